@@ -1,0 +1,55 @@
+"""Any journal, for asyncio: the same calls in threads of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from longwatch.events import START, Cursor, Event, Page
+from longwatch.journal.base import (
+    ALL_RUNS,
+    DEFAULT_LIST_LIMIT,
+    DEFAULT_READ_LIMIT,
+    Journal,
+    RunPage,
+    RunQuery,
+)
+from longwatch.runs import RunSummary
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class AsyncJournal:
+    """A blocking journal behind `await`. Close it to end its threads; the journal itself stays open."""
+
+    def __init__(self, journal: Journal, *, threads: int = 4) -> None:
+        self.journal = journal
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="longwatch-journal")
+
+    async def append(self, events: Sequence[Event]) -> None:
+        await self._call(self.journal.append, events)
+
+    async def read(
+        self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
+    ) -> Page:
+        return await self._call(self.journal.read, run_id, after=after, limit=limit, thorough=thorough)
+
+    async def find_runs(
+        self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
+    ) -> RunPage:
+        return await self._call(self.journal.find_runs, query, after=after, limit=limit)
+
+    async def find_run(self, run_id: str) -> RunSummary | None:
+        return await self._call(self.journal.find_run, run_id)
+
+    async def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, partial(function, *args, **kwargs)
+        )
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)

@@ -1,0 +1,117 @@
+"""The promises every journal keeps. Each is a test in tests/contract that every adapter inherits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+from longwatch.events import START, Cursor, Event, Page
+from longwatch.runs import RunSummary, Status
+
+DEFAULT_READ_LIMIT = 500
+DEFAULT_LIST_LIMIT = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """Which runs to list. Everything given must hold."""
+
+    status: Status | None = None
+    kind: str | None = None
+    since: int | None = None  # epoch ms; began at or after this
+    until: int | None = None  # epoch ms; began before this
+    text: str | None = None  # part of the run id or the name, in any case
+
+    def accepts(self, run: RunSummary) -> bool:
+        """Whether this run is one of those asked for."""
+        if self.status is not None and run.status is not self.status:
+            return False
+        if self.kind is not None and run.kind != self.kind:
+            return False
+        if self.since is not None and run.started_at < self.since:
+            return False
+        if self.until is not None and run.started_at >= self.until:
+            return False
+        if self.text is not None:
+            wanted = self.text.casefold()
+            return wanted in run.run_id.casefold() or wanted in (run.name or "").casefold()
+        return True
+
+
+ALL_RUNS = RunQuery()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Some runs, newest first, and where the next page begins; `cursor` is None at the end."""
+
+    runs: Sequence[RunSummary]
+    cursor: Cursor | None = None
+
+
+class Journal(Protocol):
+    """An append-only record of events. Blocking; `AsyncJournal` wraps it for asyncio."""
+
+    @property
+    def url(self) -> str:
+        """The address under which `open_journal` opens this journal again."""
+
+    @property
+    def default_ttl_seconds(self) -> int | None:
+        """How long events live here unless the recorder's settings say otherwise; None is for ever."""
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Store each event once, durably.
+
+        An event that is already there with the same content is success. One whose id already names other
+        content raises `EventConflict`, after the rest of the batch has been stored. `JournalUnavailable`
+        means that none, some or all were stored: append the same events again.
+        """
+
+    def read(
+        self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
+    ) -> Page:
+        """Return up to `limit` events of the run that were not returned before `after`, in their order.
+
+        Reading on from each page's cursor returns every event exactly once, also those that are stamped
+        earlier than what was read already. An unknown run reads as empty. `thorough` asks for the widest
+        look-back at once, for the moment when a reader is about to stop. Expired events are not returned.
+        """
+
+    def find_runs(
+        self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
+    ) -> RunPage:
+        """List runs, newest first."""
+
+    def find_run(self, run_id: str) -> RunSummary | None:
+        """The summary of one run, or None if no event names it."""
+
+    def close(self) -> None:
+        """Let go of files and connections. A closed journal can not be used again."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+@runtime_checkable
+class Wakes(Protocol):
+    """A journal that can tell when something new may be there. Optional."""
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Return True as soon as something may have been appended since the last call, else False."""
+
+
+@runtime_checkable
+class Prunes(Protocol):
+    """A journal that deletes old events on demand rather than by itself. Optional."""
+
+    def prune(self, before_ms: int, *, batch: int = 1000) -> int:
+        """Delete events that occurred before this time, in small transactions; return how many went."""

@@ -1,0 +1,134 @@
+"""A journal that lives as long as its process: for tests, and for trying things out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import EventConflict, InvalidCursor
+from longwatch.events import START, Cursor, Event, Page
+from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, RunPage, RunQuery
+from longwatch.journal.codec import encode_payload, same_content
+from longwatch.runs import RunSummary, summarise
+
+
+class MemoryJournal:
+    """A `Journal` in memory. The cursor is the arrival position, as on SQLite."""
+
+    default_ttl_seconds: int | None = None
+
+    def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.url = f"memory://{name}"
+        self._clock = clock
+        self._lock = threading.Condition()
+        self._by_id: dict[str, Event] = {}
+        self._runs: dict[str, list[tuple[int, Event]]] = {}
+        self._summaries: dict[str, RunSummary] = {}
+        self._position = 0
+        self._waited_for = 0
+
+    def append(self, events: Sequence[Event]) -> None:
+        for event in events:
+            encode_payload(event.payload)  # refuse here what other journals would refuse
+        with self._lock:
+            fresh: list[Event] = []
+            conflicts: list[str] = []
+            for event in events:
+                known = self._by_id.setdefault(event.event_id, event)
+                if known is event:
+                    self._position += 1
+                    self._runs.setdefault(event.run_id, []).append((self._position, event))
+                    fresh.append(event)
+                elif not same_content(known, event):
+                    conflicts.append(event.event_id)
+            for run_id, summary in summarise(fresh).items():
+                before = self._summaries.get(run_id)
+                self._summaries[run_id] = before.merged(summary) if before else summary
+            self._lock.notify_all()
+        if conflicts:
+            raise EventConflict(conflicts)
+
+    def read(
+        self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
+    ) -> Page:
+        position = position_of(after)
+        now = self._clock.now_ms() // 1000
+        with self._lock:
+            arrived = self._runs.get(run_id, [])
+            new = [
+                pair for pair in arrived if pair[0] > position and (pair[1].ttl is None or pair[1].ttl > now)
+            ]
+        page = new[:limit]
+        cursor = cursor_at(page[-1][0]) if page else after
+        return Page(
+            sorted((event for _, event in page), key=lambda event: event.order), cursor, len(new) > limit
+        )
+
+    def find_runs(
+        self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
+    ) -> RunPage:
+        with self._lock:
+            runs = [run for run in self._summaries.values() if query.accepts(run)]
+        runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
+        if after is not None:
+            edge = list_edge_of(after)
+            runs = [run for run in runs if (run.started_at, run.run_id) < edge]
+        page = runs[:limit]
+        return RunPage(page, list_cursor(page[-1]) if len(runs) > limit else None)
+
+    def find_run(self, run_id: str) -> RunSummary | None:
+        with self._lock:
+            return self._summaries.get(run_id)
+
+    def wait(self, timeout_seconds: float) -> bool:
+        with self._lock:
+            woken = self._lock.wait_for(lambda: self._position > self._waited_for, timeout_seconds)
+            self._waited_for = self._position
+            return woken
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def position_of(cursor: Cursor) -> int:
+    """The arrival position in a cursor of a journal that counts arrivals."""
+    if cursor == START:
+        return 0
+    try:
+        position = int(cursor)
+    except ValueError:
+        position = -1
+    if position < 0:
+        raise InvalidCursor(f"{cursor!r} is not a cursor of this journal; read from the start instead")
+    return position
+
+
+def cursor_at(position: int) -> Cursor:
+    return Cursor(str(position))
+
+
+def list_cursor(run: RunSummary) -> Cursor:
+    """Where a list goes on: after this run."""
+    return Cursor(f"{run.started_at}:{run.run_id}")
+
+
+def list_edge_of(cursor: Cursor) -> tuple[int, str]:
+    """The start time and id of the last run already listed."""
+    started_at, colon, run_id = cursor.partition(":")
+    if not colon or not started_at.isdigit():
+        raise InvalidCursor(f"{cursor!r} is not a cursor of a run list; list from the start instead")
+    return int(started_at), run_id

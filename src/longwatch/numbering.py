@@ -1,0 +1,73 @@
+"""Which of a producer's numbers were seen: a small set of ranges, cheap to store and to compare."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A set of whole numbers, kept as sorted ranges that neither touch nor overlap."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        index = bisect_right(self.ranges, number, key=lambda pair: pair[0]) - 1
+        return index >= 0 and number <= self.ranges[index][1]
+
+    def __len__(self) -> int:
+        return sum(high - low + 1 for low, high in self.ranges)
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __or__(self, other: Numbers) -> Numbers:
+        return Numbers(tuple(_joined(sorted([*self.ranges, *other.ranges]))))
+
+    def with_number(self, number: int) -> Numbers:
+        """This set and one more. Appending the next number in a row is the cheap case."""
+        if self.ranges:
+            low, high = self.ranges[-1]
+            if number == high + 1:
+                return Numbers((*self.ranges[:-1], (low, number)))
+            if low <= number <= high:
+                return self
+        return self | Numbers(((number, number),))
+
+    @property
+    def highest(self) -> int:
+        """The largest number, or 0 for none."""
+        return self.ranges[-1][1] if self.ranges else 0
+
+    @property
+    def lowest(self) -> int:
+        """The smallest number, or 0 for none."""
+        return self.ranges[0][0] if self.ranges else 0
+
+    def gaps(self, *, up_to: int | None = None) -> Iterator[tuple[int, int]]:
+        """The ranges that are missing between 1 and the highest number seen (or `up_to`)."""
+        expected = 1
+        for low, high in self.ranges:
+            if low > expected:
+                yield expected, low - 1
+            expected = high + 1
+        if up_to is not None and up_to >= expected:
+            yield expected, up_to
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    current: tuple[int, int] | None = None
+    for low, high in ranges:
+        if current is None:
+            current = (low, high)
+        elif low <= current[1] + 1:
+            current = (current[0], max(current[1], high))
+        else:
+            yield current
+            current = (low, high)
+    if current is not None:
+        yield current
