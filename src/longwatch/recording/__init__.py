@@ -1,1 +1,1 @@
-"""."""
+"""How work writes events."""

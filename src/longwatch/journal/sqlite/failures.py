@@ -1,0 +1,51 @@
+"""What SQLite's error codes mean to us, in one table."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from longwatch.errors import (
+    JournalBusy,
+    JournalFull,
+    JournalUnavailable,
+    JournalUnusable,
+    LongwatchError,
+    NotADatabase,
+    ReadOnlyJournal,
+)
+
+
+def translated(error: sqlite3.Error, path: Path) -> LongwatchError:
+    """The same trouble in our words, with what to do about it."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if code is not None else None  # the low byte; the rest is detail
+    match primary:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return JournalBusy(
+                f"{path} is locked by another process; try again, or end the process that holds it."
+            )
+        case sqlite3.SQLITE_FULL:
+            return JournalFull(f"No space left for {path}; free some space. What was written before is safe.")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            return ReadOnlyJournal(
+                f"{path} cannot be written; give this user the right to write the file and its folder, "
+                "or choose another journal with --journal."
+            )
+        case sqlite3.SQLITE_NOTADB:
+            return NotADatabase(f"{path} is not a SQLite database; choose another file with --journal.")
+        case sqlite3.SQLITE_CANTOPEN:
+            return JournalUnusable(
+                f"{path} cannot be opened; check that its folder exists and that this user may use it."
+            )
+        case sqlite3.SQLITE_CORRUPT:
+            return JournalUnusable(
+                f"{path} is damaged ({error}). Keep a copy, then recover it: "
+                f"sqlite3 {path} .recover | sqlite3 recovered.db"
+            )
+        case sqlite3.SQLITE_IOERR:
+            return JournalUnavailable(
+                f"Reading or writing {path} failed ({error}); check the disk, then try again."
+            )
+        case _:
+            return JournalUnusable(f"{path} cannot be used: {error}")

@@ -1,0 +1,123 @@
+"""Events and run summaries as rows. Only this module knows the columns' order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from longwatch.events import Event, Order
+from longwatch.journal.codec import decode_payload, payload_text
+from longwatch.runs import Ending, Origin, RunSummary, Status
+
+EVENT_COLUMNS = (
+    "run_id, event_id, type, occurred_at, agent_name, payload, call_id, parent_call_id, "
+    "producer, number, previous_digest, trace_id, ttl"
+)
+
+
+class StoredPayload(Mapping[str, object]):
+    """A payload that is decoded when somebody looks at it. Most readers of a tail never do."""
+
+    __slots__ = ("_text", "_value")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._value: dict[str, object] | None = None
+
+    def _decoded(self) -> dict[str, object]:
+        if self._value is None:
+            self._value = decode_payload(self._text)
+        return self._value
+
+    def __getitem__(self, key: str) -> object:
+        return self._decoded()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._decoded())
+
+    def __len__(self) -> int:
+        return len(self._decoded())
+
+    def __repr__(self) -> str:
+        return repr(self._decoded())
+
+
+def event_to_row(event: Event) -> tuple[object, ...]:
+    """The event's columns, in the order of `EVENT_COLUMNS`."""
+    return (
+        event.run_id,
+        event.event_id,
+        event.type,
+        event.occurred_at,
+        event.agent_name,
+        payload_text(event),
+        event.call_id,
+        event.parent_call_id,
+        event.producer,
+        event.number,
+        event.previous_digest,
+        event.trace_id,
+        event.ttl,
+    )
+
+
+def event_from_row(row: tuple[Any, ...]) -> Event:
+    """The event in a row that begins with `EVENT_COLUMNS`."""
+    return Event(
+        run_id=row[0],
+        event_id=row[1],
+        type=row[2],
+        occurred_at=row[3],
+        agent_name=row[4],
+        payload=StoredPayload(row[5]),
+        call_id=row[6],
+        parent_call_id=row[7],
+        producer=row[8],
+        number=row[9],
+        previous_digest=row[10],
+        trace_id=row[11],
+        ttl=row[12],
+        encoded=row[5],
+    )
+
+
+def run_to_row(run: RunSummary) -> tuple[object, ...]:
+    """What the `runs` table keeps: columns to find it by, and the whole summary as text."""
+    origin, ending = run.origin, run.ending
+    summary = [
+        [origin.inferred, origin.order, origin.kind, origin.name, origin.parent_run_id],
+        run.started_at,
+        run.last_order,
+        run.last_event_type,
+        run.events,
+        sorted(run.agents),
+        run.failed_calls,
+        [ending.status, ending.order, ending.own_word, ending.error] if ending else None,
+        run.expired_before,
+    ]
+    search = f"{run.run_id}\n{run.name or ''}".casefold()
+    text = json.dumps(summary, ensure_ascii=False, separators=(",", ":"))
+    return (run.run_id, run.started_at, run.last_event_at, run.status.value, run.kind, search, text)
+
+
+def run_from_text(run_id: str, text: str) -> RunSummary:
+    """The summary that `run_to_row` wrote as its last column."""
+    origin, started_at, last, last_type, events, agents, failed, ending, expired = json.loads(text)
+    return RunSummary(
+        run_id=run_id,
+        origin=Origin(origin[0], _order(origin[1]), origin[2], origin[3], origin[4]),
+        started_at=started_at,
+        last_order=_order(last),
+        last_event_type=last_type,
+        events=events,
+        agents=frozenset(agents),
+        failed_calls=failed,
+        ending=Ending(Status(ending[0]), _order(ending[1]), ending[2], ending[3]) if ending else None,
+        expired_before=expired,
+    )
+
+
+def _order(value: list[Any]) -> Order:
+    at, producer, number, event_id = value
+    return (at, producer, number, event_id)

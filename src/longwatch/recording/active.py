@@ -1,0 +1,214 @@
+"""A run while it runs: `with longwatch.run("nightly import") as run:`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from longwatch.recording import lifecycle, propagation
+from longwatch.recording.calls import tell_of_fault
+from longwatch.recording.capture import FULL, Capture, error_text
+from longwatch.recording.producers import Note
+from longwatch.recording.recorder import Recorder, get_recorder
+from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, new_run_id, new_trace_id, trace_id_of
+
+_claimed_run_ids: set[str] = set()  # ids from the environment that a run of this process already took
+
+
+class ActiveRun:
+    """Everything recorded inside the block belongs to this run; leaving the block ends it, and says how."""
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        run_id: str | None = None,
+        kind: str = "workflow",
+        capture: str | None = None,
+        trace_id: str | None = None,
+        recorder: Recorder | None = None,
+        payload: Mapping[str, object] | None = None,
+    ) -> None:
+        if capture not in (None, "off", "summary", "full"):
+            raise ValueError(f"capture must be off, summary or full, not {capture!r}")
+        self.name = name
+        self.kind = kind
+        self.run_id = run_id or _run_id_from_environment() or new_run_id()
+        self.trace_id = trace_id or trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
+        self._recorder = recorder
+        self._capture = capture
+        self._payload = payload or {}
+        self._scope: Scope | None = None
+        self._outer: Scope | None = None
+        self._result: object = None
+        self._error: str | None = None
+        self._started = 0.0
+        self._ended = False
+
+    @property
+    def recorder(self) -> Recorder:
+        """Where the events go."""
+        if self._recorder is None:
+            self._recorder = get_recorder()
+        return self._recorder
+
+    def record(self, type: str, /, **payload: object) -> None:
+        """Record an event of this run, from wherever this is called."""
+        if self._scope is None:
+            return
+        inside = SCOPE.get()
+        here = inside if inside is not None and inside.run_id == self.run_id else self._scope
+        try:
+            here.record(type, payload)
+        except Exception as error:  # noqa: BLE001
+            tell_of_fault(error)
+
+    def set_result(self, result: object) -> None:
+        """What the run came to; kept in its terminal event."""
+        self._result = result
+
+    def fail(self, reason: str) -> None:
+        """The run failed although no exception leaves the block."""
+        self._error = reason
+
+    def begin(self) -> Scope | None:
+        """Record the start; returns the scope for what happens inside, or None if recording is off."""
+        recorder = self.recorder
+        if not recorder.settings.enabled:
+            return None
+        lifecycle.flush_on_sigterm()
+        if recorder.settings.carry_context:
+            propagation.install()
+        self._outer = SCOPE.get()
+        self._scope = Scope(recorder, self.run_id, self.trace_id, recorder.limits(self._capture))
+        recorder.interrupts.add(self._interrupted)
+        self._started = recorder.clock.monotonic()
+        self._note("workflow_start", self._beginning())
+        return self._scope
+
+    def __enter__(self) -> Self:
+        try:
+            scope = self.begin()
+        except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
+            tell_of_fault(error)
+            return self
+        if scope is not None:
+            SCOPE.set(scope)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._scope is None:
+            return
+        SCOPE.set(self._outer)
+        try:
+            self.end(error)
+        except Exception as fault:  # noqa: BLE001
+            tell_of_fault(fault)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    def _beginning(self) -> dict[str, object]:
+        said: dict[str, object] = {**self._payload, "kind": self.kind, "process": this_process()}
+        if self.name:
+            said["name"] = self.name
+        if self._outer is not None:
+            said["parent_run_id"] = self._outer.run_id
+        return said
+
+    def end(self, error: BaseException | None) -> None:
+        """Record how the run ended, once, and that this process has no more to say of it."""
+        if self._ended:
+            return
+        self._ended = True
+        self.recorder.interrupts.discard(self._interrupted)
+        elapsed = round((self.recorder.clock.monotonic() - self._started) * 1000, 3)
+        said: dict[str, object] = {"execution_time_ms": elapsed}
+        if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            if self._result is not None:
+                said["result"] = self._result
+            failed = self._error
+            said |= {"status": "failed", "error_message": failed} if failed else {"status": "completed"}
+        else:
+            stopped = isinstance(error, KeyboardInterrupt | asyncio.CancelledError | GeneratorExit)
+            said |= {
+                "status": "interrupted" if stopped else "failed",
+                "error_message": error_text(error),
+                "error_code": type(error).__name__,
+            }
+        self._note("workflow_complete" if said["status"] == "completed" else "workflow_error", said)
+        self.recorder.close_run(self.run_id)
+        if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+            self.recorder.flush()  # the sandbox may be frozen as soon as the handler returns
+
+    def _interrupted(self, reason: str) -> None:
+        if not self._ended:
+            self._ended = True
+            told = f"ended by {reason}"
+            self._note(
+                "workflow_error", {"status": "interrupted", "error_message": told, "error_code": reason}
+            )
+
+    def _note(self, type: str, payload: dict[str, object]) -> None:
+        recorder = self.recorder
+        capture = Capture(FULL, recorder.secrets)
+        copy = capture.fields(payload)
+        at = recorder.clock.now_ms()
+        recorder.put(Note(self.run_id, type, at, copy, trace_id=self.trace_id, weight=capture.weight))
+
+
+def run(
+    name: str | None = None,
+    *,
+    run_id: str | None = None,
+    kind: str = "workflow",
+    capture: str | None = None,
+    trace_id: str | None = None,
+    **payload: object,
+) -> ActiveRun:
+    """Record everything inside `with` or `async with` as one run."""
+    return ActiveRun(name, run_id=run_id, kind=kind, capture=capture, trace_id=trace_id, payload=payload)
+
+
+def this_process() -> dict[str, object]:
+    """How to recognise this process later: host, pid, and when it started (a pid is used again)."""
+    return {"host": socket.gethostname(), "pid": os.getpid(), "started": process_started(os.getpid())}
+
+
+def process_started(pid: int) -> int | None:
+    """When a process of this machine started, in clock ticks since boot; None where that is not to be had."""
+    if sys.platform != "linux":
+        return None
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[19])  # the name before the bracket may hold anything
+
+
+def _run_id_from_environment() -> str | None:
+    """The id that `longwatch run` gave this process: for its first run; further runs get ids of their own."""
+    run_id = os.environ.get(RUN_ID_VARIABLE)
+    if not run_id or run_id in _claimed_run_ids:
+        return None
+    _claimed_run_ids.add(run_id)
+    return run_id

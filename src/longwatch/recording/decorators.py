@@ -1,0 +1,311 @@
+"""`@workflow`, `@agent` and `@tool`: bare or with options, on functions, coroutines and generators.
+
+Outside a run an agent or a tool is called untouched. A workflow is a run. Generators are timed to their real
+end, and the code between their yields belongs to whoever iterates, not to the call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
+
+from longwatch.recording.active import ActiveRun
+from longwatch.recording.calls import CallPlan, tell_of_fault
+from longwatch.recording.capture import Capture
+from longwatch.recording.recorder import get_recorder
+from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, trace_id_of
+
+log = logging.getLogger("longwatch")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Recorded(Protocol):
+    """A call whose start was recorded and whose end will be."""
+
+    scope: Scope
+
+    def succeed(self, result: object) -> None: ...
+
+    def fail(self, error: BaseException) -> None: ...
+
+
+Begin = Callable[[tuple[Any, ...], dict[str, Any]], Recorded | None]
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def tool(
+    *, name: str | None = None, system: str | None = None, capture: str | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    system: str | None = None,
+    capture: str | None = None,
+) -> Any:
+    """Record each call of a tool: `started` before, `completed` or `failed` with its duration after."""
+    return _decorated(function, kind="tool", name=name, capture=capture, extra={"system": system})
+
+
+@overload
+def agent(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def agent(
+    *, name: str | None = None, role: str | None = None, capture: str | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def agent(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    role: str | None = None,
+    capture: str | None = None,
+) -> Any:
+    """Record each call of an agent; the tools and agents it calls are recorded as its own."""
+    return _decorated(function, kind="agent", name=name, capture=capture, extra={"role": role})
+
+
+@overload
+def workflow(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def workflow(
+    *, name: str | None = None, kind: str = "workflow", capture: str | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def workflow(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    kind: str = "workflow",
+    capture: str | None = None,
+) -> Any:
+    """Make each call a run of its own, ended by `workflow_complete` or `workflow_error`."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        plan = CallPlan(_callable(function), kind="workflow", name=name, capture=capture, extra={})
+        return wrapped(function, functools.partial(_begin_workflow, plan, kind, capture))
+
+    return decorate if function is None else decorate(function)
+
+
+def record(type: str, /, **payload: object) -> bool:
+    """Record an event in the current run. False, and a warning, if there is none."""
+    scope = SCOPE.get() or ambient_scope()
+    if scope is None:
+        log.warning("longwatch: record(%r) was called outside any run, so nothing was recorded", type)
+        return False
+    try:
+        scope.record(type, payload)
+    except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
+        tell_of_fault(error)
+        return False
+    return True
+
+
+@functools.cache
+def ambient_scope() -> Scope | None:
+    """The run that `longwatch run` started this whole process for, if it did."""
+    run_id = os.environ.get(RUN_ID_VARIABLE)
+    if not run_id:
+        return None
+    recorder = get_recorder()
+    trace_id = trace_id_of(os.environ.get("TRACEPARENT"))
+    return Scope(recorder, run_id, trace_id, recorder.limits()) if recorder.settings.enabled else None
+
+
+def _decorated(
+    function: Callable[..., Any] | None,
+    *,
+    kind: str,
+    name: str | None,
+    capture: str | None,
+    extra: Mapping[str, object],
+) -> Any:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        plan = CallPlan(_callable(function), kind=kind, name=name, capture=capture, extra=extra)
+
+        def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recorded | None:
+            outer = SCOPE.get()
+            if outer is None:
+                outer = ambient_scope()
+                if outer is None:
+                    return None
+            return plan.begin(outer, args, kwargs)
+
+        return wrapped(function, begin)
+
+    return decorate if function is None else decorate(function)
+
+
+def _callable(function: object) -> Callable[..., Any]:
+    if not callable(function):
+        what = type(function).__name__
+        raise TypeError(f"only functions can be recorded, not a {what}; put the decorator below @{what}")
+    return function
+
+
+class _WorkflowCall:
+    """A call that is a run."""
+
+    __slots__ = ("_plan", "_run", "scope")
+
+    def __init__(self, plan: CallPlan, run: ActiveRun, scope: Scope) -> None:
+        self._plan = plan
+        self._run = run
+        self.scope = scope
+
+    def succeed(self, result: object) -> None:
+        try:
+            if result is not None and self.scope.limits is not None:
+                capture = Capture(self.scope.limits, self.scope.recorder.secrets)
+                self._run.set_result(capture.value(result))
+            self._run.end(None)
+        except Exception as error:  # noqa: BLE001
+            tell_of_fault(error)
+
+    def fail(self, error: BaseException) -> None:
+        try:
+            self._run.end(None if isinstance(error, GeneratorExit) else error)
+        except Exception as fault:  # noqa: BLE001
+            tell_of_fault(fault)
+
+
+def _begin_workflow(
+    plan: CallPlan, kind: str, capture: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Recorded | None:
+    try:
+        recorder = get_recorder()
+        limits = recorder.limits(capture)
+        arguments = plan.arguments(args, kwargs)
+        told = {"input": Capture(limits, recorder.secrets).fields(arguments)} if limits and arguments else {}
+        run = ActiveRun(plan.name, kind=kind, capture=capture, recorder=recorder, payload=told)
+        scope = run.begin()
+        return _WorkflowCall(plan, run, scope) if scope is not None else None
+    except Exception as error:  # noqa: BLE001
+        tell_of_fault(error)
+        return None
+
+
+def wrapped(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    """The function with its start and end recorded, of the same kind as before."""
+    if inspect.isasyncgenfunction(function):
+        return _async_generator(function, begin)
+    if inspect.iscoroutinefunction(function):
+        return _coroutine(function, begin)
+    if inspect.isgeneratorfunction(function):
+        return _generator(function, begin)
+    return _function(function, begin)
+
+
+def _function(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorded = begin(args, kwargs)
+        if recorded is None:
+            return function(*args, **kwargs)
+        token = SCOPE.set(recorded.scope)
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            recorded.fail(error)
+            raise
+        finally:
+            SCOPE.reset(token)
+        recorded.succeed(result)
+        return result
+
+    return call
+
+
+def _coroutine(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        recorded = begin(args, kwargs)
+        if recorded is None:
+            return await function(*args, **kwargs)
+        token = SCOPE.set(recorded.scope)
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            recorded.fail(error)
+            raise
+        finally:
+            SCOPE.reset(token)
+        recorded.succeed(result)
+        return result
+
+    return call
+
+
+def _generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        recorded = begin(args, kwargs)
+        if recorded is None:
+            return (yield from function(*args, **kwargs))
+        steps = cast(Generator[Any, Any, Any], function(*args, **kwargs))
+        step: Callable[[], Any] = functools.partial(next, steps)
+        try:
+            while True:
+                token = SCOPE.set(recorded.scope)
+                try:
+                    value = step()
+                except StopIteration as stop:
+                    recorded.succeed(stop.value)
+                    return stop.value
+                finally:
+                    SCOPE.reset(token)
+                try:
+                    step = functools.partial(steps.send, (yield value))
+                except GeneratorExit:
+                    steps.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - thrown in by the iterating side, passed on inside
+                    step = functools.partial(steps.throw, error)
+        except BaseException as error:
+            recorded.fail(error)
+            raise
+
+    return call
+
+
+def _async_generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        recorded = begin(args, kwargs)
+        steps = cast(AsyncGenerator[Any, Any], function(*args, **kwargs))
+        scope = recorded.scope if recorded is not None else SCOPE.get()
+        step: Callable[[], Any] = functools.partial(anext, steps)
+        try:
+            while True:
+                token = SCOPE.set(scope)
+                try:
+                    value = await step()
+                except StopAsyncIteration:
+                    break
+                finally:
+                    SCOPE.reset(token)
+                try:
+                    step = functools.partial(steps.asend, (yield value))
+                except GeneratorExit:
+                    await steps.aclose()
+                    raise
+                except BaseException as error:  # noqa: BLE001
+                    step = functools.partial(steps.athrow, error)
+        except BaseException as error:
+            if recorded is not None:
+                recorded.fail(error)
+            raise
+        if recorded is not None:
+            recorded.succeed(None)
+
+    return call

@@ -1,0 +1,176 @@
+"""Where events wait that could not be shipped: a SQLite file on this machine.
+
+Whoever ships announces the range of times in a `late_batch` event after the batch itself is stored, because
+readers of a remote journal look back only so far by themselves. Shipping twice is harmless: journals
+recognise an event by its id. Several processes may ship at once; each claims what it works on for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import EventConflict, InvalidEvent, LongwatchError
+from longwatch.events import Event, new_event_id
+from longwatch.journal.base import Journal
+from longwatch.journal.codec import from_line, to_line
+from longwatch.journal.sqlite.database import Database, Schema
+
+SCHEMA = Schema(application_id=0x6C77_6F31, package="longwatch.recording.outbox")  # "lwo1"
+BATCH = 250  # events shipped at a time
+CLAIM_MS = 60_000
+
+PUT = "INSERT OR IGNORE INTO waiting (journal, event_id, occurred_at, line) VALUES (?, ?, ?, ?)"
+CLAIM = """
+    UPDATE waiting SET claimed_until = ? WHERE id IN (
+        SELECT id FROM waiting WHERE journal = ? AND refused IS NULL AND claimed_until <= ?
+        ORDER BY id LIMIT ?)
+    RETURNING id, line"""
+PENDING = """
+    SELECT journal, count(*), min(occurred_at) FROM waiting WHERE refused IS NULL
+    GROUP BY journal ORDER BY journal"""
+REFUSED = "SELECT event_id, refused FROM waiting WHERE refused IS NOT NULL ORDER BY id LIMIT ?"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBatch:
+    """How many events wait for one journal, and since when."""
+
+    url: str
+    events: int
+    oldest_ms: int
+
+
+@dataclass(slots=True)
+class ShipReport:
+    """What one shipping did."""
+
+    shipped: int = 0
+    left: int = 0
+    refused: int = 0
+    errors: list[str] = field(default_factory=list)
+
+
+class Outbox:
+    """The waiting room. The file appears when the first event has to wait."""
+
+    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.path = path
+        self._clock = clock
+        self._database = Database(path, schema=SCHEMA, clock=clock)
+
+    def put(self, journal_url: str, events: Sequence[Event]) -> None:
+        """Keep these events, durably, until somebody ships them."""
+        rows = [(journal_url, event.event_id, event.occurred_at, to_line(event)) for event in events]
+        with self._database.writing() as connection:
+            connection.executemany(PUT, rows)
+
+    def refuse(self, journal_url: str, event: Event, reason: str) -> None:
+        """Keep an event that its journal will never take, with the reason, for somebody to look at."""
+        self.put(journal_url, [event])
+        with self._database.writing() as connection:
+            connection.execute(
+                "UPDATE waiting SET refused = ? WHERE journal = ? AND event_id = ?",
+                (reason, journal_url, event.event_id),
+            )
+
+    def pending(self) -> list[PendingBatch]:
+        """What waits, by journal."""
+        if not self.path.exists():
+            return []
+        return [PendingBatch(*row) for row in self._database.fetch(PENDING)]
+
+    def refused(self, limit: int = 20) -> list[tuple[str, str]]:
+        """Event ids and reasons of what journals refused."""
+        return (
+            []
+            if not self.path.exists()
+            else [(row[0], row[1]) for row in self._database.fetch(REFUSED, (limit,))]
+        )
+
+    def ship(
+        self,
+        open_: Callable[[str], Journal],
+        *,
+        clock: Clock | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ShipReport:
+        """Ship everything to every journal that answers. A journal that does not is skipped with an error."""
+        report = ShipReport()
+        batches = self.pending()
+        total = sum(batch.events for batch in batches)
+        for batch in batches:
+            try:
+                with open_(batch.url) as journal:
+                    while shipped := self.ship_batch(journal, batch.url, report):
+                        report.shipped += shipped
+                        if progress is not None:
+                            progress(report.shipped, total)
+            except LongwatchError as error:
+                report.errors.append(f"{batch.url}: {error}")
+        report.left = sum(batch.events for batch in self.pending())
+        return report
+
+    def ship_batch(self, journal: Journal, url: str, report: ShipReport) -> int:
+        """Ship up to one batch to this journal; return how many events went. 0 means nothing is waiting."""
+        now = self._clock.now_ms()
+        with self._database.writing() as connection:
+            claimed = connection.execute(CLAIM, (now + CLAIM_MS, url, now, BATCH)).fetchall()
+        if not claimed:
+            return 0
+        try:
+            events = [from_line(line) for _, line in claimed]
+            accepted = self._append(journal, url, events, report)
+            journal.append(announcements(accepted, now))
+        except BaseException:
+            self._release([row[0] for row in claimed])
+            raise
+        with self._database.writing() as connection:
+            connection.executemany(
+                "DELETE FROM waiting WHERE id = ? AND refused IS NULL", [(row[0],) for row in claimed]
+            )
+        return len(claimed)
+
+    def _append(self, journal: Journal, url: str, events: Sequence[Event], report: ShipReport) -> list[Event]:
+        try:
+            journal.append(events)
+            return list(events)
+        except (InvalidEvent, EventConflict):
+            accepted = []
+            for event in events:  # find out which of them it is
+                try:
+                    journal.append([event])
+                    accepted.append(event)
+                except (InvalidEvent, EventConflict) as error:
+                    self.refuse(url, event, str(error))
+                    report.refused += 1
+            return accepted
+
+    def _release(self, ids: Sequence[int]) -> None:
+        with self._database.writing() as connection:
+            connection.executemany(
+                "UPDATE waiting SET claimed_until = 0 WHERE id = ?", [(each,) for each in ids]
+            )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+
+def announcements(events: Sequence[Event], now_ms: int) -> list[Event]:
+    """One `late_batch` for each run: from when to when the events that just arrived had happened."""
+    times: dict[str, list[int]] = {}
+    for event in events:
+        times.setdefault(event.run_id, []).append(event.occurred_at)
+    return [
+        Event(
+            run_id=run_id,
+            event_id=new_event_id(now_ms),
+            type="late_batch",
+            occurred_at=now_ms,
+            payload={"from": min(at), "to": max(at), "count": len(at)},
+        )
+        for run_id, at in times.items()
+    ]

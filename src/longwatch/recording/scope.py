@@ -1,0 +1,95 @@
+"""Which run, agent and call the current code belongs to, carried by a context variable."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from longwatch.recording.capture import Limits
+    from longwatch.recording.recorder import Recorder
+
+RUN_ID_VARIABLE = "LONGWATCH_RUN_ID"
+
+
+class Scope:
+    """Where events go that are recorded here."""
+
+    __slots__ = ("agent_name", "call_id", "limits", "recorder", "run_id", "trace_id")
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        run_id: str,
+        trace_id: str | None,
+        limits: Limits | None,
+        agent_name: str | None = None,
+        call_id: str | None = None,
+    ) -> None:
+        self.recorder = recorder
+        self.run_id = run_id
+        self.trace_id = trace_id
+        self.limits = limits
+        self.agent_name = agent_name
+        self.call_id = call_id
+
+    def record(self, type: str, payload: Mapping[str, object]) -> None:
+        """Queue an event of this run, told by this agent from inside this call."""
+        self.recorder.record(
+            self.run_id,
+            type,
+            payload,
+            agent_name=self.agent_name,
+            parent_call_id=self.call_id,
+            trace_id=self.trace_id,
+        )
+
+    def within(self, call_id: str, agent_name: str | None) -> Scope:
+        """The scope inside a call that was made here."""
+        return Scope(self.recorder, self.run_id, self.trace_id, self.limits, agent_name, call_id)
+
+
+SCOPE: ContextVar[Scope | None] = ContextVar("longwatch_scope", default=None)
+
+
+class _CallIds:
+    """Ids that no other process shares: eight hex digits of chance, then a count. As long as a span id."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self._prefix = secrets.token_hex(4)
+        self._count = itertools.count(1)
+
+    def __call__(self) -> str:
+        return f"{self._prefix}{next(self._count):08x}"
+
+
+new_call_id = _CallIds()
+
+
+def new_run_id() -> str:
+    """`wf-` and 12 hex digits. The documents' eight repeat after some 77,000 runs; theirs work too."""
+    return f"wf-{secrets.token_hex(6)}"
+
+
+def new_trace_id() -> str:
+    """32 lowercase hex digits, as OpenTelemetry writes them."""
+    return secrets.token_hex(16)
+
+
+def trace_id_of(traceparent: str | None) -> str | None:
+    """The trace id in a W3C `traceparent` (`00-<32 hex>-<16 hex>-<2 hex>`), or None if it is not one."""
+    parts = (traceparent or "").strip().lower().split("-")
+    if len(parts) < 4 or len(parts[0]) != 2 or len(parts[1]) != 32 or len(parts[2]) != 16:
+        return None
+    if set(parts[1]) - set("0123456789abcdef") or set(parts[1]) == {"0"}:
+        return None
+    return parts[1]
