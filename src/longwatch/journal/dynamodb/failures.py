@@ -1,0 +1,230 @@
+"""What DynamoDB and the AWS SDK say when something is wrong, in our words: one table for the whole adapter.
+
+The kinds of `TableProblem`: not-found, not-active, wrong-keys, no-credentials, expired-token, access-denied,
+no-region, clock, unreachable (only from the table check; elsewhere it is worth another try) and refused.
+Nothing here imports the SDK before an error of the SDK exists.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+
+from longwatch.errors import JournalUnavailable, TableProblem, Throttled, Unreachable
+
+TEMPLATE = "infrastructure/dynamodb-table.yaml"
+
+# What the layouts need of their table: partition key and sort key, each with its type.
+KEYS = {
+    "workflow": (("workflow_id", "S"), ("timestamp", "N")),
+    "session": (("PK", "S"), ("SK", "S")),
+}
+
+# The service's codes, and the kind of trouble each one means.
+_KINDS = {
+    "ProvisionedThroughputExceededException": "throttled",
+    "RequestLimitExceeded": "throttled",
+    "Throttling": "throttled",
+    "ThrottlingException": "throttled",
+    "TooManyRequestsException": "throttled",
+    "LimitExceededException": "throttled",
+    "InternalFailure": "unreachable",
+    "InternalServerError": "unreachable",
+    "RequestTimeout": "unreachable",
+    "ServiceUnavailable": "unreachable",
+    "ResourceNotFoundException": "not-found",
+    "TableNotFoundException": "not-found",
+    "ResourceInUseException": "not-active",
+    "AccessDenied": "access-denied",
+    "AccessDeniedException": "access-denied",
+    "KMSAccessDeniedException": "access-denied",
+    "OptInRequired": "access-denied",
+    "ExpiredToken": "expired-token",
+    "ExpiredTokenException": "expired-token",
+    "IncompleteSignature": "no-credentials",
+    "InvalidClientTokenId": "no-credentials",
+    "InvalidSignatureException": "no-credentials",
+    "MissingAuthenticationToken": "no-credentials",
+    "MissingAuthenticationTokenException": "no-credentials",
+    "SignatureDoesNotMatch": "no-credentials",
+    "UnrecognizedClientException": "no-credentials",
+    "RequestExpired": "clock",
+    "RequestTimeTooSkewed": "clock",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAddress:
+    """Which table is meant, and where it is."""
+
+    table: str
+    region: str | None = None
+    layout: str = "workflow"
+    endpoint: str | None = None
+
+    @property
+    def where(self) -> str:
+        """The region, or the address of a local engine: what a person would look at first."""
+        return self.endpoint or self.region or "the default region"
+
+
+def sdk_errors() -> tuple[type[Exception], ...]:
+    """What the AWS SDK raises by intention: everything else is a mistake of ours, and rises."""
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+
+    return BotoCoreError, ClientError, ResponseParserError
+
+
+def translated(error: Exception, at: TableAddress) -> JournalUnavailable | TableProblem:
+    """The error to raise, `from error`, for what the AWS SDK raised while it worked on this table."""
+    from botocore.exceptions import ClientError
+
+    if isinstance(error, ClientError):
+        return _from_service(error.response, at)
+    return _from_sdk(error, at)
+
+
+def no_such_table(at: TableAddress) -> TableProblem:
+    """The table does not exist there."""
+    return TableProblem(
+        "not-found", f"Table {at.table!r} was not found in {at.where}. Create it: {create_command(at)}"
+    )
+
+
+def create_command(at: TableAddress) -> str:
+    """The command that makes the table this layout needs, ready to be pasted."""
+    options = _options(at)
+    if at.layout == "workflow":
+        return (
+            f"aws cloudformation deploy --template-file {TEMPLATE} --stack-name {stack_name(at.table)} "
+            f"--parameter-overrides TableName={shlex.quote(at.table)}{options}"
+        )
+    (partition, partition_type), (sort, sort_type) = KEYS[at.layout]
+    return (
+        f"aws dynamodb create-table --table-name {shlex.quote(at.table)} --billing-mode PAY_PER_REQUEST "
+        f"--attribute-definitions AttributeName={partition},AttributeType={partition_type} "
+        f"AttributeName={sort},AttributeType={sort_type} --key-schema AttributeName={partition},KeyType=HASH "
+        f"AttributeName={sort},KeyType=RANGE{options}"
+    )
+
+
+def stack_name(table: str) -> str:
+    """A name that CloudFormation takes: letters, digits and hyphens, beginning with a letter."""
+    plain = "".join(character if character.isalnum() else "-" for character in table).strip("-")
+    return plain if plain[:1].isalpha() else f"longwatch-{plain}"
+
+
+def _from_service(response: object, at: TableAddress) -> JournalUnavailable | TableProblem:
+    said = response if isinstance(response, dict) else {}
+    code = str(said.get("Error", {}).get("Code", ""))
+    message = str(said.get("Error", {}).get("Message", ""))
+    status = said.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    kind = _KINDS.get(code)
+    if kind is None:
+        kind = "unreachable" if isinstance(status, int) and status >= 500 else "refused"
+    answer = f"{code}: {message}" if message else code
+    match kind:
+        case "throttled":
+            return Throttled(f"Table {at.table!r} in {at.where} asks for fewer requests ({answer}).")
+        case "unreachable":
+            return Unreachable(f"DynamoDB in {at.where} could not answer just now ({answer}).")
+        case "not-found":
+            return no_such_table(at)
+        case "not-active":
+            return TableProblem(
+                "not-active",
+                f"Table {at.table!r} in {at.where} is not ready ({answer}). {_status_command(at)}",
+            )
+        case "access-denied":
+            return TableProblem(
+                kind,
+                f"{_who()} may not use table {at.table!r} in {at.where} ({answer}). "
+                "Ask for the missing right, or choose another profile: AWS_PROFILE=NAME.",
+            )
+        case "expired-token":
+            return TableProblem(kind, _expired())
+        case "no-credentials":
+            return TableProblem(
+                kind,
+                f"AWS does not accept the credentials of {_who()} ({answer}). "
+                "Check them: aws sts get-caller-identity",
+            )
+        case "clock":
+            return TableProblem(
+                kind,
+                f"AWS refused the request because this machine's clock is wrong ({answer}). "
+                "Set the clock, then try again.",
+            )
+        case _:
+            return TableProblem(
+                kind, f"DynamoDB refused a request for table {at.table!r} in {at.where} ({answer})."
+            )
+
+
+def _from_sdk(error: Exception, at: TableAddress) -> JournalUnavailable | TableProblem:
+    from botocore import exceptions as sdk
+    from botocore.parsers import ResponseParserError
+
+    match error:
+        case sdk.SSOError() | sdk.TokenRetrievalError() | sdk.LoginError():
+            return TableProblem("expired-token", _expired(login=isinstance(error, sdk.LoginError)))
+        case sdk.ProfileNotFound():
+            return TableProblem(
+                "no-credentials", f"{error}. List the profiles there are: aws configure list-profiles"
+            )
+        case sdk.NoCredentialsError() | sdk.PartialCredentialsError() | sdk.CredentialRetrievalError():
+            return TableProblem(
+                "no-credentials",
+                f"There are no usable AWS credentials for table {at.table!r} ({error}). "
+                "Choose a profile (AWS_PROFILE=NAME), sign in (aws sso login --profile NAME) "
+                "or set some up: aws configure",
+            )
+        case sdk.NoRegionError():
+            return TableProblem(
+                "no-region",
+                f"No AWS region is set for table {at.table!r}. Write dynamodb://{at.table}?region=REGION, "
+                "or set LONGWATCH_REGION or AWS_REGION.",
+            )
+        case sdk.ConnectionError() | sdk.HTTPClientError():
+            return Unreachable(
+                f"DynamoDB in {at.where} can not be reached ({error}). "
+                "Check the network, and that the region or endpoint is written correctly."
+            )
+        case ResponseParserError():
+            return Unreachable(f"What answers at {at.where} is not DynamoDB. Check the endpoint ({error}).")
+        case _:
+            return TableProblem(
+                "refused", f"The AWS SDK refused a request for table {at.table!r} in {at.where} ({error})."
+            )
+
+
+def _who() -> str:
+    """Whose credentials these are, as far as the environment tells."""
+    if os.environ.get("AWS_ACCESS_KEY_ID") and not os.environ.get("AWS_PROFILE"):
+        return "the key in AWS_ACCESS_KEY_ID"
+    return f"profile {_profile()!r}"
+
+
+def _profile() -> str:
+    return os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
+
+
+def _expired(*, login: bool = False) -> str:
+    if os.environ.get("AWS_SESSION_TOKEN") and not os.environ.get("AWS_PROFILE"):
+        return (
+            "The temporary AWS credentials in AWS_SESSION_TOKEN have expired. Set new ones, "
+            "or unset them and choose a profile: AWS_PROFILE=NAME."
+        )
+    profile, command = _profile(), "aws login" if login else "aws sso login"
+    return f"The AWS sign-in of profile {profile!r} has expired. Sign in again: {command} --profile {profile}"
+
+
+def _status_command(at: TableAddress) -> str:
+    return f"Look at it: aws dynamodb describe-table --table-name {shlex.quote(at.table)}{_options(at)}"
+
+
+def _options(at: TableAddress) -> str:
+    region = f" --region {at.region}" if at.region else ""
+    return region + (f" --endpoint-url {at.endpoint}" if at.endpoint else "")

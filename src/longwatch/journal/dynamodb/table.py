@@ -1,0 +1,185 @@
+"""Is the table there, ready, and of the right shape? Asked when a command or the server starts.
+
+It needs the right to DescribeTable, and tells more with DescribeTimeToLive. Producers never ask: their
+right is PutItem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import InvalidJournalUrl, MissingExtra, TableProblem
+from longwatch.journal.dynamodb.failures import KEYS, TableAddress, create_command, sdk_errors, translated
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_dynamodb.type_defs import TableDescriptionTypeDef
+
+CONNECT_TIMEOUT_SECONDS = 2
+READ_TIMEOUT_SECONDS = 3
+ATTEMPTS = 2
+
+TTL_ATTRIBUTE = "ttl"
+
+# A table in one of these states takes no events. What to do about each:
+_UNUSABLE = {
+    "CREATING": "Wait a moment, then try again.",
+    "DELETING": "It is being deleted; wait until it is gone and create it again: {create}",
+    "ARCHIVING": "DynamoDB archives it because its key is gone; restore its backup under this name.",
+    "ARCHIVED": "DynamoDB archived it because its key was gone; restore its backup under this name.",
+    "INACCESSIBLE_ENCRYPTION_CREDENTIALS": "Give DynamoDB back its access to the table's KMS key.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReport:
+    """A table that can be used, as DynamoDB describes it."""
+
+    address: TableAddress
+    status: str
+    billing: str  # PAY_PER_REQUEST or PROVISIONED
+    item_count: int  # DynamoDB counts anew about every six hours
+    ttl: str | None  # ENABLED, DISABLED, …; None: no right to ask
+    clock_skew_seconds: float | None  # our clock minus the service's, to half a second; None: not told
+    warnings: tuple[str, ...] = ()
+
+
+def check_table(
+    table: str,
+    *,
+    region: str | None = None,
+    layout: str = "workflow",
+    endpoint: str | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> TableReport:
+    """Describe the table, or raise a `TableProblem`: its kind says what is wrong, its text what to do."""
+    if layout not in KEYS:
+        raise InvalidJournalUrl(f"layout {layout!r} is unknown; known are: {', '.join(KEYS)}")
+    at = TableAddress(table=table, region=region, layout=layout, endpoint=endpoint)
+    client = _connect(at)
+    at = TableAddress(table=table, region=client.meta.region_name, layout=layout, endpoint=endpoint)
+    try:
+        answer = client.describe_table(TableName=table)
+        asked_at = clock.now_ms()
+        described = answer.get("Table")
+        if described is None:  # a web server that answers everything with a page and 200
+            raise TableProblem(
+                "unreachable", f"What answers at {at.where} is not DynamoDB. Check the endpoint."
+            )
+        status = _usable_status(described, at)
+        _refuse_other_keys(described, at)
+        ttl, ttl_attribute = _time_to_live(client, at)
+    except sdk_errors() as error:
+        raise _as_problem(error, at) from error
+    finally:
+        client.close()
+    return TableReport(
+        address=at,
+        status=status,
+        billing=described.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
+        item_count=described.get("ItemCount", 0),
+        ttl=ttl,
+        clock_skew_seconds=_skew(answer["ResponseMetadata"]["HTTPHeaders"], asked_at),
+        warnings=tuple(_warnings(status, ttl, ttl_attribute, at)),
+    )
+
+
+def _connect(at: TableAddress) -> DynamoDBClient:
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError as error:
+        raise MissingExtra("A journal on DynamoDB", "aws") from error
+    try:
+        return boto3.Session().client(  # the shared default session would keep yesterday's credentials
+            "dynamodb",
+            region_name=at.region,
+            endpoint_url=at.endpoint,
+            config=Config(
+                connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                read_timeout=READ_TIMEOUT_SECONDS,
+                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            ),
+        )
+    except sdk_errors() as error:
+        raise _as_problem(error, at) from error
+
+
+def _as_problem(error: Exception, at: TableAddress) -> TableProblem:
+    """Somebody waits for this answer: a service that does not answer is a problem, not a reason to wait."""
+    ours = translated(error, at)
+    return ours if isinstance(ours, TableProblem) else TableProblem("unreachable", str(ours))
+
+
+def _usable_status(described: TableDescriptionTypeDef, at: TableAddress) -> str:
+    status: str = described.get("TableStatus", "ACTIVE")
+    advice = _UNUSABLE.get(status)
+    if advice is not None:
+        advice = advice.format(create=create_command(at))
+        raise TableProblem("not-active", f"Table {at.table!r} in {at.where} is {status}. {advice}")
+    return status
+
+
+def _refuse_other_keys(described: TableDescriptionTypeDef, at: TableAddress) -> None:
+    types = {
+        each["AttributeName"]: each["AttributeType"] for each in described.get("AttributeDefinitions", [])
+    }
+    order = sorted(described.get("KeySchema", []), key=lambda key: key["KeyType"])  # HASH before RANGE
+    found = tuple((key["AttributeName"], types.get(key["AttributeName"], "?")) for key in order)
+    if found == KEYS[at.layout]:
+        return
+    other = next((layout for layout, keys in KEYS.items() if keys == found), None)
+    advice = (
+        f"It is a table of layout {other}: write dynamodb://{at.table}?layout={other}."
+        if other
+        else f"A table's keys can not be changed; choose another name, and create it: {create_command(at)}"
+    )
+    raise TableProblem(
+        "wrong-keys",
+        f"Table {at.table!r} in {at.where} has the keys {_keys(found)}, but layout {at.layout} needs "
+        f"{_keys(KEYS[at.layout])}. {advice}",
+    )
+
+
+def _keys(keys: tuple[tuple[str, str], ...]) -> str:
+    return " and ".join(f"{name} ({type_})" for name, type_ in keys)
+
+
+def _time_to_live(client: DynamoDBClient, at: TableAddress) -> tuple[str | None, str | None]:
+    """Its state and its attribute; the state is None where asking is not allowed."""
+    try:
+        described = client.describe_time_to_live(TableName=at.table)["TimeToLiveDescription"]
+    except sdk_errors() as error:
+        if _as_problem(error, at).kind == "access-denied":
+            return None, None
+        raise
+    return described.get("TimeToLiveStatus", "DISABLED"), described.get("AttributeName")
+
+
+def _skew(headers: Mapping[str, str], asked_at: int) -> float | None:
+    try:
+        service_time = parsedate_to_datetime(headers["date"])
+    except (KeyError, ValueError):
+        return None
+    # The service names whole seconds: on average half a second of its time is cut off.
+    return round(asked_at / 1000 - (service_time.timestamp() + 0.5), 1)
+
+
+def _warnings(status: str, ttl: str | None, ttl_attribute: str | None, at: TableAddress) -> list[str]:
+    found = []
+    if status != "ACTIVE":
+        found.append(f"Table {at.table!r} is {status}; it can be used meanwhile.")
+    if ttl in ("DISABLED", "DISABLING") and at.layout == "workflow":
+        found.append(
+            f"Table {at.table!r} never deletes expired events: TTL is off. "
+            f"Deploy the template again: {create_command(at)}"
+        )
+    if ttl in ("ENABLED", "ENABLING") and ttl_attribute != TTL_ATTRIBUTE:
+        found.append(
+            f"Table {at.table!r} expires items by {ttl_attribute!r}, but longwatch writes {TTL_ATTRIBUTE!r}."
+        )
+    return found

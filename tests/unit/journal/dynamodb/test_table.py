@@ -1,0 +1,353 @@
+"""The table check against a small service on the loopback that speaks DynamoDB's wire format."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.errors import InvalidJournalUrl, MissingExtra, TableProblem
+from longwatch.journal.dynamodb.table import TableReport, check_table
+from tests.engines.start import free_port
+
+Answer = tuple[int, dict[str, Any] | str]
+
+NOW_SECONDS = 1_700_000_000
+WORKFLOW_KEYS = {"workflow_id": ("S", "HASH"), "timestamp": ("N", "RANGE")}
+SESSION_KEYS = {"PK": ("S", "HASH"), "SK": ("S", "RANGE")}
+
+
+class StoppedClock:
+    """Ten seconds ahead of the service."""
+
+    def now_ms(self) -> int:
+        return (NOW_SECONDS + 10) * 1000
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("a check does not wait")
+
+
+class Service(ThreadingHTTPServer):
+    """Answers each operation with what the test laid down for it."""
+
+    answers: dict[str, Answer]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Service
+    wbufsize = -1  # one packet per answer
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        operation = self.headers["x-amz-target"].rpartition(".")[2]
+        status, body = self.server.answers[operation]
+        content = (body if isinstance(body, str) else json.dumps(body)).encode()
+        self.send_response_only(status)
+        self.send_header("date", formatdate(NOW_SECONDS, usegmt=True))
+        self.send_header("content-type", "application/x-amz-json-1.0")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    server = Service(("127.0.0.1", 0), Handler)
+    server.answers = {"DescribeTable": table(), "DescribeTimeToLive": time_to_live()}
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def table(status: str = "ACTIVE", keys: dict[str, tuple[str, str]] = WORKFLOW_KEYS) -> Answer:
+    return 200, {
+        "Table": {
+            "TableStatus": status,
+            "ItemCount": 7,
+            "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+            "AttributeDefinitions": [
+                {"AttributeName": name, "AttributeType": type_} for name, (type_, _) in keys.items()
+            ],
+            "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, (_, kind) in keys.items()],
+        }
+    }
+
+
+def time_to_live(status: str = "ENABLED", attribute: str = "ttl") -> Answer:
+    return 200, {"TimeToLiveDescription": {"TimeToLiveStatus": status, "AttributeName": attribute}}
+
+
+def refusal(code: str, message: str = "because", *, status: int = 400) -> Answer:
+    return status, {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
+
+
+def check(service: Service, *, layout: str = "workflow") -> TableReport:
+    return check_table(
+        "events", region="eu-west-1", layout=layout, endpoint=service.url, clock=StoppedClock()
+    )
+
+
+def problem_of(service: Service, *, layout: str = "workflow") -> TableProblem:
+    with pytest.raises(TableProblem) as caught:
+        check(service, layout=layout)
+    return caught.value
+
+
+def test_a_good_table_is_described(service: Service) -> None:
+    report = check(service)
+
+    assert (report.status, report.billing, report.item_count, report.ttl) == (
+        "ACTIVE",
+        "PAY_PER_REQUEST",
+        7,
+        "ENABLED",
+    )
+    assert report.address.region == "eu-west-1"
+    assert report.warnings == ()
+
+
+def test_the_difference_of_the_clocks_is_told(service: Service) -> None:
+    assert check(service).clock_skew_seconds == pytest.approx(10.0, abs=0.5)
+
+
+def test_a_table_that_is_being_changed_can_be_used(service: Service) -> None:
+    service.answers["DescribeTable"] = table("UPDATING")
+
+    report = check(service)
+
+    assert report.status == "UPDATING"
+    assert "can be used meanwhile" in report.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "status", ["CREATING", "DELETING", "ARCHIVING", "ARCHIVED", "INACCESSIBLE_ENCRYPTION_CREDENTIALS"]
+)
+def test_a_table_that_takes_no_events_is_a_problem_that_names_its_state(
+    service: Service, status: str
+) -> None:
+    service.answers["DescribeTable"] = table(status)
+
+    problem = problem_of(service)
+
+    assert problem.kind == "not-active"
+    assert f"is {status}" in str(problem)
+
+
+def test_a_table_of_the_other_layout_is_recognised(service: Service) -> None:
+    service.answers["DescribeTable"] = table(keys=SESSION_KEYS)
+
+    problem = problem_of(service)
+
+    assert problem.kind == "wrong-keys"
+    assert "PK (S) and SK (S), but layout workflow needs workflow_id (S) and timestamp (N)" in str(problem)
+    assert "dynamodb://events?layout=session" in str(problem)
+    assert check(service, layout="session").status == "ACTIVE"
+
+
+def test_a_table_of_another_program_is_refused(service: Service) -> None:
+    service.answers["DescribeTable"] = table(keys={"workflow_id": ("S", "HASH"), "timestamp": ("S", "RANGE")})
+
+    problem = problem_of(service)
+
+    assert problem.kind == "wrong-keys"
+    assert "choose another name" in str(problem)
+
+
+def test_a_table_that_is_not_there_leads_to_the_template(service: Service) -> None:
+    service.answers["DescribeTable"] = refusal("ResourceNotFoundException")
+
+    problem = problem_of(service)
+
+    assert problem.kind == "not-found"
+    assert (
+        "aws cloudformation deploy --template-file infrastructure/dynamodb-table.yaml --stack-name events "
+        "--parameter-overrides TableName=events --region eu-west-1"
+    ) in str(problem)
+
+
+def test_a_session_table_that_is_not_there_leads_to_its_own_command(service: Service) -> None:
+    service.answers["DescribeTable"] = refusal("ResourceNotFoundException")
+
+    problem = problem_of(service, layout="session")
+
+    assert "aws dynamodb create-table --table-name events" in str(problem)
+    assert "AttributeName=PK,KeyType=HASH AttributeName=SK,KeyType=RANGE" in str(problem)
+
+
+def test_a_missing_right_names_the_right_and_whose_it_is(service: Service) -> None:
+    service.answers["DescribeTable"] = refusal(
+        "AccessDeniedException", "User: u is not authorized to perform: dynamodb:DescribeTable"
+    )
+
+    problem = problem_of(service)
+
+    assert problem.kind == "access-denied"
+    assert "not authorized to perform: dynamodb:DescribeTable" in str(problem)
+    assert "the key in AWS_ACCESS_KEY_ID" in str(problem)
+
+
+def test_credentials_that_aws_does_not_know_are_told_apart(service: Service) -> None:
+    service.answers["DescribeTable"] = refusal("UnrecognizedClientException")
+
+    problem = problem_of(service)
+
+    assert problem.kind == "no-credentials"
+    assert "aws sts get-caller-identity" in str(problem)
+
+
+def test_expired_credentials_of_the_environment_are_named(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "old")
+    service.answers["DescribeTable"] = refusal("ExpiredTokenException")
+
+    problem = problem_of(service)
+
+    assert problem.kind == "expired-token"
+    assert "AWS_SESSION_TOKEN" in str(problem)
+
+
+def test_an_expired_sign_in_names_the_profile_to_sign_in_with(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "aws-config"
+    config.write_text(
+        "[profile research]\nsso_start_url = https://example.invalid/start\nsso_region = eu-west-1\n"
+        "sso_account_id = 123456789012\nsso_role_name = reader\nregion = eu-west-1\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_PROFILE", "research")
+    monkeypatch.setenv("HOME", str(tmp_path))  # no token was ever stored there
+    forget_credentials(monkeypatch)
+
+    problem = problem_of(service)
+
+    assert problem.kind == "expired-token"
+    assert "aws sso login --profile research" in str(problem)
+
+
+def test_no_credentials_at_all_is_a_problem_of_its_own(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_credentials(monkeypatch)
+
+    problem = problem_of(service)
+
+    assert problem.kind == "no-credentials"
+    assert "aws configure" in str(problem)
+
+
+def test_an_unknown_profile_is_named(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+
+    problem = problem_of(service)
+
+    assert problem.kind == "no-credentials"
+    assert "nobody" in str(problem)
+
+
+def test_no_region_is_a_problem_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+
+    with pytest.raises(TableProblem, match=r"dynamodb://events\?region=") as caught:
+        check_table("events")
+
+    assert caught.value.kind == "no-region"
+
+
+def test_nobody_at_the_address_is_unreachable() -> None:
+    address = f"http://127.0.0.1:{free_port()}"
+
+    with pytest.raises(TableProblem, match=address) as caught:
+        check_table("events", region="eu-west-1", endpoint=address)
+
+    assert caught.value.kind == "unreachable"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal("InternalServerError", status=500),
+        refusal("ThrottlingException"),
+        (503, "<html>busy</html>"),
+        (200, "<html>a page</html>"),
+    ],
+    ids=["internal error", "throttled", "a proxy's page", "not DynamoDB"],
+)
+def test_a_service_that_can_not_answer_is_unreachable(service: Service, answer: Answer) -> None:
+    service.answers["DescribeTable"] = answer
+
+    assert problem_of(service).kind == "unreachable"
+
+
+def test_a_wrong_clock_is_told_apart_from_wrong_credentials(service: Service) -> None:
+    service.answers["DescribeTable"] = refusal("RequestExpired")
+
+    assert problem_of(service).kind == "clock"
+
+
+def test_an_unknown_refusal_keeps_the_service_s_own_words(service: Service) -> None:
+    service.answers["DescribeTable"] = refusal("ValidationException", "table name is odd")
+
+    problem = problem_of(service)
+
+    assert problem.kind == "refused"
+    assert "ValidationException: table name is odd" in str(problem)
+
+
+def test_expiry_is_unknown_where_asking_for_it_is_not_allowed(service: Service) -> None:
+    service.answers["DescribeTimeToLive"] = refusal("AccessDeniedException")
+
+    report = check(service)
+
+    assert report.ttl is None
+    assert report.warnings == ()
+
+
+def test_a_table_that_never_expires_events_is_worth_a_warning(service: Service) -> None:
+    service.answers["DescribeTimeToLive"] = time_to_live("DISABLED")
+
+    assert "TTL is off" in check(service).warnings[0]
+
+
+def test_expiry_by_another_attribute_is_worth_a_warning(service: Service) -> None:
+    service.answers["DescribeTimeToLive"] = time_to_live(attribute="expires")
+
+    assert "'expires'" in check(service).warnings[0]
+
+
+def test_an_unknown_layout_is_refused_before_anything_is_asked() -> None:
+    with pytest.raises(InvalidJournalUrl, match="known are: workflow, session"):
+        check_table("events", layout="other")
+
+
+def test_a_missing_sdk_names_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+
+    with pytest.raises(MissingExtra, match=r"pip install 'longwatch\[aws\]'"):
+        check_table("events")
+
+
+def forget_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
