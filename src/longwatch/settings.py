@@ -1,17 +1,15 @@
 """Settings: `longwatch.toml`, then the environment, then defaults. Every value remembers where it came from.
 
 A name in the environment beats the file. `.agentify/config.json`, where it exists, gives the table's name and
-region if nothing else does. All mistakes are reported at once.
+region if nothing else does. A relative path in a file is relative to that file. All mistakes are reported at
+once. What only a file needs is imported when there is one: every process that records loads this module.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
 import os
 import sys
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ LAYOUTS = ("workflow", "session")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value that people can set: its name in the file, its variable, how to read it, and what it is for."""
+    """One value that people can set: its name in the file, its variable, how to read it, what it is for."""
 
     key: str  # dotted, as in longwatch.toml
     attribute: str
@@ -36,6 +34,7 @@ class Setting:
     default: object
     read: Callable[[object], object]
     about: str
+    example: object = None  # for `longwatch init`, where there is no default to show
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +137,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         _text,
         "Address of the journal: sqlite:///file.db, dynamodb://table?region=…, memory://",
+        example="sqlite:///longwatch.db",
     ),
     Setting(
         "infrastructure.dynamodb.table_name",
@@ -154,6 +154,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         _text,
         "AWS region of the table; without it the AWS SDK's own rules apply",
+        example="eu-central-1",
     ),
     Setting(
         "infrastructure.dynamodb.endpoint",
@@ -162,6 +163,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         _text,
         "Another address for DynamoDB, such as a local engine's",
+        example="http://127.0.0.1:8000",
     ),
     Setting(
         "infrastructure.dynamodb.layout",
@@ -210,6 +212,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         _hours,
         "Events expire after this many hours; 0 is never (default: 24 in layout workflow, else never)",
+        example=24,
     ),
     Setting(
         "recording.queue_events",
@@ -226,6 +229,7 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         _text,
         "File where events wait that could not be shipped (default: outbox.db in the data directory)",
+        example="outbox.db",
     ),
     Setting(
         "recording.carry_context",
@@ -241,17 +245,18 @@ SETTINGS: tuple[Setting, ...] = (
 def load_settings(*, directory: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings that hold in this directory. Raises `InvalidSettings` with every mistake found."""
     environment = os.environ if environment is None else environment
-    directory = Path.cwd() if directory is None else directory
+    folders = _folders(directory)
     mistakes: list[str] = []
-    file = find_file(directory, environment, mistakes)
+    file = _find_file(folders, environment, mistakes)
     written = _read_toml(file, mistakes) if file else {}
-    agentify = _read_agentify(directory / AGENTIFY_FILE, mistakes)
+    foreign = _first_file(folders, AGENTIFY_FILE)
+    agentify = _read_agentify(foreign, mistakes) if foreign else {}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting in SETTINGS:
         raw, origin = setting.default, "default"
         if setting.key in agentify:
-            raw, origin = agentify[setting.key], str(AGENTIFY_FILE)
+            raw, origin = agentify[setting.key], str(foreign)
         if setting.key in written:
             raw, origin = written.pop(setting.key), str(file)
         if environment.get(setting.variable):
@@ -266,24 +271,60 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     mistakes += [_unknown(str(file), key) for key in written]
     if mistakes:
         raise InvalidSettings(mistakes)
-    if values["journal"] is None:
-        values["journal"] = f"sqlite:///{data_directory(environment) / 'longwatch.db'}"
+    data = data_directory(environment)
+    base = {str(file): file.resolve().parent} if file else {}
+    here = folders[0] if folders else Path()
+    values["journal"] = absolute_journal(
+        values["journal"] or sqlite_url(data / "longwatch.db"), base.get(origins["journal"], here)
+    )
+    outbox = Path(values["outbox"] or data / "outbox.db").expanduser()
+    values["outbox"] = str(base.get(origins["recording.outbox"], here) / outbox)
     return Settings(**values, origins=origins, file=file)
 
 
-def find_file(directory: Path, environment: Mapping[str, str], mistakes: list[str]) -> Path | None:
+def _find_file(folders: Sequence[Path], environment: Mapping[str, str], mistakes: list[str]) -> Path | None:
     """`LONGWATCH_CONFIG`, else the nearest `longwatch.toml` here or above."""
     chosen = environment.get("LONGWATCH_CONFIG")
-    if chosen:
-        path = Path(chosen).expanduser()
-        if path.is_file():
-            return path
-        mistakes.append(f"LONGWATCH_CONFIG names {chosen!r}, which is not a file")
-        return None
-    for folder in (directory, *directory.resolve().parents):
-        if (folder / FILE_NAME).is_file():
-            return folder / FILE_NAME
+    if not chosen:
+        return _first_file(folders, Path(FILE_NAME))
+    path = Path(chosen).expanduser()
+    if path.is_file():
+        return path
+    mistakes.append(f"LONGWATCH_CONFIG names {chosen!r}, which is not a file")
     return None
+
+
+def _folders(directory: Path | None) -> Sequence[Path]:
+    """This folder and those above it; none if the working directory is gone."""
+    try:
+        here = Path.cwd() if directory is None else directory.resolve()
+    except OSError:
+        return ()
+    return (here, *here.parents)
+
+
+def _first_file(folders: Sequence[Path], name: Path) -> Path | None:
+    for folder in folders:
+        try:
+            if (folder / name).is_file():
+                return folder / name
+        except OSError:
+            continue  # no right to look there, so no settings of ours either
+    return None
+
+
+def absolute_journal(url: str, folder: Path) -> str:
+    """The address with a relative SQLite path completed: events that wait are shipped from anywhere."""
+    scheme, _, path = url.partition(":///")
+    if scheme != "sqlite" or not path or path.startswith(("/", "~")):
+        return url
+    return f"{sqlite_url(folder)}/{path}"
+
+
+def sqlite_url(path: Path) -> str:
+    """The address of a SQLite file, with what an address would take for something else written out."""
+    text = str(path).replace("%", "%25").replace("?", "%3F").replace("#", "%23")
+    return f"sqlite:///{text}"
 
 
 def data_directory(environment: Mapping[str, str] | None = None) -> Path:
@@ -300,6 +341,8 @@ def data_directory(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def _read_toml(path: Path, mistakes: list[str]) -> dict[str, object]:
+    import tomllib
+
     try:
         return _flat(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
@@ -309,16 +352,19 @@ def _read_toml(path: Path, mistakes: list[str]) -> dict[str, object]:
 
 def _read_agentify(path: Path, mistakes: list[str]) -> dict[str, object]:
     """The table's name and region from an existing project's `.agentify/config.json`."""
-    if not path.is_file():
-        return {}
+    import json
+
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        table = document.get("infrastructure", {}).get("dynamodb", {})
-        names = {"tableName": "table_name", "region": "region"}
-        return {f"infrastructure.dynamodb.{names[key]}": table[key] for key in names if table.get(key)}
-    except (OSError, ValueError, AttributeError) as error:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         mistakes.append(f"{path}: {error}")
         return {}
+    for name in ("infrastructure", "dynamodb"):
+        table = table.get(name) if isinstance(table, dict) else None
+    if not isinstance(table, dict):  # another program's file: it need not speak of a table
+        return {}
+    names = {"tableName": "table_name", "region": "region"}
+    return {f"infrastructure.dynamodb.{names[key]}": table[key] for key in names if table.get(key)}
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -332,6 +378,8 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def _unknown(where: str, key: str) -> str:
+    import difflib
+
     close = difflib.get_close_matches(key, [setting.key for setting in SETTINGS], n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return f"{where}: unknown setting {key}{hint}"

@@ -1,0 +1,5 @@
+"""`python -m longwatch`."""
+
+from longwatch.cli.main import main
+
+main()

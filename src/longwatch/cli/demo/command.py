@@ -1,0 +1,162 @@
+"""Plays the workflow in a thread of its own and shows what the journal says, as any other reader would."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import threading
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from longwatch.cli.demo.stage import Stage, staged
+from longwatch.cli.demo.workflow import Pace, Team
+from longwatch.cli.invocation import Invocation
+from longwatch.cli.journals import sqlite_path
+from longwatch.cli.options import common_options, pass_invocation
+from longwatch.cli.show import run_lines
+from longwatch.cli.terminal import Terminal, remark
+from longwatch.clock import Clock
+from longwatch.errors import LongwatchError
+from longwatch.events import START, Cursor
+from longwatch.journal.base import Journal, Wakes
+from longwatch.journal.opening import open_journal
+from longwatch.recording.recorder import Recorder, configure
+from longwatch.runs import Run, Status, fold
+from longwatch.settings import Settings, data_directory, sqlite_url
+
+PROGRAM = "longwatch"
+SCRIPTED_PACE = 0.1
+LOOK_SECONDS = 0.1
+GIVE_UP_SECONDS = 120.0
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Play quickly and print lines, for scripts.")
+@click.option("--pace", type=click.FloatRange(0.01, 10), help="1 is the pace for people, less is quicker.")
+@common_options
+@pass_invocation
+def command(invocation: Invocation, once: bool, pace: float | None) -> int:
+    """Play a workflow of several agents and record it.
+
+    A team writes a market brief: three agents work side by side, a tool fails and is tried again, and one
+    event is told late. Everything is recorded into a SQLite journal with the decorators of this package,
+    and shown as it arrives there.
+    """
+    settings = _on_sqlite(invocation.settings())
+    recorder = configure(settings=settings)
+    terminal = Terminal.of_stdout()
+    live = not once and sys.stdout.isatty()
+    factor = pace if pace is not None else (SCRIPTED_PACE if once else 1.0)
+    remark(f"Recording into {sqlite_path(settings.journal) or settings.journal}")
+    team = Team(Pace(factor))
+    play = Play(team.brief("the Nordic power market"), recorder)
+    with open_journal(settings=settings, clock=invocation.clock) as journal:
+        play.start()
+        try:
+            with staged(terminal, live=live, clock=invocation.clock) as stage:
+                run = _watch(journal, team, play, stage, invocation.clock)
+        except BaseException:
+            play.stop()
+            raise
+        play.join()
+    _sum_up(run, settings, terminal, invocation.clock.now_ms())
+    return 0 if run.status is Status.SUCCEEDED else 1
+
+
+class Play:
+    """The workflow in a thread. Stopping it cancels the work, and the run says so."""
+
+    def __init__(self, work: Coroutine[object, object, str], recorder: Recorder) -> None:
+        self._work = work
+        self._recorder = recorder
+        self._loop = asyncio.new_event_loop()
+        self.error: Exception | None = None
+        self._task: asyncio.Task[str] | None = None
+        self._thread = threading.Thread(target=self._play, name="demo", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Cancel the work and wait until its end is recorded."""
+        if self._task is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        self.join()
+
+    def join(self) -> None:
+        self._thread.join(GIVE_UP_SECONDS)
+        self._recorder.close()
+
+    def _play(self) -> None:
+        try:
+            self._task = self._loop.create_task(self._work)
+            self._loop.run_until_complete(self._task)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:  # noqa: BLE001 - told by whoever watches
+            self.error = error
+        finally:
+            self._loop.close()
+
+
+def _watch(journal: Journal, team: Team, play: Play, stage: Stage, clock: Clock) -> Run:
+    """Read the run as it grows, until it has ended and its producer has closed."""
+    run: Run | None = None
+    cursor: Cursor = START
+    deadline = clock.monotonic() + GIVE_UP_SECONDS
+    while clock.monotonic() < deadline:
+        if isinstance(journal, Wakes):
+            journal.wait(LOOK_SECONDS)
+        if team.run_id is None and play.error is None:
+            continue
+        if team.run_id is None:
+            break
+        page = journal.read(team.run_id, after=cursor)
+        cursor, run = page.cursor, fold(page.events, run)
+        if run is None:
+            continue
+        stage.show(run, list(page.events))
+        if run.summary.ending is not None and "producer_closed" in run.counts:
+            return run
+    raise LongwatchError(f"The demo did not end as it should: {play.error or 'it took too long'}")
+
+
+def _sum_up(run: Run, settings: Settings, terminal: Terminal, now_ms: int) -> None:
+    lines, _ = run_lines(run, [], now_ms=now_ms, width=terminal.columns)
+    click.echo()
+    terminal.show(lines)
+    chosen = "" if settings.origins.get("journal") != "--journal" else f" --journal {settings.journal}"
+    program = _program()
+    click.echo("\nLook further:")
+    for words, about in (
+        ("runs", "every run, newest first"),
+        (f"show {run.run_id}", "this picture again"),
+        (f"tail {run.run_id}", "its events, one a line"),
+        (f"verify {run.run_id}", "is anything missing or altered?"),
+        (f"export {run.run_id}", "its events as JSON lines"),
+    ):
+        click.echo(f"  {program}{chosen} {words:<24} {about}")
+
+
+def _program() -> str:
+    """How to call this command again from here: by its name if the shell finds it, else by its path."""
+    called = Path(sys.argv[0])
+    found = shutil.which(PROGRAM)
+    if called.name != PROGRAM or (found is not None and Path(found).samefile(called)):
+        return PROGRAM
+    try:
+        return str(called.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(called)
+
+
+def _on_sqlite(settings: Settings) -> Settings:
+    """The demo plays on SQLite: where the settings name another journal, in a file of its own."""
+    if sqlite_path(settings.journal) is not None:
+        return settings
+    origins = {**settings.origins, "journal": "--journal"}
+    return replace(settings, journal=sqlite_url(data_directory() / "demo.db"), origins=origins)

@@ -1,0 +1,151 @@
+"""The workflow that the demo plays: a team writes a market brief. Recorded with the public decorators alone.
+
+Three agents work side by side, a tool fails and is tried again, and a feed reports something after the fact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import longwatch
+
+STEPS = 15  # agents and tool calls that end while it plays
+
+
+class FeedTimeout(Exception):
+    """The price feed did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast the demo plays: 1 is the pace for people, 0.1 for a script."""
+
+    factor: float
+
+    async def work(self, seconds: float) -> None:
+        """Pretend to work for about this long."""
+        await asyncio.sleep(seconds * self.factor * random.uniform(0.85, 1.15))
+
+
+class Team:
+    """Agents and their tools."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._feed_is_up = False
+        self.run_id: str | None = None  # known as soon as the job has begun
+
+    @longwatch.workflow(name="market brief")
+    async def brief(self, topic: str) -> str:
+        """The whole job."""
+        self.run_id = longwatch.current_run_id()
+        longwatch.record("graph_structure", **GRAPH)
+        plan = await self.coordinator(topic)
+        found = await asyncio.gather(*(member(plan) for member in (self.analyst, self.reader, self.engineer)))
+        return await self.writer(found)
+
+    @longwatch.agent(role="plans the work")
+    async def coordinator(self, topic: str) -> str:
+        return await self.make_plan(topic)
+
+    @longwatch.agent(role="reads prices")
+    async def analyst(self, plan: str) -> str:
+        for attempt in (1, 2, 3):
+            try:
+                prices = await self.fetch_prices("NO2", days=30)
+                break
+            except FeedTimeout:
+                longwatch.record("retry", operation="fetch_prices", attempt=attempt)
+                await self._pace.work(0.3)
+        else:
+            raise FeedTimeout("the price feed stayed away")
+        return await self.find_trend(prices)
+
+    @longwatch.agent(role="reads the news")
+    async def reader(self, plan: str) -> str:
+        headlines = await self.search_news("power market Norway")
+        self._hear_late("flooding closes a line near Voss")
+        summaries = await asyncio.gather(*(self.summarise(headline) for headline in headlines))
+        return "; ".join(summaries)
+
+    @longwatch.agent(role="asks the warehouse")
+    async def engineer(self, plan: str) -> str:
+        rows = await self.query_warehouse("select hour, load from grid where area = 'NO2'")
+        return f"{rows} hours of load"
+
+    @longwatch.agent(role="writes it up")
+    async def writer(self, found: list[str]) -> str:
+        text = await self.draft(found)
+        await self.check_facts(text)
+        return text
+
+    @longwatch.tool
+    async def make_plan(self, topic: str) -> str:
+        await self._pace.work(0.7)
+        return f"prices, news and load for {topic}"
+
+    @longwatch.tool(system="market-data")
+    async def fetch_prices(self, area: str, *, days: int) -> list[float]:
+        await self._pace.work(0.9)
+        if not self._feed_is_up:
+            self._feed_is_up = True
+            raise FeedTimeout(f"no answer from the feed for {area} in 900 ms")
+        return [round(42 + 9 * random.random(), 2) for _ in range(days)]
+
+    @longwatch.tool
+    async def find_trend(self, prices: list[float]) -> str:
+        await self._pace.work(0.5)
+        return "rising" if prices[-1] > prices[0] else "falling"
+
+    @longwatch.tool(system="search")
+    async def search_news(self, query: str) -> list[str]:
+        await self._pace.work(0.8)
+        return ["Reservoirs at 71 %", "Cable to Denmark back in service"]
+
+    @longwatch.tool(system="model")
+    async def summarise(self, headline: str) -> str:
+        await self._pace.work(1.1)
+        return headline.lower()
+
+    @longwatch.tool(system="warehouse")
+    async def query_warehouse(self, statement: str) -> int:
+        await self._pace.work(1.8)
+        return 720
+
+    @longwatch.tool(system="model")
+    async def draft(self, found: list[str]) -> str:
+        await self._pace.work(1.0)
+        return f"Prices {found[0]}; {found[1]}; {found[2]}."
+
+    @longwatch.tool
+    async def check_facts(self, text: str) -> bool:
+        await self._pace.work(0.5)
+        return True
+
+    def _hear_late(self, text: str) -> None:
+        """Something that happened a while ago, told only now: it is stored late, at its true time."""
+        recorder = longwatch.get_recorder()
+        happened_at = recorder.clock.now_ms() - round(600 * self._pace.factor)
+        longwatch.record("feed_item", occurred_at=happened_at, text=text, late=True)
+
+
+GRAPH: dict[str, Any] = {
+    "nodes": [
+        {"id": name, "name": name, "role": role}
+        for name, role in (
+            ("coordinator", "plans the work"),
+            ("analyst", "reads prices"),
+            ("reader", "reads the news"),
+            ("engineer", "asks the warehouse"),
+            ("writer", "writes it up"),
+        )
+    ],
+    "edges": [
+        *({"from": "coordinator", "to": each} for each in ("analyst", "reader", "engineer")),
+        *({"from": each, "to": "writer"} for each in ("analyst", "reader", "engineer")),
+    ],
+    "entry_points": ["coordinator"],
+}

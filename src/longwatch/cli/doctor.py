@@ -1,0 +1,121 @@
+"""`longwatch doctor`: is everything as it should be here, and if not, what to do about it?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import click
+
+from longwatch.cli.checks import (
+    Finding,
+    check_settings,
+    guarded,
+    look_at_journal,
+    look_at_outbox,
+    look_at_versions,
+)
+from longwatch.cli.header import folded
+from longwatch.cli.invocation import Invocation
+from longwatch.cli.options import common_options, output_option, pass_invocation
+from longwatch.cli.styles import Line, Segment
+from longwatch.cli.terminal import Terminal, write_json
+from longwatch.cli.text import clean, columns_of, pad
+
+FREE_COLUMNS = 10_000
+_INDENT = 2
+
+
+@click.command()
+@output_option("text", "json")
+@common_options
+@pass_invocation
+def command(invocation: Invocation, output: str) -> int:
+    """Check settings, journal, outbox and versions.
+
+    Prints every setting with where it came from, what the journal and the outbox hold, and what is
+    installed. Exit code 1: something is wrong, and the text says what to do.
+    """
+    findings = examine(invocation)
+    if output == "json":
+        write_json(findings_view(findings))
+    else:
+        terminal = Terminal.of_stdout()
+        terminal.show(finding_lines(findings, width=terminal.columns))
+    return 1 if any(finding.problems for finding in findings) else 0
+
+
+def examine(invocation: Invocation) -> list[Finding]:
+    """Look at everything that can be looked at."""
+    about_settings, settings = check_settings(invocation.settings, os.environ)
+    findings = [about_settings]
+    if settings is not None:
+        findings.append(guarded("Journal", partial(look_at_journal, settings, invocation.clock)))
+        findings.append(guarded("Outbox", partial(look_at_outbox, settings, invocation.clock)))
+    return [*findings, guarded("Versions", look_at_versions)]
+
+
+def findings_view(findings: Sequence[Finding]) -> dict[str, object]:
+    """The findings as JSON."""
+    return {
+        "ok": not any(finding.problems for finding in findings),
+        "parts": {
+            finding.title.lower(): {
+                "facts": [
+                    {"name": name, "value": value, "about": about} for name, value, about in finding.facts
+                ],
+                "warnings": finding.warnings,
+                "problems": finding.problems,
+            }
+            for finding in findings
+        },
+    }
+
+
+def finding_lines(findings: Sequence[Finding], *, width: int | None) -> Iterator[Line]:
+    """The findings for people: facts in columns, then warnings, problems last and red."""
+    room = width or FREE_COLUMNS
+    for finding in findings:
+        symbol, style = _look(finding)
+        yield [Segment(f"{symbol} ", style), Segment(finding.title, "strong")]
+        names = min(max((columns_of(name) for name, _, _ in finding.facts), default=0), room // 2)
+        for name, value, about in finding.facts:
+            yield from _fact_lines(clean(name), clean(value), clean(about), names, room)
+        for warning in finding.warnings:
+            yield from _marked("!", warning, "warn", room)
+        for problem in finding.problems:
+            yield from _marked("✗", problem, "bad", room)
+    count = sum(len(finding.problems) for finding in findings)
+    yield [Segment("")]
+    if count:
+        yield [Segment(f"{count} {'problem' if count == 1 else 'problems'}.", "bad")]
+    else:
+        yield [Segment("Everything is in order.", "good")]
+
+
+def _look(finding: Finding) -> tuple[str, str]:
+    if finding.problems:
+        return "✗", "bad"
+    return ("!", "warn") if finding.warnings else ("✓", "good")
+
+
+def _fact_lines(name: str, value: str, about: str, names: int, room: int) -> Iterator[Line]:
+    left = " " * _INDENT + pad(name, names) + "  "
+    if columns_of(left) + columns_of(value) + 2 + columns_of(about) <= room:
+        yield [Segment(left, "dim"), Segment(value), Segment(f"  {about}" if about else "", "dim")]
+        return
+    deeper = " " * (_INDENT * 2)
+    yield [Segment(f"{' ' * _INDENT}{name}", "dim")]
+    if columns_of(deeper + value + about) + 2 <= room:
+        yield [Segment(deeper + value), Segment(f"  {about}", "dim")]
+        return
+    for text, style in ((value, ""), (about, "dim")):
+        for part in folded(text, room - len(deeper)):
+            yield [Segment(deeper + part, style)]
+
+
+def _marked(mark: str, text: str, style: str, room: int) -> Iterator[Line]:
+    for number, part in enumerate(folded(clean(text), room - _INDENT - 2)):
+        lead = mark if number == 0 else " "
+        yield [Segment(f"{' ' * _INDENT}{lead} {part}", style)]

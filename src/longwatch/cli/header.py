@@ -1,0 +1,78 @@
+"""The first lines about a run: how it stands, when it was, and what is worth knowing at this moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
+from longwatch.cli.text import clean, columns_of, fit
+from longwatch.cli.times import ago_text, day_text, duration_text
+from longwatch.runs import Run, conditions
+
+_LABEL_COLUMNS = 10
+
+
+def header(run: Run, *, now_ms: int, width: int | None, zone: tzinfo | None = None) -> list[Line]:
+    """The lines above the tree. Long ones are folded at the width."""
+    summary = run.summary
+    symbol, style = STATUS_LOOKS[summary.status]
+    name = f"  {clean(summary.name)}" if summary.name else ""
+    title = f"{symbol} {summary.status.value}"
+    room = (width or 10_000) - columns_of(title) - 2
+    run_id = fit(clean(summary.run_id), room)
+    lines: list[Line] = [
+        [
+            Segment(title, style),
+            Segment(f"  {run_id}", "strong"),
+            Segment(fit(name, room - columns_of(run_id))),
+        ]
+    ]
+    for label, text, look in _facts(run, now_ms, zone):
+        for number, part in enumerate(folded(text, (width or 10_000) - _LABEL_COLUMNS)):
+            lines.append(
+                [Segment((label if number == 0 else "").ljust(_LABEL_COLUMNS), "dim"), Segment(part, look)]
+            )
+    return lines
+
+
+def _facts(run: Run, now_ms: int, zone: tzinfo | None) -> Iterator[tuple[str, str, str]]:
+    summary = run.summary
+    yield "kind", clean(summary.kind), ""
+    if summary.parent_run_id:
+        yield "part of", clean(summary.parent_run_id), ""
+    started = day_text(summary.started_at, now_ms=now_ms, zone=zone)
+    yield "started", f"{started} ({ago_text(summary.started_at, now_ms=now_ms)})", ""
+    if summary.ended_at is not None:
+        yield "ended", day_text(summary.ended_at, now_ms=now_ms, zone=zone), ""
+    length = duration_text(summary.duration_ms(now_ms))
+    yield "duration", length if summary.ended_at is not None else f"{length} so far", ""
+    counts = sorted(run.counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    kinds = ", ".join(f"{clean(kind)}\u00a0{count:,}" for kind, count in counts)
+    yield "events", f"{sum(run.counts.values()):,}: {kinds}", ""
+    if run.producers:
+        closed = sum(tally.count is not None for tally in run.producers.values())
+        yield "producers", f"{len(run.producers)} ({closed} closed)", ""
+    for condition in conditions(run, now_ms):
+        yield condition.name, clean(condition.message), "warn"
+    if summary.error:
+        yield "error", clean(summary.error), "bad"
+
+
+def folded(text: str, columns: int) -> Iterator[str]:
+    """The text in lines of at most this many columns, broken between words where there are any."""
+    line = ""
+    for word in text.split(" "):
+        joined = f"{line} {word}" if line else word
+        if columns_of(joined) <= columns:
+            line = joined
+            continue
+        if line:
+            yield line
+        line = word
+        while columns_of(line) > columns:
+            cut = max(1, len(fit(line, columns)) - 1)
+            yield line[:cut]
+            line = line[cut:]
+    if line:
+        yield line

@@ -1,0 +1,114 @@
+"""One event as one line: when, who, what, and a few words of what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import tzinfo
+
+from longwatch.calls import mark_of
+from longwatch.cli.styles import Line, Segment, call_look
+from longwatch.cli.text import clean, columns_of, fit, pad
+from longwatch.cli.times import clock_text, duration_text, local
+from longwatch.events import Event, call_status, duration_of, error_of, text_of
+from longwatch.runs import ENDS, Ending, Status
+
+LONGEST_TEXT = 400  # characters of a payload on a line that nothing limits
+NARROW_COLUMNS = 72
+
+_AGENT_COLUMNS = 14
+_TYPE_COLUMNS = 18
+_SPOKEN = ("message", "text", "line", "data", "name", "status")
+
+
+def event_line(
+    event: Event, *, width: int | None = None, dated: bool = False, zone: tzinfo | None = None
+) -> Line:
+    """The event on one line, cut to the width if there is one. A narrow one leaves out the agent."""
+    look_style = "bad" if tells_of_failure(event) else _type_style(event)
+    when = clock_text(event.occurred_at, dated=dated, zone=zone)
+    line = [Segment(f"{when}  ", "dim")]
+    agent = clean(event.agent_name or "")
+    kind = clean(event.type)
+    if width is not None and width < NARROW_COLUMNS:
+        line = [Segment(f"{when} ", "dim"), Segment(f"{kind} ", look_style)]
+    else:
+        line.append(Segment(pad(fit(agent, _AGENT_COLUMNS), _AGENT_COLUMNS) + "  "))
+        line.append(Segment(pad(kind, _TYPE_COLUMNS) + "  ", look_style))
+    words = clean(words_of(event)[:LONGEST_TEXT])
+    if width is not None:
+        used = sum(columns_of(segment.text) for segment in line)
+        if used >= width:  # the type alone fills the line
+            last = line.pop()
+            used -= columns_of(last.text)
+            return [*line, Segment(fit(last.text.rstrip(), width - used), last.style)]
+        words = fit(words, width - used)
+    return [*line, Segment(words)]
+
+
+def need_dates(events: list[Event], *, now_ms: int, zone: tzinfo | None = None) -> bool:
+    """Whether the times need their dates: some of these events are not of today."""
+    today = local(now_ms, zone).date()
+    ends = (events[0], events[-1]) if events else ()
+    return any(local(event.occurred_at, zone).date() != today for event in ends)
+
+
+def tells_of_failure(event: Event) -> bool:
+    """Whether the event says that something failed."""
+    word = text_of(event.payload, "status")
+    if word is not None and call_status(word) == "failed":
+        return True
+    if event.type in ENDS:
+        ending = Ending.of(event)
+        return ending is not None and ending.status in (Status.FAILED, Status.PARTIAL, Status.UNKNOWN)
+    if event.type.lower().endswith(("_failed", "_error")):
+        return True
+    return error_of(event.payload) is not None
+
+
+def words_of(event: Event) -> str:
+    """What the event says, in a few words."""
+    call = mark_of(event)
+    if call is not None:
+        mark = call[1]
+        parts = [mark.name, "…" if mark.begins else call_look(mark.status).symbol]
+        if mark.duration_ms is not None:
+            parts.append(duration_text(mark.duration_ms))
+        if mark.error:
+            parts.append(mark.error)
+        return " ".join(parts)
+    error = error_of(event.payload)
+    spoken = text_of(event.payload, *_SPOKEN)
+    length = duration_of(event.payload)
+    if error or event.type in ENDS:
+        words = [error or spoken or "", duration_text(length) if length is not None else ""]
+        return " ".join(word for word in words if word)
+    return _plain(spoken) if spoken and len(event.payload) == 1 else _fields(event.payload)
+
+
+def _fields(payload: Mapping[str, object]) -> str:
+    return " ".join(f"{key}={_short(value)}" for key, value in payload.items() if value is not None)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, str):
+        return (
+            _plain(value)
+            if value and " " not in value
+            else json.dumps(value[:LONGEST_TEXT], ensure_ascii=False)
+        )
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _plain(text: str) -> str:
+    return text[:LONGEST_TEXT].rstrip("\n")
+
+
+def _type_style(event: Event) -> str:
+    if event.type in ENDS:
+        return "good"
+    call = mark_of(event)
+    return call_look(call[1].status).style if call else ""

@@ -1,0 +1,201 @@
+"""The command `longwatch`: finds the command that was asked for, turns every error into one line and a code.
+
+Exit codes: 0 succeeded, 1 failed, 2 usage, 3 contact lost, 4 still running, 130 interrupted. Commands are
+imported only when they are called, so that `--help` costs no more than click itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from longwatch.cli.invocation import Invocation
+from longwatch.cli.options import common_options
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+PROGRAM = "longwatch"
+COMPLETE_VARIABLE = "_LONGWATCH_COMPLETE"
+
+FAILED, USAGE, CONTACT_LOST, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
+
+# Name -> module with an attribute `command`, and its one line of help, compared with the real one in a test.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "demo": ("longwatch.cli.demo", "Play a workflow of several agents and record it."),
+    "init": ("longwatch.cli.init", "Write a commented longwatch.toml."),
+    "run": ("longwatch.cli.run", "Run a command and record what it does."),
+    "record": ("longwatch.cli.record", "Record one event."),
+    "runs": ("longwatch.cli.runs", "List runs, newest first."),
+    "show": ("longwatch.cli.show", "Show a run: its agents, tools and times."),
+    "tail": ("longwatch.cli.tail", "Print a run's events, one line each."),
+    "verify": ("longwatch.cli.verify", "Check that no event of a run is missing or altered."),
+    "export": ("longwatch.cli.export", "Write runs as JSON lines."),
+    "import": ("longwatch.cli.importing", "Read events from JSON lines."),
+    "ship": ("longwatch.cli.ship", "Deliver the events that wait in the outbox."),
+    "prune": ("longwatch.cli.prune", "Delete old events."),
+    "doctor": ("longwatch.cli.doctor", "Check settings, journal, outbox and versions."),
+    "completion": ("longwatch.cli.completion", "Print the shell completion script."),
+}
+
+
+class LazyCommands(click.Group):
+    """A group that knows its commands by name and imports only the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not ctx.resilient_parsing:
+            raise click.UsageError(f"No such command {name!r}.{did_you_mean(name, COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        names = [
+            CompletionItem(name, help=about)
+            for name, (_, about) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def did_you_mean(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
+    """A hint at the known word that looks most like this one, or nothing."""
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"{PROGRAM} {version(PROGRAM)}")
+        context.exit()
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@common_options
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version.",
+)
+def cli() -> None:
+    """Record long-running work as events, look at it, and tell how it ended."""
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    if COMPLETE_VARIABLE in os.environ:
+        cli.main(prog_name=PROGRAM, complete_var=COMPLETE_VARIABLE)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command. Whatever happens, the answer is an exit code and at most a few words on stderr."""
+    invocation = Invocation()
+    try:
+        code = _invoke(arguments, invocation)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _silence_stdout()
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        _complain_no_more()
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001  the last line of defence: a message, not a traceback
+        if invocation.debug:
+            import traceback
+
+            traceback.print_exc()
+        message, code = explained(error)
+        click.echo(message, err=True)
+        return code
+
+
+def _invoke(arguments: Sequence[str], invocation: Invocation) -> int:
+    _let_text_through()
+    try:
+        with cli.make_context(PROGRAM, list(arguments), obj=invocation) as context:
+            result: Any = cli.invoke(context)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.Abort as abort:
+        raise KeyboardInterrupt from abort
+    return result if isinstance(result, int) else 0
+
+
+def explained(error: Exception) -> tuple[str, int]:
+    """What to print for this error, and the exit code."""
+    from longwatch.errors import InvalidSettings, JournalUnavailable, LongwatchError, TableProblem
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error.format_message(), USAGE
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else PROGRAM
+        return f"{PROGRAM}: {error.format_message()} (`{path} --help` tells more.)", USAGE
+    if isinstance(error, click.ClickException):
+        return f"{PROGRAM}: {error.format_message()}", USAGE
+    if isinstance(error, InvalidSettings) and len(error.mistakes) > 1:
+        mistakes = "\n".join(f"  {mistake}" for mistake in error.mistakes)
+        return f"{PROGRAM}: {len(error.mistakes)} mistakes in the settings:\n{mistakes}", USAGE
+    if isinstance(error, LongwatchError):
+        unreachable = isinstance(error, TableProblem) and error.kind == "unreachable"
+        lost = isinstance(error, JournalUnavailable) or unreachable
+        return f"{PROGRAM}: {error}", CONTACT_LOST if lost else USAGE
+    if isinstance(error, OSError):
+        return f"{PROGRAM}: {error}", FAILED
+    kind = type(error).__name__
+    return (
+        f"{PROGRAM}: unexpected {kind}: {error}. This is a mistake in longwatch; --debug shows where.",
+        FAILED,
+    )
+
+
+def _let_text_through() -> None:
+    """A terminal whose encoding lacks a character gets a question mark rather than an error."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+
+
+def _silence_stdout() -> None:
+    """The reader has gone. Python would flush once more at exit and complain."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass  # stdout is no file, so nothing is left to flush
+
+
+def _complain_no_more() -> None:
+    """After Ctrl-C: end the line that the terminal echoed `^C` on."""
+    if sys.stderr.isatty():
+        click.echo(err=True)

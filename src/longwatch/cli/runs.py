@@ -1,0 +1,142 @@
+"""`longwatch runs`: the list of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+
+import click
+
+from longwatch.cli.invocation import Invocation
+from longwatch.cli.journals import reading
+from longwatch.cli.json_views import summary_view
+from longwatch.cli.options import common_options, output_option, pass_invocation
+from longwatch.cli.progress import Progress
+from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
+from longwatch.cli.table import Column, table
+from longwatch.cli.terminal import Terminal, remark, write_json, write_json_lines
+from longwatch.cli.text import clean
+from longwatch.cli.times import ago_text, duration_text, moment_ms, start_text
+from longwatch.clock import Clock
+from longwatch.errors import InvalidInput
+from longwatch.journal.base import Journal, RunQuery
+from longwatch.runs import RunSummary, Status
+
+PAGE_RUNS = 500
+NARROW_COLUMNS = 60
+
+COLUMNS = (
+    Column("", 10, 1),
+    Column("RUN", 9, 11, elastic=True),
+    Column("STATUS", 6, 9),
+    Column("KIND", 1, 8),
+    Column("NAME", 7, 12, elastic=True),
+    Column("STARTED", 3, 8),
+    Column("AGE", 8, 8),
+    Column("DURATION", 5, 8, right=True),
+    Column("EVENTS", 4, 6, right=True),
+    Column("AGENTS", 0, 6, right=True),
+    Column("LAST EVENT", 2, 16, elastic=True),
+)
+
+
+@click.command()
+@click.option("--status", type=click.Choice([status.value for status in Status], case_sensitive=False))
+@click.option("--kind", help="workflow, session, or a kind of your own.")
+@click.option("--since", metavar="TIME", help="Began at or after TIME: 10m, 2h, 3d, an ISO time or epoch ms.")
+@click.option("--until", metavar="TIME", help="Began before TIME.")
+@click.option("-q", "--text", help="Part of the id or the name.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--scan", is_flag=True, help="Also find runs of other producers by reading the whole table.")
+@output_option()
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation,
+    status: str | None,
+    kind: str | None,
+    since: str | None,
+    until: str | None,
+    text: str | None,
+    limit: int,
+    everything: bool,
+    scan: bool,
+    output: str,
+) -> None:
+    """List runs, newest first."""
+    now = invocation.clock.now_ms()
+    query = RunQuery(
+        status=Status(status) if status else None,
+        kind=kind,
+        since=moment_ms(since, now_ms=now) if since else None,
+        until=moment_ms(until, now_ms=now) if until else None,
+        text=text,
+    )
+    most = None if everything else limit
+    with reading(invocation) as journal:
+        find = _scan if scan else _list
+        runs, more = find(journal, query, most, invocation.clock)
+    if output == "json":
+        write_json([summary_view(run, now_ms=now) for run in runs])
+    elif output == "jsonl":
+        write_json_lines(summary_view(run, now_ms=now) for run in runs)
+    elif runs:
+        terminal = Terminal.of_stdout()
+        terminal.show(run_table(runs, now_ms=now, width=terminal.columns))
+    if not runs:
+        remark("No runs." if query == RunQuery() else "No runs like that.")
+    elif more:
+        remark(f"These are the newest {len(runs)}; --all or --limit shows more.")
+
+
+def _list(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> tuple[list[RunSummary], bool]:
+    runs: list[RunSummary] = []
+    cursor = None
+    with Progress("Reading runs:", clock=clock) as progress:
+        while True:
+            wanted = PAGE_RUNS if most is None else min(PAGE_RUNS, most - len(runs))
+            page = journal.find_runs(query, after=cursor, limit=wanted)
+            runs += page.runs
+            progress.add(len(page.runs))
+            cursor = page.cursor
+            if cursor is None or (most is not None and len(runs) >= most):
+                return runs, cursor is not None
+
+
+def _scan(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> tuple[list[RunSummary], bool]:
+    scan_runs = getattr(journal, "scan_runs", None)
+    if scan_runs is None:
+        raise InvalidInput(f"--scan is for DynamoDB tables; {journal.url} lists every run without it.")
+    runs: list[RunSummary] = []
+    with Progress("Scanning, runs found:", clock=clock) as progress:
+        for run in scan_runs():
+            if query.accepts(run):
+                runs.append(run)
+                progress.add(1)
+    runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
+    return (runs, False) if most is None else (runs[:most], len(runs) > most)
+
+
+def run_table(
+    runs: Sequence[RunSummary], *, now_ms: int, width: int | None, zone: tzinfo | None = None
+) -> list[Line]:
+    """The runs as a table that fits the width."""
+    return table(COLUMNS, [_row(run, now_ms, zone) for run in runs], width=width)
+
+
+def _row(run: RunSummary, now_ms: int, zone: tzinfo | None) -> list[Segment]:
+    symbol, style = STATUS_LOOKS[run.status]
+    return [
+        Segment(symbol, style),
+        Segment(clean(run.run_id), "strong"),
+        Segment(run.status.value, style),
+        Segment(clean(run.kind)),
+        Segment(clean(run.name or "")),
+        Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),
+        Segment(ago_text(run.started_at, now_ms=now_ms), "dim"),
+        Segment(duration_text(run.duration_ms(now_ms))),
+        Segment(f"{run.events:,}"),
+        Segment(f"{len(run.agents)}"),
+        Segment(clean(run.last_event_type), "dim"),
+    ]

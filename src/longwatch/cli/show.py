@@ -1,0 +1,103 @@
+"""`longwatch show RUN`: what happened in a run, as a tree with times."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import tzinfo
+from itertools import islice
+
+import click
+
+from longwatch.cli.header import header
+from longwatch.cli.invocation import Invocation
+from longwatch.cli.journals import event_lines, find, read_events, reading
+from longwatch.cli.json_views import run_view
+from longwatch.cli.lines import event_line, need_dates
+from longwatch.cli.options import common_options, output_option, pass_invocation, run_argument
+from longwatch.cli.styles import Line, Segment
+from longwatch.cli.terminal import Terminal, remark, write_data, write_json
+from longwatch.cli.waterfall import MOST_CALLS, waterfall
+from longwatch.clock import Clock
+from longwatch.errors import RunNotFound
+from longwatch.events import Event
+from longwatch.journal.base import Journal
+from longwatch.runs import Run, RunSummary, fold
+
+FOLD_EVENTS = 10_000  # events folded at a time: a fold copies what it knows, so few large ones are cheaper
+LATEST_EVENTS = 20  # shown when no event tells of a call
+
+
+@click.command()
+@run_argument
+@click.option("--all", "everything", is_flag=True, help=f"All calls, not only the first {MOST_CALLS}.")
+@output_option()
+@common_options
+@pass_invocation
+def command(invocation: Invocation, run: str, everything: bool, output: str) -> None:
+    """Show a run: its agents, tools and times.
+
+    RUN is the id of a run, the beginning of one, or `latest`. With -o json the whole run is printed as one
+    object, with -o jsonl its events, one a line.
+    """
+    clock = invocation.clock
+    with reading(invocation) as journal:
+        found = find(journal, run)
+        if output == "jsonl":
+            write_data(event_lines(journal, found, clock=clock))
+            return
+        whole, latest = _read(journal, found, clock)
+    now = clock.now_ms()
+    if output == "json":
+        write_json(run_view(whole, now_ms=now))
+        return
+    terminal = Terminal.of_stdout()
+    most = None if everything else MOST_CALLS
+    lines, left_out = run_lines(whole, latest, now_ms=now, width=terminal.columns, most=most)
+    terminal.show(lines)
+    if left_out:
+        remark(f"{left_out:,} more calls; --all shows them.")
+
+
+def run_lines(
+    run: Run,
+    latest: list[Event],
+    *,
+    now_ms: int,
+    width: int | None,
+    most: int | None = None,
+    zone: tzinfo | None = None,
+) -> tuple[list[Line], int]:
+    """Everything that is shown of a run, and how many calls were left out. Without calls: its last events."""
+    lines = header(run, now_ms=now_ms, width=width, zone=zone)
+    tree, left_out = waterfall(run, now_ms=now_ms, width=width, most=most)
+    lines.append([Segment("")])
+    if tree:
+        return [*lines, *tree], left_out
+    dated = need_dates(latest, now_ms=now_ms, zone=zone)
+    lines += [event_line(event, width=width, dated=dated, zone=zone) for event in latest]
+    return lines, 0
+
+
+def _read(journal: Journal, found: RunSummary, clock: Clock) -> tuple[Run, list[Event]]:
+    whole: Run | None = None
+    latest: list[Event] = []
+    for group in _groups(read_events(journal, found, clock=clock)):
+        whole = fold(group, whole)
+        latest = heapq.nlargest(LATEST_EVENTS, [*latest, *group], key=lambda event: event.order)
+    if whole is None:
+        raise RunNotFound(f"Every event of run {found.run_id!r} has expired.")
+    return replace(whole, summary=_completed(whole.summary, found)), latest[::-1]
+
+
+def _completed(told: RunSummary, known: RunSummary) -> RunSummary:
+    """What the events tell, and what the journal remembers of events that have expired since."""
+    origin = known.origin if told.origin.inferred and not known.origin.inferred else told.origin
+    started_at = min(told.started_at, known.started_at)
+    return replace(told, origin=origin, started_at=started_at, expired_before=known.expired_before)
+
+
+def _groups(events: Iterator[Event]) -> Iterator[list[Event]]:
+    while group := list(islice(events, FOLD_EVENTS)):
+        yield group

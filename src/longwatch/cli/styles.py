@@ -1,0 +1,77 @@
+"""Colours and symbols in one place: a line is segments with style words, painted only when it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import click
+
+from longwatch.cli.text import columns_of
+from longwatch.runs import Status
+
+
+class Segment(NamedTuple):
+    """A piece of a line. `style` is one of the words below, or nothing."""
+
+    text: str
+    style: str = ""
+
+
+Line = Sequence[Segment]
+
+_STYLES: Mapping[str, Mapping[str, object]] = {
+    "good": {"fg": "green"},
+    "bad": {"fg": "red"},
+    "warn": {"fg": "yellow"},
+    "busy": {"fg": "cyan"},
+    "dim": {"dim": True},
+    "strong": {"bold": True},
+}
+
+
+class Look(NamedTuple):
+    """How a status is shown: a symbol that tells it without colour, and a style."""
+
+    symbol: str
+    style: str
+
+
+STATUS_LOOKS: Mapping[Status, Look] = {
+    Status.PENDING: Look("○", "dim"),
+    Status.RUNNING: Look("●", "busy"),
+    Status.SUCCEEDED: Look("✓", "good"),
+    Status.FAILED: Look("✗", "bad"),
+    Status.PARTIAL: Look("◐", "warn"),
+    Status.CANCELLED: Look("⊘", "warn"),
+    Status.UNKNOWN: Look("?", "warn"),
+}
+
+_CALL_LOOKS: Mapping[str, Look] = {
+    "started": Look("●", "busy"),
+    "completed": Look("✓", "good"),
+    "failed": Look("✗", "bad"),
+    "skipped": Look("–", "dim"),
+}
+
+
+def call_look(status: str) -> Look:
+    """How a call with this status is shown. Other producers' words get a neutral sign."""
+    return _CALL_LOOKS.get(status, Look("·", ""))
+
+
+def paint(line: Line, *, colour: bool) -> str:
+    """The line as text, with escape sequences only if wanted and no spaces at its end."""
+    if not colour:
+        return "".join(segment.text for segment in line).rstrip()
+    return "".join(_painted(segment) for segment in line).rstrip()
+
+
+def line_columns(line: Line) -> int:
+    """How many columns the line takes."""
+    return sum(columns_of(segment.text) for segment in line)
+
+
+def _painted(segment: Segment) -> str:
+    style = _STYLES.get(segment.style)
+    return click.style(segment.text, **style) if style and segment.text.strip() else segment.text  # type: ignore[arg-type]

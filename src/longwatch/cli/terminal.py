@@ -1,0 +1,79 @@
+"""What the output goes to: how wide it is, whether it takes colour, how text and data are written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TextIO
+
+import click
+
+from longwatch.cli.styles import Line, paint
+
+NARROWEST_COLUMNS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Where lines are printed. Without a width nothing is cut: the reader is a file or another program."""
+
+    columns: int | None = None
+    colour: bool = False
+
+    @classmethod
+    def of_stdout(cls) -> Terminal:
+        """What standard output is right now."""
+        return cls(columns=_columns(sys.stdout, os.environ), colour=wants_colour(sys.stdout, os.environ))
+
+    def show(self, lines: Iterable[Line]) -> None:
+        """Print these lines, in one piece."""
+        text = "\n".join(paint(line, colour=self.colour) for line in lines)
+        if text:
+            click.echo(text, color=self.colour)
+
+
+def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """NO_COLOR forbids, FORCE_COLOR demands, otherwise a terminal that can."""
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return stream.isatty() and environment.get("TERM") != "dumb"
+
+
+def _columns(stream: TextIO, environment: Mapping[str, str]) -> int | None:
+    told = environment.get("COLUMNS", "")
+    if told.isdigit() and int(told) > 0:
+        return max(int(told), NARROWEST_COLUMNS)
+    try:
+        return max(os.get_terminal_size(stream.fileno()).columns, NARROWEST_COLUMNS) or None
+    except (OSError, ValueError):
+        return None
+
+
+def remark(text: str) -> None:
+    """Say something about the work on standard error, out of the way of the data."""
+    click.echo(text, err=True)
+
+
+def write_data(lines: Iterable[str]) -> None:
+    """Write lines of data to standard output. Data is UTF-8 whatever the terminal's own encoding."""
+    text = "\n".join(lines)
+    if text:
+        sys.stdout.flush()
+        stream = sys.stdout.buffer
+        stream.write(text.encode() + b"\n")
+        stream.flush()
+
+
+def write_json(value: object) -> None:
+    """Write one JSON document for people and programs."""
+    write_data([json.dumps(value, indent=2, ensure_ascii=False)])
+
+
+def write_json_lines(values: Iterable[object]) -> None:
+    """Write one JSON document a line."""
+    write_data(json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in values)

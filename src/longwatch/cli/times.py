@@ -1,0 +1,104 @@
+"""Times and durations, as people write and read them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, tzinfo
+
+from longwatch.errors import InvalidInput
+
+TIME_FORMS = (
+    "10m, 2h or 3d (ago), 2026-11-15T10:00 (local time), 2026-11-15T10:00Z, or milliseconds since 1970"
+)
+SPAN_FORMS = "30d, 12h or 90m"
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_SPAN = re.compile(r"(?:\d+(?:ms|[smhdw]))+", re.IGNORECASE)
+_PART = re.compile(r"(\d+)(ms|[smhdw])", re.IGNORECASE)
+_EPOCH_MS_DIGITS = range(12, 16)  # from 1973 on; fewer digits are seconds or a typing mistake
+_LAST_MS = 253_402_300_799_999  # the end of year 9999, past which no calendar goes
+
+
+def span_ms(text: str) -> int:
+    """A length of time such as `10m` or `1h30m`, in milliseconds."""
+    if not _SPAN.fullmatch(text.strip()):
+        raise InvalidInput(f"{text!r} is no length of time; write {SPAN_FORMS}")
+    return sum(int(count) * _UNITS_MS[unit.lower()] for count, unit in _PART.findall(text))
+
+
+def moment_ms(text: str, *, now_ms: int, zone: tzinfo | None = None) -> int:
+    """A point in time as epoch milliseconds. One without a zone is in `zone`, or in local time."""
+    text = text.strip()
+    if _SPAN.fullmatch(text):
+        return max(0, now_ms - span_ms(text))
+    if text.isdecimal():
+        if len(text) not in _EPOCH_MS_DIGITS or int(text) > _LAST_MS:
+            hint = f"; in milliseconds it is {text}000" if len(text) == 10 else ""
+            raise InvalidInput(f"{text!r} is no time in milliseconds{hint}; write {TIME_FORMS}")
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone) if zone else moment.astimezone()
+        return max(0, round(moment.timestamp() * 1000))
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput(f"{text!r} is no time; write {TIME_FORMS}") from None
+
+
+def duration_text(ms: float) -> str:
+    """`850 ms`, `1.2 s`, `3 min 05 s`, `2 h 10 min`, `3 d 04 h`."""
+    if 0 < ms < 1:
+        return "<1 ms"
+    if ms < 999.5:
+        return f"{round(ms)} ms"
+    if ms < 59_950:
+        return f"{ms / 1000:.1f} s"
+    seconds = round(ms / 1000)
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02d} s"
+    minutes = round(seconds / 60)
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    hours = round(minutes / 60)
+    return f"{hours // 24} d {hours % 24:02d} h"
+
+
+def ago_text(ms: int, *, now_ms: int) -> str:
+    """`just now`, `40 s ago`, `3 min ago`, `2 h ago`, `5 d ago`; `in 3 min` if a clock runs ahead."""
+    distance = abs(now_ms - ms) // 1000
+    if distance < 2:
+        return "just now"
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if distance < limit:
+            words = f"{distance // unit} {name}"
+            break
+    else:
+        words = f"{distance // 86_400} d"
+    return f"{words} ago" if ms <= now_ms else f"in {words}"
+
+
+def local(ms: int, zone: tzinfo | None = None) -> datetime:
+    """This moment on the clock on the wall."""
+    return datetime.fromtimestamp(min(ms, _LAST_MS) / 1000, UTC).astimezone(zone)
+
+
+def clock_text(ms: int, *, dated: bool = False, zone: tzinfo | None = None) -> str:
+    """`14:02:11.123`, with the date before it if wanted."""
+    moment = local(ms, zone)
+    text = f"{moment:%H:%M:%S}.{ms % 1000:03d}"
+    return f"{moment:%Y-%m-%d} {text}" if dated else text
+
+
+def start_text(ms: int, *, now_ms: int, zone: tzinfo | None = None) -> str:
+    """`14:02:11` today, `11-14 14:02` this year, `2025-11-14` before."""
+    moment, today = local(ms, zone), local(now_ms, zone)
+    if moment.date() == today.date():
+        return f"{moment:%H:%M:%S}"
+    return f"{moment:%m-%d %H:%M}" if moment.year == today.year else f"{moment:%Y-%m-%d}"
+
+
+def day_text(ms: int, *, now_ms: int, zone: tzinfo | None = None) -> str:
+    """`today 14:02:11`, else `2026-11-14 14:02:11`."""
+    moment = local(ms, zone)
+    day = "today" if moment.date() == local(now_ms, zone).date() else f"{moment:%Y-%m-%d}"
+    return f"{day} {moment:%H:%M:%S}"

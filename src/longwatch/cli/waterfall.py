@@ -1,0 +1,133 @@
+"""A run's calls as lines: the tree on the left, durations beside it, bars that show when each happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from longwatch.cli.bars import Scale
+from longwatch.cli.styles import Line, Segment, call_look
+from longwatch.cli.text import clean, columns_of, fit, pad
+from longwatch.cli.times import duration_text
+from longwatch.cli.tree import Branch, branches
+from longwatch.runs import Call, Run
+
+FREE_COLUMNS = 100  # when the output is no terminal
+MOST_CALLS = 500
+NARROW_COLUMNS = 60
+
+_DURATION_COLUMNS = 10  # as in `3 min 05 s`
+_LEAST_NAME, _MOST_NAME = 12, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the width is shared: name, duration, bar, with one column between them."""
+
+    name: int
+    bar: int
+
+    @classmethod
+    def for_width(cls, width: int, longest_name: int) -> Layout:
+        """Names get what they need, bars at least a quarter of the width."""
+        room = width - _DURATION_COLUMNS - 2
+        name = min(max(longest_name, _LEAST_NAME), _MOST_NAME, room - width // 4)
+        return cls(name=name, bar=room - name)
+
+
+def waterfall(
+    run: Run, *, now_ms: int, width: int | None, most: int | None = MOST_CALLS
+) -> tuple[list[Line], int]:
+    """The lines of the tree, and how many calls were left out because there are more than `most`."""
+    calls = list(run.calls.values())
+    shown = branches(calls)
+    left_out = max(0, len(shown) - most) if most is not None else 0
+    shown = shown[: len(shown) - left_out]
+    if not shown:
+        return [], 0
+    columns = width or FREE_COLUMNS
+    longest = max(columns_of(_rails(branch, columns) + _label(branch)) + 2 for branch in shown)
+    layout = Layout.for_width(columns, longest)
+    scale = _scale(run, calls, now_ms, layout.bar)
+    lines: list[Line] = [_axis(layout, scale)]
+    for branch in shown:
+        rails = _rails(branch, columns)
+        lines.append(_call_line(branch, rails, layout, scale))
+        problem = branch.call.end.error if branch.call.end else None
+        if problem:
+            lines.append(_error_line(branch, problem, columns))
+    return lines, left_out
+
+
+def _scale(run: Run, calls: Sequence[Call], now_ms: int, columns: int) -> Scale:
+    summary = run.summary
+    start = min([summary.started_at, *(call.started_at for call in calls)])
+    end = max([summary.last_event_at, *(_end_of(call, summary.last_event_at) for call in calls)])
+    if summary.ending is None:
+        end = max(end, now_ms)
+    return Scale(start, end, columns)
+
+
+def _end_of(call: Call, otherwise: float) -> float:
+    return call.started_at + (call.duration_ms or 0) if call.end else otherwise
+
+
+def _axis(layout: Layout, scale: Scale) -> Line:
+    length = duration_text(scale.end_ms - scale.start_ms)
+    ruler = pad(fit(length, layout.bar - 2), layout.bar - 1, right=True)
+    return [Segment(" " * (layout.name + _DURATION_COLUMNS + 2)), Segment(f"0{ruler}", "dim")]
+
+
+def _call_line(branch: Branch, rails: str, layout: Layout, scale: Scale) -> Line:
+    call = branch.call
+    symbol, style = call_look(call.status)
+    label = _fitted_label(branch, layout.name - columns_of(rails) - 2)
+    filled = columns_of(rails) + 2 + columns_of(label)
+    duration = duration_text(call.duration_ms) if call.duration_ms is not None else "…"
+    bar = scale.bar(call.started_at, _end_of(call, scale.end_ms))
+    return [
+        Segment(rails, "dim"),
+        Segment(f"{symbol} ", style),
+        Segment(label, "strong" if call.kind != "tool" else ""),
+        Segment(" " * (layout.name - filled)),
+        Segment(f" {pad(duration, _DURATION_COLUMNS, right=True)} ", "dim"),
+        Segment(bar, style),
+    ]
+
+
+def _error_line(branch: Branch, problem: str, columns: int) -> Line:
+    below = "│" if branch.has_children else " "
+    rails = _rails(branch, columns, continued=True)
+    room = max(8, columns - columns_of(rails) - 2)
+    return [Segment(f"{rails}{below} ", "dim"), Segment(fit(clean(problem), room), "bad")]
+
+
+def _label(branch: Branch) -> str:
+    return clean(branch.call.name) + _try(branch)
+
+
+def _fitted_label(branch: Branch, columns: int) -> str:
+    """The name is cut rather than which try it was."""
+    tried = _try(branch)
+    if columns_of(tried) > columns // 2 and branch.attempt is not None:
+        tried = f" #{branch.attempt}"
+    return fit(clean(branch.call.name), columns - columns_of(tried)) + tried
+
+
+def _try(branch: Branch) -> str:
+    return f" (try {branch.attempt})" if branch.attempt is not None else ""
+
+
+def _rails(branch: Branch, columns: int, *, continued: bool = False) -> str:
+    """The lines that lead to a call from those above it; a very deep one shows its level instead."""
+    step = 2 if columns < NARROW_COLUMNS else 3
+    if branch.depth * step > columns // 4:
+        level = f"{branch.depth}› "
+        return " " * len(level) if continued else level
+    if not branch.rails:
+        return ""
+    space = " " * (step - 1)
+    upper = "".join(("│" if more else " ") + space for more in branch.rails[1:])
+    if continued:
+        return upper + (" " if branch.is_last else "│") + space
+    return upper + ("└" if branch.is_last else "├") + "─" * (step - 2) + " "

@@ -1,0 +1,206 @@
+"""Is every event of a run there, and as it was written? Answered from the producers' numbers and digests.
+
+A producer numbers its events from 1, each carries the digest of the one before, and the last one states the
+count. So a lost event can be named, and a changed one is contradicted by its successor. This detects damage,
+not an adversary who rewrites the whole chain; and an event without a successor has nothing to vouch for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from longwatch.clock import iso_from_ms
+from longwatch.events import Event, number_of
+from longwatch.journal.codec import digest
+from longwatch.numbering import Numbers
+
+
+class Answer(StrEnum):
+    """What can be said, the gravest last."""
+
+    COMPLETE = "complete"
+    OPEN = "open"
+    EXPIRED = "expired"
+    MISSING = "missing"
+    ALTERED = "altered"
+
+    @property
+    def is_damage(self) -> bool:
+        """Whether something is wrong, rather than unfinished or gone as agreed."""
+        return self in (Answer.MISSING, Answer.ALTERED)
+
+
+_GRAVITY = {answer: rank for rank, answer in enumerate(Answer)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerVerification:
+    """What can be said of one producer's events."""
+
+    producer: str
+    events: int
+    stated: int | None  # how many it says there are, if it closed
+    missing: tuple[tuple[int, int], ...] = ()
+    altered: Numbers = field(default_factory=Numbers)
+    expired_up_to: int = 0  # the numbers 1 to this expired
+    expired_before: int | None = None  # epoch ms
+
+    @property
+    def answer(self) -> Answer:
+        if self.altered:
+            return Answer.ALTERED
+        if self.missing:
+            return Answer.MISSING
+        if self.expired_up_to:
+            return Answer.EXPIRED
+        return Answer.COMPLETE if self.stated is not None else Answer.OPEN
+
+    def sentences(self) -> Iterator[str]:
+        """The findings, gravest first."""
+        if self.altered:
+            yield f"altered at {_spans(self.altered.ranges)} of producer {self.producer}"
+        if self.missing:
+            yield f"missing {_spans(self.missing)} of producer {self.producer}"
+        if self.expired_up_to and self.expired_before is not None:
+            yield (
+                f"expired before {iso_from_ms(self.expired_before)}: "
+                f"{_spans(((1, self.expired_up_to),))} of producer {self.producer}"
+            )
+        if not self.answer.is_damage:
+            state = "open" if self.stated is None else "complete"
+            still = " since then" if self.expired_up_to else ""
+            yield f"{state}{still}: {self.events} events of producer {self.producer}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What can be said of a run's events together."""
+
+    producers: tuple[ProducerVerification, ...]
+    unnumbered: int  # events of other producers, about which nothing can be said
+    expired_before: int | None = None  # epoch ms; older events were deleted
+
+    @property
+    def answer(self) -> Answer:
+        """The gravest of the producers' answers. Without any producer the run stays open."""
+        answers = [each.answer for each in self.producers]
+        if self.expired_before is not None:
+            answers.append(Answer.EXPIRED)
+        return max(answers, key=_GRAVITY.__getitem__, default=Answer.OPEN)
+
+
+class Verifier:
+    """Takes a run's events one by one, each once and in any order, and remembers little of them.
+
+    Digests are kept only at the edges of what was seen without a gap, so memory grows with the number of
+    gaps and not with the run.
+    """
+
+    def __init__(self) -> None:
+        self._chains: dict[str, _Chain] = {}
+        self._unnumbered = 0
+
+    def add(self, event: Event) -> None:
+        """Take one more event of the run into account."""
+        if event.producer is None or event.number is None:
+            self._unnumbered += 1
+            return
+        chain = self._chains.get(event.producer)
+        if chain is None:
+            chain = self._chains[event.producer] = _Chain()
+        chain.add(event, event.number)
+
+    def report(
+        self, now_ms: int, *, started_at: int | None = None, expired_before: int | None = None
+    ) -> Verification:
+        """What can be said now. The run's own start tells whether its first events can have expired."""
+        producers = tuple(
+            chain.verification(name, now_ms=now_ms, started_at=started_at, expired_before=expired_before)
+            for name, chain in sorted(self._chains.items())
+        )
+        return Verification(producers=producers, unnumbered=self._unnumbered, expired_before=expired_before)
+
+
+class _Chain:
+    """One producer's events."""
+
+    def __init__(self) -> None:
+        self._events = 0
+        self._seen = Numbers()
+        self._altered = Numbers()
+        self._count: int | None = None
+        self._ends: dict[int, str] = {}  # last number of a range -> digest of that event
+        self._starts: dict[int, _First] = {}  # first number of a range -> what that event says
+
+    def add(self, event: Event, number: int) -> None:
+        self._events += 1
+        if number in self._seen or number < 1:
+            # Two events under one number: one of them is not what the producer wrote.
+            self._altered = self._altered.with_number(number)
+            return
+        self._seen = self._seen.with_number(number)
+        if event.type == "producer_closed" and (count := number_of(event.payload, "count")) is not None:
+            self._count = max(self._count or 0, int(count))
+        own = digest(event)
+        self._link_back(event, number)
+        following = self._starts.pop(number + 1, None)
+        if following is None:
+            self._ends[number] = own
+        elif following.previous_digest != own:
+            self._altered = self._altered.with_number(number)
+
+    def _link_back(self, event: Event, number: int) -> None:
+        before = self._ends.pop(number - 1, None)
+        if before is None:
+            span = event.ttl * 1000 - event.occurred_at if event.ttl is not None else None
+            self._starts[number] = _First(event.previous_digest, span)
+            if (event.previous_digest is None) != (number == 1):
+                self._altered = self._altered.with_number(number)
+        elif before != event.previous_digest:
+            self._altered = self._altered.with_number(number - 1)
+
+    def verification(
+        self, producer: str, *, now_ms: int, started_at: int | None, expired_before: int | None
+    ) -> ProducerVerification:
+        # A count below the highest number was stated too early; the producer went on.
+        closed = self._count is not None and self._count >= self._seen.highest
+        missing = list(self._seen.gaps(up_to=self._count if closed else None))
+        gone_before: int | None = None
+        expired_up_to = 0
+        if missing and missing[0][0] == 1:
+            gone_before = self._expired_before(now_ms, started_at, expired_before)
+            if gone_before is not None:
+                expired_up_to = missing.pop(0)[1]
+        return ProducerVerification(
+            producer=producer,
+            events=self._events,
+            stated=self._count if closed else None,
+            missing=tuple(missing),
+            altered=self._altered,
+            expired_up_to=expired_up_to,
+            expired_before=gone_before,
+        )
+
+    def _expired_before(self, now_ms: int, started_at: int | None, told: int | None) -> int | None:
+        """The time before which the first events are gone as agreed, or None if nothing explains it."""
+        if told is not None:
+            return told
+        first = self._starts.get(self._seen.lowest)
+        if first is None or first.life_ms is None or started_at is None:
+            return None
+        edge = now_ms - first.life_ms
+        return edge if started_at <= edge else None
+
+
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What is kept of the first event after a gap."""
+
+    previous_digest: str | None
+    life_ms: int | None  # from occurring to expiring
+
+
+def _spans(ranges: tuple[tuple[int, int], ...]) -> str:
+    return ", ".join(f"{low}" if low == high else f"{low}–{high}" for low, high in ranges)

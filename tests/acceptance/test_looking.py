@@ -1,0 +1,144 @@
+"""Looking at runs: runs, show, tail, verify, doctor."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from longwatch.cli.text import columns_of
+from tests.acceptance.conftest import Longwatch, command, environment
+
+
+def test_runs_lists_the_newest_first(longwatch: Longwatch, journal: str) -> None:
+    done = longwatch("runs", "--journal", journal)
+
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[0].split() == [
+        "RUN", "STATUS", "KIND", "NAME", "STARTED", "AGE", "DURATION", "EVENTS", "AGENTS", "LAST", "EVENT",
+    ]  # fmt: skip
+    assert [line.split()[0] for line in lines[1:]] == ["●", "✗", "✓"]
+    assert "research report" in lines[3]
+
+
+def test_runs_speaks_json_to_programs(longwatch: Longwatch, journal: str) -> None:
+    as_list = json.loads(longwatch("runs", "--journal", journal, "-o", "json").stdout)
+    as_lines = longwatch("runs", "--journal", journal, "-o", "jsonl").stdout.splitlines()
+
+    assert [run["status"] for run in as_list] == ["running", "failed", "succeeded"]
+    assert [json.loads(line)["run_id"] for line in as_lines] == [run["run_id"] for run in as_list]
+
+
+def test_show_draws_the_run_as_a_tree_with_bars(longwatch: Longwatch, journal: str) -> None:
+    done = longwatch("show", "wf-1a", "--journal", journal)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("✓ succeeded  wf-1a2b3c4d  research report\n")
+    assert "├─ ✗ web.search (try 1)" in done.stdout
+    assert "│    TimeoutError: no answer in 3 s" in done.stdout
+    assert "├─ ✓ web.search (try 2)" in done.stdout
+    assert "━━━" in done.stdout
+
+
+def test_latest_is_the_newest_run(longwatch: Longwatch, journal: str) -> None:
+    for word in ("latest", "-"):
+        assert longwatch("show", word, "--journal", journal).stdout.startswith("● running  session-")
+
+
+def test_tail_prints_one_line_for_each_event(longwatch: Longwatch, journal: str) -> None:
+    done = longwatch("tail", "wf-1a", "--since", "10m", "--journal", journal)
+
+    assert len(done.stdout.splitlines()) == 16
+    assert "\\x1b[31magree" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_verify_answers_by_its_exit_code(longwatch: Longwatch, journal: str) -> None:
+    done = longwatch("verify", "wf-1a", "--journal", journal)
+
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "✓ complete  wf-1a2b3c4d")
+    assert "detects damage" in longwatch("verify", "--help").stdout
+
+
+def test_doctor_finds_this_house_in_order(longwatch: Longwatch, journal: str) -> None:
+    done = longwatch("doctor", "--journal", journal)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("Everything is in order.\n")
+
+
+def test_doctor_tells_all_that_is_wrong_and_leaves_with_1(longwatch: Longwatch, tmp_path: Path) -> None:
+    (tmp_path / "longwatch.toml").write_text('journal = 3\n[recording]\ncapture = "x"\n', encoding="utf-8")
+
+    done = longwatch("doctor")
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.count("Mend it or remove it.") == 2
+    assert "2 problems." in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [("runs",), ("show", "wf-1a"), ("show", "-"), ("tail", "wf-1a"), ("doctor",)]
+)
+def test_a_phone_shows_no_line_that_is_too_wide(
+    longwatch: Longwatch, journal: str, arguments: tuple[str, ...]
+) -> None:
+    done = longwatch(*arguments, "--journal", journal, COLUMNS="40")
+
+    assert max(columns_of(line) for line in done.stdout.splitlines()) <= 40
+
+
+def test_escapes_reach_only_those_who_want_them(longwatch: Longwatch, journal: str) -> None:
+    def colours(**variables: str) -> bool:
+        return "\x1b[" in longwatch("show", "wf-1a", "--journal", journal, **variables).stdout
+
+    assert not colours()
+    assert colours(FORCE_COLOR="1")
+    assert not colours(FORCE_COLOR="1", NO_COLOR="1")
+
+
+def seen_on_a_terminal(*arguments: str, **variables: str) -> str:
+    screen, line = pty.openpty()
+    process = subprocess.Popen(command(*arguments), stdout=line, stderr=line, env=environment(**variables))
+    os.close(line)
+    seen = b""
+    try:
+        while part := os.read(screen, 65536):
+            seen += part
+    except OSError:
+        pass  # Linux ends a pseudo-terminal with an error rather than with nothing
+    assert process.wait() == 0
+    os.close(screen)
+    return seen.decode()
+
+
+def test_a_terminal_gets_colour_unless_it_says_no(journal: str) -> None:
+    assert "\x1b[32m" in seen_on_a_terminal("runs", "--journal", journal, TERM="xterm")
+    assert "\x1b[" not in seen_on_a_terminal("runs", "--journal", journal, TERM="xterm", NO_COLOR="1")
+    assert "\x1b[" not in seen_on_a_terminal("runs", "--journal", journal, TERM="dumb")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--journal", "sqlite:///runs.db", "runs"), ("runs", "--journal", "sqlite:///runs.db")]
+)
+def test_the_journal_may_be_named_before_or_after_the_command(
+    longwatch: Longwatch, journal: str, arguments: tuple[str, ...]
+) -> None:
+    assert "wf-1a2b3c4d" in longwatch(*arguments).stdout
+
+
+def test_the_journal_may_be_named_by_the_environment(longwatch: Longwatch, journal: str) -> None:
+    assert "wf-1a2b3c4d" in longwatch("runs", LONGWATCH_JOURNAL=journal).stdout
+
+
+def test_an_encoding_without_our_signs_is_no_reason_to_fail(longwatch: Longwatch, journal: str) -> None:
+    text = longwatch("show", "wf-1a", "--journal", journal, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    data = longwatch("show", "wf-1a", "--journal", journal, "-o", "json", PYTHONIOENCODING="ascii")
+
+    assert text.returncode == 0
+    assert "資料を読む" in [call["name"] for call in json.loads(data.stdout)["calls"]]
