@@ -1,0 +1,268 @@
+"""An OpenTelemetry span processor that records agent, tool, model and workflow spans as they start and end.
+
+    provider.add_span_processor(LongwatchSpanProcessor())
+
+Spans inside a longwatch run join that run. Elsewhere each trace that holds such a span is a run of its own,
+`trace-<trace id>`, which begins with the trace's first span in this process and ends when that span ends.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from longwatch.errors import MissingExtra
+from longwatch.integrations.genai import (
+    ERROR_TYPE,
+    EVENT_TYPES,
+    Attributes,
+    SpanKind,
+    content_of,
+    described,
+    kind_of,
+    title_of,
+)
+from longwatch.integrations.open_spans import MAX_OPEN_SPANS, Key, OpenSpan, OpenSpans, RootEnd, SpanRun
+from longwatch.recording.active import this_process
+from longwatch.recording.calls import tell_of_fault
+from longwatch.recording.capture import Capture
+from longwatch.recording.decorators import ambient_scope
+from longwatch.recording.recorder import Recorder, get_recorder
+from longwatch.recording.scope import SCOPE, Scope
+
+try:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+    from opentelemetry.trace import StatusCode
+except ImportError as error:
+    raise MissingExtra("longwatch.integrations.otel", "otel") from error
+
+INCLUDE = ("genai", "all")
+
+
+class LongwatchSpanProcessor(SpanProcessor):
+    """Records spans with GenAI names; `include="all"` records every other span too, as `span` events.
+
+    With a `run_id` all spans belong to that run, and whoever chose the id records its start and end.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder | None = None,
+        *,
+        run_id: str | None = None,
+        include: str = "genai",
+        max_open_spans: int = MAX_OPEN_SPANS,
+    ) -> None:
+        if include not in INCLUDE:
+            raise ValueError(f"include must be one of {', '.join(INCLUDE)}, not {include!r}")
+        self._given_recorder = recorder
+        self._run_id = run_id
+        self._include_all = include == "all"
+        self._spans = OpenSpans(max_open=max_open_spans)
+        self._recorders: list[Recorder] = []  # all that were used, to flush them
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        try:
+            self._start(span)
+        except Exception as error:  # noqa: BLE001 - recording never breaks the traced code
+            tell_of_fault(error)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        try:
+            self._end(span)
+        except Exception as error:  # noqa: BLE001
+            tell_of_fault(error)
+
+    def shutdown(self) -> None:
+        """End the runs of traces that are still open, and store everything."""
+        try:
+            for run in self._spans.take_runs():
+                self._give_up(run, "interrupted", "the tracer was shut down before the trace ended")
+            if self._run_id is not None:
+                for recorder in self._recorders:
+                    recorder.close_run(self._run_id)
+            self.force_flush()
+        except Exception as error:  # noqa: BLE001
+            tell_of_fault(error)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Wait until everything recorded so far is durable, in the journal or in the outbox."""
+        flushed = [recorder.flush(timeout_millis / 1000) for recorder in self._recorders]
+        return all(flushed)
+
+    def _start(self, span: Span) -> None:
+        recorder = self._used(self._given_recorder or get_recorder())
+        if not recorder.settings.enabled:
+            return
+        kind = kind_of(span.name, _attributes(span))
+        scope = SCOPE.get()
+        parent = (_key(span)[0], span.parent.span_id) if span.parent is not None else None
+        choose = partial(self._run_for, span, recorder, scope)
+        opened = self._spans.enter(_key(span), parent, scope, choose)
+        if self._is_wanted(kind, span, opened.run):
+            self._record_start(span, kind, opened)
+        elif kind is SpanKind.WORKFLOW:  # the run itself
+            self._begin(opened.run)
+        forgotten = self._spans.forget_oldest()
+        if forgotten is not None:
+            self._give_up(forgotten, "unknown", "its spans did not end while many others began")
+
+    def _end(self, span: ReadableSpan) -> None:
+        opened = self._spans.leave(_key(span))
+        if opened is None:  # forgotten, or started before we were there
+            return
+        run = opened.run
+        is_root = run.root == _key(span)
+        try:
+            if opened.recorded_as is None:
+                kind = kind_of(span.name, _attributes(span))
+                if self._is_wanted(kind, span, run):  # its attributes came after its start
+                    self._record_start(span, kind, opened)
+            if opened.recorded_as is not None:
+                self._record_end(span, opened.recorded_as, opened)
+            if is_root:
+                run.root_end = RootEnd(_ms(span.end_time), _duration_ms(span), failure_of(span))
+                self._finish(run)
+        finally:
+            # Only now, with everything queued: whoever is last states the count of the run's events.
+            if self._spans.left(_key(span), run) and run.begun:
+                self._finish(run)
+                run.recorder.close_run(run.run_id)
+
+    def _used(self, recorder: Recorder) -> Recorder:
+        if recorder not in self._recorders:
+            self._recorders.append(recorder)
+        return recorder
+
+    def _run_for(
+        self, span: ReadableSpan, recorder: Recorder, scope: Scope | None, known: SpanRun | None
+    ) -> SpanRun:
+        """The run that was asked for, or we are in, or the span around it is in, or else the trace itself."""
+        if self._run_id is not None:
+            return SpanRun(recorder=recorder, run_id=self._run_id)
+        if scope is None and known is not None:
+            return known
+        scope = scope or ambient_scope()
+        if scope is not None:
+            return SpanRun(recorder=self._used(scope.recorder), run_id=scope.run_id)
+        attributes = _attributes(span)
+        return SpanRun(
+            recorder=recorder,
+            run_id=f"trace-{_trace_id(span)}",
+            root=_key(span),
+            name=title_of(kind_of(span.name, attributes), span.name, attributes),
+            started_at=_ms(span.start_time),
+        )
+
+    def _is_wanted(self, kind: SpanKind, span: ReadableSpan, run: SpanRun) -> bool:
+        if kind is SpanKind.WORKFLOW and run.root == _key(span):
+            return False  # told by the run's own start and end
+        return kind is not SpanKind.OTHER or self._include_all
+
+    def _record_start(self, span: ReadableSpan, kind: SpanKind, opened: OpenSpan) -> None:
+        self._begin(opened.run)
+        opened.recorded_as = kind
+        opened.call_id = f"{_key(span)[1]:016x}"
+        if kind is SpanKind.AGENT:
+            opened.agent_name = title_of(kind, span.name, _attributes(span))
+        self._record(span, kind, opened, EVENT_TYPES[kind][0], {"status": "started"}, at=span.start_time)
+
+    def _record_end(self, span: ReadableSpan, kind: SpanKind, opened: OpenSpan) -> None:
+        failure = failure_of(span)
+        said: dict[str, object] = {"status": "completed" if failure is None else "failed"}
+        if failure is not None:
+            said["error_message"] = failure
+        said["duration_ms"] = _duration_ms(span)
+        self._record(span, kind, opened, EVENT_TYPES[kind][1], said, at=span.end_time)
+
+    def _record(
+        self,
+        span: ReadableSpan,
+        kind: SpanKind,
+        opened: OpenSpan,
+        type: str,
+        said: dict[str, object],
+        *,
+        at: int | None,
+    ) -> None:
+        recorder = opened.run.recorder
+        attributes = _attributes(span)
+        said |= described(kind, span.name, attributes)
+        limits = recorder.limits()
+        if kind is SpanKind.TOOL and limits is not None:
+            said |= Capture(limits, recorder.secrets).fields(content_of(attributes))
+        recorder.record(
+            opened.run.run_id,
+            type,
+            said,
+            agent_name=opened.agent_name,
+            call_id=opened.call_id,
+            parent_call_id=opened.parent_call_id,
+            trace_id=_trace_id(span),
+            occurred_at=_ms(at),
+        )
+
+    def _begin(self, run: SpanRun) -> None:
+        if self._spans.begins(run):
+            said: dict[str, object] = {"kind": "workflow", "name": run.name, "process": this_process()}
+            self._record_of_run(run, "workflow_start", said, at=run.started_at)
+
+    def _finish(self, run: SpanRun) -> None:
+        """Record how the trace's first span ended, as the end of the run."""
+        end = run.root_end
+        if end is None:
+            return self._give_up(run, "unknown", "its first span was forgotten before it ended")
+        if not self._spans.ends(run):
+            return None
+        said: dict[str, object] = {"status": "completed", "execution_time_ms": end.duration_ms}
+        if end.failure is not None:
+            said |= {"status": "failed", "error_message": end.failure}
+        type_ = "workflow_complete" if end.failure is None else "workflow_error"
+        return self._record_of_run(run, type_, said, at=end.at)
+
+    def _give_up(self, run: SpanRun, status: str, why: str) -> None:
+        """Write the end of a run whose spans did not."""
+        if self._spans.ends(run):
+            said = {"status": status, "error_message": why, "written_for": True}
+            self._record_of_run(run, "workflow_error", said, at=None)
+            run.recorder.close_run(run.run_id)
+
+    def _record_of_run(self, run: SpanRun, type: str, said: dict[str, object], *, at: int | None) -> None:
+        assert run.root is not None
+        run.recorder.record(run.run_id, type, said, trace_id=f"{run.root[0]:032x}", occurred_at=at)
+
+
+def failure_of(span: ReadableSpan) -> str | None:
+    """What went wrong in a span: its error status, or an exception recorded on one not declared OK."""
+    if span.status.status_code is StatusCode.OK:
+        return None
+    for event in reversed(span.events):
+        if event.name == "exception":
+            attributes: Attributes = event.attributes or {}
+            said = [attributes.get(f"exception.{part}") for part in ("type", "message")]
+            return ": ".join(str(part) for part in said if part) or "exception"
+    if span.status.status_code is StatusCode.ERROR:
+        return span.status.description or str(_attributes(span).get(ERROR_TYPE) or "failed")
+    return None
+
+
+def _attributes(span: ReadableSpan) -> Attributes:
+    return span.attributes or {}
+
+
+def _key(span: ReadableSpan) -> Key:
+    context: Any = span.get_span_context()
+    return (context.trace_id, context.span_id)
+
+
+def _trace_id(span: ReadableSpan) -> str:
+    return f"{_key(span)[0]:032x}"
+
+
+def _ms(nanoseconds: int | None) -> int:
+    return (nanoseconds or 0) // 1_000_000
+
+
+def _duration_ms(span: ReadableSpan) -> float:
+    return round(((span.end_time or 0) - (span.start_time or 0)) / 1_000_000, 3)

@@ -1,0 +1,162 @@
+"""A started process: its group, its signals, and its two pipes, read to the end but not for ever."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from longwatch.clock import Clock
+
+READ_BYTES = 65_536
+PIPE_BYTES = 1_048_576  # more than a pipe holds, so all that a process wrote before it ended is within
+QUIET_SECONDS = 1.0  # without output after the end: only somebody else still holds the pipe
+DRAIN_SECONDS = 5.0  # of output after the end
+
+
+class Child:
+    """The process we started. In a group of its own, unless it shares our terminal."""
+
+    def __init__(self, process: subprocess.Popen[bytes], *, shares_group: bool) -> None:
+        self._process = process
+        self._shares_group = shares_group
+        self.pid = process.pid
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.stdout = process.stdout
+        self.stderr = process.stderr
+        self.gone, self._still_there = os.pipe()  # `gone` reads as ended once the process is
+
+    @classmethod
+    def start(cls, command: Sequence[str], *, environment: Mapping[str, str], shares_group: bool) -> Child:
+        """Start the command with our standard input. Raises OSError if that cannot be."""
+        process = subprocess.Popen(
+            list(command),
+            env=dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            process_group=None if shares_group else 0,
+        )
+        return cls(process, shares_group=shares_group)
+
+    def wait(self) -> None:
+        """Wait for the process to end, and let its readers know."""
+        self._process.wait()
+        os.close(self._still_there)
+
+    @property
+    def returncode(self) -> int | None:
+        """As `subprocess` has it; None while the process runs."""
+        return self._process.returncode
+
+    def send(self, number: int) -> None:
+        """Send a signal to the whole group, or to the process alone if we are in its group ourselves."""
+        with suppress(ProcessLookupError, PermissionError):  # gone already, or no longer ours to stop
+            if not self._shares_group:
+                os.killpg(self.pid, number)
+            elif self.returncode is None:
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it, whatever it is doing."""
+        self.send(signal.SIGKILL)
+
+    def has_leftovers(self) -> bool:
+        """Whether processes of its group are still there."""
+        if self._shares_group:
+            return False
+        try:
+            os.killpg(self.pid, 0)
+        except (ProcessLookupError, PermissionError):  # none, or none that we could stop
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let go of the pipes."""
+        self.stdout.close()
+        self.stderr.close()
+        os.close(self.gone)
+
+
+def pump(
+    source: int,
+    sink: int | None,
+    *,
+    gone: int,
+    take: Callable[[bytes], None],
+    tell: Callable[[str], None],
+    clock: Clock,
+) -> None:
+    """Pass everything on from a pipe, until it is closed or, once the process is gone, has run dry.
+
+    Returns early if the sink has no reader any more: the caller then closes the pipe, and the process is told
+    by SIGPIPE as it would be without us.
+    """
+    waiting = select.poll()
+    waiting.register(source, select.POLLIN)
+    waiting.register(gone, select.POLLIN)
+    drain = Drain(clock)
+    while True:
+        ready = [descriptor for descriptor, _ in waiting.poll(drain.timeout_ms())]
+        if gone in ready:
+            waiting.unregister(gone)
+            drain.begin()
+            continue
+        if not ready or not (chunk := os.read(source, READ_BYTES)):
+            return
+        if sink is not None:
+            try:
+                write_all(sink, chunk)
+            except BrokenPipeError:
+                take(chunk)
+                return
+            except OSError as error:
+                tell(f"its output cannot be passed on any more, and is still recorded: {error}")
+                sink = None
+        take(chunk)
+        if drain.enough(len(chunk)):
+            return
+
+
+class Drain:
+    """How long to go on reading after the process has ended, when others may still hold its pipe."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began: float | None = None
+        self._bytes = 0
+
+    def begin(self) -> None:
+        """The process has ended."""
+        self._began = self._clock.monotonic()
+
+    def timeout_ms(self) -> int | None:
+        """How long to wait for more; None for as long as it takes."""
+        if self._began is None:
+            return None
+        return int(min(QUIET_SECONDS, max(0.0, self._left())) * 1000)
+
+    def enough(self, count: int) -> bool:
+        """So many more bytes were read. Whether to stop, although more may come."""
+        if self._began is None:
+            return False
+        self._bytes += count
+        return self._bytes > PIPE_BYTES and self._left() <= 0
+
+    def _left(self) -> float:
+        assert self._began is not None
+        return self._began + DRAIN_SECONDS - self._clock.monotonic()
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything, also to a descriptor that somebody has set to non-blocking."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])

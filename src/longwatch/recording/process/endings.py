@@ -1,0 +1,77 @@
+"""How a process ended, and the terminal event that is written for one that did not write its own."""
+
+from __future__ import annotations
+
+import errno
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell says it
+BY_SIGNAL = 128
+MAX_ERROR_CHARACTERS = 500  # of the last line of standard error in the run's one-line error
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """What the operating system says of a process that is gone."""
+
+    code: int | None = None
+    signal_number: int | None = None
+
+    @classmethod
+    def of(cls, returncode: int) -> Exit:
+        """As `subprocess` puts it: below zero for a signal."""
+        return cls(signal_number=-returncode) if returncode < 0 else cls(code=returncode)
+
+    @property
+    def shell_code(self) -> int:
+        """The exit code that a shell would pass on."""
+        return BY_SIGNAL + self.signal_number if self.signal_number is not None else self.code or 0
+
+    @property
+    def words(self) -> str:
+        """`exit code 3` or `ended by SIGKILL`."""
+        if self.signal_number is not None:
+            return f"ended by {signal_name(self.signal_number)}"
+        return f"exit code {self.code}"
+
+
+def terminal_event(
+    exit_: Exit, *, interrupted_by: int | None, execution_time_ms: float, stderr: Sequence[str]
+) -> tuple[str, dict[str, object]]:
+    """The type and payload of the terminal event for a process that wrote none itself."""
+    said: dict[str, object] = {"written_for": True, "execution_time_ms": execution_time_ms}
+    if exit_.signal_number is not None:
+        said["signal"] = signal_name(exit_.signal_number)
+    else:
+        said["exit_code"] = exit_.code
+    if interrupted_by is None and exit_.code == 0:
+        return "workflow_complete", {**said, "status": "completed"}
+    if stderr:
+        said["stderr"] = list(stderr)
+    if interrupted_by is not None:
+        told = f"interrupted by {signal_name(interrupted_by)}, {exit_.words}"
+        return "workflow_error", {**said, "status": "interrupted", "error_message": told}
+    last = next((line.strip() for line in reversed(stderr) if line.strip()), "")[:MAX_ERROR_CHARACTERS]
+    told = f"{exit_.words}: {last}" if last else exit_.words
+    return "workflow_error", {**said, "status": "failed", "error_message": told}
+
+
+def failed_start(command: str, error: OSError) -> tuple[int, str]:
+    """The exit code and the one line for a command that could not be started."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return NOT_FOUND, f"{command!r} was not found. Check its spelling, or give its path."
+    if error.errno == errno.EACCES:
+        return NOT_EXECUTABLE, f"{command!r} may not be executed. `chmod +x` makes a script executable."
+    if error.errno == errno.ENOEXEC:
+        return NOT_EXECUTABLE, f"{command!r} is no program. Name its interpreter, as in `sh {command}`."
+    return NOT_EXECUTABLE, f"{command!r} cannot be started: {error.strerror or error}."
+
+
+def signal_name(number: int) -> str:
+    """`SIGTERM`; real-time signals have numbers only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,70 @@
+"""The environment of a watched process: which run it is, where its events go, and which trace it belongs to.
+
+Producers written to document 001 look for the table, region, workflow and trace under other names; they get
+those as well.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from longwatch.recording.scope import RUN_ID_VARIABLE, trace_id_of
+from longwatch.settings import Settings, sqlite_url
+
+JOURNAL_VARIABLE = "LONGWATCH_JOURNAL"
+TRACE_VARIABLE = "TRACEPARENT"
+SAMPLED = "01"
+
+
+def child_environment(
+    inherited: Mapping[str, str], *, run_id: str, journal_url: str, trace_id: str
+) -> dict[str, str]:
+    """Everything the process inherits, and what it needs to record into the same run."""
+    environment = {
+        **inherited,
+        RUN_ID_VARIABLE: run_id,
+        JOURNAL_VARIABLE: journal_url,
+        TRACE_VARIABLE: traceparent(inherited.get(TRACE_VARIABLE), trace_id),
+        "TRACE_ID": trace_id,
+        "WORKFLOW_ID": run_id,
+        "AGENTIFY_WORKFLOW_ID": run_id,
+    }
+    parts = urlsplit(journal_url)
+    if parts.scheme == "dynamodb":
+        environment["AGENTIFY_TABLE_NAME"] = unquote(parts.netloc)
+        region = dict(parse_qsl(parts.query)).get("region")
+        if region:
+            environment["AGENTIFY_TABLE_REGION"] = region
+            environment.setdefault("AWS_REGION", region)
+    # A pipe makes Python hold its output back by the block, and a live view would lag behind the work.
+    environment.setdefault("PYTHONUNBUFFERED", "1")
+    return environment
+
+
+def absolute_journal_url(settings: Settings) -> str:
+    """The journal's address such that it means the same in another directory and without our settings."""
+    url = settings.journal
+    parts = urlsplit(url, allow_fragments=False)
+    if parts.scheme == "sqlite" and not parts.netloc:
+        return sqlite_url(Path(unquote(parts.path.removeprefix("/"))).expanduser().absolute())
+    if parts.scheme != "dynamodb":
+        return url
+    given = dict(parse_qsl(parts.query))
+    options = {
+        "region": given.get("region") or settings.region,
+        "layout": given.get("layout") or settings.layout,
+        "endpoint": given.get("endpoint") or settings.endpoint,
+    }
+    query = urlencode({name: value for name, value in options.items() if value})
+    return f"dynamodb://{parts.netloc or quote(settings.table_name)}?{query}"
+
+
+def traceparent(inherited: str | None, trace_id: str) -> str:
+    """A W3C `traceparent` for the child: this trace, a span of our own, sampled as the caller decided."""
+    flags = SAMPLED
+    if inherited is not None and trace_id_of(inherited) == trace_id:
+        flags = inherited.strip().split("-")[3][:2]
+    return f"00-{trace_id}-{secrets.token_hex(8)}-{flags}"

@@ -1,0 +1,99 @@
+"""A supervisor on a SQLite journal, and the scripts it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.clock import SYSTEM_CLOCK
+from longwatch.events import Event
+from longwatch.journal.base import Journal
+from longwatch.journal.opening import open_journal
+from longwatch.journal.verify import Answer, Verifier
+from longwatch.recording.process.environment import child_environment
+from longwatch.recording.process.supervisor import Outcome, Supervisor, Task
+from longwatch.recording.recorder import Recorder
+from longwatch.settings import Settings, sqlite_url
+
+RUN = "wf-test"
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@dataclass
+class Bench:
+    """Runs Python scripts under supervision, and shows what was recorded."""
+
+    folder: Path
+    told: list[str] = field(default_factory=list)
+    url: str = ""
+    hold_seconds: float = 0.2
+
+    def __post_init__(self) -> None:
+        self.url = self.url or sqlite_url(self.folder / "journal.db")
+
+    def run(self, script: str, *, arguments: Sequence[str] = (), **options: Any) -> Outcome:
+        """Run a script with a journal of its own for reading."""
+        file = self.folder / "flow.py"
+        file.write_text(script)
+        return self.run_command([sys.executable, str(file), *arguments], **options)
+
+    def run_command(
+        self,
+        command: list[str],
+        *,
+        opened: Callable[[], Journal] | None = None,
+        sinks: tuple[int | None, int | None] = (None, None),
+        **task: Any,
+    ) -> Outcome:
+        settings = Settings(journal=self.url, outbox=str(self.folder / "outbox.db"))
+        recorder = Recorder(settings=settings)
+        environment = child_environment(os.environ, run_id=RUN, journal_url=self.url, trace_id=TRACE)
+        fields: dict[str, Any] = {
+            "command": command,
+            "run_id": RUN,
+            "trace_id": TRACE,
+            "name": "flow",
+            "environment": environment,
+            **task,
+        }
+        supervisor = Supervisor(
+            Task(**fields),
+            recorder=recorder,
+            open_journal=opened or (lambda: open_journal(self.url, settings=settings)),
+            tell=self.told.append,
+            sinks=sinks,
+            hold_seconds=self.hold_seconds,
+        )
+        return supervisor.run()
+
+    def events(self, run_id: str = RUN) -> list[Event]:
+        """What the journal holds of a run, without the producers' own marks."""
+        return [event for event in self._read(run_id) if event.type != "producer_closed"]
+
+    def answer(self) -> Answer:
+        """Whether anything is missing."""
+        verifier = Verifier()
+        for event in self._read(RUN):
+            verifier.add(event)
+        return verifier.report(SYSTEM_CLOCK.now_ms()).answer
+
+    def _read(self, run_id: str) -> Sequence[Event]:
+        with open_journal(self.url) as journal:
+            return journal.read(run_id, limit=10_000).events
+
+    def types(self, run_id: str = RUN) -> list[str]:
+        return [event.type for event in self.events(run_id)]
+
+    def of_type(self, type: str, run_id: str = RUN) -> list[Event]:
+        return [event for event in self.events(run_id) if event.type == type]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
