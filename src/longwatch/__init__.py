@@ -1,22 +1,26 @@
 """longwatch records every step of long-running work as immutable events, and tells how it ended.
 
-import longwatch
+    import longwatch
 
-@longwatch.tool
-def search(query: str) -> list[str]: ...
+    @longwatch.tool
+    def search(query: str) -> list[str]: ...
 
-with longwatch.run("research"):
-    search("tides")
+    with longwatch.run("research"):
+        search("tides")
 """
 
-from longwatch.errors import LongwatchError
-from longwatch.events import START, Cursor, Event, Page
-from longwatch.journal.base import Journal, RunQuery
-from longwatch.journal.opening import open_journal
-from longwatch.recording.active import run
-from longwatch.recording.decorators import agent, record, tool, workflow
-from longwatch.recording.recorder import configure, get_recorder
-from longwatch.runs import Run, RunSummary, Status, fold
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longwatch.errors import LongwatchError
+    from longwatch.events import START, Cursor, Event, Page
+    from longwatch.journal.base import Journal, RunQuery
+    from longwatch.journal.opening import open_journal
+    from longwatch.recording.active import run
+    from longwatch.recording.decorators import agent, current_run_id, record, tool, workflow
+    from longwatch.recording.recorder import configure, flush, get_recorder
+    from longwatch.runs import Run, RunSummary, Status, fold
 
 __version__ = "0.1.0"
 
@@ -34,6 +38,7 @@ __all__ = [
     "__version__",
     "agent",
     "configure",
+    "current_run_id",
     "flush",
     "fold",
     "get_recorder",
@@ -44,7 +49,29 @@ __all__ = [
     "workflow",
 ]
 
+# Loaded when first asked for: a program that only decorates its functions needs no database, and
+# `longwatch --help` needs none of it.
+_HOMES = {
+    "longwatch.errors": ("LongwatchError",),
+    "longwatch.events": ("START", "Cursor", "Event", "Page"),
+    "longwatch.journal.base": ("Journal", "RunQuery"),
+    "longwatch.journal.opening": ("open_journal",),
+    "longwatch.recording.active": ("run",),
+    "longwatch.recording.decorators": ("agent", "current_run_id", "record", "tool", "workflow"),
+    "longwatch.recording.recorder": ("configure", "flush", "get_recorder"),
+    "longwatch.runs": ("Run", "RunSummary", "Status", "fold"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-def flush(timeout_seconds: float = 5.0) -> bool:
-    """Wait until everything recorded so far is durable, in the journal or in the outbox."""
-    return get_recorder().flush(timeout_seconds)
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'longwatch' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

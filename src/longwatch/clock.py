@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Clock(Protocol):
@@ -37,15 +40,23 @@ SYSTEM_CLOCK = SystemClock()
 
 
 def iso_from_ms(ms: int) -> str:
-    """`2026-11-15T10:00:00.123Z`: UTC, always with three decimals, so that text order is time order."""
-    moment = datetime.fromtimestamp(ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
+    """`2026-11-15T10:00:00.123Z`: UTC, always with three decimals, so that text order is time order.
+
+    Holds for the years 1 to 9999, of which an event may have those from 1970; ValueError beyond.
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError as error:
+        raise ValueError(f"{ms} ms since 1970 is not in the years 1 to 9999") from error
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def ms_from_iso(text: str) -> int:
-    """Read an ISO 8601 time; one without a zone is taken as UTC. Raises ValueError if it is none."""
+    """Read an ISO 8601 time; one without a zone is taken as UTC, parts of a millisecond are cut off.
+
+    Raises ValueError if the text is no such time.
+    """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    whole = int(moment.replace(microsecond=0).timestamp())
-    return whole * 1000 + moment.microsecond // 1000
+    return (moment - _EPOCH) // _MILLISECOND

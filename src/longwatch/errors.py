@@ -21,6 +21,9 @@ LongwatchError
         ├── NewerJournal     written by a later version of longwatch
         ├── ReadOnlyJournal  no right to write here
         └── TableProblem     the table check failed; the kind says how
+
+An error keeps in `args` what it was made from and words its message when asked, so that it comes whole out of
+a process pool: pickle makes an exception again from its `args`.
 """
 
 from __future__ import annotations
@@ -69,8 +72,11 @@ class EventConflict(NotWorthAnotherTry):
 
     def __init__(self, event_ids: Sequence[str]) -> None:
         self.event_ids = tuple(event_ids)
+        super().__init__(self.event_ids)
+
+    def __str__(self) -> str:
         names = ", ".join(self.event_ids[:5]) + (", …" if len(self.event_ids) > 5 else "")
-        super().__init__(
+        return (
             f"Event id {names} already names an event with other content; an event is never changed. "
             "Give a new event a new id."
         )
@@ -89,7 +95,10 @@ class InvalidSettings(NotWorthAnotherTry):
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         self.mistakes = tuple(mistakes)
-        super().__init__("\n".join(self.mistakes))
+        super().__init__(self.mistakes)
+
+    def __str__(self) -> str:
+        return "\n".join(self.mistakes)
 
 
 class InvalidInput(NotWorthAnotherTry):
@@ -104,7 +113,13 @@ class MissingExtra(NotWorthAnotherTry):
     """An optional part of longwatch is needed and not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the '{extra}' extra. Install it: pip install 'longwatch[{extra}]'")
+        self.what = what
+        self.extra = extra
+        super().__init__(what, extra)
+
+    def __str__(self) -> str:
+        install = f"pip install 'longwatch[{self.extra}]'"
+        return f"{self.what} needs the '{self.extra}' extra. Install it: {install}"
 
 
 class JournalUnusable(NotWorthAnotherTry):
@@ -128,4 +143,8 @@ class TableProblem(JournalUnusable):
 
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
-        super().__init__(message)
+        self.message = message
+        super().__init__(kind, message)
+
+    def __str__(self) -> str:
+        return self.message

@@ -9,9 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A set of whole numbers, kept as sorted ranges that neither touch nor overlap."""
+    """A set of whole numbers from 1, kept as sorted ranges that neither touch nor overlap."""
 
     ranges: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> Numbers:
+        """The set of these numbers, which may come in any order and more than once."""
+        return cls(tuple(_joined((number, number) for number in sorted(numbers))))
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
@@ -49,7 +54,7 @@ class Numbers:
         return self.ranges[0][0] if self.ranges else 0
 
     def gaps(self, *, up_to: int | None = None) -> Iterator[tuple[int, int]]:
-        """The ranges that are missing between 1 and the highest number seen (or `up_to`)."""
+        """The ranges that are missing between 1 and the highest number seen, or `up_to` if that is higher."""
         expected = 1
         for low, high in self.ranges:
             if low > expected:
@@ -59,7 +64,11 @@ class Numbers:
             yield expected, up_to
 
 
+NO_NUMBERS = Numbers()
+
+
 def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Sorted ranges, with those that touch or overlap made one."""
     current: tuple[int, int] | None = None
     for low, high in ranges:
         if current is None:

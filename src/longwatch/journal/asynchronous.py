@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
 
 from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.base import (
@@ -16,6 +17,7 @@ from longwatch.journal.base import (
     Journal,
     RunPage,
     RunQuery,
+    Wakes,
 )
 from longwatch.runs import RunSummary
 
@@ -24,7 +26,10 @@ R = TypeVar("R")
 
 
 class AsyncJournal:
-    """A blocking journal behind `await`. Close it to end its threads; the journal itself stays open."""
+    """A blocking journal behind `await`. Close it to end its threads; the journal itself stays open.
+
+    Cancelling a call stops the waiting, not the work: an append that was under way is still carried out.
+    """
 
     def __init__(self, journal: Journal, *, threads: int = 4) -> None:
         self.journal = journal
@@ -46,10 +51,32 @@ class AsyncJournal:
     async def find_run(self, run_id: str) -> RunSummary | None:
         return await self._call(self.journal.find_run, run_id)
 
+    async def wait(self, timeout_seconds: float) -> bool:
+        """Return True as soon as something may have been appended.
+
+        A journal that cannot tell lets the whole time pass and then says True: there may be something.
+        """
+        if isinstance(self.journal, Wakes):
+            return await self._call(self.journal.wait, timeout_seconds)
+        await asyncio.sleep(timeout_seconds)
+        return True
+
     async def _call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.get_running_loop().run_in_executor(
             self._threads, partial(function, *args, **kwargs)
         )
 
     async def aclose(self) -> None:
+        """End the threads, after the calls that are under way."""
         await asyncio.to_thread(self._threads.shutdown)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()

@@ -2,33 +2,40 @@
 
 JSON has no sets, bytes or exact decimals, so those are written as one-key objects (`{"$set": [...]}`,
 `{"$bytes": "…"}`, `{"$decimal": "…"}`); a map that happens to look like one is wrapped in `{"$map": …}`.
+Tuples become lists, and keys become text, as in any JSON.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
-from typing import Any
+from json.encoder import encode_basestring as _quoted  # the encoder's own; by hand it halves the head's cost
+from math import isfinite
+from typing import Any, NoReturn
 
 from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.events import Event
 
 DIGEST_HEX_DIGITS = 32  # 128 bits: it detects damage, it does not stop an adversary
+MAX_LEVELS = 100  # of maps and lists in each other as written; deeper text may not be readable everywhere
 
 _TAGS = frozenset({"$set", "$bytes", "$decimal", "$map"})
+_SHOWN = 60  # characters of a wrong value that a message repeats
 
 
 def encode_payload(payload: Mapping[str, object]) -> str:
     """The payload as canonical JSON: sorted keys, no spaces, non-ASCII as it is."""
     try:
         text = _encode(payload if type(payload) is dict else dict(payload))
-        if '"$' in text:
+        if _may_have_tags(text):
             text = _encode(_escaped(payload))
         text.encode()  # a lone surrogate cannot be stored anywhere
+        if text.count("{") + text.count("[") > MAX_LEVELS:
+            _check_levels(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidEvent(f"the payload cannot be stored: {error}") from error
     return text
@@ -36,11 +43,11 @@ def encode_payload(payload: Mapping[str, object]) -> str:
 
 def decode_payload(text: str) -> dict[str, object]:
     """The payload that `encode_payload` wrote."""
-    value = json.loads(text)
-    if '"$' in text:
+    value = _decode(text)
+    if _may_have_tags(text):
         value = _restored(value)
     if not isinstance(value, dict):
-        raise InvalidInput("a payload must be a JSON object")
+        raise InvalidInput(f"a payload must be a JSON object, not {_kind(value)}")
     return value
 
 
@@ -51,22 +58,17 @@ def payload_text(event: Event) -> str:
 
 def canonical(event: Event) -> str:
     """Everything an event says, without where it is stored: no key, no ttl, no arrival."""
-    head = _encode(
-        [
-            event.run_id,
-            event.event_id,
-            event.type,
-            event.occurred_at,
-            event.agent_name,
-            event.call_id,
-            event.parent_call_id,
-            event.producer,
-            event.number,
-            event.previous_digest,
-            event.trace_id,
-        ]
+    number = "null" if event.number is None else event.number
+    return (
+        f"[{_quoted(event.run_id)},{_quoted(event.event_id)},{_quoted(event.type)},{event.occurred_at},"
+        f"{_or_null(event.agent_name)},{_or_null(event.call_id)},{_or_null(event.parent_call_id)},"
+        f"{_or_null(event.producer)},{number},{_or_null(event.previous_digest)},{_or_null(event.trace_id)}]"
+        f"{payload_text(event)}"
     )
-    return head + payload_text(event)
+
+
+def _or_null(text: str | None) -> str:
+    return "null" if text is None else _quoted(text)
 
 
 def digest(event: Event) -> str:
@@ -78,71 +80,97 @@ def same_content(one: Event, other: Event) -> bool:
     """Whether two events say the same. 1 and 1.0 are the same number; not every store keeps them apart."""
     if canonical(one) == canonical(other):
         return True
-    plain = [replace(event, payload={}, encoded=None, ttl=None) for event in (one, other)]
+    bare = [replace(event, payload={}, encoded=None, ttl=None) for event in (one, other)]
     payloads = [decode_payload(payload_text(event)) for event in (one, other)]
-    return plain[0] == plain[1] and payloads[0] == payloads[1]
+    return bare[0] == bare[1] and _same(payloads[0], payloads[1])
 
 
-_WIRE_FIELDS = (
+def _same(one: object, other: object) -> bool:
+    """Equal, where True is not 1: Python's own comparison takes them for the same."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(item, other[key]) for key, item in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
+
+
+_TEXTS = (
     "run_id",
     "event_id",
     "type",
-    "occurred_at",
     "agent_name",
     "call_id",
     "parent_call_id",
     "producer",
-    "number",
     "previous_digest",
     "trace_id",
-    "ttl",
 )
-_INTEGERS = frozenset({"occurred_at", "number", "ttl"})
-_REQUIRED = frozenset({"run_id", "event_id", "type", "occurred_at"})
+_WHOLE_NUMBERS = ("occurred_at", "number", "ttl")
+_FIELDS = (*_TEXTS, *_WHOLE_NUMBERS, "payload")
+_REQUIRED = ("run_id", "event_id", "type", "occurred_at")
 
 
 def to_line(event: Event) -> str:
     """The event as one line of JSON, as `longwatch export` prints it."""
-    head = {name: value for name in _WIRE_FIELDS if (value := getattr(event, name)) is not None}
+    names = (*_TEXTS, *_WHOLE_NUMBERS)
+    head = {name: value for name in names if (value := getattr(event, name)) is not None}
     return f'{_encode(head)[:-1]},"payload":{payload_text(event)}}}'
 
 
 def from_line(line: str | bytes) -> Event:
-    """The event that `to_line` wrote. Raises `InvalidInput` with the reason if it is none."""
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise InvalidInput(f"not JSON: {error}") from error
+    """The event that `to_line` wrote. `InvalidInput` or `InvalidEvent` says why it is none."""
+    value = _decode(line)
     if not isinstance(value, dict):
-        raise InvalidInput(f"an event is a JSON object, not {type(value).__name__}")
+        raise InvalidInput(f"an event is a JSON object, not {_kind(value)}")
     return from_wire(value)
 
 
 def from_wire(value: Mapping[str, Any]) -> Event:
     """The event in a decoded JSON object, every field checked."""
-    unknown = sorted(set(value) - set(_WIRE_FIELDS) - {"payload"})
+    unknown = sorted(value.keys() - set(_FIELDS))
     if unknown:
-        raise InvalidInput(
-            f"unknown field {', '.join(unknown)}; an event has {', '.join(_WIRE_FIELDS)}, payload"
-        )
-    fields: dict[str, Any] = {}
-    for name in _WIRE_FIELDS:
-        found = value.get(name)
-        if found is None:
-            if name in _REQUIRED:
-                raise InvalidInput(f"field {name} is missing")
-            continue
-        wanted = int if name in _INTEGERS else str
-        if type(found) is not wanted:
-            raise InvalidInput(f"field {name} must be {wanted.__name__}, not {type(found).__name__}")
-        fields[name] = found
-    payload = value.get("payload", {})
+        raise InvalidInput(f"unknown field {_short(', '.join(unknown))}; an event has {', '.join(_FIELDS)}")
+    given = {name: found for name, found in value.items() if found is not None}
+    for name in _REQUIRED:
+        if name not in given:
+            raise InvalidInput(f"field {name} is missing")
+    _check_fields(given, _TEXTS, str, "text")
+    _check_fields(given, _WHOLE_NUMBERS, int, "a whole number")
+    _check_fields(given, ("payload",), dict, "an object")
+    payload = _restored(given.pop("payload", {}))
     if not isinstance(payload, dict):
-        raise InvalidInput("field payload must be an object")
-    restored = _restored(payload)
-    if not isinstance(restored, dict):
-        raise InvalidInput("field payload must be an object")
-    return Event(payload=restored, **fields)
+        raise InvalidInput("field payload must be an object, not a tagged value")
+    # Encoded at the door, so that what no journal can hold is refused with the line it came in.
+    return Event(payload=payload, encoded=encode_payload(payload), **given)
+
+
+def _check_fields(given: Mapping[str, object], names: Iterable[str], wanted: type, words: str) -> None:
+    for name in names:
+        if name in given and type(given[name]) is not wanted:  # True is an int, but no whole number
+            raise InvalidInput(f"field {name} must be {words}, not {_kind(given[name])}")
+
+
+def _kind(value: object) -> str:
+    """What JSON calls a value of this type."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case str():
+            return "text"
+        case int() | float():
+            return "a number"
+        case list():
+            return "an array"
+        case dict():
+            return "an object"
+        case _:
+            return "a tagged value"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _plain(value: object) -> object:
@@ -150,18 +178,60 @@ def _plain(value: object) -> object:
     if isinstance(value, bytes | bytearray | memoryview):
         return {"$bytes": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise ValueError(f"{value} is no number that can be stored")
         return {"$decimal": str(value)}
     if isinstance(value, set | frozenset):
-        items = [_plain(item) if isinstance(item, bytes | Decimal) else item for item in value]
-        return {"$set": sorted(items, key=lambda item: _encode(item))}
+        for item in value:
+            if not isinstance(item, str | bytes | int | float | Decimal | None):
+                raise TypeError(f"a set may hold text, numbers and bytes, not {type(item).__name__}")
+        return {"$set": sorted(value, key=_encode)}
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is no storable value")
 
 
+# The check for circles costs a tenth of the time, and without it a circle still ends, as a RecursionError.
 _encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    allow_nan=False,
+    check_circular=False,
+    default=_plain,
 ).encode
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON number")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _decode(line: str | bytes) -> object:
+    try:
+        return _decoder.decode(line.decode() if isinstance(line, bytes) else line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"not JSON: {error}") from error
+
+
+def _may_have_tags(text: str) -> bool:
+    return "$" in text and '"$' in text  # the first look is ten times faster, and mostly the last
+
+
+def _check_levels(text: str) -> None:
+    holders, levels = [_decoder.decode(text)], 0
+    while holders:
+        levels += 1
+        if levels > MAX_LEVELS:
+            raise ValueError(f"it nests deeper than {MAX_LEVELS} levels")
+        holders = [
+            item
+            for holder in holders
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(item, dict | list)
+        ]
 
 
 def _escaped(value: object) -> object:
@@ -176,19 +246,28 @@ def _escaped(value: object) -> object:
 def _restored(value: object) -> object:
     if isinstance(value, list):
         return [_restored(item) for item in value]
+    if isinstance(value, float) and not isfinite(value):  # 1e999 is valid JSON
+        raise InvalidInput("a number is too large to be stored")
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
         tag, inner = next(iter(value.items()))
-        try:
-            if tag == "$bytes":
-                return base64.b64decode(inner, validate=True)
-            if tag == "$decimal":
-                return Decimal(inner)
-            if tag == "$set":
-                return {_restored(item) for item in inner}
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise InvalidInput(f"{tag} does not hold what it should: {inner!r}") from error
         if tag == "$map" and isinstance(inner, dict):
             return {key: _restored(item) for key, item in inner.items()}
+        if tag in _TAGS:
+            return _untagged(tag, inner)
     return {key: _restored(item) for key, item in value.items()}
+
+
+def _untagged(tag: str, inner: object) -> object:
+    try:
+        match tag, inner:
+            case "$bytes", str():
+                return base64.b64decode(inner, validate=True)
+            case "$decimal", str():
+                return Decimal(inner)
+            case "$set", list():
+                return {_restored(item) for item in inner}
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidInput(f"{tag} does not hold what it should: {_short(repr(inner))}") from error
+    raise InvalidInput(f"{tag} does not hold what it should: {_short(repr(inner))}")

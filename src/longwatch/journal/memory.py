@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -11,8 +13,10 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor
 from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, RunPage, RunQuery
-from longwatch.journal.codec import encode_payload, same_content
+from longwatch.journal.codec import decode_payload, payload_text, same_content
 from longwatch.runs import RunSummary, summarise
+
+MAX_POSITION_DIGITS = 18  # fewer than SQLite's integers have, more than anybody appends
 
 
 class MemoryJournal:
@@ -31,12 +35,11 @@ class MemoryJournal:
         self._waited_for = 0
 
     def append(self, events: Sequence[Event]) -> None:
-        for event in events:
-            encode_payload(event.payload)  # refuse here what other journals would refuse
+        stored = [_own(event) for event in events]
         with self._lock:
             fresh: list[Event] = []
             conflicts: list[str] = []
-            for event in events:
+            for event in stored:
                 known = self._by_id.setdefault(event.event_id, event)
                 if known is event:
                     self._position += 1
@@ -55,17 +58,14 @@ class MemoryJournal:
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
     ) -> Page:
         position = position_of(after)
-        now = self._clock.now_ms() // 1000
+        now_seconds = self._clock.now_ms() // 1000
         with self._lock:
             arrived = self._runs.get(run_id, [])
-            new = [
-                pair for pair in arrived if pair[0] > position and (pair[1].ttl is None or pair[1].ttl > now)
-            ]
-        page = new[:limit]
-        cursor = cursor_at(page[-1][0]) if page else after
-        return Page(
-            sorted((event for _, event in page), key=lambda event: event.order), cursor, len(new) > limit
-        )
+            new = arrived[bisect_right(arrived, position, key=lambda pair: pair[0]) :]
+        living = [pair for pair in new if pair[1].ttl is None or pair[1].ttl > now_seconds]
+        page = living[:limit]
+        events = sorted((event for _, event in page), key=lambda event: event.order)
+        return Page(events, cursor_at(page[-1][0]) if page else after, more=len(living) > limit)
 
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
@@ -85,12 +85,14 @@ class MemoryJournal:
 
     def wait(self, timeout_seconds: float) -> bool:
         with self._lock:
-            woken = self._lock.wait_for(lambda: self._position > self._waited_for, timeout_seconds)
+            # Compared with what was known on entry, so that of two waiters neither takes the other's waking.
+            known = self._waited_for
+            woken = self._lock.wait_for(lambda: self._position > known, timeout_seconds)
             self._waited_for = self._position
             return woken
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to let go of: under its name, the journal stays open for others in this process."""
 
     def __enter__(self) -> Self:
         return self
@@ -104,20 +106,23 @@ class MemoryJournal:
         self.close()
 
 
+def _own(event: Event) -> Event:
+    """The event as a store gives it back: refused if it cannot be written, and out of the caller's hands."""
+    text = payload_text(event)
+    return replace(event, payload=decode_payload(text), encoded=text)
+
+
 def position_of(cursor: Cursor) -> int:
     """The arrival position in a cursor of a journal that counts arrivals."""
     if cursor == START:
         return 0
-    try:
-        position = int(cursor)
-    except ValueError:
-        position = -1
-    if position < 0:
+    if not _is_whole(cursor):
         raise InvalidCursor(f"{cursor!r} is not a cursor of this journal; read from the start instead")
-    return position
+    return int(cursor)
 
 
 def cursor_at(position: int) -> Cursor:
+    """The cursor that reads on after this arrival position."""
     return Cursor(str(position))
 
 
@@ -129,6 +134,11 @@ def list_cursor(run: RunSummary) -> Cursor:
 def list_edge_of(cursor: Cursor) -> tuple[int, str]:
     """The start time and id of the last run already listed."""
     started_at, colon, run_id = cursor.partition(":")
-    if not colon or not started_at.isdigit():
+    if not colon or not _is_whole(started_at):
         raise InvalidCursor(f"{cursor!r} is not a cursor of a run list; list from the start instead")
     return int(started_at), run_id
+
+
+def _is_whole(text: str) -> bool:
+    # `isdigit` alone takes "²" for a digit, which `int` does not.
+    return text.isascii() and text.isdigit() and len(text) <= MAX_POSITION_DIGITS

@@ -1,0 +1,202 @@
+"""Agent spans, tool calls and graph nodes: the events that start and end them, put together.
+
+A start and an end belong together by their call id. Other producers name none for agents and nodes; there an
+end closes the latest open start of the same agent, node or tool, as a reader of the list would pair them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from longwatch.events import (
+    AgentSpan,
+    Event,
+    Order,
+    ToolCall,
+    duration_of,
+    end_status,
+    error_of,
+    text_of,
+)
+
+Subject = tuple[str, str]  # the kind of call and what it is about; pairs calls that have no id
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The start or the end of a call, as one event told it."""
+
+    order: Order
+    kind: str  # agent, tool or node
+    name: str
+    status: str  # started, completed, failed, skipped, or another word of the producer's
+    agent_name: str | None = None
+    parent_call_id: str | None = None
+    duration_ms: float | None = None
+    error: str | None = None
+
+    @property
+    def at(self) -> int:
+        """When it happened, in epoch milliseconds."""
+        return self.order[0]
+
+    @property
+    def begins(self) -> bool:
+        """Whether this is the start of the call rather than its end."""
+        return self.status == "started"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One agent span, tool call or graph node: its start, its end, or both."""
+
+    call_id: str
+    start: Mark | None = None
+    end: Mark | None = None
+
+    def __post_init__(self) -> None:
+        if self.start is None and self.end is None:
+            raise ValueError(f"call {self.call_id!r} has neither a start nor an end")
+
+    @classmethod
+    def of(cls, call_id: str, mark: Mark) -> Call:
+        """What one event alone tells of a call."""
+        return cls(call_id, start=mark) if mark.begins else cls(call_id, end=mark)
+
+    @property
+    def first(self) -> Mark:
+        """The start, or the end of a call whose start was never told."""
+        first = self.start or self.end
+        assert first is not None
+        return first
+
+    @property
+    def kind(self) -> str:
+        return self.first.kind
+
+    @property
+    def name(self) -> str:
+        return self.first.name
+
+    @property
+    def agent_name(self) -> str | None:
+        return self.first.agent_name or (self.end.agent_name if self.end else None)
+
+    @property
+    def parent_call_id(self) -> str | None:
+        return self.first.parent_call_id or (self.end.parent_call_id if self.end else None)
+
+    @property
+    def status(self) -> str:
+        return self.end.status if self.end else "started"
+
+    @property
+    def started_at(self) -> int:
+        """When it began; for a call whose start was never told, when it ended less its duration."""
+        if self.start is not None:
+            return self.start.at
+        return max(0, self.first.at - round(self.first.duration_ms or 0))
+
+    @property
+    def duration_ms(self) -> float | None:
+        """What the producer measured, else the time between the two events."""
+        if self.end is None:
+            return None
+        if self.end.duration_ms is not None:
+            return self.end.duration_ms
+        return max(0, self.end.at - self.start.at) if self.start else None
+
+    def merged(self, other: Call) -> Call:
+        """What both tell of the same call; of two starts or two ends the earlier counts."""
+        return Call(self.call_id, _earlier(self.start, other.start), _earlier(self.end, other.end))
+
+
+def _earlier(one: Mark | None, other: Mark | None) -> Mark | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.order <= other.order else other
+
+
+def mark_of(event: Event) -> tuple[Subject, Mark] | None:
+    """What this event starts or ends, and what to pair it by if it has no call id."""
+    said = event.payload
+    match event.type:
+        case "tool_call":
+            tool = ToolCall.of(event)
+            kind, name, status = "tool", tool.operation, tool.status
+            about = f"{tool.agent_name or ''}/{name}"
+        case "agent_start" | "agent_end":
+            span = AgentSpan.of(event)
+            kind, name, status = "agent", span.agent_name, span.status
+            about = name
+        case "node_start" | "node_stop":
+            about = text_of(said, "node_id", "node_name") or "node"
+            kind, name = "node", text_of(said, "node_name") or about
+            status = "started" if event.type == "node_start" else end_status(said)
+        case _:
+            return None
+    mark = Mark(
+        order=event.order,
+        kind=kind,
+        name=name,
+        status=status,
+        agent_name=event.agent_name or text_of(said, "agent_name"),
+        parent_call_id=event.parent_call_id,
+        duration_ms=duration_of(said),
+        error=error_of(said),
+    )
+    return (kind, about), mark
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """All that the events of a run tell of its calls, in whatever order they were told."""
+
+    named: Mapping[str, Call]  # by call id
+    unnamed: Mapping[Subject, tuple[Mark, ...]]  # in their order
+
+    def plus(self, events: Iterable[Event]) -> Calls:
+        """These calls and what the events add to them."""
+        named, fresh = dict(self.named), dict[Subject, list[Mark]]()
+        for event in events:
+            found = mark_of(event)
+            if found is None:
+                continue
+            subject, mark = found
+            if event.call_id is None:
+                fresh.setdefault(subject, []).append(mark)
+                continue
+            call, known = Call.of(event.call_id, mark), named.get(event.call_id)
+            named[event.call_id] = known.merged(call) if known else call
+        unnamed = dict(self.unnamed)
+        for subject, marks in fresh.items():
+            together = [*unnamed.get(subject, ()), *marks]
+            unnamed[subject] = tuple(sorted(together, key=lambda mark: mark.order))
+        return Calls(named, unnamed)
+
+    def by_id(self) -> Mapping[str, Call]:
+        """Every call by its id; one without an id is named by its first event."""
+        if not self.unnamed:
+            return self.named
+        paired = (call for marks in self.unnamed.values() for call in _paired(marks))
+        return {**{call.call_id: call for call in paired}, **self.named}
+
+
+NO_CALLS = Calls({}, {})
+
+
+def _paired(marks: Iterable[Mark]) -> Iterator[Call]:
+    open_starts: list[Mark] = []
+    for mark in marks:
+        if mark.begins:
+            open_starts.append(mark)
+        else:
+            start = open_starts.pop() if open_starts else None
+            yield Call(_id_from(start or mark), start, mark)
+    for start in open_starts:
+        yield Call(_id_from(start), start)
+
+
+def _id_from(mark: Mark) -> str:
+    return f"{mark.kind}:{mark.order[3]}"

@@ -1,0 +1,144 @@
+"""Hypothesis strategies for events: anything a journal must hold, and runs as their producers tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import pairwise
+
+from hypothesis import strategies as st
+
+from longwatch.events import MAX_OCCURRED_AT, MAX_WHOLE, RESERVED_PREFIX, Event
+
+RUN_ID = "wf-00c0ffee"
+TAGS = ("$set", "$bytes", "$decimal", "$map")
+RUN_TYPES = (
+    "workflow_start",
+    "agent_start",
+    "agent_end",
+    "tool_call",
+    "node_start",
+    "node_stop",
+    "node_stream",
+    "workflow_complete",
+    "workflow_error",
+    "SESSION_INITIATED",
+    "AGENT_ENTRYPOINT_FAILED",
+    "AGENT_BACKGROUND_TASK_COMPLETED",
+    "producer_closed",
+)
+
+SAYINGS: tuple[dict[str, object], ...] = (  # payloads of such events
+    {},
+    {"status": "started", "operation": "search"},
+    {"status": "running", "operation": "write", "node_id": "n1"},
+    {"status": "success", "operation": "search", "duration_ms": 7.5},
+    {"status": "completed", "name": "report", "count": 3, "node_id": "n2"},
+    {"status": "failed", "error": "boom", "operation": "write"},
+    {"status": "error", "written_for": "p", "error": "gone"},
+    {"status": "partial", "written_for": "q", "count": 12},
+    {"status": "skipped", "node_id": "n1", "execution_time_ms": 2},
+    {"error": "", "name": "digest", "kind": "drill"},
+    {"error_message": "crash", "node_id": "n2"},
+    {"output": "text", "operation": "search"},
+)
+
+times = st.integers(min_value=0, max_value=MAX_OCCURRED_AT)
+names = st.text(min_size=1, max_size=20)
+run_ids = names.filter(lambda name: not name.startswith(RESERVED_PREFIX))
+digests = st.text("0123456789abcdef", min_size=32, max_size=32)
+
+decimals = st.builds(
+    lambda digits, exponent: Decimal(digits).scaleb(exponent),
+    st.integers(min_value=-(10**37), max_value=10**37),
+    st.integers(min_value=-60, max_value=60),
+)
+set_items = st.text(max_size=8) | st.integers() | st.binary(max_size=8) | decimals
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20)
+    | st.binary(max_size=20)
+    | decimals
+    | st.sets(set_items, max_size=4)
+)
+keys = st.sampled_from(TAGS) | st.text(max_size=10)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=15,
+)
+payloads = st.dictionaries(keys, values, max_size=5)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    """Any event a journal may hold."""
+    numbered = draw(st.booleans())
+    return Event(
+        run_id=draw(run_ids),
+        event_id=draw(names),
+        type=draw(names),
+        occurred_at=draw(times),
+        agent_name=draw(st.none() | names),
+        payload=draw(payloads),
+        call_id=draw(st.none() | names),
+        parent_call_id=draw(st.none() | names),
+        producer=draw(names) if numbered else None,
+        number=draw(st.integers(1, MAX_WHOLE)) if numbered else None,
+        previous_digest=draw(st.none() | digests),
+        trace_id=draw(st.none() | digests),
+        ttl=draw(st.none() | st.integers(0, MAX_WHOLE)),
+    )
+
+
+@st.composite
+def runs(draw: st.DrawFn, run_id: str = RUN_ID, max_size: int = 10) -> Sequence[Event]:
+    """Events of one run, each once: few times, names and call ids, so that ties and pairs are common."""
+    told = draw(st.lists(_tellings, min_size=1, max_size=max_size))
+    return [
+        Event(
+            run_id=run_id,
+            event_id=f"{chance}-{index}",  # ids do not follow the order of the list
+            type=type_,
+            occurred_at=at,
+            agent_name=agent,
+            payload=said,
+            call_id=call_id,
+            parent_call_id=parent,
+            producer=producer,
+            number=None if producer is None else index + 1,
+        )
+        for index, (type_, at, said, chance, (agent, call_id, parent), producer) in enumerate(told)
+    ]
+
+
+_tellings = st.tuples(
+    st.sampled_from(RUN_TYPES),
+    st.integers(1000, 1004),
+    st.sampled_from(SAYINGS),
+    st.integers(0, 3),
+    st.sampled_from(
+        [
+            (None, None, None),
+            ("writer", None, None),
+            ("critic", None, None),
+            ("writer", "c1", None),
+            (None, "c1", "c0"),
+            ("critic", "c1", "c9"),
+            ("critic", "c2", "c1"),
+        ]
+    ),
+    st.sampled_from([None, "p", "q"]),
+)
+
+
+@st.composite
+def batches(draw: st.DrawFn, told: Sequence[Event]) -> list[list[Event]]:
+    """The same events in another order, in batches of any size, some of them empty."""
+    shuffled = draw(st.permutations(told))
+    cuts = sorted(draw(st.lists(st.integers(0, len(shuffled)), max_size=4)))
+    edges = [0, *cuts, len(shuffled)]
+    return [list(shuffled[low:high]) for low, high in pairwise(edges)]

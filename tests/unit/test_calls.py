@@ -1,0 +1,215 @@
+"""Starts and ends become calls, by their ids or by what they are about."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.calls import NO_CALLS, Call, Mark, mark_of
+from longwatch.events import Event
+from tests.strategies import runs
+
+
+def told(
+    type: str, at: int, *, call_id: str | None = None, agent: str | None = None, **said: object
+) -> Event:
+    return Event(
+        run_id="wf-1",
+        event_id=f"{type}-{at}",
+        type=type,
+        occurred_at=at,
+        agent_name=agent,
+        call_id=call_id,
+        payload=said,
+    )
+
+
+def calls_of(*events: Event) -> list[Call]:
+    return sorted(NO_CALLS.plus(events).by_id().values(), key=lambda call: (call.started_at, call.call_id))
+
+
+def spans(*events: Event) -> list[tuple[int | None, int | None]]:
+    """When each call started and ended, None where no event told it."""
+    return [
+        (call.start.at if call.start else None, call.end.at if call.end else None)
+        for call in calls_of(*events)
+    ]
+
+
+def test_a_start_and_an_end_with_one_call_id_are_one_call() -> None:
+    start = told("tool_call", 10, call_id="c1", agent="writer", operation="search", status="started")
+    end = told("tool_call", 25, call_id="c1", agent="writer", operation="search", status="completed")
+
+    (call,) = calls_of(start, end)
+
+    assert (call.call_id, call.kind, call.name, call.agent_name) == ("c1", "tool", "search", "writer")
+    assert (call.status, call.started_at, call.duration_ms) == ("completed", 10, 15)
+
+
+def test_what_the_producer_measured_beats_the_time_between_the_events() -> None:
+    (call,) = calls_of(
+        told("agent_start", 10, call_id="c1"), told("agent_end", 25, call_id="c1", duration_ms=14.2)
+    )
+
+    assert call.duration_ms == 14.2
+
+
+def test_a_call_without_an_end_is_open() -> None:
+    (call,) = calls_of(told("tool_call", 10, call_id="c1"))
+
+    assert (call.status, call.end, call.duration_ms) == ("started", None, None)
+
+
+def test_a_call_without_a_start_began_its_duration_before_its_end() -> None:
+    (call,) = calls_of(told("tool_call", 1000, call_id="c1", status="failed", error="boom", duration_ms=40.4))
+
+    assert (call.started_at, call.status, call.duration_ms) == (960, "failed", 40.4)
+    assert call.end is not None
+    assert call.end.error == "boom"
+
+
+def test_a_duration_longer_than_time_itself_begins_at_its_beginning() -> None:
+    (call,) = calls_of(told("tool_call", 1000, call_id="c1", status="failed", duration_ms=10**300))
+
+    assert call.started_at == 0
+
+
+def test_a_call_without_a_start_or_a_measure_has_no_duration() -> None:
+    (call,) = calls_of(told("tool_call", 1000, call_id="c1", status="failed"))
+
+    assert (call.started_at, call.duration_ms) == (1000, None)
+
+
+def test_an_end_stamped_before_its_start_took_no_time() -> None:
+    (call,) = calls_of(told("agent_start", 30, call_id="c1"), told("agent_end", 20, call_id="c1"))
+
+    assert call.duration_ms == 0
+
+
+def test_of_two_ends_the_earlier_counts() -> None:
+    (call,) = calls_of(
+        told("agent_end", 30, call_id="c1", status="failed"),
+        told("agent_start", 10, call_id="c1"),
+        told("agent_end", 20, call_id="c1"),
+    )
+
+    assert (call.status, call.duration_ms) == ("completed", 10)
+
+
+def test_what_only_the_end_tells_is_kept() -> None:
+    start = told("tool_call", 10, call_id="c1")
+    end = Event(
+        run_id="wf-1",
+        event_id="end",
+        type="tool_call",
+        occurred_at=20,
+        agent_name="writer",
+        call_id="c1",
+        parent_call_id="c0",
+        payload={"status": "completed"},
+    )
+
+    (call,) = calls_of(start, end)
+
+    assert (call.agent_name, call.parent_call_id) == ("writer", "c0")
+
+
+def test_an_agent_that_works_twice_without_call_ids_has_two_spans() -> None:
+    assert spans(
+        told("agent_start", 10, agent="writer"),
+        told("agent_end", 20, agent="writer"),
+        told("agent_start", 30, agent="writer"),
+        told("agent_end", 40, agent="writer"),
+    ) == [(10, 20), (30, 40)]
+
+
+def test_a_node_without_call_ids_is_paired_by_its_id() -> None:
+    events = [
+        told("node_start", 10, node_id="n1", node_name="Plan"),
+        told("node_start", 11, node_id="n2", node_name="Write"),
+        told("node_stop", 20, node_id="n1", node_name="Plan", status="skipped"),
+        told("node_stop", 30, node_id="n2", node_name="Write", error="boom"),
+    ]
+
+    assert [(call.name, call.kind, call.status) for call in calls_of(*events)] == [
+        ("Plan", "node", "skipped"),
+        ("Write", "node", "failed"),
+    ]
+
+
+def test_a_tool_without_call_ids_is_paired_by_agent_and_operation() -> None:
+    assert spans(
+        told("tool_call", 10, agent="writer", operation="search"),
+        told("tool_call", 11, agent="critic", operation="search"),
+        told("tool_call", 20, agent="critic", operation="search", status="completed"),
+        told("tool_call", 30, agent="writer", operation="search", status="completed"),
+    ) == [(10, 30), (11, 20)]
+
+
+def test_an_agent_started_again_after_a_crash_leaves_its_first_span_open() -> None:
+    assert spans(
+        told("agent_start", 10, agent="writer"),
+        told("agent_start", 30, agent="writer"),
+        told("agent_end", 40, agent="writer"),
+    ) == [(10, None), (30, 40)]
+
+
+def test_an_end_without_any_start_is_a_call_of_its_own() -> None:
+    assert spans(told("agent_end", 20, agent="writer"), told("agent_start", 30, agent="writer")) == [
+        (None, 20),
+        (30, None),
+    ]
+
+
+def test_a_late_start_finds_its_end() -> None:
+    ended = NO_CALLS.plus([told("agent_end", 20, agent="writer")])
+
+    whole = ended.plus([told("agent_start", 10, agent="writer")])
+
+    assert [(call.started_at, call.status) for call in whole.by_id().values()] == [(10, "completed")]
+
+
+def test_calls_without_an_id_are_named_by_their_first_event() -> None:
+    (call,) = calls_of(told("agent_start", 10, agent="writer"), told("agent_end", 20, agent="writer"))
+
+    assert call.call_id == "agent:agent_start-10"
+
+
+@pytest.mark.parametrize("type", ["workflow_start", "node_stream", "note", "AGENT_INVOCATION_STARTED"])
+def test_other_events_are_no_part_of_a_call(type: str) -> None:
+    assert mark_of(told(type, 10, call_id="c1")) is None
+
+
+def test_a_call_that_nobody_told_of_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="neither a start nor an end"):
+        Call("c1")
+
+
+marks = st.builds(
+    Mark,
+    order=st.tuples(st.integers(0, 3), st.sampled_from(["", "p"]), st.integers(0, 2), st.uuids().map(str)),
+    kind=st.sampled_from(["agent", "tool"]),
+    name=st.sampled_from(["a", "b"]),
+    status=st.sampled_from(["started", "completed", "failed"]),
+    agent_name=st.sampled_from([None, "writer", "critic"]),
+    parent_call_id=st.sampled_from([None, "c0"]),
+)
+halves = marks.map(lambda mark: Call.of("c1", mark))
+
+
+@given(halves, halves, halves)
+def test_parts_of_a_call_merge_in_any_order_and_grouping(one: Call, two: Call, three: Call) -> None:
+    assert one.merged(two) == two.merged(one)
+    assert one.merged(two).merged(three) == one.merged(two.merged(three))
+    assert one.merged(one) == one
+
+
+@given(runs())
+def test_every_start_and_end_without_an_id_is_in_exactly_one_call(events: list[Event]) -> None:
+    unnamed = [event for event in events if event.call_id is None]
+    expected = sorted(mark.order for event in unnamed if (found := mark_of(event)) for mark in [found[1]])
+
+    calls = NO_CALLS.plus(unnamed).by_id().values()
+
+    assert sorted(mark.order for call in calls for mark in (call.start, call.end) if mark) == expected

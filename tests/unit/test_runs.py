@@ -1,0 +1,200 @@
+"""A run is the fold of its events, whatever way they arrive; conditions stand beside it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.events import Event
+from longwatch.numbering import Numbers
+from longwatch.runs import SILENT_AFTER_MS, ProducerTally, Run, Status, conditions, fold
+from tests.strategies import batches, runs
+
+
+def told(type: str, at: int, *, number: int | None = None, producer: str = "p", **said: object) -> Event:
+    return Event(
+        run_id="wf-1",
+        event_id=f"{type}-{at}-{number}",
+        type=type,
+        occurred_at=at,
+        payload=said,
+        producer=None if number is None else producer,
+        number=number,
+    )
+
+
+def run_of(*events: Event) -> Run:
+    run = fold(events)
+    assert run is not None
+    return run
+
+
+@given(st.data(), runs())
+def test_any_order_of_arrival_in_any_batches_gives_the_same_run(
+    data: st.DataObject, events: list[Event]
+) -> None:
+    run: Run | None = None
+    for batch in data.draw(batches(events)):
+        run = fold(batch, onto=run)
+
+    assert run == fold(events)
+    assert run is not None
+    assert run.ordered_calls() == run_of(*events).ordered_calls()
+
+
+@given(runs())
+def test_a_fold_leaves_what_it_is_folded_onto_as_it_was(events: list[Event]) -> None:
+    before = run_of(*events)
+    later = Event(run_id=before.run_id, event_id="later", type="tool_call", occurred_at=2000, payload={})
+
+    after = fold([later], onto=before)
+
+    assert before == fold(events)
+    assert after is not None
+    assert after.summary.events == before.summary.events + 1
+
+
+@given(runs())
+def test_every_event_is_counted_once_by_its_type(events: list[Event]) -> None:
+    run = run_of(*events)
+
+    assert sum(run.counts.values()) == run.summary.events == len(events)
+    assert run.counts == {kind: [e.type for e in events].count(kind) for kind in {e.type for e in events}}
+
+
+def test_nothing_folds_to_nothing() -> None:
+    run = run_of(told("note", 10))
+
+    assert fold([]) is None
+    assert fold([], onto=run) is run
+
+
+def test_events_of_two_runs_are_not_folded_into_one() -> None:
+    other = Event(run_id="wf-2", event_id="e", type="note", occurred_at=10)
+
+    with pytest.raises(ValueError, match="several runs"):
+        fold([told("note", 10), other])
+    with pytest.raises(ValueError, match="several runs"):
+        fold([other], onto=run_of(told("note", 10)))
+
+
+def test_a_run_has_its_calls_in_the_order_they_began() -> None:
+    run = run_of(
+        told("tool_call", 20, number=3, operation="search"),
+        told("agent_start", 10, number=2, agent_name="writer"),
+        told("workflow_start", 10, number=1),
+        told("agent_start", 20, number=4, agent_name="critic"),
+    )
+
+    assert [call.name for call in run.ordered_calls()] == ["writer", "search", "critic"]
+    assert [call.name for call in run.tool_calls] == ["search"]
+    assert [call.name for call in run.agent_spans] == ["writer", "critic"]
+
+
+def test_a_run_that_was_ended_twice_has_one_end_time() -> None:
+    first = run_of(told("workflow_start", 10), told("workflow_complete", 30))
+
+    again = fold([told("workflow_complete", 40)], onto=first)
+
+    assert again is not None
+    assert (again.status, again.summary.ended_at) == (Status.SUCCEEDED, 30)
+
+
+@pytest.mark.parametrize(
+    ("seen", "count", "missing"),
+    [
+        ([1, 2, 3], None, ()),
+        ([1, 2, 3], 3, ()),
+        ([1, 2, 3], 5, ((4, 5),)),
+        ([2, 5], None, ((1, 1), (3, 4))),
+        ([1, 5], 3, ((2, 4),)),
+        ([], 2, ((1, 2),)),
+        ([], None, ()),
+    ],
+)
+def test_a_tally_names_what_is_missing(
+    seen: list[int], count: int | None, missing: tuple[tuple[int, int], ...]
+) -> None:
+    assert ProducerTally(Numbers.of(seen), count).missing() == missing
+
+
+def test_the_count_a_producer_states_at_its_end_is_remembered() -> None:
+    run = run_of(told("note", 10, number=1), told("producer_closed", 30, number=4, count=4))
+
+    assert run.producers == {"p": ProducerTally(Numbers(((1, 1), (4, 4))), 4)}
+    assert run.producers["p"].missing() == ((2, 3),)
+
+
+def test_of_two_counts_the_higher_holds_however_they_arrive() -> None:
+    low, high = told("producer_closed", 10, number=1, count=5), told("producer_closed", 20, number=2, count=9)
+
+    for run in (
+        fold([low, high]),
+        fold([high, low]),
+        fold([high], onto=fold([low])),
+        fold([low], onto=fold([high])),
+    ):
+        assert run is not None
+        assert run.producers["p"].count == 9
+
+
+def test_each_producer_is_tallied_by_itself() -> None:
+    run = run_of(told("note", 10, number=1), told("note", 10, number=2, producer="q"), told("note", 11))
+
+    assert {name: tally.seen.ranges for name, tally in run.producers.items()} == {
+        "p": ((1, 1),),
+        "q": ((2, 2),),
+    }
+
+
+@pytest.mark.parametrize(
+    ("quiet_ms", "is_silent"),
+    [(0, False), (SILENT_AFTER_MS, False), (SILENT_AFTER_MS + 1, True), (-5000, False)],
+)
+def test_a_run_is_silent_after_more_than_a_minute_without_events(quiet_ms: int, is_silent: bool) -> None:
+    run = run_of(told("workflow_start", 500), told("note", 1000))
+
+    found = conditions(run, now_ms=1000 + quiet_ms)
+
+    assert [condition.name for condition in found] == (["silent"] if is_silent else [])
+
+
+def test_a_silent_run_says_how_long_and_stays_open() -> None:
+    run = run_of(told("note", 1000))
+
+    (condition,) = conditions(run, now_ms=91_000, silent_after_ms=10_000)
+
+    assert condition.message == "no event for 90 s; the run is still open"
+    assert run.status is Status.RUNNING
+
+
+def test_a_run_that_ended_is_never_silent() -> None:
+    run = run_of(told("workflow_complete", 1000))
+
+    assert conditions(run, now_ms=10**9) == []
+
+
+def test_missing_events_are_named_also_after_the_end() -> None:
+    run = run_of(
+        told("note", 1000, number=2, producer="q"),
+        told("workflow_complete", 1000, number=3),
+        told("producer_closed", 1000, number=44, count=45),
+    )
+
+    assert [condition.message for condition in conditions(run, now_ms=1000)] == [
+        "missing 1–2 of producer p",
+        "missing 4–43 of producer p",
+        "missing 45 of producer p",
+        "missing 1 of producer q",
+    ]
+
+
+def test_a_late_event_ends_the_condition_of_missing_it() -> None:
+    run = run_of(told("note", 1000, number=1), told("note", 1002, number=3))
+
+    whole = fold([told("note", 1001, number=2)], onto=run)
+
+    assert [condition.name for condition in conditions(run, now_ms=1002)] == ["missing"]
+    assert whole is not None
+    assert conditions(whole, now_ms=1002) == []
