@@ -1,0 +1,166 @@
+"""The parts of the reference that are written by the code itself, so that they cannot drift from it.
+
+`python -m tests.docs.generated` brings the pages up to date. A part stands between two comments:
+`<!-- generated: NAME -->` and `<!-- end: NAME -->`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+
+import click
+
+from longwatch import errors
+from longwatch.cli.main import COMMANDS, PROGRAM, cli
+from longwatch.events import CALL_WORDS
+from longwatch.settings import SETTINGS
+from longwatch.summaries import ENDS, STARTS, STATUS_WORDS
+from tests.docs.pages import ROOT
+
+PLACES: Mapping[str, str] = {  # part -> page under docs/
+    "commands": "reference/cli.md",
+    "settings": "reference/settings.md",
+    "errors": "reference/python.md",
+    "starts": "reference/events.md",
+    "endings": "reference/events.md",
+    "status words": "reference/events.md",
+    "call words": "reference/events.md",
+}
+
+LINE_COLUMNS = 120
+
+_SHARED = ("--journal", "--debug", "--help")  # told once, at the top of the page
+
+
+def commands() -> str:
+    return "\n\n".join(_command(name) for name in COMMANDS)
+
+
+def _command(name: str) -> str:
+    context = click.Context(cli, info_name=PROGRAM)
+    command = cli.get_command(context, name)
+    assert command is not None
+    here = click.Context(command, info_name=name, parent=context)
+    usage = " ".join(command.get_usage(here).removeprefix("Usage: ").split())
+    paragraphs = inspect.cleandoc(command.help or "").split("\b")[0].split("\n\n")
+    parts = [f"## longwatch {name}", f"```text\n{usage}\n```"]
+    parts += [_wrapped(paragraph) for paragraph in paragraphs if paragraph.strip()]
+    rows = list(_option_rows(command, here))
+    if rows:
+        parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def _wrapped(paragraph: str) -> str:
+    plain = _escaped(" ".join(paragraph.split()))
+    return textwrap.fill(plain, LINE_COLUMNS, break_long_words=False, break_on_hyphens=False)
+
+
+def _option_rows(command: click.Command, context: click.Context) -> Iterator[str]:
+    for parameter in command.get_params(context):
+        if not isinstance(parameter, click.Option) or set(parameter.opts) & set(_SHARED) or parameter.hidden:
+            continue
+        record = parameter.get_help_record(context)
+        assert record is not None
+        names, about = record
+        yield f"| {_option_names(names)} | {_cell(about)} |"
+
+
+def _option_names(names: str) -> str:
+    return f"`{names.replace('|', ' or ')}`"
+
+
+def settings() -> str:
+    rows = ["| key | variable | default | meaning |", "|---|---|---|---|"]
+    for each in SETTINGS:
+        default = "see below" if each.default is None else f"`{_toml(each.default)}`"
+        rows.append(f"| `{each.key}` | `{each.variable}` | {default} | {_cell(each.about)} |")
+    return "\n".join(rows)
+
+
+def _toml(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'"{value}"'
+        case tuple():
+            return "[]" if not value else str(list(value))
+        case _:
+            return str(value)
+
+
+def error_tree() -> str:
+    tree = inspect.cleandoc(errors.__doc__ or "").split("\n\n")[1]
+    return f"```text\n{tree}\n```"
+
+
+def starts() -> str:
+    return _table(("event type", "kind"), ((f"`{name}`", f"`{kind}`") for name, kind in STARTS.items()))
+
+
+def endings() -> str:
+    return _table(("event type", "status"), ((f"`{name}`", f"`{status}`") for name, status in ENDS.items()))
+
+
+def status_words() -> str:
+    return _table(("word", "status"), _by_meaning(STATUS_WORDS))
+
+
+def call_words() -> str:
+    return _table(("word", "read as"), _by_meaning(CALL_WORDS))
+
+
+def _by_meaning(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for meaning in dict.fromkeys(words.values()):
+        same = ", ".join(f"`{word}`" for word, other in words.items() if other == meaning)
+        yield same, f"`{meaning}`"
+
+
+def _table(heading: tuple[str, str], rows: Iterator[tuple[str, str]]) -> str:
+    lines = [
+        f"| {heading[0]} | {heading[1]} |",
+        "|---|---|",
+        *(f"| {one} | {other} |" for one, other in rows),
+    ]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return _escaped(" ".join(text.split())).replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", "\\*").replace("<", "&lt;").replace("[", "\\[")
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "commands": commands,
+    "settings": settings,
+    "errors": error_tree,
+    "starts": starts,
+    "endings": endings,
+    "status words": status_words,
+    "call words": call_words,
+}
+
+
+def updated(text: str, part: str) -> str:
+    """The page with this part as the code has it now."""
+    begin, end = f"<!-- generated: {part} -->", f"<!-- end: {part} -->"
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    assert len(pattern.findall(text)) == 1, f"the page has no place for the part {part!r}"
+    return pattern.sub(lambda _: f"{begin}\n{PARTS[part]()}\n{end}", text)
+
+
+def main() -> None:
+    for part, name in PLACES.items():
+        path = ROOT / "docs" / name
+        path.write_text(updated(path.read_text(encoding="utf-8"), part), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

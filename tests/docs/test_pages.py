@@ -1,0 +1,101 @@
+"""The documentation holds together: links lead somewhere, pages stay short, examples run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.docs.pages import ROOT, Page, all_pages
+
+MOST_LINES = 300
+EXAMPLE_SECONDS = 20  # they take less than two; a busy machine gets more
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
+def test_relative_links_and_anchors_lead_somewhere(page: Page) -> None:
+    broken = []
+    for link in page.links():
+        if link.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = unquote(link).partition("#")
+        target = (page.path.parent / name).resolve() if name else page.path
+        if not target.exists():
+            broken.append(f"{link}: there is no such file")
+        elif anchor and anchor not in Page(target).anchors():
+            broken.append(f"{link}: the page has no such heading")
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
+def test_a_page_is_short_enough_to_be_read(page: Page) -> None:
+    assert len(page.text.splitlines()) <= MOST_LINES
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    queue = [ROOT / "README.md"]
+    while queue:
+        path = queue.pop()
+        if path in reached or path.suffix != ".md":
+            continue
+        reached.add(path)
+        for link in Page(path).links():
+            if not link.startswith(("http://", "https://", "#")):
+                target = (path.parent / unquote(link).partition("#")[0]).resolve()
+                if target.is_file():
+                    queue.append(target)
+
+    assert {page.name for page in all_pages() if page.path not in reached} == set()
+
+
+def test_the_readme_names_no_hosts_and_shows_both_make_commands() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert not re.search(r"https?://(?!127\.0\.0\.1|localhost)", readme)
+    assert "make demo" in readme
+    assert "make test" in readme
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 3
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_by_itself(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=tmp_path,
+        env={**os.environ, "LONGWATCH_DATA": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        timeout=EXAMPLE_SECONDS,
+    )
+
+    assert "Warning" not in done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+def test_files_and_tests_that_pages_name_are_there() -> None:
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    missing = []
+    for page in all_pages():
+        for span in page.code_spans():
+            for path in re.findall(
+                r"^(?:(?:src|tests|infrastructure|examples|benchmarks|docs)/[\w./-]+)", span
+            ):
+                if not (ROOT / path).exists():
+                    missing.append(f"{page.name}: {path}")
+            for name in re.findall(r"\btest_\w+\b(?!\.py)", span):
+                if f"def {name}(" not in tests:
+                    missing.append(f"{page.name}: {name}")
+
+    assert missing == []
