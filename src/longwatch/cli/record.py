@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from longwatch.cli.terminal import remark, write_json
 from longwatch.errors import InvalidInput, JournalUnavailable
 from longwatch.events import Event
 from longwatch.recording.recorder import RecorderStats, configure
+from longwatch.recording.scope import new_run_id
 
 FLUSH_SECONDS = 10.0
 RUN_VARIABLE = "LONGWATCH_RUN_ID"
@@ -53,7 +53,7 @@ def command(
     payload, KEY:=JSON a number, a list or anything else. Prints the id of the run.
     """
     payload = {**payload_from(data), **dict(field_from(field) for field in fields)}
-    run_id = run_id or os.environ.get(RUN_VARIABLE) or f"wf-{secrets.token_hex(4)}"
+    run_id = run_id or os.environ.get(RUN_VARIABLE) or new_run_id()
     settings = invocation.settings()
     if not settings.enabled:
         origin = settings.origins["recording.enabled"]

@@ -41,7 +41,11 @@ COLUMNS = (
 
 
 @click.command()
-@click.option("--status", type=click.Choice([status.value for status in Status], case_sensitive=False))
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in Status], case_sensitive=False),
+    help="Only runs that stand like this.",
+)
 @click.option("--kind", help="workflow, session, or a kind of your own.")
 @click.option("--since", metavar="TIME", help="Began at or after TIME: 10m, 2h, 3d, an ISO time or epoch ms.")
 @click.option("--until", metavar="TIME", help="Began before TIME.")
