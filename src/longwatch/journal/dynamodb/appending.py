@@ -1,0 +1,240 @@
+"""Puts events into a table with nothing but conditional puts, several at a time, each event once.
+
+Where an event goes is the rule of `places`. A put is always safe to repeat, so one that timed out is simply
+made again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from longwatch.errors import InvalidEvent, LongwatchError
+from longwatch.events import Event
+from longwatch.journal.codec import same_content
+from longwatch.journal.dynamodb.client import Table
+from longwatch.journal.dynamodb.layouts import Layout
+from longwatch.journal.dynamodb.places import MAX_PROBES, TakenPlaces, places
+from longwatch.journal.dynamodb.values import MAX_ITEM_BYTES, Item, size_of
+
+PUTS_IN_FLIGHT = 8
+SIZE_ALLOWANCE = (
+    512  # bytes for the sort key, which comes with the place, and for counting a little otherwise
+)
+
+Spot = tuple[str, int]
+"""A run and a place in it."""
+
+
+class Appender:
+    """Stores batches of events. Threads may share it."""
+
+    def __init__(self, table: Table, layout: Layout, *, in_flight: int = PUTS_IN_FLIGHT) -> None:
+        self._table = table
+        self._layout = layout
+        self._in_flight = in_flight
+        self._start()
+
+    def _start(self) -> None:
+        """Begin without knowledge or threads; a forked process does it again, for it has none of ours."""
+        self._process = os.getpid()
+        self._taken = TakenPlaces()
+        self._threads: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def append(self, events: Sequence[Event]) -> list[str]:
+        """Store each event once; return the ids that already name other content.
+
+        If the store does not answer, no further put is begun, those on their way are waited for, and the
+        error is raised.
+        """
+        if self._process != os.getpid():
+            self._start()
+        searches = [self._search(event) for event in events]
+        batch = _Batch()
+        for search in searches:
+            self._plan(batch, search)
+        if len(searches) == 1:
+            self._run_here(batch)
+        else:
+            self._run_in_threads(batch)
+        if batch.error is not None:
+            raise batch.error
+        return batch.conflicts
+
+    def close(self) -> None:
+        """Wait for puts on their way and end the threads."""
+        threads, self._threads = self._threads, None
+        if threads is not None and self._process == os.getpid():
+            threads.shutdown()
+
+    def _search(self, event: Event) -> _Search:
+        item = self._layout.item(event)
+        size = size_of(item) + SIZE_ALLOWANCE
+        if size > MAX_ITEM_BYTES:
+            raise InvalidEvent(
+                f"event {event.event_id} ({event.type}) takes {size:,} bytes as a DynamoDB item, and "
+                f"{MAX_ITEM_BYTES:,} is the limit; shorten its payload"
+            )
+        return _Search(event, item)
+
+    def _plan(self, batch: _Batch, search: _Search) -> None:
+        """Choose the first place that may be free or the event's own, leaving those that others are to have.
+
+        A place meant for another event of the batch is only passed by once that one has got it; until then
+        the search waits. So events that share a millisecond are stored one after the other, in their order.
+        """
+        event = search.event
+        blocked: Spot | None = None
+        for place in places(event.occurred_at, event.event_id):
+            if self._taken.taken_by_another(event.run_id, place, event.event_id):
+                continue
+            spot = (event.run_id, place)
+            if batch.planned.get(spot, search) is search:
+                self._reserve(batch, search, place)
+                break
+            blocked = spot  # the last of them, which is mostly the last to be taken
+        else:
+            batch.error = batch.error or InvalidEvent(
+                f"event {event.event_id} found no free place in run {event.run_id!r} in {MAX_PROBES} tries: "
+                f"too many of its events share the time {event.occurred_at}. Give events their own times"
+            )
+            return
+        if blocked is None:
+            batch.ready.append(search)
+        else:
+            batch.waiting.setdefault(blocked, []).append(search)
+
+    def _reserve(self, batch: _Batch, search: _Search, place: int) -> None:
+        before = search.spot
+        search.place = place
+        batch.planned[search.spot] = search
+        if before != search.spot and batch.planned.get(before) is search:
+            self._release(batch, before)
+
+    def _release(self, batch: _Batch, spot: Spot) -> None:
+        """Nobody is to have this place any more: it is taken, or it is free. Those that waited look again."""
+        batch.planned.pop(spot, None)
+        for search in batch.waiting.pop(spot, []):
+            self._plan(batch, search)
+
+    def _run_here(self, batch: _Batch) -> None:
+        while batch.error is None and (search := self._next(batch)) is not None:
+            try:
+                found = self._put(search)
+            except LongwatchError as error:
+                batch.error = error
+            else:
+                self._settle(batch, search, found)
+
+    def _run_in_threads(self, batch: _Batch) -> None:
+        flying: dict[Future[Item | None], _Search] = {}
+        while True:
+            while batch.error is None and len(flying) < self._in_flight:
+                search = self._next(batch, others_fly=bool(flying))
+                if search is None:
+                    break
+                try:
+                    flying[self._pool().submit(self._put, search)] = search
+                except (
+                    RuntimeError
+                ):  # the interpreter is shutting down: no threads any more, but time to write
+                    batch.ready.appendleft(search)
+                    self._land(batch, flying, wait(flying).done)
+                    self._run_here(batch)
+                    return
+            if not flying:
+                return
+            self._land(batch, flying, wait(flying, return_when=FIRST_COMPLETED).done)
+
+    def _land(
+        self, batch: _Batch, flying: dict[Future[Item | None], _Search], done: set[Future[Item | None]]
+    ) -> None:
+        for future in done:
+            search = flying.pop(future)
+            try:
+                found = future.result()
+            except LongwatchError as error:
+                batch.error = batch.error or error
+            else:
+                self._settle(batch, search, found)
+
+    def _next(self, batch: _Batch, *, others_fly: bool = False) -> _Search | None:
+        """The next search to put, if one can be now."""
+        if batch.ready:
+            return batch.ready.popleft()
+        if others_fly or not batch.waiting:
+            return None
+        # All wait for each other, as jumps that cross can make them. Then one of them tries the first place
+        # that is not known to be taken, whoever was to have it; that is always within the rule.
+        spot, searches = next(iter(batch.waiting.items()))
+        search = searches.pop()
+        if not searches:
+            del batch.waiting[spot]
+        if batch.planned.get(search.spot) is search:
+            del batch.planned[search.spot]
+        event = search.event
+        search.place = next(
+            place
+            for place in places(event.occurred_at, event.event_id)
+            if not self._taken.taken_by_another(event.run_id, place, event.event_id)
+        )
+        return search
+
+    def _put(self, search: _Search) -> Item | None:
+        return self._table.put(
+            self._layout.placed(search.item, search.event, search.place), self._layout.free
+        )
+
+    def _settle(self, batch: _Batch, search: _Search, found: Item | None) -> None:
+        """One put was answered: the event is stored, was stored before, or has to look further."""
+        event, spot = search.event, search.spot
+        holder = event if found is None else self._layout.stored(found, event.run_id).event
+        self._taken.add(event.run_id, search.place, holder.event_id)
+        if holder.event_id != event.event_id:
+            self._plan(batch, search)
+        elif holder is not event and not same_content(holder, self._as_stored(search)):
+            batch.conflicts.append(event.event_id)
+        if batch.planned.get(spot) is search:
+            self._release(batch, spot)
+
+    def _as_stored(self, search: _Search) -> Event:
+        """The event as it would be read back: a Decimal that is a float's very number comes back as one."""
+        item = self._layout.placed(search.item, search.event, search.place)
+        return self._layout.stored(item, search.event.run_id).event
+
+    def _pool(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._in_flight, thread_name_prefix="longwatch-put")
+            return self._threads
+
+
+@dataclass(slots=True)
+class _Search:
+    """An event on its way to a place."""
+
+    event: Event
+    item: Item
+    place: int = -1
+
+    @property
+    def spot(self) -> Spot:
+        return self.event.run_id, self.place
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one `append` has still to do, and what came of the rest."""
+
+    ready: deque[_Search] = field(default_factory=deque)
+    planned: dict[Spot, _Search] = field(
+        default_factory=dict
+    )  # places that are to hold an event of the batch
+    waiting: dict[Spot, list[_Search]] = field(default_factory=dict)  # for such a place to be taken
+    conflicts: list[str] = field(default_factory=list)
+    error: LongwatchError | None = None

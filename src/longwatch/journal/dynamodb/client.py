@@ -1,0 +1,204 @@
+"""The one door to DynamoDB: conditional puts, queries and scans of one table, its errors in our words.
+
+`Table` is the seam. boto3 spends about a millisecond of CPU on each request; a leaner client can take its
+place where thousands of runs are polled, and tests put a failing one in front of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from longwatch.errors import LongwatchError, TableProblem
+from longwatch.journal.dynamodb.failures import KEYS, TableAddress, translated
+from longwatch.journal.dynamodb.values import AttributeValue, Item
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+CONNECT_TIMEOUT_SECONDS = 2
+READ_TIMEOUT_SECONDS = 5
+ATTEMPTS = 3  # boto3's own, within a second or two; the journal's callers back off outside
+MAX_CONNECTIONS = 24  # puts in flight and the readers of an AsyncJournal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Some items of one partition, from one sort key to another, both included."""
+
+    partition: AttributeValue
+    low: AttributeValue
+    high: AttributeValue
+    backward: bool = False
+    limit: int | None = None  # most items to look at in one answer
+    start: Item | None = None  # go on after this key
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One page of items; `next` is where the next one begins, None at the end."""
+
+    items: list[Item]
+    next: Item | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What must hold of the item that is in the place, if there is one."""
+
+    expression: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+class Table(Protocol):
+    """What the journal asks of its table."""
+
+    def put(self, item: Item, condition: Condition) -> Item | None:
+        """Store the item if the condition holds: None. If not: the item that is in its place."""
+
+    def query(self, wanted: Range) -> Answer:
+        """The items of a range as they are now, up to 1 MB of them."""
+
+    def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
+        """Some items of the whole table, in no order that means anything."""
+
+    def close(self) -> None:
+        """Let go of the connections."""
+
+
+class BotoTable:
+    """A `Table` through boto3's low-level client, made on first use and anew in a forked process."""
+
+    def __init__(self, address: TableAddress) -> None:
+        self.address = address
+        self._partition, self._sort = (name for name, _ in KEYS[address.layout])
+        self._made: DynamoDBClient | None = None
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+
+    def put(self, item: Item, condition: Condition) -> Item | None:
+        from botocore.exceptions import ClientError
+
+        optional: dict[str, Any] = {}
+        if condition.names:
+            optional["ExpressionAttributeNames"] = condition.names
+        if condition.values:
+            optional["ExpressionAttributeValues"] = condition.values
+        client = self._client()
+        try:
+            client.put_item(
+                TableName=self.address.table,
+                Item=item,
+                ConditionExpression=condition.expression,
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **optional,
+            )
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") == "ConditionalCheckFailedException":
+                old: Any = error.response.get("Item", {})
+                return dict(old)
+            raise self._problem(error) from error
+        except _sdk_errors() as error:
+            raise self._problem(error) from error
+        return None
+
+    def query(self, wanted: Range) -> Answer:
+        optional: dict[str, Any] = {}
+        if wanted.limit is not None:
+            optional["Limit"] = wanted.limit
+        if wanted.start is not None:
+            optional["ExclusiveStartKey"] = wanted.start
+        client = self._client()
+        try:
+            answer = client.query(
+                TableName=self.address.table,
+                KeyConditionExpression="#partition = :partition AND #sort BETWEEN :low AND :high",
+                ExpressionAttributeNames={"#partition": self._partition, "#sort": self._sort},
+                ExpressionAttributeValues={
+                    ":partition": wanted.partition,
+                    ":low": wanted.low,
+                    ":high": wanted.high,
+                },
+                ConsistentRead=True,
+                ScanIndexForward=not wanted.backward,
+                **optional,
+            )
+        except _sdk_errors() as error:
+            raise self._problem(error) from error
+        return _answer(answer)
+
+    def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
+        optional: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}
+        client = self._client()
+        try:
+            answer = client.scan(
+                TableName=self.address.table,
+                ProjectionExpression=projection,
+                ExpressionAttributeNames=names,
+                **optional,
+            )
+        except _sdk_errors() as error:
+            raise self._problem(error) from error
+        return _answer(answer)
+
+    def close(self) -> None:
+        made, self._made = self._made, None
+        if made is not None and self._process == os.getpid():
+            made.close()
+
+    def _client(self) -> DynamoDBClient:
+        if self._process != os.getpid():
+            # After a fork the parent's connections, and its lock if it was held, are not ours to use.
+            self._process, self._made, self._lock = os.getpid(), None, threading.Lock()
+        if self._made is not None:
+            return self._made
+        with self._lock:
+            if self._made is None:
+                self._made = self.connect()
+            return self._made
+
+    def connect(self) -> DynamoDBClient:
+        """A new client, with our timeouts and retries."""
+        import boto3
+        from botocore.config import Config
+
+        try:
+            return boto3.Session().client(
+                "dynamodb",
+                region_name=self.address.region,
+                endpoint_url=self.address.endpoint,
+                config=Config(
+                    connect_timeout=CONNECT_TIMEOUT_SECONDS,
+                    read_timeout=READ_TIMEOUT_SECONDS,
+                    retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+                    max_pool_connections=MAX_CONNECTIONS,
+                ),
+            )
+        except _sdk_errors() as error:
+            raise self._problem(error) from error
+
+    def _problem(self, error: Exception) -> LongwatchError:
+        problem = translated(error, self.address)
+        if isinstance(problem, TableProblem) and problem.kind == "refused":
+            (partition, partition_type), (sort, sort_type) = KEYS[self.address.layout]
+            return TableProblem(
+                "refused",
+                f"{problem} Layout {self.address.layout} needs a table with the keys {partition} "
+                f"({partition_type}) and {sort} ({sort_type}); look at it with: longwatch doctor",
+            )
+        return problem
+
+
+def _answer(answer: Any) -> Answer:
+    return Answer(list(answer["Items"]), answer.get("LastEvaluatedKey"))
+
+
+def _sdk_errors() -> tuple[type[Exception], ...]:
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+
+    return BotoCoreError, ClientError, ResponseParserError

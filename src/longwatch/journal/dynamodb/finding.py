@@ -1,0 +1,155 @@
+"""Finds runs: from the entries of the list, newest first; or, when asked to, by scanning the whole table."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from longwatch.clock import Clock, iso_from_ms
+from longwatch.errors import InvalidCursor
+from longwatch.events import Cursor
+from longwatch.journal.base import RunPage, RunQuery
+from longwatch.journal.dynamodb.client import Range, Table
+from longwatch.journal.dynamodb.directory import read_entry
+from longwatch.journal.dynamodb.layouts import Layout, whole_number_in
+from longwatch.journal.dynamodb.listing import NEVER, Listing
+from longwatch.journal.dynamodb.reading import Reader
+from longwatch.journal.dynamodb.values import AttributeValue, Item
+from longwatch.runs import RunSummary, summarise
+
+DAY_MS = 24 * 3600 * 1000
+LOOK_BACK_DAYS = 30  # unless the query says since when
+MOST_DAYS = 400  # one query each, so "since 1970" must not ask for twenty thousand
+AHEAD_MS = DAY_MS  # writers' clocks may be ahead of ours
+LISTED_LATER_MS = 60_000  # how much later than its first event a run may be listed
+
+PREFIX = "l1."
+
+
+class Finder:
+    """Finds runs in one table."""
+
+    def __init__(self, table: Table, layout: Layout, clock: Clock) -> None:
+        self._table = table
+        self._layout = layout
+        self._clock = clock
+        self._reader = Reader(table, layout, clock)
+
+    def find_runs(self, query: RunQuery, *, after: Cursor | None, limit: int) -> RunPage:
+        """Some runs of the list, newest first."""
+        now = self._clock.now_ms()
+        found: list[Listing] = []
+        last: Item = {}
+        for item in self._entries(query, now, None if after is None else self._place_in(after)):
+            listing = read_entry(item, self._layout)
+            if listing is None or _is_over(listing, now) or not query.accepts(listing.run):
+                continue
+            if len(found) == limit:
+                return RunPage(_newest_first(found), self._cursor(last))
+            found.append(listing)
+            last = item
+        return RunPage(_newest_first(found))
+
+    def find_run(self, run_id: str) -> RunSummary | None:
+        """One run, from all of its events."""
+        summary: RunSummary | None = None
+        for events in self._reader.events(run_id):
+            for part in summarise(events).values():
+                summary = part if summary is None else summary.merged(part)
+        if summary is None:
+            return None
+        start = self._claimed_start(run_id)
+        return summary if start is None or start >= summary.started_at else replace(summary, started_at=start)
+
+    def scan_runs(self) -> Iterator[RunSummary]:
+        """Every run in the table, whoever wrote it, from keys and types alone; reads the whole table."""
+        names: dict[str, str] = {}
+        projection = ", ".join(_path(path, names) for path in self._layout.types)
+        runs: dict[str, RunSummary] = {}
+        start: Item | None = None
+        while True:
+            answer = self._table.scan(names=names, projection=projection, start=start)
+            events = [
+                self._layout.stored(item, run_id).event
+                for item in answer.items
+                if (run_id := self._layout.run_of(item)) is not None
+            ]
+            for run_id, part in summarise(events).items():
+                runs[run_id] = runs[run_id].merged(part) if run_id in runs else part
+            start = answer.next
+            if start is None:
+                break
+        yield from sorted(runs.values(), key=lambda run: (run.started_at, run.run_id), reverse=True)
+
+    def _claimed_start(self, run_id: str) -> int | None:
+        """When the run began, which its own events can no longer say once the first ones have expired."""
+        key = self._layout.claim_key(run_id)
+        partition, sort = (key[name] for name in self._layout.key_names)
+        answer = self._table.query(Range(partition=partition, low=sort, high=sort))
+        names = self._layout.directory
+        return whole_number_in(answer.items[0], names.started_at) if answer.items else None
+
+    def _entries(self, query: RunQuery, now: int, after: tuple[str, AttributeValue] | None) -> Iterator[Item]:
+        high = now + AHEAD_MS if query.until is None else query.until + LISTED_LATER_MS
+        low = now - LOOK_BACK_DAYS * DAY_MS if query.since is None else query.since
+        low = max(0, low, high - MOST_DAYS * DAY_MS)
+        for first_ms in range(high - high % DAY_MS, low - low % DAY_MS - 1, -DAY_MS):
+            day = iso_from_ms(first_ms)[: len("2026-11-15")]
+            if after is not None and day > after[0]:
+                continue
+            # Next to others that began in the same millisecond, an entry may stand a little past midnight.
+            bounds = self._layout.day_range(max(low, first_ms), min(first_ms + 2 * DAY_MS, high))
+            wanted: Range | None = Range(
+                partition=self._layout.day(day), low=bounds[0], high=bounds[1], backward=True
+            )
+            if after is not None and day == after[0] and wanted is not None:
+                wanted = replace(wanted, start=self._key(day, after[1]))
+            while wanted is not None:
+                answer = self._table.query(wanted)
+                yield from answer.items
+                wanted = None if answer.next is None else replace(wanted, start=answer.next)
+
+    def _key(self, day: str, sort: AttributeValue) -> Item:
+        partition_name, sort_name = self._layout.key_names
+        return {partition_name: self._layout.day(day), sort_name: sort}
+
+    def _cursor(self, item: Item) -> Cursor:
+        partition, sort = (item[name] for name in self._layout.key_names)
+        text = json.dumps([partition["S"].rpartition("#")[2], sort], separators=(",", ":"))
+        return Cursor(PREFIX + base64.urlsafe_b64encode(text.encode()).decode().rstrip("="))
+
+    def _place_in(self, cursor: Cursor) -> tuple[str, AttributeValue]:
+        if cursor.startswith(PREFIX):
+            text = cursor.removeprefix(PREFIX)
+            try:
+                day, sort = json.loads(
+                    base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+                )
+                if isinstance(day, str) and sort.keys() == self._layout.low(0).keys():
+                    return day, {kind: str(value) for kind, value in sort.items()}
+            except (ValueError, TypeError, AttributeError, binascii.Error):
+                pass
+        raise InvalidCursor(
+            f"{cursor[:40]!r} is not a cursor of this journal's run list; list from the start instead"
+        )
+
+
+def _newest_first(found: list[Listing]) -> list[RunSummary]:
+    runs = [listing.run for listing in found]
+    return sorted(runs, key=lambda run: (run.started_at, run.run_id), reverse=True)
+
+
+def _is_over(listing: Listing, now: int) -> bool:
+    return listing.ttl is not None and listing.ttl != NEVER and listing.ttl <= now // 1000
+
+
+def _path(path: str, names: dict[str, str]) -> str:
+    """A path of attribute names as an expression; many of the names are reserved words."""
+    parts = []
+    for name in path.split("."):
+        names[f"#{name}"] = name
+        parts.append(f"#{name}")
+    return ".".join(parts)

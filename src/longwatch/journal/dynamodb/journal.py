@@ -1,0 +1,94 @@
+"""A `Journal` in a DynamoDB table, for work that runs on more than one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote, urlencode
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import EventConflict
+from longwatch.events import START, Cursor, Event, Page
+from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, RunPage, RunQuery
+from longwatch.journal.dynamodb.appending import PUTS_IN_FLIGHT, Appender
+from longwatch.journal.dynamodb.client import Table
+from longwatch.journal.dynamodb.directory import Directory
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.finding import Finder
+from longwatch.journal.dynamodb.layouts import layout_named
+from longwatch.journal.dynamodb.reading import Reader
+from longwatch.runs import RunSummary
+
+
+class DynamoJournal:
+    """A journal in one table. Producers need the right to PutItem, readers to Query; `scan_runs` to Scan.
+
+    An event id that names other content is noticed where both events carry the same run and time: that is
+    where a put can look.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        address: TableAddress,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        in_flight: int = PUTS_IN_FLIGHT,
+    ) -> None:
+        layout = layout_named(address.layout)
+        self.address = address
+        self.default_ttl_seconds = layout.default_ttl_seconds
+        self._table = table
+        self._appender = Appender(table, layout, in_flight=in_flight)
+        self._directory = Directory(table, layout, clock)
+        self._reader = Reader(table, layout, clock)
+        self._finder = Finder(table, layout, clock)
+
+    @property
+    def url(self) -> str:
+        at = self.address
+        options = {"region": at.region, "layout": at.layout, "endpoint": at.endpoint}
+        given = {name: value for name, value in options.items() if value}
+        return f"dynamodb://{quote(at.table, safe='')}?{urlencode(given)}"
+
+    def append(self, events: Sequence[Event]) -> None:
+        if not events:
+            return
+        conflicts = self._appender.append(events)
+        refused = set(conflicts)
+        self._directory.record([event for event in events if event.event_id not in refused])
+        if conflicts:
+            raise EventConflict(conflicts)
+
+    def read(
+        self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
+    ) -> Page:
+        return self._reader.read(run_id, after=after, limit=limit, thorough=thorough)
+
+    def find_runs(
+        self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
+    ) -> RunPage:
+        return self._finder.find_runs(query, after=after, limit=limit)
+
+    def find_run(self, run_id: str) -> RunSummary | None:
+        return self._finder.find_run(run_id)
+
+    def scan_runs(self) -> Iterator[RunSummary]:
+        """Every run in the table, also those of other producers, newest first. Reads the whole table."""
+        return self._finder.scan_runs()
+
+    def close(self) -> None:
+        self._appender.close()
+        self._table.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,190 @@
+"""What a reader of a run has seen, small enough to be a cursor.
+
+A run's partition is sorted by times that its writers put there themselves, so "after the last one" would lose
+what is stamped earlier and written later. Instead the cursor knows which events were seen: by the number that
+their producer gave them, and by their key where they have none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from longwatch.errors import InvalidCursor
+from longwatch.events import START, Cursor, Event, number_of
+from longwatch.journal.dynamodb.layouts import NO_PLACE, Key, Layout, Stored
+from longwatch.numbering import NO_NUMBERS, Numbers
+
+REMEMBERED_KEYS = 2_000  # of events without a number; beyond, older ones count as seen
+REMEMBERED_ODD_KEYS = 200  # of events whose key is no time; beyond, they are left out
+LATE_SLACK_MS = 120_000  # how far after its time an event of a late batch may have found its place
+
+PREFIX = "d1."
+
+_LARGEST_DECODED = 4 * 1024 * 1024  # a cursor comes from outside: do not inflate just anything
+
+
+@dataclass(slots=True)
+class Scan:
+    """A walk through part of the partition that has not come to its end."""
+
+    wide: bool  # its end settles everything below the look-back window
+    low: int | None  # epoch ms where it began; None: at the very beginning
+    high: int | None = None  # epoch ms where it ends; None: at the very end
+    base: int | None = None  # how far the run had come when the walk began, in epoch ms
+    position: Key | None = None  # the last item that was dealt with
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a reader has come. Changed as it reads; the cursor is its text."""
+
+    numbers: dict[str, Numbers] = field(default_factory=dict)  # producer -> what was seen of it
+    keys: dict[Key, int] = field(default_factory=dict)  # seen events without a number, and their places
+    odd: set[Key] = field(default_factory=set)  # the same, where the key is no time
+    keys_from: int = 0  # below this place events without a number count as seen
+    high: int | None = None  # the latest time that was seen
+    floor: int | None = None  # where the next wide look-back begins; None: at the very beginning
+    wide_at: int | None = None  # when the last wide look-back began, by the reader's clock
+    gap_edge: int = 0  # grows when a new gap in the numbering shows
+    gap_since: int | None = None  # when it did, by the reader's clock
+    late: list[tuple[int, int]] = field(default_factory=list)  # announced ranges that are to be read again
+    scan: Scan | None = None
+
+    def is_new(self, stored: Stored) -> bool:
+        """Whether this event was not seen before."""
+        event = stored.event
+        if event.producer is not None:
+            return event.number not in self.numbers.get(event.producer, NO_NUMBERS)
+        if stored.place == NO_PLACE:
+            return stored.key not in self.odd and len(self.odd) < REMEMBERED_ODD_KEYS
+        return stored.place >= self.keys_from and stored.key not in self.keys
+
+    def saw(self, stored: Stored) -> None:
+        """Count this event as seen."""
+        event = stored.event
+        if event.producer is not None and event.number is not None:
+            seen = self.numbers.get(event.producer, NO_NUMBERS)
+            self.numbers[event.producer] = seen.with_number(event.number)
+        elif stored.place == NO_PLACE:
+            self.odd.add(stored.key)
+        else:
+            self.keys[stored.key] = stored.place
+        if stored.at != NO_PLACE and (self.high is None or stored.at > self.high):
+            self.high = stored.at
+        announced = late_range(event)
+        if announced is not None:
+            self.late.append(announced)
+
+    def forget_keys_below(self, place: int) -> None:
+        """Let events without a number count as seen below this place, or higher if there are too many."""
+        if len(self.keys) > REMEMBERED_KEYS:
+            too_many = sorted(self.keys.values())[: len(self.keys) - REMEMBERED_KEYS]
+            place = max(place, too_many[-1] + 1)
+        if place > self.keys_from:
+            self.keys_from = place
+            self.keys = {key: at for key, at in self.keys.items() if at >= place}
+
+    def note_gaps(self, now: int) -> None:
+        """Remember since when events are known to be missing."""
+        edge = sum(max((high for _, high in seen.gaps()), default=0) for seen in self.numbers.values())
+        if not edge:
+            self.gap_since = None
+        elif edge > self.gap_edge or self.gap_since is None:
+            self.gap_since = now
+        self.gap_edge = edge
+
+
+def late_range(event: Event) -> tuple[int, int] | None:
+    """The times that a `late_batch` says were written to just before it."""
+    if event.type != "late_batch":
+        return None
+    first, last = number_of(event.payload, "from"), number_of(event.payload, "to")
+    if first is None or last is None or not 0 <= first <= last:
+        return None
+    return int(first), int(last)
+
+
+def to_cursor(progress: Progress) -> Cursor:
+    """The progress as text; the same progress gives the same text."""
+    if progress == Progress():
+        return START
+    scan = progress.scan
+    value = [
+        {producer: _flat(seen.ranges) for producer, seen in progress.numbers.items()},
+        sorted(progress.keys, key=lambda key: (progress.keys[key], str(key))),
+        sorted(progress.odd, key=str),
+        progress.keys_from,
+        progress.high,
+        progress.floor,
+        progress.wide_at,
+        progress.gap_edge,
+        progress.gap_since,
+        _flat(progress.late),
+        None if scan is None else [scan.wide, scan.low, scan.high, scan.base, scan.position],
+    ]
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return Cursor(PREFIX + base64.urlsafe_b64encode(zlib.compress(text.encode(), 3)).decode().rstrip("="))
+
+
+def from_cursor(cursor: Cursor, layout: Layout) -> Progress:
+    """The progress in a cursor. Raises `InvalidCursor` for one that this journal did not hand out."""
+    if cursor == START:
+        return Progress()
+    if cursor.startswith(PREFIX):
+        try:
+            return _progress(_unpacked(cursor.removeprefix(PREFIX)), layout)
+        except (ValueError, TypeError, ArithmeticError, LookupError, binascii.Error, zlib.error):
+            pass
+    raise InvalidCursor(f"{cursor[:40]!r} is not a cursor of this journal; read from the start instead")
+
+
+def _unpacked(text: str) -> Any:
+    packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    inflater = zlib.decompressobj()
+    plain = inflater.decompress(packed, _LARGEST_DECODED)
+    if not inflater.eof:
+        raise ValueError("cut off, or too large")
+    return json.loads(plain)
+
+
+def _progress(value: Any, layout: Layout) -> Progress:
+    numbers, keys, odd, keys_from, high, floor, wide_at, gap_edge, gap_since, late, scan = value
+    return Progress(
+        numbers={str(producer): Numbers(_pairs(flat)) for producer, flat in numbers.items()},
+        keys={key: layout.place_of(key) for key in keys},
+        odd=set(odd),
+        keys_from=int(keys_from),
+        high=_whole(high),
+        floor=_whole(floor),
+        wide_at=_whole(wide_at),
+        gap_edge=int(gap_edge),
+        gap_since=_whole(gap_since),
+        late=list(_pairs(late)),
+        scan=None if scan is None else _scan(*scan),
+    )
+
+
+def _scan(wide: object, low: object, high: object, base: object, position: object) -> Scan:
+    if position is not None and not isinstance(position, int | str):
+        raise TypeError("a position is a number or a text")
+    return Scan(bool(wide), _whole(low), _whole(high), _whole(base), position)
+
+
+def _whole(value: object) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError("not a whole number")
+    return value
+
+
+def _flat(pairs: Sequence[tuple[int, int]]) -> list[int]:
+    return [number for pair in pairs for number in pair]
+
+
+def _pairs(flat: list[int]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(low), int(high)) for low, high in zip(flat[::2], flat[1::2], strict=True))

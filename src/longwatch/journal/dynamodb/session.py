@@ -1,0 +1,227 @@
+"""Layout `session` (document 002): `PK` is `SESSION#{id}`, `SK` is `EVENT#{ISO time with ms and Z}`.
+
+Other producers write other forms of the time: microseconds, an offset instead of Z, something after it. They
+all sort by their first nineteen characters, so bounds end there. A key that is no time at all still reads.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+from longwatch.clock import iso_from_ms, ms_from_iso
+from longwatch.errors import InvalidEvent
+from longwatch.events import MAX_OCCURRED_AT, RESERVED_PREFIX, Event, error_of
+from longwatch.journal.dynamodb.client import Condition
+from longwatch.journal.dynamodb.foreign import epoch_ms, foreign_event, unreadable_item
+from longwatch.journal.dynamodb.layouts import (
+    NO_PLACE,
+    VERSION,
+    DirectoryNames,
+    Key,
+    Stored,
+    first_readable,
+    text_in,
+    whole_number_in,
+    with_texts,
+)
+from longwatch.journal.dynamodb.values import AttributeValue, Item, from_attribute, to_map
+from longwatch.runs import ENDS, Status
+
+ERROR_CHARACTERS = 4_096  # of the copy in ErrorMessage; the payload has all of it
+LONGEST_SORT_NAME = 900  # bytes; a sort key ends at 1,024
+NO_MESSAGE = "no message"  # document 002 wants ErrorMessage on every failure
+
+_SESSION, _EVENT, _AFTER_EVENTS = "SESSION#", "EVENT#", "EVENT$"
+_TO_THE_SECOND = len("2026-11-15T10:00:00")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:?\d\d)?")
+_MARKER = {"N": str(VERSION)}
+
+
+class SessionLayout:
+    """Events as document 002 has them, and the attributes of our own beside those."""
+
+    name = "session"
+    key_names = ("PK", "SK")
+    default_ttl_seconds: int | None = None
+    free = Condition(expression="attribute_not_exists(PK)")
+    directory = DirectoryNames(
+        marker="Longwatch", run_id="RunId", started_at="StartedAt", summary="Summary", revision="Revision"
+    )
+    types = (
+        "PK",
+        "SK",
+        "Status",
+        "event_type",
+        "Timestamp",
+        "AgentName",
+        "Longwatch",
+        "EventId",
+        "Producer",
+        "Number",
+        "ttl",
+        "Payload.status",
+        "Payload.name",
+        "Payload.kind",
+    )
+
+    def item(self, event: Event) -> Item:
+        item: Item = {
+            "PK": self.partition(event.run_id),
+            "Status": {"S": event.type},
+            "Timestamp": {"S": iso_from_ms(event.occurred_at)},
+            "Payload": to_map(event.payload),
+            "Longwatch": _MARKER,
+            "EventId": {"S": event.event_id},
+        }
+        if event.number is not None:
+            item["Number"] = {"N": str(event.number)}
+        if event.ttl is not None:
+            item["ttl"] = {"N": str(event.ttl)}
+        return with_texts(
+            item,
+            {
+                "ErrorMessage": _error_message(event),
+                "AgentName": event.agent_name,
+                "CallId": event.call_id,
+                "ParentCallId": event.parent_call_id,
+                "Producer": event.producer,
+                "PreviousDigest": event.previous_digest,
+                "TraceId": event.trace_id,
+            },
+        )
+
+    def placed(self, item: Item, event: Event, place: int) -> Item:
+        if place > MAX_OCCURRED_AT:
+            raise InvalidEvent(f"there is no free place for {event.event_id} before the year 10000")
+        return {**item, "SK": {"S": f"{_EVENT}{iso_from_ms(place)}"}}
+
+    def stored(self, item: Item, run_id: str) -> Stored:
+        key = self.key_of(item)
+        place, at = _times(key)
+        return first_readable(
+            lambda: self._ours(item, run_id, key, place),
+            lambda: Stored(self._foreign(item, run_id, key, at), key, place, place),
+            lambda: Stored(unreadable_item(run_id, key, max(0, at), item), key, place, place),
+        )
+
+    def _ours(self, item: Item, run_id: str, key: str, place: int) -> Stored:
+        int(item["Longwatch"]["N"])  # a KeyError here: somebody else wrote it
+        payload = from_attribute(item["Payload"]) if "Payload" in item else {}
+        event = Event(
+            run_id=run_id,
+            event_id=item["EventId"]["S"],
+            type=item["Status"]["S"],
+            occurred_at=ms_from_iso(item["Timestamp"]["S"]),
+            agent_name=text_in(item, "AgentName"),
+            payload=payload,  # type: ignore[arg-type]  # the event itself refuses what is no map
+            call_id=text_in(item, "CallId"),
+            parent_call_id=text_in(item, "ParentCallId"),
+            producer=text_in(item, "Producer"),
+            number=whole_number_in(item, "Number"),
+            previous_digest=text_in(item, "PreviousDigest"),
+            trace_id=text_in(item, "TraceId"),
+            ttl=whole_number_in(item, "ttl"),
+        )
+        return Stored(event, key, place, min(place, event.occurred_at))
+
+    def _foreign(self, item: Item, run_id: str, key: str, at: int) -> Event:
+        values = {
+            name: from_attribute(attribute) for name, attribute in item.items() if name not in ("PK", "SK")
+        }
+        told = _told_time(values.get("Timestamp"))
+        if told is not None:
+            at = told
+            del values["Timestamp"]
+        return foreign_event(
+            run_id,
+            key,
+            max(0, at),
+            values,
+            types=("Status", "event_type", "type"),
+            agents=("AgentName", "agent_name"),
+            calls=("CallId", "call_id", "event_id"),
+            payloads=("Payload", "payload"),
+            errors=("ErrorMessage", "error_message", "error"),
+        )
+
+    def run_of(self, item: Item) -> str | None:
+        partition, sort = text_in(item, "PK"), text_in(item, "SK")
+        if partition is None or sort is None or not sort.startswith(_EVENT):
+            return None
+        run_id = partition.removeprefix(_SESSION)
+        return None if run_id == partition or not run_id or run_id.startswith(RESERVED_PREFIX) else run_id
+
+    def partition(self, run_id: str) -> AttributeValue:
+        return {"S": f"{_SESSION}{run_id}"}
+
+    def low(self, ms: int) -> AttributeValue:
+        return {
+            "S": f"{_EVENT}{iso_from_ms(min(ms, MAX_OCCURRED_AT))[:_TO_THE_SECOND]}" if ms > 0 else _EVENT
+        }
+
+    def high(self, ms: int | None = None) -> AttributeValue:
+        if ms is None:
+            return {"S": _AFTER_EVENTS}
+        return {"S": f"{_EVENT}{iso_from_ms(min(ms, MAX_OCCURRED_AT))[:_TO_THE_SECOND]}~"}
+
+    def sort_value(self, key: Key) -> AttributeValue:
+        return {"S": str(key)}
+
+    def key_of(self, item: Item) -> str:
+        return str(item["SK"]["S"])
+
+    def place_of(self, key: Key) -> int:
+        return _times(str(key))[0]
+
+    def day(self, day: str) -> AttributeValue:
+        return {"S": f"RUNS#{day}"}
+
+    def day_range(self, low_ms: int, high_ms: int) -> tuple[AttributeValue, AttributeValue]:
+        return {"S": f"RUN#{iso_from_ms(low_ms)}"}, {"S": f"RUN#{iso_from_ms(high_ms)}$"}
+
+    def entry_key(self, day: str, place: int, run_id: str) -> Item:
+        return {"PK": self.day(day), "SK": {"S": f"RUN#{iso_from_ms(place)}#{_sort_name(run_id)}"}}
+
+    def claim_key(self, run_id: str) -> Item:
+        return {"PK": {"S": f"RUN#{run_id}"}, "SK": {"S": "LISTED"}}
+
+
+def _sort_name(run_id: str) -> str:
+    """The run id, or its digest where it would not fit into a sort key beside the time."""
+    encoded = run_id.encode()
+    return run_id if len(encoded) <= LONGEST_SORT_NAME else sha256(encoded).hexdigest()
+
+
+def _error_message(event: Event) -> str | None:
+    """What document 002's readers look for on a failure."""
+    error = error_of(event.payload)
+    if error is None and (event.type.endswith("_FAILED") or ENDS.get(event.type) is Status.FAILED):
+        error = NO_MESSAGE
+    return error[:ERROR_CHARACTERS] if error else None
+
+
+def _times(key: str) -> tuple[int, int]:
+    """Where a sort key stands, by its text alone, and the time that it means."""
+    match = _TIME.match(key, len(_EVENT))
+    if match is None:
+        return NO_PLACE, _told_time(key.removeprefix(_EVENT)) or NO_PLACE
+    text, zone = match.groups()
+    try:
+        return ms_from_iso(text), ms_from_iso(text + (zone or "Z"))
+    except ValueError:  # the 31st of February
+        return NO_PLACE, NO_PLACE
+
+
+def _told_time(value: object) -> int | None:
+    """A time as somebody wrote it: ISO text, or a number of milliseconds or seconds."""
+    try:
+        if isinstance(value, str):
+            ms = epoch_ms(int(value)) if value.isdigit() else ms_from_iso(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            ms = epoch_ms(value)
+        else:
+            return None
+    except (ValueError, OverflowError):
+        return None
+    return ms if 0 <= ms <= MAX_OCCURRED_AT else None

@@ -1,0 +1,170 @@
+"""Layout `workflow` (document 001): partition key `workflow_id`, sort key `timestamp` in whole epoch ms."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from longwatch.events import MAX_OCCURRED_AT, RESERVED_PREFIX, Event
+from longwatch.journal.dynamodb.client import Condition
+from longwatch.journal.dynamodb.foreign import epoch_ms, foreign_event, unreadable_item
+from longwatch.journal.dynamodb.layouts import (
+    NO_PLACE,
+    VERSION,
+    DirectoryNames,
+    Key,
+    Stored,
+    first_readable,
+    text_in,
+    whole_number_in,
+    with_texts,
+)
+from longwatch.journal.dynamodb.values import AttributeValue, Item, from_attribute, number_from, to_map
+
+DAY_SECONDS = 24 * 3600
+HIGHEST = {"N": "9.9E125"}  # above every number that a key can be
+
+_MARKER = {"N": str(VERSION)}
+
+
+class WorkflowLayout:
+    """Events as document 001 has them, and the attributes of our own beside those."""
+
+    name = "workflow"
+    key_names = ("workflow_id", "timestamp")
+    default_ttl_seconds: int | None = DAY_SECONDS
+    free = Condition(expression="attribute_not_exists(workflow_id)")
+    directory = DirectoryNames(
+        marker="longwatch", run_id="run_id", started_at="started_at", summary="summary", revision="revision"
+    )
+    types = (
+        "workflow_id",
+        "timestamp",
+        "event_type",
+        "type",
+        "agent_name",
+        "longwatch",
+        "event_id",
+        "occurred_at",
+        "producer",
+        "number",
+        "ttl",
+        "payload.status",
+        "payload.name",
+        "payload.kind",
+    )
+
+    def item(self, event: Event) -> Item:
+        item: Item = {
+            "workflow_id": {"S": event.run_id},
+            "event_type": {"S": event.type},
+            "payload": to_map(event.payload),
+            "longwatch": _MARKER,
+            "event_id": {"S": event.event_id},
+        }
+        if event.number is not None:
+            item["number"] = {"N": str(event.number)}
+        if event.ttl is not None:
+            item["ttl"] = {"N": str(event.ttl)}
+        return with_texts(
+            item,
+            {
+                "agent_name": event.agent_name,
+                "call_id": event.call_id,
+                "parent_call_id": event.parent_call_id,
+                "producer": event.producer,
+                "previous_digest": event.previous_digest,
+                "trace_id": event.trace_id,
+            },
+        )
+
+    def placed(self, item: Item, event: Event, place: int) -> Item:
+        placed = {**item, "timestamp": {"N": str(place)}}
+        if place != event.occurred_at:
+            placed["occurred_at"] = {"N": str(event.occurred_at)}
+        return placed
+
+    def stored(self, item: Item, run_id: str) -> Stored:
+        key = self.key_of(item)
+        place = self.place_of(key)
+        at = min(epoch_ms(Decimal(key)), MAX_OCCURRED_AT)
+        return first_readable(
+            lambda: self._ours(item, run_id, key, place),
+            lambda: Stored(self._foreign(item, run_id, key, at), key, place, place),
+            lambda: Stored(unreadable_item(run_id, str(key), at, item), key, place, place),
+        )
+
+    def _ours(self, item: Item, run_id: str, key: Key, place: int) -> Stored:
+        int(item["longwatch"]["N"])  # a KeyError here: somebody else wrote it
+        at = whole_number_in(item, "occurred_at")
+        payload = from_attribute(item["payload"]) if "payload" in item else {}
+        event = Event(
+            run_id=run_id,
+            event_id=item["event_id"]["S"],
+            type=item["event_type"]["S"],
+            occurred_at=place if at is None else at,
+            agent_name=text_in(item, "agent_name"),
+            payload=payload,  # type: ignore[arg-type]  # the event itself refuses what is no map
+            call_id=text_in(item, "call_id"),
+            parent_call_id=text_in(item, "parent_call_id"),
+            producer=text_in(item, "producer"),
+            number=whole_number_in(item, "number"),
+            previous_digest=text_in(item, "previous_digest"),
+            trace_id=text_in(item, "trace_id"),
+            ttl=whole_number_in(item, "ttl"),
+        )
+        return Stored(event, key, place, min(place, event.occurred_at))
+
+    def _foreign(self, item: Item, run_id: str, key: Key, at: int) -> Event:
+        values = {
+            name: from_attribute(attribute)
+            for name, attribute in item.items()
+            if name not in ("workflow_id", "timestamp")
+        }
+        return foreign_event(
+            run_id,
+            str(key),
+            at,
+            values,
+            types=("event_type", "type"),
+            agents=("agent_name",),
+            calls=("call_id", "event_id"),
+            payloads=("payload",),
+            errors=("error_message", "error"),
+        )
+
+    def run_of(self, item: Item) -> str | None:
+        run_id = text_in(item, "workflow_id")
+        return None if run_id is None or run_id.startswith(RESERVED_PREFIX) else run_id
+
+    def partition(self, run_id: str) -> AttributeValue:
+        return {"S": run_id}
+
+    def low(self, ms: int) -> AttributeValue:
+        return {"N": str(ms)} if ms > 0 else {"N": "-9.9E125"}
+
+    def high(self, ms: int | None = None) -> AttributeValue:
+        return HIGHEST if ms is None else {"N": f"{ms}.999999"}
+
+    def sort_value(self, key: Key) -> AttributeValue:
+        return {"N": str(key)}
+
+    def key_of(self, item: Item) -> Key:
+        text = str(item["timestamp"]["N"])
+        number = number_from(text)
+        return number if isinstance(number, int) else text
+
+    def place_of(self, key: Key) -> int:
+        number = int(Decimal(key))
+        return number if number >= 0 else NO_PLACE
+
+    def day(self, day: str) -> AttributeValue:
+        return {"S": f"{RESERVED_PREFIX}runs#{day}"}
+
+    def day_range(self, low_ms: int, high_ms: int) -> tuple[AttributeValue, AttributeValue]:
+        return {"N": str(low_ms)}, {"N": str(high_ms)}
+
+    def entry_key(self, day: str, place: int, run_id: str) -> Item:
+        return {"workflow_id": self.day(day), "timestamp": {"N": str(place)}}
+
+    def claim_key(self, run_id: str) -> Item:
+        return {"workflow_id": {"S": f"{RESERVED_PREFIX}run#{run_id}"}, "timestamp": {"N": "0"}}

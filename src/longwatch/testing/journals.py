@@ -1,0 +1,112 @@
+"""A journal that fails when told to, to see how code behaves when its journal does not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from longwatch.errors import InvalidEvent, LongwatchError, Unreachable
+from longwatch.events import START, Cursor, Event, Page
+from longwatch.journal.base import (
+    ALL_RUNS,
+    DEFAULT_LIST_LIMIT,
+    DEFAULT_READ_LIMIT,
+    Journal,
+    RunPage,
+    RunQuery,
+)
+from longwatch.journal.memory import MemoryJournal
+from longwatch.runs import RunSummary
+
+FOR_EVER = -1
+
+
+class FaultyJournal:
+    """Another journal, with faults. Reading always works; `appends` counts the calls of `append`."""
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.journal = journal if journal is not None else MemoryJournal()
+        self.appends = 0
+        self._lock = threading.Lock()
+        self._failures = 0  # to come
+        self._error: Exception = Unreachable("the journal does not answer")
+        self._timeouts = 0  # to come
+        self._refused: Callable[[Event], bool] = lambda event: False
+
+    def fail(self, times: int = FOR_EVER, error: Exception | None = None) -> None:
+        """Let the next appends fail and store nothing; without a number, until `recover`."""
+        with self._lock:
+            self._failures = times
+            self._error = error if error is not None else Unreachable("the journal does not answer")
+
+    def time_out(self, times: int = 1) -> None:
+        """Let the next appends store everything and fail nevertheless, as when the answer is lost."""
+        with self._lock:
+            self._timeouts = times
+
+    def refuse(self, which: Callable[[Event], bool]) -> None:
+        """Refuse these events for good. A batch with one of them stores nothing."""
+        self._refused = which
+
+    def recover(self) -> None:
+        """Work as a journal should."""
+        with self._lock:
+            self._failures = self._timeouts = 0
+            self._refused = lambda event: False
+
+    @property
+    def url(self) -> str:
+        return self.journal.url
+
+    @property
+    def default_ttl_seconds(self) -> int | None:
+        return self.journal.default_ttl_seconds
+
+    def append(self, events: Sequence[Event]) -> None:
+        with self._lock:
+            self.appends += 1
+            if self._failures:
+                self._failures -= 1 if self._failures > 0 else 0
+                raise self._error
+            error = self._timeout()
+        refused = [event for event in events if self._refused(event)]
+        if refused:
+            raise InvalidEvent(f"{refused[0].type!r} events are refused here")
+        self.journal.append(events)
+        if error is not None:
+            raise error
+
+    def _timeout(self) -> LongwatchError | None:
+        if not self._timeouts:
+            return None
+        self._timeouts -= 1 if self._timeouts > 0 else 0
+        return Unreachable("the answer did not come in time")
+
+    def read(
+        self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
+    ) -> Page:
+        return self.journal.read(run_id, after=after, limit=limit, thorough=thorough)
+
+    def find_runs(
+        self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
+    ) -> RunPage:
+        return self.journal.find_runs(query, after=after, limit=limit)
+
+    def find_run(self, run_id: str) -> RunSummary | None:
+        return self.journal.find_run(run_id)
+
+    def close(self) -> None:
+        self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

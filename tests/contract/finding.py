@@ -1,0 +1,170 @@
+"""Promises about finding runs: newest first, by any filter, page by page."""
+
+from __future__ import annotations
+
+import pytest
+
+from longwatch.errors import InvalidCursor
+from longwatch.events import Cursor
+from longwatch.journal.base import Journal, RunQuery
+from longwatch.runs import Status
+from tests.contract.basis import Contract
+from tests.contract.making import OpenAgain, event, new_run, run_ids
+
+
+class FindingContract(Contract):
+    """What `Journal.find_runs` and `Journal.find_run` promise."""
+
+    def test_runs_are_listed_newest_first(self, journal: Journal, now: int) -> None:
+        runs = [new_run() for _ in range(5)]
+        for index, run in enumerate(runs):
+            journal.append([event(run, now - 3600_000 * 13 * index, "workflow_start")])
+
+        assert run_ids(journal.find_runs().runs) == runs
+
+    def test_pages_of_runs_hold_every_run_once(self, journal: Journal, now: int) -> None:
+        runs = [new_run() for _ in range(7)]
+        journal.append(
+            [event(run, now - 40_000_000 * (index // 2), "workflow_start") for index, run in enumerate(runs)]
+        )
+
+        for limit in (1, 2, 3, 7):
+            found: list[str] = []
+            cursor: Cursor | None = None
+            while True:
+                page = journal.find_runs(after=cursor, limit=limit)
+                assert len(page.runs) <= limit
+                found += run_ids(page.runs)
+                cursor = page.cursor
+                if cursor is None:
+                    break
+            assert sorted(found) == sorted(runs)
+
+    def test_a_listed_run_says_what_it_is_and_how_it_ended(self, journal: Journal, now: int) -> None:
+        run = new_run()
+        journal.append(
+            [
+                event(run, now, "workflow_start", payload={"name": "Nightly report"}, producer="p", number=1),
+                event(run, now + 1, "agent_start", agent_name="planner", producer="p", number=2),
+                event(
+                    run, now + 5, "workflow_error", payload={"error_message": "no"}, producer="p", number=3
+                ),
+            ]
+        )
+
+        (listed,) = journal.find_runs().runs
+
+        assert (listed.run_id, listed.name, listed.kind) == (run, "Nightly report", "workflow")
+        assert (listed.status, listed.error) == (Status.FAILED, "no")
+        assert (listed.started_at, listed.ended_at) == (now, now + 5)
+        assert listed.events == 3
+        assert listed.agents == {"planner"}
+
+    def test_a_run_that_another_process_ends_is_listed_once_and_as_ended(
+        self, open_again: OpenAgain, now: int
+    ) -> None:
+        run = new_run()
+        open_again().append(
+            [event(run, now, "workflow_start", payload={"name": "n"}, producer="p", number=1)]
+        )
+        open_again().append([event(run, now + 90_000, "agent_start", producer="q", number=1)])
+        open_again().append([event(run, now + 99_000, "workflow_complete", producer="q", number=2)])
+
+        (listed,) = open_again().find_runs().runs
+
+        assert (listed.started_at, listed.ended_at, listed.name) == (now, now + 99_000, "n")
+        assert listed.status is Status.SUCCEEDED
+
+    def test_a_worse_ending_never_replaces_a_better_one(self, open_again: OpenAgain, now: int) -> None:
+        run = new_run()
+        open_again().append([event(run, now, "SESSION_INITIATED")])
+        open_again().append([event(run, now + 2, "AGENT_BACKGROUND_TASK_COMPLETED")])
+        open_again().append([event(run, now + 3, "SESSION_FAILED", payload={"error_message": "timed out"})])
+
+        journal = open_again()
+
+        assert [each.status for each in journal.find_runs().runs] == [Status.SUCCEEDED]
+        found = journal.find_run(run)
+        assert found is not None
+        assert (found.status, found.kind) == (Status.SUCCEEDED, "session")
+
+    def test_storing_events_again_lists_the_run_once(self, open_again: OpenAgain, now: int) -> None:
+        events = [event(new_run(), now, "workflow_start"), event(new_run(), now, "workflow_start")]
+        open_again().append(events)
+
+        open_again().append(events)
+
+        assert sorted(run_ids(open_again().find_runs().runs)) == sorted(each.run_id for each in events)
+
+    def test_a_run_whose_start_was_never_told_is_listed(self, journal: Journal, now: int) -> None:
+        one, other = new_run(), new_run()
+        journal.append([event(one, now, "agent_start", producer="p", number=1)])
+        journal.append([event(other, now - 1, "tool_call")])
+
+        assert run_ids(journal.find_runs().runs) == [one, other]
+
+    def test_runs_are_found_by_each_filter(self, journal: Journal, now: int) -> None:
+        running, failed, session = new_run(), new_run(), new_run()
+        journal.append(
+            [
+                event(running, now, "workflow_start", payload={"name": "Daily Import"}),
+                event(failed, now - 1_000, "workflow_start", payload={"kind": "job"}),
+                event(failed, now - 900, "workflow_error"),
+                event(session, now - 2_000, "SESSION_INITIATED"),
+            ]
+        )
+
+        def find(**wanted: object) -> list[str]:
+            return run_ids(journal.find_runs(RunQuery(**wanted)).runs)  # type: ignore[arg-type]
+
+        assert find(status=Status.RUNNING) == [running, session]
+        assert find(status=Status.FAILED) == [failed]
+        assert find(kind="session") == [session]
+        assert find(kind="job") == [failed]
+        assert find(since=now - 1_000) == [running, failed]
+        assert find(until=now) == [failed, session]
+        assert find(since=now - 1_500, until=now - 999) == [failed]
+        assert find(text="daily imp") == [running]
+        assert find(text=session.upper()) == [session]
+        assert find(text="nothing like it") == []
+        assert find(status=Status.RUNNING, kind="workflow") == [running]
+
+    def test_a_filtered_list_is_paged_too(self, journal: Journal, now: int) -> None:
+        wanted = [new_run() for _ in range(4)]
+        for index, run in enumerate(wanted):
+            journal.append([event(run, now - 2 * index, "SESSION_INITIATED")])
+            journal.append([event(new_run(), now - 2 * index - 1, "workflow_start")])
+
+        first = journal.find_runs(RunQuery(kind="session"), limit=2)
+        second = journal.find_runs(RunQuery(kind="session"), after=first.cursor, limit=2)
+
+        assert run_ids(first.runs) == wanted[:2]
+        assert run_ids(second.runs) == wanted[2:]
+        assert second.cursor is None
+
+    def test_a_list_cursor_that_no_journal_handed_out_is_refused(self, journal: Journal) -> None:
+        with pytest.raises(InvalidCursor, match="start"):
+            journal.find_runs(after=Cursor("nonsense"))
+
+    def test_a_run_that_nobody_knows_is_not_found(self, journal: Journal) -> None:
+        assert journal.find_run("wf-nobody-knows") is None
+
+    def test_one_run_is_found_with_all_that_its_events_say(self, journal: Journal, now: int) -> None:
+        run = new_run()
+        journal.append(
+            [
+                event(run, now, "workflow_start", payload={"name": "n", "parent_run_id": "wf-0"}),
+                event(run, now + 1, "tool_call", agent_name="a", payload={"status": "failed"}),
+                event(run, now + 2, "tool_call", agent_name="b", payload={"status": "completed"}),
+            ]
+        )
+        journal.append([event(run, now + 9, "workflow_complete")])
+
+        found = journal.find_run(run)
+
+        assert found is not None
+        assert (found.run_id, found.name, found.parent_run_id) == (run, "n", "wf-0")
+        assert (found.events, found.failed_calls) == (4, 1)
+        assert found.agents == {"a", "b"}
+        assert (found.started_at, found.last_event_at, found.ended_at) == (now, now + 9, now + 9)
+        assert found.last_event_type == "workflow_complete"

@@ -1,0 +1,42 @@
+"""What every journal promises, as tests. An adapter's test class inherits them and says how to open it."""
+
+from __future__ import annotations
+
+from longwatch.journal.base import Journal, Wakes
+from longwatch.journal.opening import open_journal
+from longwatch.testing.clock import FakeClock
+from tests.contract.appending import AppendingContract
+from tests.contract.finding import FindingContract
+from tests.contract.making import OpenAgain, event, new_run
+from tests.contract.reading import ReadingContract
+from tests.contract.times import TimesContract
+from tests.contract.values import ValuesContract
+
+
+class JournalContract(AppendingContract, TimesContract, ReadingContract, ValuesContract, FindingContract):
+    """The promises of `longwatch.journal.base.Journal`."""
+
+    def test_the_url_opens_the_same_journal(self, journal: Journal, clock: FakeClock, now: int) -> None:
+        stored = event(new_run(), now)
+        journal.append([stored])
+
+        with open_journal(journal.url, clock=clock) as again:
+            assert again.url == journal.url
+            if self.opens_by_url:
+                assert list(again.read(stored.run_id).events) == [stored]
+
+    def test_a_journal_that_wakes_does_so_after_an_append(self, journal: Journal, now: int) -> None:
+        if not isinstance(journal, Wakes):
+            return
+        journal.wait(0)
+
+        assert not journal.wait(0)
+        journal.append([event(new_run(), now)])
+        assert journal.wait(0)
+        assert not journal.wait(0)
+
+    def test_closing_twice_is_no_error(self, open_again: OpenAgain) -> None:
+        with open_again() as journal:
+            pass
+
+        journal.close()

@@ -1,0 +1,60 @@
+"""Tables of their own for tests, made by the API on a local engine."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from longwatch.journal.dynamodb.client import BotoTable
+from longwatch.journal.dynamodb.failures import KEYS, TableAddress
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+REGION = "eu-west-1"
+
+
+@cache
+def client_of(endpoint: str) -> DynamoDBClient:
+    """A client of the engine, one for all tests: to make one takes longer than most of them."""
+    return BotoTable(TableAddress(table="none", region=REGION, endpoint=endpoint)).connect()
+
+
+class SharedTable(BotoTable):
+    """A table over the connections that all tests share."""
+
+    def connect(self) -> DynamoDBClient:
+        return client_of(str(self.address.endpoint))
+
+    def close(self) -> None:
+        """Others still use them."""
+
+
+@contextmanager
+def new_table(endpoint: str, layout: str) -> Iterator[TableAddress]:
+    """An empty table with the keys of this layout, deleted afterwards.
+
+    TTL stays off: these tests live in virtual time, and an engine would delete what has expired in real time.
+    """
+    name = f"contract-{layout}-{secrets.token_hex(4)}"
+    (partition, partition_type), (sort, sort_type) = KEYS[layout]
+    client = client_of(endpoint)
+    client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": partition, "AttributeType": partition_type},  # type: ignore[typeddict-item]
+            {"AttributeName": sort, "AttributeType": sort_type},  # type: ignore[typeddict-item]
+        ],
+        KeySchema=[
+            {"AttributeName": partition, "KeyType": "HASH"},
+            {"AttributeName": sort, "KeyType": "RANGE"},
+        ],
+    )
+    try:
+        yield TableAddress(table=name, region=REGION, layout=layout, endpoint=endpoint)
+    finally:
+        client.delete_table(TableName=name)

@@ -1,0 +1,167 @@
+"""The journal on real engines: pages of 1 MB, large items, lost answers, other producers."""
+
+from __future__ import annotations
+
+import pytest
+
+from longwatch.errors import InvalidEvent, JournalUnavailable, TableProblem
+from longwatch.events import START, Event, new_event_id
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.runs import Status
+from longwatch.testing.clock import FakeClock
+from tests.contract.simulated import FailingTable, failing_at, failing_by_chance
+from tests.contract.tables import SharedTable, client_of
+
+NOW = 1_794_736_800_000
+
+
+def opened(at: TableAddress) -> DynamoJournal:
+    return DynamoJournal(SharedTable(at), at, clock=FakeClock(NOW))
+
+
+def events(count: int, *, per_ms: int = 1, payload: dict[str, object] | None = None) -> list[Event]:
+    return [
+        Event(
+            run_id="wf-1",
+            event_id=new_event_id(NOW),
+            type="workflow_start" if n == 1 else "tool_call",
+            occurred_at=NOW + (n - 1) // per_ms,
+            producer="p",
+            number=n,
+            payload=payload or {},
+        )
+        for n in range(1, count + 1)
+    ]
+
+
+def test_pages_over_a_megabyte_are_followed(address: TableAddress) -> None:
+    journal, large = opened(address), events(20, payload={"text": "x" * 150_000})
+    journal.append(large)
+
+    page = journal.read("wf-1")
+    found = journal.find_run("wf-1")
+
+    assert list(page.events) == large
+    assert found is not None
+    assert found.events == 20
+
+
+def test_a_payload_of_350_kilobytes_is_stored(address: TableAddress) -> None:
+    journal, (large,) = opened(address), events(1, payload={"text": "x" * 350 * 1024})
+
+    journal.append([large])
+
+    assert list(journal.read("wf-1").events) == [large]
+
+
+def test_the_largest_event_that_is_not_refused_is_stored(address: TableAddress) -> None:
+    journal = opened(address)
+    size, step = 409_600, 10
+
+    while True:
+        try:
+            journal.append(events(1, payload={"text": "x" * size}))
+        except InvalidEvent:
+            size -= step
+        else:
+            break
+
+    assert size > 408_000
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3, 5, 8])
+def test_a_put_whose_answer_was_lost_is_not_stored_twice(address: TableAddress, fails_at: int) -> None:
+    batch = events(6, per_ms=3)
+    failing = FailingTable(SharedTable(address), failing_at(fails_at, "after"))
+    try:
+        DynamoJournal(failing, address, clock=FakeClock(NOW)).append(batch)
+    except JournalUnavailable:
+        pass
+
+    opened(address).append(batch[::-1])
+
+    assert sorted(event.event_id for event in opened(address).read("wf-1").events) == sorted(
+        event.event_id for event in batch
+    )
+
+
+def test_a_writer_that_fails_often_stores_everything_once(address: TableAddress) -> None:
+    batch = events(60, per_ms=7)
+    journal = DynamoJournal(
+        FailingTable(SharedTable(address), failing_by_chance(7, share=0.05)), address, clock=FakeClock(NOW)
+    )
+
+    for _ in range(100):
+        try:
+            journal.append(batch)
+        except JournalUnavailable:
+            continue
+        break
+
+    assert sorted(event.event_id for event in opened(address).read("wf-1", limit=100).events) == sorted(
+        event.event_id for event in batch
+    )
+
+
+def test_items_of_other_producers_are_read_listed_and_told_apart_from_ours(address: TableAddress) -> None:
+    client = client_of(str(address.endpoint))
+    if address.layout == "workflow":
+        theirs = [
+            {
+                "workflow_id": {"S": "wf-1"},
+                "timestamp": {"N": str(NOW)},
+                "event_type": {"S": "workflow_start"},
+            },
+            {
+                "workflow_id": {"S": "wf-1"},
+                "timestamp": {"N": f"{NOW}.5"},
+                "type": {"S": "workflow_complete"},
+            },
+        ]
+    else:
+        theirs = [
+            {
+                "PK": {"S": "SESSION#wf-1"},
+                "SK": {"S": f"EVENT#2026-11-15T10:00:00{form}"},
+                "Status": {"S": status},
+            }
+            for form, status in (
+                ("+00:00", "SESSION_INITIATED"),
+                (".000500Z", "AGENT_BACKGROUND_TASK_COMPLETED"),
+            )
+        ]
+    for item in theirs:
+        client.put_item(TableName=address.table, Item=item)
+    journal = opened(address)
+    journal.append([Event(run_id="wf-1", event_id="own", type="tool_call", occurred_at=NOW)])
+
+    page = journal.read("wf-1")
+    (scanned,) = journal.scan_runs()
+
+    assert len(page.events) == 3
+    assert [event.event_id.partition(":")[0] for event in page.events].count("key") == 2
+    assert (scanned.run_id, scanned.status, scanned.events) == ("wf-1", Status.SUCCEEDED, 3)
+    assert list(journal.read("wf-1", after=page.cursor, thorough=True).events) == []
+
+
+def test_a_table_that_does_not_exist_is_a_problem_with_words(address: TableAddress) -> None:
+    with open_dynamodb(
+        table="no-such-table", region=address.region, layout=address.layout, endpoint=address.endpoint
+    ) as journal:
+        with pytest.raises(TableProblem, match="no-such-table") as caught:
+            journal.append(events(1))
+        assert caught.value.kind == "not-found"
+        with pytest.raises(TableProblem):
+            journal.read("wf-1", after=START)
+
+
+def test_a_table_of_the_other_layout_is_a_problem_that_names_the_keys(address: TableAddress) -> None:
+    other = {"workflow": "session", "session": "workflow"}[address.layout]
+    with open_dynamodb(
+        table=address.table, region=address.region, layout=other, endpoint=address.endpoint
+    ) as journal:
+        with pytest.raises(TableProblem, match="Layout") as caught:
+            journal.append(events(1))
+        assert caught.value.kind == "refused"

@@ -1,0 +1,207 @@
+"""Appending: PutItem alone, few requests, and nothing stored twice whichever put fails."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from itertools import count
+
+import pytest
+
+from longwatch.errors import InvalidEvent, JournalUnavailable, TableProblem, Throttled
+from longwatch.events import Event, new_event_id
+from longwatch.journal.dynamodb.client import Condition
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.journal.dynamodb.values import Item
+from longwatch.runs import Status
+from longwatch.testing.clock import FakeClock
+from tests.contract.simulated import FailingTable, SimulatedTable, failing_at
+
+NOW = 1_794_736_800_000
+
+
+@pytest.fixture(params=["workflow", "session"])
+def table(request: pytest.FixtureRequest) -> SimulatedTable:
+    return SimulatedTable(request.param)
+
+
+def opened(table: SimulatedTable | FailingTable, layout: str, *, in_flight: int = 4) -> DynamoJournal:
+    return DynamoJournal(
+        table, TableAddress(table="t", layout=layout), clock=FakeClock(NOW), in_flight=in_flight
+    )
+
+
+def burst(events: int = 6, *, per_ms: int = 3) -> list[Event]:
+    return [
+        Event(
+            run_id="wf-1",
+            event_id=new_event_id(NOW),
+            type="workflow_start" if index == 0 else "tool_call",
+            occurred_at=NOW + index // per_ms,
+            producer="p",
+            number=index + 1,
+        )
+        for index in range(events)
+    ]
+
+
+def stored_ids(table: SimulatedTable) -> list[str]:
+    journal = opened(table, table.layout)
+    return [event.event_id for event in journal.read("wf-1").events]
+
+
+def test_a_recorder_needs_no_right_but_to_put(table: SimulatedTable) -> None:
+    journal, events = opened(table, table.layout), burst()
+
+    journal.append(events)
+    journal.append(events)
+
+    assert set(table.calls) == {"put"}
+
+
+def test_events_that_collide_with_none_cost_one_put_each(table: SimulatedTable) -> None:
+    journal = opened(table, table.layout)
+    journal.append(burst(1))
+    table.calls.clear()
+
+    journal.append(
+        [
+            Event(run_id="wf-1", event_id=f"e{at}", type="t", occurred_at=at, producer="q", number=at)
+            for at in range(2, 50)
+        ]
+    )
+
+    assert len(table.calls) == 48
+
+
+def test_events_of_one_process_that_share_a_millisecond_cost_one_put_each(table: SimulatedTable) -> None:
+    journal = opened(table, table.layout)
+    journal.append(burst(1))
+    table.calls.clear()
+
+    journal.append(burst(20, per_ms=10)[1:])
+
+    assert len(table.calls) == 19
+
+
+@pytest.mark.parametrize("failure", ["before", "after"])
+@pytest.mark.parametrize("fails_at", range(1, 10))
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_whichever_put_fails_a_retry_by_the_same_process_stores_each_event_once(
+    table: SimulatedTable, failure: str, fails_at: int, in_flight: int
+) -> None:
+    journal = opened(FailingTable(table, failing_at(fails_at, failure)), table.layout, in_flight=in_flight)
+    events = burst()
+
+    for _ in range(2):
+        try:
+            journal.append(events)
+        except JournalUnavailable:
+            journal.append(events)
+
+    assert sorted(stored_ids(table)) == sorted(event.event_id for event in events)
+
+
+@pytest.mark.parametrize("failure", ["before", "after"])
+@pytest.mark.parametrize("fails_at", range(1, 10))
+def test_whichever_put_fails_another_process_can_ship_the_same_events_in_any_order(
+    table: SimulatedTable, failure: str, fails_at: int
+) -> None:
+    events = burst()
+    first = opened(FailingTable(table, failing_at(fails_at, failure)), table.layout)
+    try:
+        first.append(events)
+    except JournalUnavailable:
+        pass
+
+    for event in reversed(events):
+        opened(table, table.layout).append([event])
+
+    assert sorted(stored_ids(table)) == sorted(event.event_id for event in events)
+    assert [run.run_id for run in opened(table, table.layout).find_runs().runs] == ["wf-1"]
+
+
+def test_a_failed_entry_in_the_run_list_is_an_error_and_a_retry_writes_it(table: SimulatedTable) -> None:
+    start = burst(1)
+    journal = opened(FailingTable(table, failing_at(2, "before")), table.layout)
+
+    with pytest.raises(JournalUnavailable):
+        journal.append(start)
+    stored_before_the_retry = stored_ids(table)
+    journal.append(start)
+
+    assert stored_before_the_retry == [start[0].event_id]
+    assert [run.run_id for run in journal.find_runs().runs] == ["wf-1"]
+
+
+def test_an_end_whose_entry_failed_is_listed_after_a_retry_by_another_process(table: SimulatedTable) -> None:
+    opened(table, table.layout).append(burst(1))
+    end = Event(
+        run_id="wf-1", event_id="end", type="workflow_complete", occurred_at=NOW + 9, producer="p", number=2
+    )
+    with pytest.raises(JournalUnavailable):
+        opened(FailingTable(table, failing_at(4, "before")), table.layout).append([end])
+
+    opened(table, table.layout).append([end])
+
+    assert [run.status for run in opened(table, table.layout).find_runs().runs] == [Status.SUCCEEDED]
+
+
+def test_after_a_failure_no_further_put_is_begun(table: SimulatedTable) -> None:
+    class Refusing(FailingTable):
+        def put(self, item: Item, condition: Condition) -> Item | None:
+            table.calls.append("refused")
+            raise Throttled("by the test")
+
+    journal = opened(Refusing(table, lambda: ""), table.layout, in_flight=2)
+
+    with pytest.raises(Throttled):
+        journal.append(burst(50))
+
+    assert len(table.calls) <= 2
+
+
+def test_a_table_that_is_not_there_is_told_apart_from_one_that_does_not_answer(table: SimulatedTable) -> None:
+    class Missing(FailingTable):
+        def put(self, item: Item, condition: Condition) -> Item | None:
+            raise TableProblem("not-found", "no such table")
+
+    with pytest.raises(TableProblem):
+        opened(Missing(table, lambda: ""), table.layout).append(burst())
+
+
+def test_events_are_still_stored_when_no_thread_can_be_started(
+    table: SimulatedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(concurrent.futures.ThreadPoolExecutor, "submit", refuse)
+    events = burst(12)
+
+    opened(table, table.layout).append(events)
+
+    assert stored_ids(table) == [event.event_id for event in events]
+
+
+def test_an_event_beyond_the_size_of_an_item_is_refused_with_its_size(table: SimulatedTable) -> None:
+    large = Event(run_id="wf-1", event_id="e", type="t", occurred_at=NOW, payload={"text": "ü" * 205_000})
+
+    with pytest.raises(InvalidEvent, match=r"410,\d+ bytes"):
+        opened(table, table.layout).append([large])
+
+    assert table.calls == []
+
+
+def test_a_run_with_no_free_place_left_is_an_error_that_says_so(table: SimulatedTable) -> None:
+    class Full(FailingTable):
+        def put(self, item: Item, condition: Condition) -> Item | None:
+            number = next(numbers)
+            foreign = {**item}
+            foreign["event_id" if table.layout == "workflow" else "EventId"] = {"S": f"other-{number}"}
+            return foreign
+
+    numbers = count()
+
+    with pytest.raises(InvalidEvent, match="1000 tries"):
+        opened(Full(table, lambda: ""), table.layout).append(burst(1))

@@ -1,0 +1,259 @@
+"""The list of runs: one entry for each, whoever writes it, with as few puts as that takes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.clock import iso_from_ms
+from longwatch.events import Event
+from longwatch.journal.base import RunQuery
+from longwatch.journal.dynamodb.client import Condition
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.journal.dynamodb.listing import Listing, from_attributes, listings, to_attributes
+from longwatch.runs import Status
+from longwatch.testing.clock import FakeClock
+from tests.contract.simulated import SimulatedTable
+
+NOW = 1_794_736_800_000
+DAY = 24 * 3600
+
+
+@pytest.fixture(params=["workflow", "session"])
+def table(request: pytest.FixtureRequest) -> SimulatedTable:
+    return SimulatedTable(request.param)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOW)
+
+
+def opened(table: SimulatedTable, clock: FakeClock) -> DynamoJournal:
+    return DynamoJournal(table, TableAddress(table="t", layout=table.layout), clock=clock)
+
+
+def event(type_: str, at: int = NOW, run_id: str = "wf-1", **fields: object) -> Event:
+    return Event(run_id=run_id, event_id=f"{run_id}{type_}{at}", type=type_, occurred_at=at, **fields)  # type: ignore[arg-type]
+
+
+def entries(table: SimulatedTable) -> list[str]:
+    """The partitions of all entries of the list."""
+    names = {"workflow": ("workflow_id", "longwatch#runs#"), "session": ("PK", "RUNS#")}
+    name, prefix = names[table.layout]
+    found = [item[name]["S"] for item in table.items]
+    return [partition.removeprefix(prefix) for partition in found if partition.startswith(prefix)]
+
+
+def test_an_entry_lies_in_the_partition_of_the_day_on_which_the_run_began(
+    table: SimulatedTable, clock: FakeClock
+) -> None:
+    journal = opened(table, clock)
+
+    journal.append([event("workflow_start", NOW - 11 * 3600_000)])
+    journal.append([event("workflow_complete", NOW)])
+
+    assert entries(table) == [iso_from_ms(NOW - 11 * 3600_000)[:10]]
+
+
+def test_an_event_that_changes_nothing_in_the_list_costs_no_further_put(
+    table: SimulatedTable, clock: FakeClock
+) -> None:
+    journal = opened(table, clock)
+    journal.append([event("workflow_start", producer="p", number=1)])
+    table.calls.clear()
+
+    journal.append([event("tool_call", NOW + 1, producer="p", number=2)])
+    journal.append([event("agent_end", NOW + 2, producer="p", number=3)])
+
+    assert len(table.calls) == 2
+
+
+def test_starting_a_run_takes_two_further_puts_and_ending_it_one(
+    table: SimulatedTable, clock: FakeClock
+) -> None:
+    journal = opened(table, clock)
+
+    journal.append([event("workflow_start")])
+    started = len(table.calls)
+    journal.append([event("workflow_complete", NOW + 5)])
+
+    assert (started, len(table.calls) - started) == (3, 2)
+
+
+def test_runs_that_begin_in_the_same_millisecond_are_all_listed(
+    table: SimulatedTable, clock: FakeClock
+) -> None:
+    journal = opened(table, clock)
+    names = [f"wf-{index}" for index in range(70)]
+
+    journal.append([event("workflow_start", run_id=name) for name in names])
+    for name in names:
+        opened(table, clock).append([event("workflow_complete", NOW + 1, run_id=name)])
+
+    listed = journal.find_runs(limit=100).runs
+    assert sorted(run.run_id for run in listed) == sorted(names)
+    assert {run.status for run in listed} == {Status.SUCCEEDED}
+
+
+def test_many_processes_write_one_entry(table: SimulatedTable, clock: FakeClock) -> None:
+    opened(table, clock).append([event("workflow_start", producer="p", number=1)])
+    for index in range(10):
+        opened(table, clock).append(
+            [event("tool_call", NOW + index, producer=f"q{index}", number=1, payload={"status": "failed"})]
+        )
+
+    (run,) = opened(table, clock).find_runs().runs
+
+    assert len(entries(table)) == 1
+    assert (run.events, run.failed_calls) == (11, 10)
+
+
+def test_a_start_that_comes_after_a_worker_s_first_event_tells_the_true_start(
+    table: SimulatedTable, clock: FakeClock
+) -> None:
+    opened(table, clock).append([event("agent_start", NOW + 3_000, producer="q", number=1)])
+    opened(table, clock).append([event("workflow_start", NOW, payload={"name": "n"}, producer="p", number=1)])
+
+    (run,) = opened(table, clock).find_runs().runs
+
+    assert (run.started_at, run.name) == (NOW, "n")
+    assert [each.run_id for each in opened(table, clock).find_runs(RunQuery(until=NOW + 1)).runs] == ["wf-1"]
+
+
+def test_an_entry_expires_with_the_last_event_that_it_tells_of(
+    table: SimulatedTable, clock: FakeClock
+) -> None:
+    seconds = NOW // 1000
+    journal = opened(table, clock)
+    journal.append([event("workflow_start", ttl=seconds + DAY)])
+    clock.advance(DAY - 10)
+    journal.append([event("workflow_complete", clock.now_ms(), ttl=seconds + 2 * DAY)])
+    clock.advance(20)
+
+    listed = [run.status for run in journal.find_runs().runs]
+    clock.advance(DAY)
+
+    assert listed == [Status.SUCCEEDED]
+    assert list(journal.find_runs().runs) == []
+
+
+def test_a_run_that_goes_on_stays_listed(table: SimulatedTable, clock: FakeClock) -> None:
+    journal = opened(table, clock)
+    journal.append([event("workflow_start", ttl=NOW // 1000 + DAY, producer="p", number=1)])
+    for number in range(2, 14):
+        clock.advance(4 * 3600)
+        now = clock.now_ms()
+        journal.append([event("tool_call", now, ttl=now // 1000 + DAY, producer="p", number=number)])
+
+    assert [run.run_id for run in journal.find_runs().runs] == ["wf-1"]
+
+
+def test_a_late_batch_keeps_no_run_listed(table: SimulatedTable, clock: FakeClock) -> None:
+    journal = opened(table, clock)
+    journal.append([event("workflow_start", ttl=NOW // 1000 + 60)])
+    opened(table, clock).append([event("late_batch", NOW + 1, payload={"from": NOW, "to": NOW, "count": 1})])
+    clock.advance(61)
+
+    assert list(journal.find_runs().runs) == []
+
+
+def test_the_start_of_a_run_is_known_when_its_first_events_have_expired(
+    table: SimulatedTable, clock: FakeClock
+) -> None:
+    journal = opened(table, clock)
+    journal.append([event("workflow_start", ttl=NOW // 1000 + 60), event("tool_call", NOW + 9_000)])
+    clock.advance(61)
+
+    run = journal.find_run("wf-1")
+
+    assert run is not None
+    assert (run.started_at, run.events) == (NOW, 1)
+
+
+def test_runs_older_than_thirty_days_are_listed_when_asked_for(
+    table: SimulatedTable, clock: FakeClock
+) -> None:
+    journal = opened(table, clock)
+    old = NOW - 40 * DAY * 1000
+    journal.append([event("workflow_start", old)])
+
+    assert list(journal.find_runs().runs) == []
+    assert [run.run_id for run in journal.find_runs(RunQuery(since=old)).runs] == ["wf-1"]
+    assert list(journal.find_runs(RunQuery(since=0)).runs) != []
+
+
+def test_a_scan_finds_runs_that_nobody_listed(table: SimulatedTable, clock: FakeClock) -> None:
+    table.page_items = 2
+    journal = opened(table, clock)
+    journal.append([event("workflow_start"), event("workflow_complete", NOW + 5)])
+    foreign = {
+        "workflow": {
+            "workflow_id": {"S": "theirs"},
+            "timestamp": {"N": str(NOW - 5)},
+            "event_type": {"S": "workflow_error"},
+        },
+        "session": {
+            "PK": {"S": "SESSION#theirs"},
+            "SK": {"S": "EVENT#2026-11-15T09:59:59.995Z"},
+            "Status": {"S": "SESSION_FAILED"},
+        },
+    }[table.layout]
+    partition = next(iter(foreign))
+    table.put(foreign, Condition(expression=f"attribute_not_exists({partition})"))
+
+    found = list(journal.scan_runs())
+
+    assert [(run.run_id, run.status) for run in found] == [
+        ("wf-1", Status.SUCCEEDED),
+        ("theirs", Status.FAILED),
+    ]
+
+
+_events = st.lists(
+    st.builds(
+        lambda index, type_, at, numbered, status: Event(
+            run_id="r",
+            event_id=f"{index} {type_} {at} {numbered} {status}",
+            type=type_,
+            occurred_at=at,
+            agent_name=f"agent-{index % 3}",
+            payload={"status": status, "name": f"n{index}", "error": "x" * index},
+            producer=f"p{index % 2}" if numbered else None,
+            number=index if numbered else None,
+            ttl=at if index % 2 else None,
+        ),
+        st.integers(1, 30),
+        st.sampled_from(["workflow_start", "workflow_complete", "workflow_error", "tool_call", "late_batch"]),
+        st.integers(1, 50),
+        st.booleans(),
+        st.sampled_from(["completed", "failed", "partial"]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def listing(events: list[Event], process: str) -> Listing:
+    return listings(events, process=process)["r"]
+
+
+@given(_events, _events, _events)
+def test_parts_of_a_run_merge_in_any_order_and_as_often_as_wanted(
+    a: list[Event], b: list[Event], c: list[Event]
+) -> None:
+    one, two, three = listing(a, "a"), listing(b, "b"), listing(c, "c")
+
+    merged = one.merged(two).merged(three)
+
+    assert three.merged(two.merged(one)) == merged
+    assert merged.merged(two) == merged
+
+
+@given(_events)
+def test_a_listing_comes_back_from_its_entry(events: list[Event]) -> None:
+    stored = listing(events, "a")
+
+    assert from_attributes("r", to_attributes(stored)) == stored

@@ -1,0 +1,107 @@
+"""The rule of places: a retry finds its event, whoever makes it, after whatever crash."""
+
+from __future__ import annotations
+
+from itertools import islice, pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.journal.dynamodb.places import MAX_PROBES, NEXT_DOOR, TakenPlaces, places
+
+NOW = 1_794_736_800_000
+
+
+def test_an_event_is_first_tried_at_its_own_time_and_then_next_door() -> None:
+    assert list(islice(places(NOW, "a"), NEXT_DOOR)) == list(range(NOW, NOW + NEXT_DOOR))
+
+
+def test_the_sequence_depends_on_nothing_but_time_and_name() -> None:
+    assert list(places(NOW, "a")) == list(places(NOW, "a"))
+    assert list(places(NOW, "a")) != list(places(NOW, "b"))
+    assert [place - NOW for place in places(NOW, "a")] == list(places(0, "a"))
+
+
+def test_the_sequence_is_bounded_and_never_goes_back_in_time() -> None:
+    sequence = list(places(NOW, "a"))
+
+    assert len(sequence) == MAX_PROBES
+    assert min(sequence) == NOW
+
+
+def test_a_thousand_events_of_one_millisecond_take_few_tries_each() -> None:
+    taken: set[int] = set()
+    tries = []
+
+    for name in range(5_000):
+        for probe, place in enumerate(places(NOW, str(name)), 1):
+            if place not in taken:
+                taken.add(place)
+                tries.append(probe)
+                break
+
+    assert len(taken) == 5_000
+    assert max(tries) < NEXT_DOOR + 40
+
+
+def test_events_that_come_in_order_get_places_in_order() -> None:
+    taken: dict[int, int] = {}
+
+    for number in range(45):
+        place = next(place for place in places(NOW + number // 3, str(number)) if place not in taken)
+        taken[place] = number
+
+    assert all(one < other for one, other in pairwise(taken[place] for place in sorted(taken)))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 7),  # which event, so that many are stored again and again
+            st.sampled_from(["stored", "lost before", "lost after"]),
+        ),
+        max_size=60,
+    )
+)
+def test_no_order_of_attempts_crashes_and_retries_stores_an_event_twice(
+    attempts: list[tuple[int, str]],
+) -> None:
+    times = [NOW, NOW, NOW, NOW + 1, NOW + 1, NOW + 2, NOW - 1, NOW]
+    table: dict[int, int] = {}  # place -> event
+
+    for event, fate in attempts:
+        for place in places(times[event], str(event)):
+            if table.get(place, event) != event:
+                continue  # the store said so
+            if fate != "lost before":
+                table.setdefault(place, event)
+            break  # stored, found, or nobody knows: whoever tries again begins from the start
+
+    stored = list(table.values())
+    assert len(stored) == len(set(stored))
+    assert {event for event, fate in attempts if fate != "lost before"} == set(stored)
+
+
+def test_a_remembered_place_is_passed_by_except_by_the_event_that_holds_it() -> None:
+    taken = TakenPlaces()
+    taken.add("wf-1", NOW, "a")
+
+    assert taken.taken_by_another("wf-1", NOW, "b")
+    assert not taken.taken_by_another("wf-1", NOW, "a")
+    assert not taken.taken_by_another("wf-2", NOW, "b")
+    assert not taken.taken_by_another("wf-1", NOW + 1, "b")
+
+
+def test_the_memory_of_places_is_bounded() -> None:
+    taken = TakenPlaces(most=3)
+
+    for place in range(5):
+        taken.add("wf-1", place, "a")
+
+    assert [taken.taken_by_another("wf-1", place, "b") for place in range(5)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]

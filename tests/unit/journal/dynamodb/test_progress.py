@@ -1,0 +1,175 @@
+"""Cursors: small, opaque, and the same again after a round trip."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.errors import InvalidCursor
+from longwatch.events import START, Cursor, Event
+from longwatch.journal.dynamodb.layouts import NO_PLACE, Stored, layout_named
+from longwatch.journal.dynamodb.progress import (
+    REMEMBERED_KEYS,
+    REMEMBERED_ODD_KEYS,
+    Progress,
+    Scan,
+    from_cursor,
+    late_range,
+    to_cursor,
+)
+from longwatch.numbering import Numbers
+
+NOW = 1_794_736_800_000
+WORKFLOW, SESSION = layout_named("workflow"), layout_named("session")
+
+_times = st.one_of(st.none(), st.integers(0, 2**53))
+_keys = st.one_of(st.integers(0, 2**53), st.just("1794736800.5"))
+
+
+def stored(place: int, **fields: object) -> Stored:
+    event = Event(run_id="r", event_id=f"e{place}", type="t", occurred_at=place, **fields)  # type: ignore[arg-type]
+    return Stored(event, place, place, place)
+
+
+@given(
+    st.builds(
+        Progress,
+        numbers=st.dictionaries(st.text(max_size=5), st.sets(st.integers(1, 99)).map(Numbers.of), max_size=3),
+        keys=st.sets(_keys, max_size=5).map(lambda keys: {key: WORKFLOW.place_of(key) for key in keys}),
+        odd=st.sets(st.text(max_size=5), max_size=3),
+        keys_from=st.integers(0, 2**53),
+        high=_times,
+        floor=_times,
+        wide_at=_times,
+        gap_edge=st.integers(0, 99),
+        gap_since=_times,
+        late=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=2),
+        scan=st.one_of(
+            st.none(), st.builds(Scan, st.booleans(), _times, _times, _times, st.one_of(st.none(), _keys))
+        ),
+    )
+)
+def test_progress_comes_back_from_its_cursor(progress: Progress) -> None:
+    cursor = to_cursor(progress)
+
+    assert from_cursor(Cursor(str(cursor)), WORKFLOW) == progress
+    assert to_cursor(from_cursor(cursor, WORKFLOW)) == cursor
+
+
+def test_no_progress_is_the_start() -> None:
+    assert to_cursor(Progress()) == START
+    assert from_cursor(START, WORKFLOW) == Progress()
+
+
+@given(st.text(max_size=60).map(lambda text: f"d1.{text}"))
+def test_a_cursor_that_was_tampered_with_is_refused(text: str) -> None:
+    with pytest.raises(InvalidCursor):
+        from_cursor(Cursor(text), WORKFLOW)
+
+
+def test_a_cursor_of_the_other_layout_never_crashes() -> None:
+    progress = Progress()
+    progress.saw(stored(NOW))
+    progress.keys = {"EVENT#2026-11-15T10:00:00.000Z": NOW}
+
+    with pytest.raises(InvalidCursor):
+        from_cursor(to_cursor(progress), WORKFLOW)
+
+
+def test_the_cursor_of_a_long_run_is_small() -> None:
+    progress = Progress(high=NOW, floor=NOW - 30_000, wide_at=NOW)
+    for producer in range(5):
+        progress.numbers[f"producer-{producer:032x}"] = Numbers(((1, 100_000),))
+
+    assert len(to_cursor(progress)) < 400
+
+
+def test_the_cursor_of_a_busy_foreign_run_is_bounded() -> None:
+    progress = Progress()
+    for index in range(10_000):
+        key = f"EVENT#2026-11-15T10:00:{index // 1000:02d}.{index % 1000:03d}456Z"
+        place = SESSION.place_of(key)
+        progress.saw(Stored(stored(place).event, key, place, place))
+
+    progress.forget_keys_below(0)
+
+    assert len(progress.keys) <= REMEMBERED_KEYS
+    assert len(to_cursor(progress)) < 16_000
+
+
+def test_a_numbered_event_is_known_by_its_number_wherever_it_lies() -> None:
+    progress = Progress()
+    progress.saw(stored(NOW, producer="p", number=4))
+
+    assert not progress.is_new(stored(NOW - 99_000, producer="p", number=4))
+    assert progress.is_new(stored(NOW, producer="p", number=3))
+    assert progress.is_new(stored(NOW, producer="q", number=4))
+
+
+def test_an_event_without_a_number_is_known_by_its_key() -> None:
+    progress = Progress()
+    progress.saw(stored(NOW))
+
+    assert not progress.is_new(stored(NOW))
+    assert progress.is_new(stored(NOW - 1))
+
+
+def test_below_what_is_remembered_events_without_a_number_count_as_seen() -> None:
+    progress = Progress()
+    progress.saw(stored(NOW))
+
+    progress.forget_keys_below(NOW - 10)
+
+    assert not progress.is_new(stored(NOW - 11))
+    assert progress.is_new(stored(NOW - 10))
+    assert not progress.is_new(stored(NOW))
+
+
+def test_keys_that_are_no_times_are_remembered_up_to_a_bound() -> None:
+    progress = Progress()
+    odd = [
+        Stored(stored(NOW).event, f"EVENT#{index}x", NO_PLACE, NO_PLACE)
+        for index in range(REMEMBERED_ODD_KEYS + 1)
+    ]
+    for each in odd[:-1]:
+        assert progress.is_new(each)
+        progress.saw(each)
+
+    progress.forget_keys_below(NOW)
+
+    assert not any(progress.is_new(each) for each in odd)
+    assert progress.high is None
+
+
+def test_a_gap_is_young_again_when_a_new_one_shows() -> None:
+    progress = Progress(numbers={"p": Numbers(((1, 1), (3, 3)))})
+    progress.note_gaps(100)
+    progress.note_gaps(200)
+    first = progress.gap_since
+    progress.numbers["p"] = Numbers(((1, 1), (3, 3), (5, 5)))
+    progress.note_gaps(300)
+    second = progress.gap_since
+    progress.numbers["p"] = Numbers(((1, 5),))
+    progress.note_gaps(400)
+
+    assert (first, second, progress.gap_since) == (100, 300, None)
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        ({"from": 5, "to": 9, "count": 1}, (5, 9)),
+        ({"from": 5.5, "to": 9}, (5, 9)),
+        ({"from": 9, "to": 5}, None),
+        ({"from": -1, "to": 5}, None),
+        ({"from": "5", "to": 9}, None),
+        ({}, None),
+    ],
+)
+def test_an_announcement_names_a_range(payload: dict[str, object], expected: tuple[int, int] | None) -> None:
+    assert (
+        late_range(Event(run_id="r", event_id="e", type="late_batch", occurred_at=1, payload=payload))
+        == expected
+    )
+    assert late_range(Event(run_id="r", event_id="e", type="other", occurred_at=1, payload=payload)) is None
