@@ -38,7 +38,7 @@ def test_a_script_records_a_run_event_by_event(longwatch: Longwatch) -> None:
 
     shown = json.loads(longwatch("show", run_id, "-o", "json", "--journal", HERE).stdout)
     assert run_id.startswith("wf-")
-    assert len(run_id) == 11
+    assert len(run_id) == len("wf-") + 12
     assert json.loads(ended.stdout) == {"run_id": run_id, "stored_in": "journal"}
     assert (shown["name"], shown["status"], shown["agents"]) == ("nightly import", "succeeded", ["loader"])
     assert longwatch("verify", run_id, "--journal", HERE).stdout.startswith("✓ complete")
