@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import socket
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from longwatch.recording import lifecycle, propagation
-from longwatch.recording.calls import tell_of_fault
-from longwatch.recording.capture import FULL, Capture, error_text
+from longwatch.recording import lifecycle
+from longwatch.recording.calls import checked_capture, tell_of_fault
+from longwatch.recording.capture import FULL, captured_fields, error_text
 from longwatch.recording.producers import Note
 from longwatch.recording.recorder import Recorder, get_recorder
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, new_run_id, new_trace_id, trace_id_of
 
-_claimed_run_ids: set[str] = set()  # ids from the environment that a run of this process already took
+RUN_TAKEN_VARIABLE = "LONGWATCH_RUN_TAKEN"  # the id in `LONGWATCH_RUN_ID` once a run has taken it
+
+_taking = threading.Lock()
 
 
 class ActiveRun:
@@ -35,14 +36,12 @@ class ActiveRun:
         recorder: Recorder | None = None,
         payload: Mapping[str, object] | None = None,
     ) -> None:
-        if capture not in (None, "off", "summary", "full"):
-            raise ValueError(f"capture must be off, summary or full, not {capture!r}")
         self.name = name
         self.kind = kind
         self.run_id = run_id or _run_id_from_environment() or new_run_id()
-        self.trace_id = trace_id or trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
+        self.trace_id = trace_id or _trace_id_here() or new_trace_id()
         self._recorder = recorder
-        self._capture = capture
+        self._capture = checked_capture(capture)
         self._payload = payload or {}
         self._scope: Scope | None = None
         self._outer: Scope | None = None
@@ -50,6 +49,7 @@ class ActiveRun:
         self._error: str | None = None
         self._started = 0.0
         self._ended = False
+        self._pid = 0
 
     @property
     def recorder(self) -> Recorder:
@@ -58,14 +58,14 @@ class ActiveRun:
             self._recorder = get_recorder()
         return self._recorder
 
-    def record(self, type: str, /, **payload: object) -> None:
+    def record(self, type: str, /, *, occurred_at: int | None = None, **payload: object) -> None:
         """Record an event of this run, from wherever this is called."""
         if self._scope is None:
             return
         inside = SCOPE.get()
         here = inside if inside is not None and inside.run_id == self.run_id else self._scope
         try:
-            here.record(type, payload)
+            here.record(type, payload, occurred_at=occurred_at)
         except Exception as error:  # noqa: BLE001
             tell_of_fault(error)
 
@@ -82,11 +82,10 @@ class ActiveRun:
         recorder = self.recorder
         if not recorder.settings.enabled:
             return None
-        lifecycle.flush_on_sigterm()
-        if recorder.settings.carry_context:
-            propagation.install()
+        prepare_process(recorder)
         self._outer = SCOPE.get()
         self._scope = Scope(recorder, self.run_id, self.trace_id, recorder.limits(self._capture))
+        self._pid = os.getpid()
         recorder.interrupts.add(self._interrupted)
         self._started = recorder.clock.monotonic()
         self._note("workflow_start", self._beginning())
@@ -110,7 +109,10 @@ class ActiveRun:
     ) -> None:
         if self._scope is None:
             return
-        SCOPE.set(self._outer)
+        if (
+            SCOPE.get() is self._scope
+        ):  # else closed from elsewhere, as a generator can be: not ours to change
+            SCOPE.set(self._outer)
         try:
             self.end(error)
         except Exception as fault:  # noqa: BLE001
@@ -131,16 +133,20 @@ class ActiveRun:
         said: dict[str, object] = {**self._payload, "kind": self.kind, "process": this_process()}
         if self.name:
             said["name"] = self.name
-        if self._outer is not None:
-            said["parent_run_id"] = self._outer.run_id
+        parent = self._outer.run_id if self._outer is not None else os.environ.get(RUN_ID_VARIABLE)
+        if parent and parent != self.run_id:
+            said["parent_run_id"] = parent
         return said
 
     def end(self, error: BaseException | None) -> None:
         """Record how the run ended, once, and that this process has no more to say of it."""
+        self.recorder.interrupts.discard(self._interrupted)
         if self._ended:
             return
         self._ended = True
-        self.recorder.interrupts.discard(self._interrupted)
+        if self._pid != os.getpid():  # a fork that leaves the block as well: the run goes on in the parent
+            self.recorder.close_run(self.run_id)
+            return
         elapsed = round((self.recorder.clock.monotonic() - self._started) * 1000, 3)
         said: dict[str, object] = {"execution_time_ms": elapsed}
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
@@ -149,7 +155,7 @@ class ActiveRun:
             failed = self._error
             said |= {"status": "failed", "error_message": failed} if failed else {"status": "completed"}
         else:
-            stopped = isinstance(error, KeyboardInterrupt | asyncio.CancelledError | GeneratorExit)
+            stopped = isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_cancellation(error)
             said |= {
                 "status": "interrupted" if stopped else "failed",
                 "error_message": error_text(error),
@@ -170,10 +176,9 @@ class ActiveRun:
 
     def _note(self, type: str, payload: dict[str, object]) -> None:
         recorder = self.recorder
-        capture = Capture(FULL, recorder.secrets)
-        copy = capture.fields(payload)
+        copy, weight = captured_fields(payload, FULL, recorder.secrets)
         at = recorder.clock.now_ms()
-        recorder.put(Note(self.run_id, type, at, copy, trace_id=self.trace_id, weight=capture.weight))
+        recorder.put(Note(self.run_id, type, at, copy, trace_id=self.trace_id, weight=weight))
 
 
 def run(
@@ -189,9 +194,19 @@ def run(
     return ActiveRun(name, run_id=run_id, kind=kind, capture=capture, trace_id=trace_id, payload=payload)
 
 
+def prepare_process(recorder: Recorder) -> None:
+    """See to it that SIGTERM loses nothing and that threads belong to the run they are started in."""
+    lifecycle.flush_on_sigterm()
+    if recorder.settings.carry_context:
+        from longwatch.recording import propagation  # loads the thread pools, which import need not
+
+        propagation.install()
+
+
 def this_process() -> dict[str, object]:
     """How to recognise this process later: host, pid, and when it started (a pid is used again)."""
-    return {"host": socket.gethostname(), "pid": os.getpid(), "started": process_started(os.getpid())}
+    host = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+    return {"host": host, "pid": os.getpid(), "started": process_started(os.getpid())}
 
 
 def process_started(pid: int) -> int | None:
@@ -205,10 +220,25 @@ def process_started(pid: int) -> int | None:
     return int(text.rpartition(")")[2].split()[19])  # the name before the bracket may hold anything
 
 
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether asyncio cancelled the task; nothing can be its exception that did not import it."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
 def _run_id_from_environment() -> str | None:
     """The id that `longwatch run` gave this process: for its first run; further runs get ids of their own."""
     run_id = os.environ.get(RUN_ID_VARIABLE)
-    if not run_id or run_id in _claimed_run_ids:
+    if not run_id or os.environ.get(RUN_TAKEN_VARIABLE) == run_id:
         return None
-    _claimed_run_ids.add(run_id)
+    with _taking:
+        if os.environ.get(RUN_TAKEN_VARIABLE) == run_id:
+            return None
+        os.environ[RUN_TAKEN_VARIABLE] = run_id  # processes that this one starts see it too
     return run_id
+
+
+def _trace_id_here() -> str | None:
+    """A run inside another belongs to the same trace."""
+    outer = SCOPE.get()
+    return outer.trace_id if outer is not None else trace_id_of(os.environ.get("TRACEPARENT"))

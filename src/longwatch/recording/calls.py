@@ -1,4 +1,7 @@
-"""One call of a decorated function: its start event before, its end event after, whatever happens between."""
+"""One call of a decorated function: its start event before, its end event after, whatever happens between.
+
+This runs inside the observed code, twice for each call, so it is written to be quick.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from longwatch.recording.capture import FULL, SUMMARY, Capture, Limits, error_text
+from longwatch.recording.capture import CAPTURES, SUMMARY, captured, captured_fields, error_text
 from longwatch.recording.producers import Note
 from longwatch.recording.scope import Scope, new_call_id
 
@@ -19,7 +22,7 @@ _faults = 0
 class CallPlan:
     """What is known of a decorated function before it is called."""
 
-    __slots__ = ("_limits", "_names", "_rest", "_start_type", "end_type", "extra", "kind", "name")
+    __slots__ = ("_names", "_rest", "_start_type", "_told", "capture", "end_type", "kind", "name")
 
     def __init__(
         self,
@@ -30,57 +33,77 @@ class CallPlan:
         capture: str | None,
         extra: Mapping[str, object],
     ) -> None:
-        if capture not in (None, "off", "summary", "full"):
-            raise ValueError(f"capture must be off, summary or full, not {capture!r}")
         self.kind = kind
         self.name = name or getattr(function, "__name__", type(function).__name__)
-        self.extra = {key: value for key, value in extra.items() if value is not None}
-        self._limits = {"off": None, "summary": SUMMARY, "full": FULL}[capture] if capture else ...
-        self._start_type = "agent_start" if kind == "agent" else "tool_call"
+        self.capture = checked_capture(capture)
         self.end_type = "agent_end" if kind == "agent" else "tool_call"
+        self._start_type = "agent_start" if kind == "agent" else "tool_call"
+        self._told = {key: value for key, value in extra.items() if value is not None}
+        if kind == "tool":
+            self._told["operation"] = self.name
         self._names, self._rest = parameter_names(function)
 
     def begin(self, outer: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Record the start. The call is returned even if that failed: recording never breaks the work."""
         call = Call(self, outer)
         try:
-            call.note(self._start_type, "started", "input", self.arguments(args, kwargs))
+            told = dict(self._told)
+            told["status"] = "started"
+            weight = 0
+            if call.limits is not None:
+                named = self.arguments(args, kwargs)
+                told["input"], weight = captured_fields(named, call.limits, call.recorder.secrets)
+            call.note(self._start_type, told, weight)
         except Exception as error:  # noqa: BLE001
             tell_of_fault(error)
         return call
 
+    def ending(self, status: str) -> dict[str, object]:
+        """What an end event says whatever came out."""
+        return {**self._told, "status": status}
+
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name. Cheaper than binding a signature, and it need not be exact on bad calls."""
-        named = dict(zip(self._names, args, strict=False))
-        if len(args) > len(self._names):
-            named[self._rest] = args[len(self._names) :]
-        named.update(kwargs)
-        named.pop("self", None)
-        named.pop("cls", None)
+        names = self._names
+        named = dict(zip(names, args, strict=False))
+        if len(args) > len(names):
+            named[self._rest] = args[len(names) :]
+        if kwargs:
+            named.update(kwargs)
+        if names and names[0] in ("self", "cls"):
+            named.pop(names[0], None)
         return named
 
-    def limits(self, scope: Scope) -> Limits | None:
-        """How much to keep of arguments and results here."""
-        return scope.limits if self._limits is ... else self._limits
 
+class Call(Scope):
+    """One call under way, and the scope of everything inside it."""
 
-class Call:
-    """One call under way."""
-
-    __slots__ = ("_agent_name", "_call_id", "_outer", "_plan", "_started", "scope")
+    __slots__ = ("_outer_call_id", "_plan", "_started")
 
     def __init__(self, plan: CallPlan, outer: Scope) -> None:
+        self.recorder = recorder = outer.recorder
+        self.run_id = outer.run_id
+        self.trace_id = outer.trace_id
+        self.limits = outer.limits if plan.capture is None else CAPTURES[plan.capture]
+        self.agent_name = plan.name if plan.kind == "agent" else outer.agent_name
+        self.call_id = new_call_id()
+        self._outer_call_id = outer.call_id
         self._plan = plan
-        self._outer = outer
-        self._call_id = new_call_id()
-        self._agent_name = plan.name if plan.kind == "agent" else outer.agent_name
-        self._started = outer.recorder.clock.monotonic()
-        self.scope = outer.within(self._call_id, self._agent_name)
+        self._started = recorder.clock.monotonic()
+
+    @property
+    def scope(self) -> Scope:
+        """Where events go that are recorded inside the call."""
+        return self
 
     def succeed(self, result: object) -> None:
         """Record that the call returned."""
         try:
-            self.note(self._plan.end_type, "completed", "output", result)
+            told = self._plan.ending("completed")
+            weight = 0
+            if result is not None and self.limits is not None:
+                told["output"], weight = captured(result, self.limits, self.recorder.secrets)
+            self._end(told, weight)
         except Exception as error:  # noqa: BLE001
             tell_of_fault(error)
 
@@ -89,40 +112,43 @@ class Call:
         if isinstance(error, GeneratorExit):
             return self.succeed(None)
         try:
-            self.note(self._plan.end_type, "failed", "error_message", error_text(error))
+            told = self._plan.ending("failed")
+            told["error_message"], weight = captured(error_text(error), SUMMARY, self.recorder.secrets)
+            self._end(told, weight)
         except Exception as fault:  # noqa: BLE001
             tell_of_fault(fault)
         return None
 
-    def note(self, type: str, status: str, field: str, value: object) -> None:
+    def _end(self, told: dict[str, object], weight: int) -> None:
+        elapsed = self.recorder.clock.monotonic() - self._started
+        duration = round(elapsed * 1000, 3)
+        # As capture does with other numbers: a journal may keep 2.0 as 2, and the digest must not change.
+        told["duration_ms"] = int(duration) if duration.is_integer() else duration
+        self.note(self._plan.end_type, told, weight)
+
+    def note(self, type: str, told: dict[str, object], weight: int) -> None:
         """Queue one of the call's two events."""
-        plan, outer = self._plan, self._outer
-        recorder = outer.recorder
-        said: dict[str, object] = {"status": status}
-        if plan.kind == "tool":
-            said["operation"] = plan.name
-        said.update(plan.extra)
-        weight = 0
-        limits = plan.limits(outer) if field != "error_message" else SUMMARY
-        if limits is not None and value is not None:
-            capture = Capture(limits, recorder.secrets)
-            said[field] = capture.fields(value) if field == "input" else capture.value(value)  # type: ignore[arg-type]
-            weight = capture.weight
-        if status != "started":
-            said["duration_ms"] = round((recorder.clock.monotonic() - self._started) * 1000, 3)
+        recorder = self.recorder
         recorder.put(
             Note(
-                outer.run_id,
+                self.run_id,
                 type,
                 recorder.clock.now_ms(),
-                said,
-                self._agent_name,
-                self._call_id,
-                outer.call_id,
-                outer.trace_id,
+                told,
+                self.agent_name,
+                self.call_id,
+                self._outer_call_id,
+                self.trace_id,
                 weight,
             )
         )
+
+
+def checked_capture(policy: str | None) -> str | None:
+    """The capture policy, or a clear error at the place where it was written."""
+    if policy is not None and policy not in CAPTURES:
+        raise ValueError(f"capture must be off, summary or full, not {policy!r}")
+    return policy
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:

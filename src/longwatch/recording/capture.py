@@ -8,11 +8,12 @@ and objects of any other kind.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import Enum
+from itertools import islice
 from pathlib import PurePath
 from typing import Any, cast
 from uuid import UUID
@@ -20,10 +21,15 @@ from uuid import UUID
 from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
 
 MAX_DEPTH = 28  # DynamoDB nests 32 levels; the payload itself and its item take some
-MAX_INTEGER = 10**38
+MAX_DIGITS = 38
+MAX_INTEGER = 10**MAX_DIGITS
 SMALLEST_FLOAT, LARGEST_FLOAT = 1e-130, 9.9e125  # DynamoDB's range
 REPR_CHARACTERS = 200
+PLAIN_CHARACTERS = 200
+MAX_PLAIN = 2**53
 LONGEST_TOKEN = 4_096  # characters
+NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
+CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,41 @@ class Limits:
 
 SUMMARY = Limits(characters=1_000, items=20, depth=4, total=20_000)
 FULL = Limits(characters=400_000, items=50_000, depth=MAX_DEPTH, total=800_000)
+CAPTURES: Mapping[str, Limits | None] = {"off": None, "summary": SUMMARY, "full": FULL}
+
+
+def captured_fields(
+    named: Mapping[str, object], limits: Limits, secrets: SecretNames
+) -> tuple[dict[str, object], int]:
+    """A storable copy of named values, secrets blanked by name, and about how many bytes it holds."""
+    kept: dict[str, object] = {}
+    for name, value in named.items():  # the usual case: nothing but short texts and small numbers
+        if name in secrets and value is not None:
+            kept[name] = REDACTED
+        elif (type(value) is str and len(value) <= PLAIN_CHARACTERS) or is_plain(value):
+            kept[name] = value
+        else:
+            capture = Capture(limits, secrets)
+            return capture.fields(named), capture.weight
+    return kept, 0
+
+
+def captured(value: object, limits: Limits, secrets: SecretNames) -> tuple[object, int]:
+    """A storable copy of one value, and about how many bytes it holds."""
+    if is_plain(value):
+        return value, 0
+    capture = Capture(limits, secrets)
+    return capture.value(value), capture.weight
+
+
+def is_plain(value: object) -> bool:
+    """Whether the value is immutable, small and storable as it is."""
+    kind = type(value)
+    if kind is str:
+        return len(value) <= PLAIN_CHARACTERS  # type: ignore[arg-type]
+    if kind is int:
+        return -MAX_PLAIN < value < MAX_PLAIN  # type: ignore[operator]
+    return value is None or kind is bool
 
 
 class Capture:
@@ -67,25 +108,25 @@ class Capture:
         if value is None or kind is bool:
             return value
         if kind is int:
-            return value if -MAX_INTEGER < cast(int, value) < MAX_INTEGER else f"{value}"[:REPR_CHARACTERS]
+            return _whole(cast(int, value))
         if kind is float:
             return _number(cast(float, value))
-        self.weight += 50
+        self.weight += CONTAINER_WEIGHT
         if self.weight > self._limits.total:
-            return f"[{kind.__name__} left out: the event is full]"
+            return f"[{_kind(value)} left out: the event is full]"
         try:
             return self._other(value)
         except Exception as error:  # noqa: BLE001 - a strange object must never break the observed code
-            return f"<{kind.__name__} that cannot be shown: {type(error).__name__}>"
+            return f"<{_kind(value)} that cannot be shown: {_kind(error)}>"
 
     def _text(self, text: str) -> str:
         kept = min(self._limits.characters, max(0, self._limits.total - self.weight))
         if len(text) <= kept:
             self.weight += len(text)
-            return text
+            return text if text.isascii() else encodable(text)
         self.weight += kept
         # Half a token is still a secret, and no longer looks like one: blank whole ones before the cut.
-        beginning = redact_text(text[: kept + LONGEST_TOKEN])[:kept]
+        beginning = redact_text(encodable(text[: kept + LONGEST_TOKEN]))[:kept]
         return f"{beginning}…[shortened, {len(text)} characters]"
 
     def _other(self, value: object) -> object:
@@ -97,7 +138,7 @@ class Capture:
                     return self._inside(value._asdict(), self._map)
                 return self._inside(value, self._list)
             case set() | frozenset():
-                return self._set(value)
+                return self._inside(value, self._set)
             case bytes() | bytearray() | memoryview():
                 return self._bytes(bytes(value))
             case str():
@@ -113,11 +154,11 @@ class Capture:
             case timedelta():
                 return _number(value.total_seconds())
             case UUID() | PurePath():
-                return str(value)
+                return self._text(str(value))
             case BaseException():
                 return self._text(error_text(value))
             case type():
-                return f"<class {value.__qualname__}>"
+                return self._text(f"<class {value.__qualname__}>")
         return self._object(value)
 
     def _object(self, value: object) -> object:
@@ -128,16 +169,16 @@ class Capture:
         if callable(dump):
             return self._inside(value, lambda it: self._map(dump(it)))
         if hasattr(value, "__qualname__"):
-            return f"<{type(value).__name__} {value.__qualname__}>"
-        return self._text(shortened(repr(value), REPR_CHARACTERS))
+            return self._text(f"<{_kind(value)} {value.__qualname__}>")
+        return self._text(shortened(redact_text(repr(value)), REPR_CHARACTERS))
 
     def _inside(self, value: object, copy: Callable[[Any], object]) -> object:
         identity = id(value)
         if identity in self._path:
-            return f"[{type(value).__name__} that contains itself]"
+            return f"[{_kind(value)} that contains itself]"
         if len(self._path) >= self._limits.depth:
             size = f" of {len(value)}" if isinstance(value, Sequence | Mapping) else ""
-            return f"[{type(value).__name__}{size}, nested too deep to keep]"
+            return f"[{_kind(value)}{size}, nested too deep to keep]"
         self._path.append(identity)
         try:
             return copy(value)
@@ -146,36 +187,63 @@ class Capture:
 
     def _map(self, value: Mapping[Any, object]) -> dict[str, object]:
         kept: dict[str, object] = {}
-        for index, (key, item) in enumerate(list(value.items())):
-            if index >= self._limits.items:
-                kept["…"] = f"[{len(value) - index} more]"
-                break
-            name = self._text(key if type(key) is str else str(key))
-            while name in kept:  # 1 and "1" are two keys in Python
-                name += "′"
-            kept[name] = REDACTED if name in self._secrets and item is not None else self.value(item)
+        for key, item in self._some(value.items()):
+            is_secret = key in self._secrets and item is not None
+            name = self._name(key)
+            if name in kept:  # 1 and "1" are two keys in Python
+                name = f"{name}′{len(kept)}"
+            kept[name] = REDACTED if is_secret else self.value(item)
+        if len(value) > len(kept):
+            kept["…"] = f"[{len(value) - len(kept)} more]"
         return kept
+
+    def _name(self, key: object) -> str:
+        try:
+            text = key if type(key) is str else str(key)
+        except Exception:  # noqa: BLE001 - one strange key must not cost the whole map
+            text = f"<{_kind(key)}>"
+        return self._text(
+            text if len(text) <= NAME_CHARACTERS else shortened(redact_text(text), NAME_CHARACTERS)
+        )
 
     def _list(self, value: Sequence[object]) -> list[object]:
-        kept = [self.value(item) for item in value[: self._limits.items]]
-        if len(value) > self._limits.items:
-            kept.append(f"[{len(value) - self._limits.items} more]")
-        return kept
+        kept = [self.value(item) for item in self._some(value)]
+        return kept if len(kept) == len(value) else [*kept, f"[{len(value) - len(kept)} more]"]
 
     def _set(self, value: frozenset[object] | set[object]) -> object:
-        items = [self.value(item) for item in value]
-        kinds = {float if type(item) in (int, Decimal) else type(item) for item in items}
-        if not items:
+        if not value:
             return "set()"
-        if len(items) <= self._limits.items and kinds in ({str}, {float}, {bytes}):
-            return set(items)
-        return self._list(sorted(items, key=repr))
+        kept = [self.value(item) for item in self._some(value)]
+        kinds = {float if type(item) in (int, Decimal) else type(item) for item in kept}
+        if len(kept) == len(value) and kinds in ({str}, {float}, {bytes}):
+            return set(kept)
+        kept.sort(key=repr)
+        return kept if len(kept) == len(value) else [*kept, f"[{len(value) - len(kept)} more]"]
+
+    def _some(self, items: Iterable[Any]) -> Iterator[Any]:
+        """As many as may be kept: one number weighs little, a million of them do not."""
+        for item in list(islice(items, self._limits.items)):  # a copy: another thread may be changing them
+            if self.weight > self._limits.total:
+                return
+            self.weight += ITEM_WEIGHT
+            yield item
 
     def _bytes(self, value: bytes) -> object:
         if len(value) > self._limits.characters:
             return f"<{len(value)} bytes>"
         self.weight += len(value)
-        return value
+        text = value.decode("latin-1")  # every byte is one character there, so tokens keep their shape
+        clean = redact_text(text)
+        return value if clean == text else clean.encode("latin-1")
+
+
+def encodable(text: str) -> str:
+    """The text as UTF-8 can hold it: half of a surrogate pair is written out as `\\ud800`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace").decode()
+    return text
 
 
 def shortened(text: str, characters: int) -> str:
@@ -195,6 +263,18 @@ def error_text(error: BaseException) -> str:
     return f"{name}: {message}" if message else name
 
 
+def _kind(value: object) -> str:
+    return encodable(type.__dict__["__name__"].__get__(type(value)))  # not what a metaclass makes of it
+
+
+def _whole(value: int) -> int | str:
+    if -MAX_INTEGER < value < MAX_INTEGER:
+        return value
+    if value.bit_length() > 4 * REPR_CHARACTERS:  # writing out a huge number takes long, and may be refused
+        return f"<int of {value.bit_length()} bits>"
+    return str(value)
+
+
 def _number(value: float) -> int | float | str:
     if value != value or math.isinf(value):
         return str(value)  # nan, inf, -inf
@@ -207,9 +287,11 @@ def decimal_number(value: Decimal) -> int | float | Decimal | str:
     """The simplest number that is exactly this one; text if no journal can hold it."""
     if not value.is_finite():
         return str(value)
-    if len(value.normalize().as_tuple().digits) > 38 or not -130 <= value.adjusted() <= 125:
+    # Without zeros at the end, in a context of our own: the program's may round.
+    value = value.normalize(Context(prec=len(value.as_tuple().digits), traps=[]))
+    if len(value.as_tuple().digits) > MAX_DIGITS or not -130 <= value.adjusted() <= 125:
         return str(value) if value else 0
     if value == value.to_integral_value():
-        return int(value) if abs(value) < MAX_INTEGER else str(value)
+        return int(value) if value.copy_abs() < MAX_INTEGER else str(value)
     as_float = float(value)
     return as_float if Decimal(repr(as_float)) == value else value

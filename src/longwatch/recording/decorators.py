@@ -10,13 +10,14 @@ import functools
 import inspect
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextvars import Token
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
-from longwatch.recording.active import ActiveRun
+from longwatch.recording.active import ActiveRun, prepare_process
 from longwatch.recording.calls import CallPlan, tell_of_fault
-from longwatch.recording.capture import Capture
-from longwatch.recording.recorder import get_recorder
+from longwatch.recording.capture import captured, captured_fields
+from longwatch.recording.recorder import Recorder, get_recorder
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, trace_id_of
 
 log = logging.getLogger("longwatch")
@@ -28,7 +29,8 @@ R = TypeVar("R")
 class Recorded(Protocol):
     """A call whose start was recorded and whose end will be."""
 
-    scope: Scope
+    @property
+    def scope(self) -> Scope: ...
 
     def succeed(self, result: object) -> None: ...
 
@@ -97,29 +99,57 @@ def workflow(
     return decorate if function is None else decorate(function)
 
 
-def record(type: str, /, **payload: object) -> bool:
-    """Record an event in the current run. False, and a warning, if there is none."""
-    scope = SCOPE.get() or ambient_scope()
+def record(type: str, /, *, occurred_at: int | None = None, **payload: object) -> bool:
+    """Record an event in the current run. False, and a warning, if there is none.
+
+    `occurred_at` (epoch milliseconds) is for something that happened before now.
+    """
+    scope = SCOPE.get()
+    if scope is None:
+        scope = ambient_scope()
     if scope is None:
         log.warning("longwatch: record(%r) was called outside any run, so nothing was recorded", type)
         return False
     try:
-        scope.record(type, payload)
+        scope.record(type, payload, occurred_at=occurred_at)
     except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
         tell_of_fault(error)
         return False
     return True
 
 
-@functools.cache
+def current_run_id() -> str | None:
+    """The id of the run that this code belongs to, if it belongs to one."""
+    scope = SCOPE.get()
+    if scope is None:
+        scope = ambient_scope()
+    return scope.run_id if scope is not None else None
+
+
 def ambient_scope() -> Scope | None:
     """The run that `longwatch run` started this whole process for, if it did."""
-    run_id = os.environ.get(RUN_ID_VARIABLE)
-    if not run_id:
+    run_id = _ambient_run_id()
+    if run_id is None:
         return None
-    recorder = get_recorder()
+    try:
+        return _scope_of(get_recorder(), run_id)
+    except Exception as error:  # noqa: BLE001 - a mistake in the settings must not break the observed code
+        tell_of_fault(error)
+        return None
+
+
+@functools.cache
+def _ambient_run_id() -> str | None:
+    return os.environ.get(RUN_ID_VARIABLE) or None
+
+
+@functools.lru_cache(maxsize=1)
+def _scope_of(recorder: Recorder, run_id: str) -> Scope | None:
+    if not recorder.settings.enabled:
+        return None
+    prepare_process(recorder)
     trace_id = trace_id_of(os.environ.get("TRACEPARENT"))
-    return Scope(recorder, run_id, trace_id, recorder.limits()) if recorder.settings.enabled else None
+    return Scope(recorder, run_id, trace_id, recorder.limits())
 
 
 def _decorated(
@@ -147,7 +177,9 @@ def _decorated(
 
 
 def _callable(function: object) -> Callable[..., Any]:
-    if not callable(function):
+    if isinstance(function, staticmethod | classmethod):
+        function = function.__func__
+    if not callable(function) or isinstance(function, type):
         what = type(function).__name__
         raise TypeError(f"only functions can be recorded, not a {what}; put the decorator below @{what}")
     return function
@@ -166,8 +198,8 @@ class _WorkflowCall:
     def succeed(self, result: object) -> None:
         try:
             if result is not None and self.scope.limits is not None:
-                capture = Capture(self.scope.limits, self.scope.recorder.secrets)
-                self._run.set_result(capture.value(result))
+                told, _ = captured(result, self.scope.limits, self.scope.recorder.secrets)
+                self._run.set_result(told)
             self._run.end(None)
         except Exception as error:  # noqa: BLE001
             tell_of_fault(error)
@@ -186,7 +218,9 @@ def _begin_workflow(
         recorder = get_recorder()
         limits = recorder.limits(capture)
         arguments = plan.arguments(args, kwargs)
-        told = {"input": Capture(limits, recorder.secrets).fields(arguments)} if limits and arguments else {}
+        told = (
+            {"input": captured_fields(arguments, limits, recorder.secrets)[0]} if limits and arguments else {}
+        )
         run = ActiveRun(plan.name, kind=kind, capture=capture, recorder=recorder, payload=told)
         scope = run.begin()
         return _WorkflowCall(plan, run, scope) if scope is not None else None
@@ -197,6 +231,8 @@ def _begin_workflow(
 
 def wrapped(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
     """The function with its start and end recorded, of the same kind as before."""
+    if isinstance(function, staticmethod | classmethod):  # the decorators may stand in either order
+        return type(function)(wrapped(function.__func__, begin))
     if inspect.isasyncgenfunction(function):
         return _async_generator(function, begin)
     if inspect.iscoroutinefunction(function):
@@ -239,7 +275,7 @@ def _coroutine(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]
             recorded.fail(error)
             raise
         finally:
-            SCOPE.reset(token)
+            _leave(token)
         recorded.succeed(result)
         return result
 
@@ -256,19 +292,19 @@ def _generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]
         step: Callable[[], Any] = functools.partial(next, steps)
         try:
             while True:
-                token = SCOPE.set(recorded.scope)
                 try:
-                    value = step()
+                    value = _inside(recorded.scope, step)
                 except StopIteration as stop:
                     recorded.succeed(stop.value)
                     return stop.value
-                finally:
-                    SCOPE.reset(token)
                 try:
                     step = functools.partial(steps.send, (yield value))
                 except GeneratorExit:
-                    steps.close()
-                    raise
+                    value = _inside(recorded.scope, steps.close)
+                    if value is None:
+                        raise
+                    recorded.succeed(value)  # from Python 3.13 on, closing may give a value
+                    return value
                 except BaseException as error:  # noqa: BLE001 - thrown in by the iterating side, passed on inside
                     step = functools.partial(steps.throw, error)
         except BaseException as error:
@@ -283,21 +319,18 @@ def _async_generator(function: Callable[..., Any], begin: Begin) -> Callable[...
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         recorded = begin(args, kwargs)
         steps = cast(AsyncGenerator[Any, Any], function(*args, **kwargs))
-        scope = recorded.scope if recorded is not None else SCOPE.get()
-        step: Callable[[], Any] = functools.partial(anext, steps)
+        scope = recorded.scope if recorded is not None else None
+        step: Callable[[], Awaitable[Any]] = functools.partial(anext, steps)
         try:
             while True:
-                token = SCOPE.set(scope)
                 try:
-                    value = await step()
+                    value = await (step() if scope is None else _awaited_inside(scope, step))
                 except StopAsyncIteration:
                     break
-                finally:
-                    SCOPE.reset(token)
                 try:
                     step = functools.partial(steps.asend, (yield value))
                 except GeneratorExit:
-                    await steps.aclose()
+                    await (steps.aclose() if scope is None else _awaited_inside(scope, steps.aclose))
                     raise
                 except BaseException as error:  # noqa: BLE001
                     step = functools.partial(steps.athrow, error)
@@ -309,3 +342,28 @@ def _async_generator(function: Callable[..., Any], begin: Begin) -> Callable[...
             recorded.succeed(None)
 
     return call
+
+
+def _inside(scope: Scope, step: Callable[[], Any]) -> Any:
+    token = SCOPE.set(scope)
+    try:
+        return step()
+    finally:
+        SCOPE.reset(token)
+
+
+async def _awaited_inside(scope: Scope, step: Callable[[], Awaitable[Any]]) -> Any:
+    token = SCOPE.set(scope)
+    try:
+        return await step()
+    finally:
+        _leave(token)
+
+
+def _leave(token: Token[Scope | None]) -> None:
+    try:
+        SCOPE.reset(token)
+    except (
+        ValueError
+    ):  # a coroutine closed from outside its task, as a loop that ends does: nothing to put back
+        pass

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Protocol
 from weakref import WeakSet
+
+from longwatch.clock import SYSTEM_CLOCK
+
+log = logging.getLogger("longwatch")
+
+FORK_WAIT_SECONDS = 1.0  # for the writer to come to rest; a fork during an outage does not wait for its end
 
 
 class Recording(Protocol):
@@ -22,13 +30,31 @@ class Recording(Protocol):
 
     def close(self) -> bool: ...
 
+    def pause(self, timeout_seconds: float) -> None: ...
+
+    def resume(self) -> None: ...
+
 
 _recorders: WeakSet[Recording] = WeakSet()
+_exiting = False
+_watching = False
 
 
 def watch(recorder: Recording) -> None:
     """Look after this recorder from now on."""
+    global _watching  # noqa: PLW0603 - one process, one lifecycle
     _recorders.add(recorder)
+    if not _watching and hasattr(os, "register_at_fork"):
+        # Only now: the hooks of a fork run in the order they were made, and SQLite's must come first.
+        os.register_at_fork(
+            before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork
+        )
+    _watching = True
+
+
+def is_exiting() -> bool:
+    """Whether the process has come to its end: what is recorded now must be stored at once."""
+    return _exiting
 
 
 def started(recorder: Recording) -> None:
@@ -51,24 +77,44 @@ def flush_on_sigterm() -> None:
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
-    for recorder in list(_recorders):
-        for interrupt in list(recorder.interrupts):
-            interrupt("SIGTERM")
-        recorder.close()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGTERM)  # end as the sender meant it, with the exit status it expects
+    try:
+        for recorder in list(_recorders):
+            for interrupt in list(recorder.interrupts):
+                _attempt(partial(interrupt, "SIGTERM"))
+            _attempt(recorder.close)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)  # end as the sender meant it, with the exit status it expects
 
 
 @atexit.register
 def _at_exit() -> None:
+    global _exiting  # noqa: PLW0603
     for recorder in list(_recorders):
-        recorder.close()
+        _attempt(recorder.close)
+    _exiting = True
+
+
+def _before_fork() -> None:
+    deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
+    for recorder in list(_recorders):
+        recorder.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic()))
+
+
+def _after_fork_in_parent() -> None:
+    for recorder in list(_recorders):
+        recorder.resume()
 
 
 def _after_fork() -> None:
     for recorder in list(_recorders):
-        recorder.begin_again()  # what the parent queued, the parent stores
+        recorder.interrupts.clear()  # the parent's runs are the parent's to end
+        _attempt(recorder.begin_again)  # and what it queued is its to store
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+def _attempt(step: Callable[[], object]) -> None:
+    """Do one thing on the way; whatever happens, the next one is done too."""
+    try:
+        step()
+    except Exception:
+        log.exception("longwatch: a recorder could not be looked after")

@@ -6,22 +6,28 @@ Used by the writer thread alone, so nothing here is locked.
 from __future__ import annotations
 
 import logging
-import secrets
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 from longwatch.errors import InvalidEvent
-from longwatch.events import Event
+from longwatch.events import MAX_OCCURRED_AT, Event, stored_event
 from longwatch.journal.codec import digest, encode_payload
-from longwatch.recording.redaction import may_hold_secret, redact
+from longwatch.recording.capture import FULL, Capture, encodable, error_text
+from longwatch.recording.redaction import SecretNames, may_hold_secret, redact, redact_text
 from longwatch.recording.truncation import fitted
 
 log = logging.getLogger("longwatch")
 
 CLOSED = "producer_closed"
+GIST_CHARACTERS = 2_000
+MAX_OPEN = 20_000  # producers; about 10 MB
+FIELDS = tuple(Event.__dataclass_fields__)
+MAX_CHECKED = 1_000  # names can come from data; do not remember them without end
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """What the observed code handed over: everything but the number, the digest and the id."""
 
     run_id: str
@@ -38,33 +44,50 @@ class Note:
 class Producer:
     """Turns the notes of one run into events, in the order they were handed over."""
 
+    __slots__ = ("_checked", "_max_payload_bytes", "_number", "_previous", "name", "run_id")
+
     def __init__(self, run_id: str, *, max_payload_bytes: int) -> None:
         self.run_id = run_id
-        self.name = secrets.token_hex(6)
+        self.name = os.urandom(6).hex()
         self._max_payload_bytes = max_payload_bytes
         self._number = 0
         self._previous: str | None = None
+        self._checked: set[tuple[str, str | None, str | None]] = set()
 
     def event(self, note: Note, *, ttl_seconds: int | None) -> Event:
-        """The next event of this producer."""
+        """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
         payload, text = self._storable(note)
-        self._number += 1
-        event = Event(
-            run_id=note.run_id,
-            event_id=f"{note.occurred_at:012x}{self.name}{self._number:08x}",
-            type=note.type,
-            occurred_at=note.occurred_at,
-            agent_name=note.agent_name,
-            payload=payload,
-            call_id=note.call_id,
-            parent_call_id=note.parent_call_id,
-            producer=self.name,
-            number=self._number,
-            previous_digest=self._previous,
-            trace_id=note.trace_id,
-            ttl=note.occurred_at // 1000 + ttl_seconds if ttl_seconds else None,
-            encoded=text,
+        number = self._number + 1
+        values = (
+            note.run_id,
+            f"{note.occurred_at:012x}{self.name}{number:08x}",
+            note.type,
+            note.occurred_at,
+            note.agent_name,
+            payload,
+            note.call_id,
+            note.parent_call_id,
+            self.name,
+            number,
+            self._previous,
+            note.trace_id,
+            note.occurred_at // 1000 + ttl_seconds if ttl_seconds else None,
+            text,
         )
+        # Types and names repeat: what was checked once need not be checked for every event.
+        names = (note.type, note.agent_name, note.trace_id)
+        if (
+            names in self._checked
+            and 0 <= note.occurred_at <= MAX_OCCURRED_AT
+            and _is_simple(note.call_id)
+            and _is_simple(note.parent_call_id)
+        ):
+            event = stored_event(values)
+        else:
+            event = Event(**dict(zip(FIELDS, values, strict=True)))  # type: ignore[arg-type]
+            if len(self._checked) < MAX_CHECKED:
+                self._checked.add(names)
+        self._number = number
         self._previous = digest(event)
         return event
 
@@ -74,20 +97,89 @@ class Producer:
         return self.event(note, ttl_seconds=ttl_seconds)
 
     def _storable(self, note: Note) -> tuple[dict[str, object], str]:
-        try:
-            text = encode_payload(note.payload)
-        except (
-            InvalidEvent
-        ) as error:  # capture lets nothing through but what the codec does not expect either
-            log.warning("the payload of a %s event cannot be stored: %s", note.type, error)
-            gist: dict[str, object] = {
-                "unstorable": repr(note.payload).encode(errors="replace").decode()[:2000]
-            }
-            return gist, encode_payload(gist)
         payload = note.payload
+        try:
+            text = encode_payload(payload)
+        except InvalidEvent:  # it took the short way through capture, with half a surrogate pair in it
+            payload, text = storable(payload)
         if may_hold_secret(text):
-            clean = {str(key): redact(value) for key, value in payload.items()}
+            clean = {redact_text(str(key)): redact(value) for key, value in payload.items()}
             if clean != payload:
                 payload, text = clean, encode_payload(clean)
         kept, text = fitted(payload, text, self._max_payload_bytes)
         return dict(kept) if kept is not payload else payload, text
+
+
+class Producers:
+    """The producers of one recorder, by run. Those of runs that nobody closes do not gather without end."""
+
+    def __init__(self, *, max_payload_bytes: int) -> None:
+        self._max_payload_bytes = max_payload_bytes
+        self._open: dict[str, Producer] = {}
+        self._retired: list[Producer] = []
+
+    @property
+    def are_open(self) -> bool:
+        """Whether any has yet to state its count."""
+        return bool(self._open)
+
+    def name_of(self, run_id: str) -> str | None:
+        """The name of this run's producer, if it has begun."""
+        producer = self._open.get(run_id)
+        return producer.name if producer is not None else None
+
+    def event(self, note: Note, *, ttl_seconds: int | None) -> Event:
+        """The next event of the note's run."""
+        producer = self._open.get(note.run_id)
+        if producer is None:
+            producer = Producer(note.run_id, max_payload_bytes=self._max_payload_bytes)
+            event = producer.event(note, ttl_seconds=ttl_seconds)
+            if len(self._open) >= MAX_OPEN:
+                self._retired.append(self._open.pop(next(iter(self._open))))
+            self._open[note.run_id] = producer
+            return event
+        return producer.event(note, ttl_seconds=ttl_seconds)
+
+    def closing(self, run_id: str, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
+        """The last event of the run's producer, if it has one."""
+        producer = self._open.pop(run_id, None)
+        return [] if producer is None else [producer.closing(occurred_at, ttl_seconds=ttl_seconds)]
+
+    def retired(self, now_ms: Callable[[], int], *, ttl_seconds: int | None) -> list[Event]:
+        """The last events of producers that had to make room for others."""
+        if not self._retired:
+            return []
+        retired, self._retired = self._retired, []
+        return [each.closing(now_ms(), ttl_seconds=ttl_seconds) for each in retired]
+
+    def all_closing(self, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
+        """The last event of every producer."""
+        producers, self._open = self._open, {}
+        return [each.closing(occurred_at, ttl_seconds=ttl_seconds) for each in producers.values()]
+
+
+def encoded(event: Event) -> Event:
+    """The event with its payload as text, so that no store can stumble over it."""
+    if event.encoded is not None:
+        return event
+    try:
+        return replace(event, encoded=encode_payload(event.payload))
+    except InvalidEvent:
+        payload, text = storable(event.payload)
+        return replace(event, payload=payload, encoded=text)
+
+
+def storable(payload: Mapping[str, object]) -> tuple[dict[str, object], str]:
+    """A payload that no journal can hold, made of what they can; at worst the beginning of its text."""
+    try:
+        named = {encodable(str(key)): item for key, item in payload.items()}
+        kept = Capture(FULL, SecretNames()).fields(named)
+        return kept, encode_payload(kept)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the event itself must not be lost
+        log.warning("longwatch: a payload cannot be stored and is kept as text: %s", error_text(error))
+        gist: dict[str, object] = {"unstorable": encodable(redact_text(repr(payload))[:GIST_CHARACTERS])}
+        return gist, encode_payload(gist)
+
+
+def _is_simple(call_id: str | None) -> bool:
+    return call_id is None or call_id.isascii()

@@ -16,6 +16,8 @@ from typing import Any
 
 from longwatch.recording.scope import SCOPE
 
+WRITER_NAME = "longwatch-recorder"
+
 _plain_start = threading.Thread.start
 _plain_submit = ThreadPoolExecutor.submit
 
@@ -36,11 +38,14 @@ def uninstall() -> None:
 
 @functools.wraps(_plain_start)
 def _start(self: threading.Thread) -> None:
-    target = getattr(self, "_target", None)
-    is_pool_worker = getattr(target, "__module__", "").startswith("concurrent.futures")
-    if SCOPE.get() is not None and not is_pool_worker and self.name != "longwatch-recorder":
+    if SCOPE.get() is not None and not _works_for_others(self):
         self.run = functools.partial(copy_context().run, self.run)  # type: ignore[method-assign]
     _plain_start(self)
+
+
+def _works_for_others(thread: threading.Thread) -> bool:
+    module = getattr(getattr(thread, "_target", None), "__module__", None)  # None for a method of a builtin
+    return thread.name == WRITER_NAME or (isinstance(module, str) and module.startswith("concurrent.futures"))
 
 
 @functools.wraps(ThreadPoolExecutor.submit)  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -37,7 +36,7 @@ class Scope:
         self.agent_name = agent_name
         self.call_id = call_id
 
-    def record(self, type: str, payload: Mapping[str, object]) -> None:
+    def record(self, type: str, payload: Mapping[str, object], *, occurred_at: int | None = None) -> None:
         """Queue an event of this run, told by this agent from inside this call."""
         self.recorder.record(
             self.run_id,
@@ -46,11 +45,8 @@ class Scope:
             agent_name=self.agent_name,
             parent_call_id=self.call_id,
             trace_id=self.trace_id,
+            occurred_at=occurred_at,
         )
-
-    def within(self, call_id: str, agent_name: str | None) -> Scope:
-        """The scope inside a call that was made here."""
-        return Scope(self.recorder, self.run_id, self.trace_id, self.limits, agent_name, call_id)
 
 
 SCOPE: ContextVar[Scope | None] = ContextVar("longwatch_scope", default=None)
@@ -65,7 +61,7 @@ class _CallIds:
             os.register_at_fork(after_in_child=self.renew)
 
     def renew(self) -> None:
-        self._prefix = secrets.token_hex(4)
+        self._prefix = os.urandom(4).hex()
         self._count = itertools.count(1)
 
     def __call__(self) -> str:
@@ -77,12 +73,12 @@ new_call_id = _CallIds()
 
 def new_run_id() -> str:
     """`wf-` and 12 hex digits. The documents' eight repeat after some 77,000 runs; theirs work too."""
-    return f"wf-{secrets.token_hex(6)}"
+    return f"wf-{os.urandom(6).hex()}"
 
 
 def new_trace_id() -> str:
     """32 lowercase hex digits, as OpenTelemetry writes them."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def trace_id_of(traceparent: str | None) -> str | None:

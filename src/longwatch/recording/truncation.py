@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import islice
 
 from longwatch.journal.codec import encode_payload
 from longwatch.recording.capture import shortened
@@ -25,11 +26,9 @@ _STEPS = (
 
 def fitted(payload: Mapping[str, object], text: str, max_bytes: int) -> tuple[Mapping[str, object], str]:
     """The payload and its text, cut so that both JSON and DynamoDB hold it in `max_bytes`."""
+    # The usual case: no character takes more than four bytes, and no item more than four times its text.
     if len(text) * 4 <= max_bytes:
-        return (
-            payload,
-            text,
-        )  # the usual case: no character takes more than four bytes, no item twice its text
+        return payload, text
     original = stored_size(payload, text)
     if original <= max_bytes:
         return payload, text
@@ -39,11 +38,13 @@ def fitted(payload: Mapping[str, object], text: str, max_bytes: int) -> tuple[Ma
         text = encode_payload(cut)
         if stored_size(cut, text) <= max_bytes:
             return cut, text
-    gist: dict[str, object] = {
-        TRUNCATED: marker,
-        "fields": sorted(shortened(key, 30) for key in payload)[:100],
-    }
-    return gist, encode_payload(gist)
+    names = sorted(shortened(key, 30) for key in islice(payload, 100))
+    while True:  # wide and deep: what is left are the names of the fields, as many as fit
+        gist: dict[str, object] = {TRUNCATED: marker, "fields": names}
+        text = encode_payload(gist)
+        if not names or stored_size(gist, text) <= max_bytes:
+            return gist, text
+        names = names[: len(names) // 2]
 
 
 def stored_size(payload: Mapping[str, object], text: str) -> int:
@@ -80,9 +81,13 @@ def _cut(value: object, characters: int, items: int) -> object:
         case list() | tuple():
             kept = [_cut(item, characters, items) for item in value[:items]]
             return kept if len(value) <= items else [*kept, f"[{len(value) - items} more]"]
-        case set() | frozenset() if len(value) > items:
+        case set() | frozenset() if len(value) > items or any(_is_long(item, characters) for item in value):
             return _cut(sorted(value, key=repr), characters, items)
     return value
+
+
+def _is_long(item: object, characters: int) -> bool:
+    return isinstance(item, str | bytes) and len(item) > characters
 
 
 def _cut_map(value: Mapping[str, object], characters: int, items: int) -> dict[str, object]:

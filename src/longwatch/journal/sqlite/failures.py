@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -15,10 +17,32 @@ from longwatch.errors import (
     ReadOnlyJournal,
 )
 
+_BY_ERRNO = {  # trouble with the folder, before SQLite comes to it -> the code SQLite has for the same
+    errno.EACCES: sqlite3.SQLITE_READONLY,
+    errno.EPERM: sqlite3.SQLITE_READONLY,
+    errno.EROFS: sqlite3.SQLITE_READONLY,
+    errno.ENOSPC: sqlite3.SQLITE_FULL,
+    errno.EIO: sqlite3.SQLITE_IOERR,
+}
 
-def translated(error: sqlite3.Error, path: Path) -> LongwatchError:
+
+def translated(error: sqlite3.Error | OSError, path: Path) -> LongwatchError:
     """The same trouble in our words, with what to do about it."""
+    if isinstance(error, OSError):
+        code: int | None = _BY_ERRNO.get(error.errno or 0, sqlite3.SQLITE_CANTOPEN)
+        return _in_our_words(code, error, path)
     code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF == sqlite3.SQLITE_CANTOPEN and _is_read_only(path):
+        code = sqlite3.SQLITE_READONLY  # the file is there; its write-ahead log cannot be made beside it
+    return _in_our_words(code, error, path)
+
+
+def _is_read_only(path: Path) -> bool:
+    writable = all(os.access(each, os.W_OK) for each in (path, path.parent))
+    return os.path.exists(path) and not writable  # noqa: PTH110 - Path.exists raises without the right to look
+
+
+def _in_our_words(code: int | None, error: Exception, path: Path) -> LongwatchError:
     primary = code & 0xFF if code is not None else None  # the low byte; the rest is detail
     match primary:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict
 from longwatch.events import START, Cursor, Event, Page
-from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, RunPage, RunQuery
+from longwatch.journal.arrivals import Arrival, Arrived, page_of
+from longwatch.journal.base import (
+    ALL_RUNS,
+    DEFAULT_LIST_LIMIT,
+    DEFAULT_READ_LIMIT,
+    Listening,
+    RunPage,
+    RunQuery,
+)
 from longwatch.journal.codec import same_content
-from longwatch.journal.memory import cursor_at, list_cursor, list_edge_of, position_of
-from longwatch.journal.sqlite.database import Database, Schema
+from longwatch.journal.memory import list_cursor, list_edge_of
+from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 from longwatch.journal.sqlite.rows import (
     EVENT_COLUMNS,
     event_from_row,
@@ -24,7 +32,9 @@ from longwatch.journal.sqlite.rows import (
     run_from_text,
     run_to_row,
 )
+from longwatch.journal.sqlite.waking import ring
 from longwatch.runs import RunSummary, summarise
+from longwatch.settings import sqlite_url
 
 SCHEMA = Schema(application_id=0x6C77_6A31, package="longwatch.journal.sqlite")  # "lwj1"
 IDLE_CHECK_SECONDS = 0.02  # how often `wait` looks for writes of other processes
@@ -36,6 +46,11 @@ READ = f"""
     SELECT {EVENT_COLUMNS}, position FROM events
     WHERE run_id = ? AND position > ? AND (ttl IS NULL OR ttl > ?)
     ORDER BY position LIMIT ?"""
+READ_ARRIVALS = f"""
+    SELECT {EVENT_COLUMNS}, position FROM events
+    WHERE position > ? AND (ttl IS NULL OR ttl > ?)
+    ORDER BY position LIMIT ?"""
+LAST_ARRIVAL = "SELECT last_position FROM arrivals"
 READ_BY_ID = f"SELECT {EVENT_COLUMNS} FROM events WHERE event_id = ?"
 SAVE_RUN = """
     INSERT INTO runs (run_id, started_at, last_at, status, kind, search, summary) VALUES (?,?,?,?,?,?,?)
@@ -49,7 +64,11 @@ PRUNE_RUN = """
         SELECT position FROM events WHERE run_id = ? AND occurred_at < ? LIMIT ?)"""
 PRUNE_EXPIRED = """
     DELETE FROM events WHERE position IN (
-        SELECT position FROM events WHERE ttl IS NOT NULL AND ttl <= ? LIMIT ?)"""
+        SELECT position FROM events WHERE ttl IS NOT NULL AND ttl <= ? LIMIT ?)
+    RETURNING run_id"""
+FORGET_EMPTY = """
+    DELETE FROM runs
+    WHERE run_id = ? AND NOT EXISTS (SELECT 1 FROM events WHERE events.run_id = runs.run_id)"""
 
 
 class SqliteJournal:
@@ -57,17 +76,18 @@ class SqliteJournal:
 
     default_ttl_seconds: int | None = None
 
-    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self, path: Path, *, clock: Clock = SYSTEM_CLOCK, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+    ) -> None:
         self.path = path.expanduser().absolute()
         self._clock = clock
-        self._database = Database(self.path, schema=SCHEMA, clock=clock)
-        self._wait_lock = threading.Lock()
-        self._appended = threading.Event()
+        self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
+        self._waiting = SimpleQueue[None]()  # one entry: something was appended here since `wait` last looked
         self._seen_position = 0
 
     @property
     def url(self) -> str:
-        return f"sqlite:///{self.path}"
+        return sqlite_url(self.path)
 
     @property
     def schema_version(self) -> int:
@@ -80,7 +100,7 @@ class SqliteJournal:
         rows = [event_to_row(event) for event in events]  # encoded before the lock is taken
         conflicts: list[str] = []
         with self._database.writing() as connection:
-            first = connection.execute("SELECT last_position FROM arrivals").fetchone()[0] + 1
+            first = connection.execute(LAST_ARRIVAL).fetchone()[0] + 1
             connection.execute("SAVEPOINT batch")
             placed = [(*row, position) for position, row in enumerate(rows, first)]
             stored = connection.executemany(APPEND, placed).rowcount
@@ -91,22 +111,42 @@ class SqliteJournal:
             connection.execute("UPDATE arrivals SET last_position = ?", (first + len(rows) - 1,))
             for run_id, part in summarise(fresh).items():
                 _merge_run(connection, run_id, part)
-        self._appended.set()
+        if self._waiting.empty():
+            self._waiting.put(None)
+        ring(self.path)
         if conflicts:
             raise EventConflict(conflicts)
 
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
     ) -> Page:
+        start = Arrived.of(after)
         now = self._clock.now_ms() // 1000
-        rows = self._database.fetch(READ, (run_id, position_of(after), now, limit + 1))
+        wanted = limit + 1 + len(start.beyond)
+        rows = self._database.fetch(READ, (run_id, start.position, now, wanted))
+        if start.beyond:
+            rows = [row for row in rows if row[-1] not in start.beyond]
         more = len(rows) > limit
-        if more:
-            rows.pop()
+        del rows[limit:]
         if not rows:
             return Page((), after)
-        events = [event_from_row(row) for row in rows]
-        return Page(in_order(events), cursor_at(rows[-1][-1]), more)
+        arrivals = [(row[-1], event_from_row(row)) for row in rows]
+        return page_of(start, arrivals, end=start.up_to(arrivals[-1][0]), more=more)
+
+    def last_arrival(self) -> int:
+        return int(self._database.fetch(LAST_ARRIVAL)[0][0])
+
+    def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
+        now = self._clock.now_ms() // 1000
+        rows = self._database.fetch(READ_ARRIVALS, (after, now, limit))
+        return [(row[-1], event_from_row(row)) for row in rows]
+
+    def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> Listening:
+        """Also tells of appends by other processes: by inotify where there is one, else when asked."""
+        from longwatch.journal.sqlite.listening import listening_to
+
+        database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0)
+        return listening_to(database, heard, inotify=inotify)
 
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
@@ -122,17 +162,24 @@ class SqliteJournal:
 
     def wait(self, timeout_seconds: float) -> bool:
         deadline = self._clock.monotonic() + timeout_seconds
-        with self._wait_lock:
-            while True:
-                self._appended.clear()
-                position = self._database.fetch("SELECT last_position FROM arrivals")[0][0]
-                if position > self._seen_position:
-                    self._seen_position = position
-                    return True
-                left = deadline - self._clock.monotonic()
-                if left <= 0:
-                    return False
-                self._appended.wait(min(left, IDLE_CHECK_SECONDS))
+        # Compared with what was known on entry, so that of two waiters neither takes the other's waking.
+        known = self._seen_position
+        while True:
+            position = self.last_arrival()
+            if position > known:
+                self._seen_position = max(self._seen_position, position)
+                return True
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                return False
+            self._nap(min(left, IDLE_CHECK_SECONDS))
+
+    def _nap(self, seconds: float) -> None:
+        """Until something is appended in this process, or for so long."""
+        try:
+            self._waiting.get(timeout=seconds)
+        except Empty:
+            pass
 
     def prune(self, before_ms: int, *, batch: int = 1000) -> int:
         gone, after = 0, ""
@@ -143,9 +190,10 @@ class SqliteJournal:
         now = self._clock.now_ms() // 1000
         while True:
             with self._database.writing() as connection:
-                deleted = connection.execute(PRUNE_EXPIRED, (now, batch)).rowcount
-            gone += deleted
-            if deleted < batch:
+                deleted = connection.execute(PRUNE_EXPIRED, (now, batch)).fetchall()
+                connection.executemany(FORGET_EMPTY, set(deleted))
+            gone += len(deleted)
+            if len(deleted) < batch:
                 return gone
 
     def _prune_run(self, run_id: str, before_ms: int, *, whole: bool, batch: int) -> int:
@@ -159,13 +207,8 @@ class SqliteJournal:
                     part = replace(run_from_text(run_id, text), expired_before=before_ms)
                     connection.execute(SAVE_RUN, run_to_row(part))
                 if deleted < batch:
-                    if (
-                        whole
-                        and not connection.execute(
-                            "SELECT 1 FROM events WHERE run_id = ? LIMIT 1", (run_id,)
-                        ).fetchone()
-                    ):
-                        connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+                    if whole:
+                        connection.execute(FORGET_EMPTY, (run_id,))
                     return gone
 
     def close(self) -> None:
@@ -181,16 +224,6 @@ class SqliteJournal:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def in_order(events: list[Event]) -> list[Event]:
-    """The events sorted by their order; one pass tells the usual case, where they are already."""
-    previous = -1
-    for event in events:
-        if event.occurred_at <= previous:
-            return sorted(events, key=lambda each: each.order)
-        previous = event.occurred_at
-    return events
 
 
 def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]]:

@@ -7,6 +7,7 @@ recognise an event by its id. Several processes may ship at once; each claims wh
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,19 +77,21 @@ class Outbox:
                 (reason, journal_url, event.event_id),
             )
 
+    def exists(self) -> bool:
+        """Whether anything ever had to wait here; a place we may not look at is as good as none."""
+        return os.path.exists(self.path)  # noqa: PTH110 - Path.exists raises without the right to look
+
     def pending(self) -> list[PendingBatch]:
         """What waits, by journal."""
-        if not self.path.exists():
+        if not self.exists():
             return []
         return [PendingBatch(*row) for row in self._database.fetch(PENDING)]
 
     def refused(self, limit: int = 20) -> list[tuple[str, str]]:
         """Event ids and reasons of what journals refused."""
-        return (
-            []
-            if not self.path.exists()
-            else [(row[0], row[1]) for row in self._database.fetch(REFUSED, (limit,))]
-        )
+        if not self.exists():
+            return []
+        return [(row[0], row[1]) for row in self._database.fetch(REFUSED, (limit,))]
 
     def ship(
         self,
@@ -104,8 +107,7 @@ class Outbox:
         for batch in batches:
             try:
                 with open_(batch.url) as journal:
-                    while shipped := self.ship_batch(journal, batch.url, report):
-                        report.shipped += shipped
+                    while self.ship_batch(journal, batch.url, report):
                         if progress is not None:
                             progress(report.shipped, total)
             except LongwatchError as error:
@@ -113,16 +115,15 @@ class Outbox:
         report.left = sum(batch.events for batch in self.pending())
         return report
 
-    def ship_batch(self, journal: Journal, url: str, report: ShipReport) -> int:
-        """Ship up to one batch to this journal; return how many events went. 0 means nothing is waiting."""
+    def ship_batch(self, journal: Journal, url: str, report: ShipReport) -> bool:
+        """Ship up to one batch to this journal and add to the report. False: nothing was waiting."""
         now = self._clock.now_ms()
         with self._database.writing() as connection:
-            claimed = connection.execute(CLAIM, (now + CLAIM_MS, url, now, BATCH)).fetchall()
+            claimed = sorted(connection.execute(CLAIM, (now + CLAIM_MS, url, now, BATCH)).fetchall())
         if not claimed:
-            return 0
+            return False
         try:
-            events = [from_line(line) for _, line in claimed]
-            accepted = self._append(journal, url, events, report)
+            accepted = self._append(journal, url, self._readable(claimed, report), report)
             journal.append(announcements(accepted, now))
         except BaseException:
             self._release([row[0] for row in claimed])
@@ -131,12 +132,25 @@ class Outbox:
             connection.executemany(
                 "DELETE FROM waiting WHERE id = ? AND refused IS NULL", [(row[0],) for row in claimed]
             )
-        return len(claimed)
+        report.shipped += len(accepted)
+        return True
 
-    def _append(self, journal: Journal, url: str, events: Sequence[Event], report: ShipReport) -> list[Event]:
+    def _readable(self, claimed: Sequence[tuple[int, str]], report: ShipReport) -> list[Event]:
+        """The events in these lines. One that cannot be read is kept aside, or it would stop all others."""
+        events = []
+        for row_id, line in claimed:
+            try:
+                events.append(from_line(line))
+            except LongwatchError as error:
+                with self._database.writing() as connection:
+                    connection.execute("UPDATE waiting SET refused = ? WHERE id = ?", (str(error), row_id))
+                report.refused += 1
+        return events
+
+    def _append(self, journal: Journal, url: str, events: list[Event], report: ShipReport) -> list[Event]:
         try:
             journal.append(events)
-            return list(events)
+            return events
         except (InvalidEvent, EventConflict):
             accepted = []
             for event in events:  # find out which of them it is
@@ -160,17 +174,31 @@ class Outbox:
 
 
 def announcements(events: Sequence[Event], now_ms: int) -> list[Event]:
-    """One `late_batch` for each run: from when to when the events that just arrived had happened."""
-    times: dict[str, list[int]] = {}
+    """One `late_batch` for each run: from when to when the events that just arrived had happened.
+
+    It lives as long as the last of them.
+    """
+    runs: dict[str, list[Event]] = {}
     for event in events:
-        times.setdefault(event.run_id, []).append(event.occurred_at)
+        runs.setdefault(event.run_id, []).append(event)
     return [
         Event(
             run_id=run_id,
             event_id=new_event_id(now_ms),
             type="late_batch",
             occurred_at=now_ms,
-            payload={"from": min(at), "to": max(at), "count": len(at)},
+            payload=_range(late),
+            ttl=_last_ttl(late),
         )
-        for run_id, at in times.items()
+        for run_id, late in runs.items()
     ]
+
+
+def _last_ttl(events: Sequence[Event]) -> int | None:
+    ttls = [event.ttl for event in events if event.ttl is not None]
+    return max(ttls) if len(ttls) == len(events) else None
+
+
+def _range(events: Sequence[Event]) -> dict[str, object]:
+    times = [event.occurred_at for event in events]
+    return {"from": min(times), "to": max(times), "count": len(times)}

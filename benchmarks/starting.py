@@ -1,0 +1,70 @@
+"""How long it takes to import longwatch and to print its help, in fresh interpreters."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+import time
+
+from benchmarks.harness import Goal, Result, interleaved
+
+IMPORT = "from longwatch import agent, record, run, tool, workflow"
+CLICK_HELP = """
+import click
+@click.group()
+def cli(): 'a group'
+@cli.command()
+def one(): 'a command'
+cli(['--help'])
+"""
+
+
+def measure(*, quick: bool) -> list[Result]:
+    """The table of starts."""
+    modules = stdlib_modules()
+    cases = {
+        "python -c pass": ["-c", "pass"],
+        f"the {len(modules)} standard library modules it needs": ["-c", f"import {', '.join(modules)}"],
+        "from longwatch import run, tool, agent, workflow, record": ["-c", IMPORT],
+        "bare click --help": ["-c", CLICK_HELP],
+        "longwatch --help": ["-m", "longwatch", "--help"],
+    }
+    cost = interleaved(
+        {name: functools.partial(_milliseconds, arguments) for name, arguments in cases.items()},
+        rounds=7 if quick else 21,
+    )
+    floor, stdlib, ours, click, help_ = cost.values()
+    return [
+        Result(
+            "Starting",
+            ("case", "ms", "ms above the interpreter's own"),
+            [(name, value, value - floor) for name, value in cost.items()],
+            [
+                Goal("importing longwatch / its standard library modules", ours / stdlib, 1.3),
+                Goal("longwatch --help / bare click --help", help_ / click, 2),
+            ],
+        )
+    ]
+
+
+def stdlib_modules() -> list[str]:
+    """The standard library modules that longwatch imports by name, found by reading its sources."""
+    code = (
+        f"import ast, pathlib, sys\n{IMPORT}\n"
+        "names = set()\n"
+        "for name, module in list(sys.modules.items()):\n"
+        "    if name.split('.')[0] != 'longwatch' or not getattr(module, '__file__', None): continue\n"
+        "    for node in ast.parse(pathlib.Path(module.__file__).read_text()).body:\n"
+        "        if isinstance(node, ast.Import): names |= {each.name for each in node.names}\n"
+        "        if isinstance(node, ast.ImportFrom) and node.level == 0: names.add(node.module)\n"
+        "print(*sorted(each for each in names if each.split('.')[0] in sys.stdlib_module_names))\n"
+    )
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    return [name for name in output.split() if name != "__future__"]
+
+
+def _milliseconds(arguments: list[str]) -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,95 @@
+"""Starting processes that record, and looking at what they left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from longwatch.events import Event
+from longwatch.journal.base import Journal
+from longwatch.journal.opening import open_journal
+from longwatch.journal.verify import Verification, Verifier
+
+TIMEOUT_SECONDS = 60
+
+
+class Place:
+    """A folder with a journal and an outbox, for processes of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "journal.db"
+        self.url = f"sqlite:///{self.path}"
+        self.outbox = folder / "outbox.db"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {
+            **os.environ,
+            "LONGWATCH_JOURNAL": self.url,
+            "LONGWATCH_OUTBOX": str(self.outbox),
+            # From Python 3.12 on, a fork beside threads is warned of; these tests are about just that.
+            "PYTHONWARNINGS": "error,ignore::DeprecationWarning",
+            **more,
+        }
+
+    def start(self, script: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Start a process that runs this script, with pipes to talk to it."""
+        return subprocess.Popen(
+            [sys.executable, "-c", script, *arguments],
+            cwd=self.folder,
+            env=self.environment(**environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run this script to its end."""
+        process = self.start(script, *arguments, **environment)
+        out, err = finished(process)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def open(self) -> Journal:
+        return open_journal(self.url)
+
+    def events(self, run_id: str) -> list[Event]:
+        """All events of a run, in their order."""
+        with self.open() as journal:
+            return all_events(journal, run_id)
+
+    def run_ids(self) -> list[str]:
+        with self.open() as journal:
+            return [run.run_id for run in journal.find_runs(limit=1_000).runs]
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """What the process wrote, once it has ended; one that hangs is ended with all its children."""
+    try:
+        return process.communicate(timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+
+
+def all_events(journal: Journal, run_id: str) -> list[Event]:
+    """All events of a run, in their order."""
+    page = journal.read(run_id)
+    events = list(page.events)
+    while page.more:
+        page = journal.read(run_id, after=page.cursor)
+        events += page.events
+    return sorted(events, key=lambda event: event.order)
+
+
+def verification_of(events: list[Event]) -> Verification:
+    """What the producers' numbers and digests say."""
+    verifier = Verifier()
+    for event in events:
+        verifier.add(event)
+    return verifier.report(0)

@@ -1,0 +1,371 @@
+"""However a process ends, what it recorded is stored."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from longwatch.journal.verify import Answer
+from tests.integration.recording.processes import Place, finished, verification_of
+
+PREAMBLE = """
+import os, signal, sys, threading, time
+import longwatch
+
+def steps(n=50):
+    for each in range(n):
+        longwatch.record("step", n=each)
+"""
+
+
+def test_sigterm_stores_everything_and_says_that_the_run_was_interrupted(place: Place) -> None:
+    process = place.start(
+        PREAMBLE
+        + """
+with longwatch.run("waits", run_id="wf-1"):
+    steps(500)
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    process.send_signal(signal.SIGTERM)
+    _, said = finished(process)
+
+    events = place.events("wf-1")
+    assert (process.returncode, said) == (-signal.SIGTERM, "")
+    assert [event.payload["n"] for event in events if event.type == "step"] == list(range(500))
+    last = events[-2]
+    assert (last.type, last.payload["status"]) == ("workflow_error", "interrupted")
+    assert last.payload["error_message"] == "ended by SIGTERM"
+    assert verification_of(events).answer is Answer.COMPLETE
+
+
+def test_sigterm_at_any_moment_loses_nothing_that_was_recorded(place: Place) -> None:
+    process = place.start(
+        PREAMBLE
+        + """
+counts = os.open("counts", os.O_RDWR | os.O_CREAT)
+signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+for number in range(30):
+    child = os.fork()
+    if child == 0:
+        recorded = 0
+        with longwatch.run(run_id=f"wf-{number}"):
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 + number / 1000)
+            while True:
+                longwatch.record("step", n=recorded, text="x" * 5000)
+                recorded += 1
+                os.pwrite(counts, recorded.to_bytes(4, "big"), number * 4)
+                if recorded % 50 == 0:
+                    longwatch.flush()
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGTERM, status
+"""
+    )
+
+    out, said = finished(process)
+
+    counts = (place.folder / "counts").read_bytes()
+    assert (process.returncode, out, said) == (0, "", "")
+    for number in range(30):
+        recorded = int.from_bytes(counts[number * 4 : number * 4 + 4], "big")
+        events = place.events(f"wf-{number}")
+        told = [event.payload["n"] for event in events if event.type == "step"]
+        assert told == list(range(len(told)))
+        assert len(told) >= recorded
+        assert [event.type for event in events][-2:] == ["workflow_error", "producer_closed"]
+        assert verification_of(events).answer is Answer.COMPLETE
+
+
+def test_a_handler_of_the_program_s_own_is_left_alone(place: Place) -> None:
+    process = place.start(
+        PREAMBLE
+        + """
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+with longwatch.run(run_id="wf-1"):
+    steps()
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    process.send_signal(signal.SIGTERM)
+    finished(process)
+
+    events = place.events("wf-1")
+    assert process.returncode == 7
+    assert len([event for event in events if event.type == "step"]) == 50
+    assert events[-2].payload["error_message"] == "SystemExit: 7"
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        ("pass", 0),
+        ("sys.exit(3)", 3),
+        ("raise RuntimeError('unhandled')", 1),
+        ("threading.Thread(target=lambda: (time.sleep(0.05), steps())).start()", 0),
+    ],
+    ids=["end of the script", "sys.exit", "unhandled exception", "a thread that outlives the script"],
+)
+def test_everything_is_stored_when_the_interpreter_ends(place: Place, ending: str, code: int) -> None:
+    done = place.run(
+        PREAMBLE
+        + f"""
+from longwatch.recording.recorder import get_recorder
+with longwatch.run(run_id="wf-1"):
+    steps()
+    {ending}
+"""
+    )
+
+    events = place.events("wf-1")
+    threads = 50 if "Thread" in ending else 0
+    assert done.returncode == code
+    assert len([event for event in events if event.type == "step"]) == 50 + threads
+    assert verification_of(events).answer is Answer.COMPLETE
+    assert ("workflow_complete" in {event.type for event in events}) == (code == 0)
+
+
+def test_what_exit_handlers_record_after_ours_has_run_is_stored_too(place: Place) -> None:
+    done = place.run(
+        """
+import atexit
+def last_words():
+    recorder.record("wf-1", "last words", {})
+atexit.register(last_words)  # registered first, so called last
+from longwatch.recording.recorder import get_recorder
+recorder = get_recorder()
+recorder.record("wf-1", "step", {})
+"""
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [event.type for event in place.events("wf-1")] == ["step", "producer_closed", "last words"]
+
+
+def test_what_could_not_be_stored_is_told_on_stderr_at_the_end(place: Place) -> None:
+    place.path.write_text("this is no database, however hard one looks")
+    place.outbox.write_text("nor is this one, and it was never meant to be")
+
+    done = place.run(
+        """
+from longwatch.recording.recorder import get_recorder
+recorder = get_recorder()
+for n in range(5):
+    recorder.record("wf-1", "step", {})
+assert recorder.flush(0.3) is False
+"""
+    )
+
+    assert done.returncode == 0
+    assert "5 events could not be stored before the process ended" in done.stderr
+    assert "is not a SQLite database" in done.stderr
+
+
+def test_sigterm_reaches_a_process_of_longwatch_run_that_makes_no_run_itself(place: Place) -> None:
+    process = place.start(
+        PREAMBLE
+        + """
+steps(200)
+print("ready", flush=True)
+time.sleep(60)
+""",
+        LONGWATCH_RUN_ID="wf-given",
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    process.send_signal(signal.SIGTERM)
+    finished(process)
+
+    assert process.returncode == -signal.SIGTERM
+    assert len([event for event in place.events("wf-given") if event.type == "step"]) == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.fork is missing on Windows")
+def test_a_forked_child_has_a_producer_of_its_own_and_doubles_nothing(place: Place) -> None:
+    done = place.run(
+        PREAMBLE
+        + """
+with longwatch.run(run_id="wf-1"):
+    steps(300)  # most of them still wait when the process forks
+    child = os.fork()
+    if child == 0:
+        longwatch.record("child", pid=os.getpid())
+        sys.exit(0)  # leaves the block as well, but the run is the parent's
+    _, status = os.waitpid(child, 0)
+    longwatch.record("parent", status=status)
+"""
+    )
+
+    events = place.events("wf-1")
+    types = [event.type for event in events if event.type not in ("step", "producer_closed")]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [event.payload["n"] for event in events if event.type == "step"] == list(range(300))
+    assert types == ["workflow_start", "child", "parent", "workflow_complete"]
+    by_type = {event.type: event for event in events}
+    assert by_type["child"].producer != by_type["parent"].producer
+    assert by_type["parent"].payload["status"] == 0
+    assert verification_of(events).answer is Answer.COMPLETE
+
+
+def test_ending_a_worker_by_signal_does_not_end_its_parent_s_run(place: Place) -> None:
+    done = place.run(
+        PREAMBLE
+        + """
+with longwatch.run(run_id="wf-1"):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        longwatch.record("child")
+        os.write(writing, b"x")
+        time.sleep(60)
+    os.read(reading, 1)
+    os.kill(child, signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGTERM
+    longwatch.record("parent")
+"""
+    )
+
+    events = place.events("wf-1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"child", "parent", "workflow_complete"} <= {event.type for event in events}
+    assert "workflow_error" not in {event.type for event in events}
+    assert verification_of(events).answer is Answer.COMPLETE
+
+
+FORKING = """
+stop = threading.Event()
+
+def busy():
+    while not stop.is_set():
+        longwatch.record("busy", text="x" * 2000)
+        time.sleep(0)
+
+with longwatch.run(run_id="wf-1"):
+    thread = threading.Thread(target=busy, daemon=True)
+    thread.start()
+    for number in range(100):
+        child = os.fork()
+        if child == 0:
+            longwatch.record("child", n=number)
+            assert longwatch.flush(20)
+            sys.exit(0) if number % 2 else os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, status
+    stop.set()
+    thread.join()
+"""
+
+
+def test_forking_while_the_writer_is_busy_never_hangs(place: Place) -> None:
+    done = place.run(PREAMBLE + FORKING)
+
+    events = place.events("wf-1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(event.payload["n"] for event in events if event.type == "child") == list(range(100))  # type: ignore[type-var]
+    producers = {each.producer: each.answer for each in verification_of(events).producers}
+    assert len(producers) == 101
+    assert set(producers.values()) <= {Answer.COMPLETE, Answer.OPEN}  # `os._exit` closes nothing
+
+
+WORKERS = """
+import multiprocessing
+import longwatch
+
+def work(n):
+    with longwatch.run(f"worker {n}"):
+        for each in range(20):
+            longwatch.record("step", n=each)
+
+def main():
+    context = multiprocessing.get_context(METHOD)
+    with longwatch.run("parent", run_id="wf-parent"):
+        longwatch.record("before")
+        processes = [context.Process(target=work, args=(n,)) for n in range(3)]
+        for process in processes: process.start()
+        for process in processes: process.join()
+        assert [process.exitcode for process in processes] == [0, 0, 0]
+        longwatch.record("after")
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_multiprocessing_workers_store_everything_before_they_end(place: Place, method: str) -> None:
+    script = place.folder / "workers.py"
+    script.write_text(WORKERS.replace("METHOD", repr(method)))
+
+    done = place.run(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    with place.open() as journal:
+        runs = {run.name: run for run in journal.find_runs().runs}
+    assert {str(run.name): run.status.value for run in runs.values()} == {
+        "parent": "succeeded",
+        "worker 0": "succeeded",
+        "worker 1": "succeeded",
+        "worker 2": "succeeded",
+    }
+    for run in runs.values():
+        assert verification_of(place.events(run.run_id)).answer is Answer.COMPLETE
+    if method == "fork":
+        assert {runs[f"worker {n}"].parent_run_id for n in range(3)} == {"wf-parent"}
+
+
+def test_a_worker_pool_that_is_terminated_leaves_the_run_open(place: Place) -> None:
+    done = place.run(
+        PREAMBLE
+        + """
+import multiprocessing
+def work(n):
+    longwatch.record("worked", n=n)
+    return n
+with longwatch.run(run_id="wf-1"):
+    with multiprocessing.get_context("fork").Pool(2) as pool:  # leaving the block terminates it
+        assert pool.map(work, range(8)) == list(range(8))
+    longwatch.record("after")
+"""
+    )
+
+    events = place.events("wf-1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(e.payload["n"] for e in events if e.type == "worked") == list(range(8))  # type: ignore[type-var]
+    assert [event.type for event in events if "workflow" in event.type] == [
+        "workflow_start",
+        "workflow_complete",
+    ]
+
+
+def test_ctrl_c_is_told_as_an_interruption(place: Place) -> None:
+    process = place.start(
+        PREAMBLE
+        + """
+with longwatch.run(run_id="wf-1"):
+    steps()
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    os.kill(process.pid, signal.SIGINT)
+    finished(process)
+
+    events = place.events("wf-1")
+    assert process.returncode == -signal.SIGINT
+    assert events[-2].payload["status"] == "interrupted"
+    assert verification_of(events).answer is Answer.COMPLETE

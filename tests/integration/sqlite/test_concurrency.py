@@ -1,0 +1,232 @@
+"""One file, many threads and processes."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from longwatch.clock import SystemClock
+from longwatch.events import START, Event
+from longwatch.journal.sqlite import SqliteJournal
+
+
+def event(run_id: str, n: int) -> Event:
+    return Event(run_id=run_id, event_id=f"{run_id}-{n:05}", type="step", occurred_at=1_000 - n)
+
+
+OPENING = """
+import sys
+from pathlib import Path
+from longwatch.events import Event
+from longwatch.journal.sqlite import SqliteJournal
+name = sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+with SqliteJournal(Path(sys.argv[1])) as journal:
+    journal.append([Event(run_id="wf-1", event_id=name, type="step", occurred_at=1)])
+"""
+
+
+def test_eight_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENING, str(path), f"e{n}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(8)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    said = [process.communicate(timeout=60)[1] for process in processes]
+
+    assert said == [""] * 8
+    with SqliteJournal(path) as journal:
+        assert {each.event_id for each in journal.read("wf-1").events} == {f"e{n}" for n in range(8)}
+        assert journal.schema_version == 1
+
+
+def test_a_reader_sees_every_event_once_while_eight_threads_write(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journals = [SqliteJournal(path), SqliteJournal(path)]
+    writing = threading.Semaphore(0)
+
+    def write(thread: int) -> None:
+        for n in range(40):
+            journals[thread % 2].append([event("wf-1", thread * 100 + n)])
+        writing.release()
+
+    threads = [threading.Thread(target=write, args=(each,)) for each in range(8)]
+    for thread in threads:
+        thread.start()
+    seen: list[str] = []
+    cursor, left, found = START, 8, True
+    with SqliteJournal(path) as reader:
+        while left or found:
+            left -= writing.acquire(blocking=False)
+            page = reader.read("wf-1", after=cursor, limit=7)
+            cursor, found = page.cursor, bool(page.events)
+            seen += [each.event_id for each in page.events]
+    for thread in threads:
+        thread.join()
+    for journal in journals:
+        journal.close()
+
+    assert len(seen) == len(set(seen)) == 320
+
+
+def test_arrival_positions_grow_in_the_order_of_commits(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journals = [SqliteJournal(path) for _ in range(4)]
+
+    def write(each: int) -> None:
+        for n in range(25):
+            journals[each].append([event(f"wf-{each}", 2 * n), event(f"wf-{each}", 2 * n + 1)])
+
+    threads = [threading.Thread(target=write, args=(each,)) for each in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for journal in journals:
+        journal.close()
+
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT position, run_id, event_id FROM events ORDER BY position").fetchall()
+    connection.close()
+    assert [position for position, _, _ in rows] == list(range(1, 201))
+    for each in range(4):
+        ids = [event_id for _, run_id, event_id in rows if run_id == f"wf-{each}"]
+        assert ids == sorted(ids)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_journal_may_be_used_on_both_sides_of_a_fork(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "journal.db")
+    journal.append([event("wf-1", 1)])
+    list(journal.read("wf-1").events)
+
+    for n in range(2, 12):
+        child = os.fork()
+        if child == 0:
+            try:
+                journal.append([event("wf-1", n)])
+                os._exit(0 if len(journal.read("wf-1").events) >= 2 else 3)
+            finally:
+                os._exit(4)
+        journal.append([event("wf-1", 100 + n)])
+        _, status = os.waitpid(child, 0)
+        assert status == 0
+
+    assert len(journal.read("wf-1").events) == 21
+    journal.close()
+
+
+FORKING = """
+import os, sys, threading
+from pathlib import Path
+from longwatch.events import Event
+from longwatch.journal.sqlite import SqliteJournal
+
+journal = SqliteJournal(Path(sys.argv[1]))
+stop = threading.Event()
+
+def write():
+    n = 0
+    while not stop.is_set():
+        n += 1
+        journal.append([Event(run_id="busy", event_id=f"e{n}", type="step", occurred_at=n,
+                              payload={"x": "x" * 50_000})])
+
+threads = [threading.Thread(target=write)]
+for thread in threads: thread.start()
+for n in range(40):
+    child = os.fork()
+    if child == 0:
+        journal.append([Event(run_id="wf-1", event_id=f"c{n}", type="step", occurred_at=n)])
+        if n % 3 == 0:
+            journal.close()
+        sys.exit(0)  # frees everything, as a program that ends does
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+for thread in threads: thread.join()
+journal.close()
+"""
+
+
+def test_a_fork_in_the_middle_of_a_transaction_harms_neither_side(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING, str(path)], capture_output=True, text=True, timeout=60
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    with SqliteJournal(path) as journal:
+        assert len(journal.read("wf-1").events) == 40
+        busy = [each.occurred_at for each in journal.read("busy", limit=100_000).events]
+    assert busy == list(range(1, len(busy) + 1))
+
+
+class WatchedClock(SystemClock):
+    """A clock that tells when somebody looks at it for the second time: then it has begun to wait."""
+
+    def __init__(self) -> None:
+        self.looks: Counter[int] = Counter()
+        self.waiting = threading.Semaphore(0)
+
+    def monotonic(self) -> float:
+        self.looks[threading.get_ident()] += 1
+        if self.looks[threading.get_ident()] == 2:
+            self.waiting.release()
+        return super().monotonic()
+
+
+def test_one_waiter_does_not_take_the_news_from_another(tmp_path: Path) -> None:
+    clock = WatchedClock()
+    with SqliteJournal(tmp_path / "journal.db", clock=clock) as journal:
+        journal.append([event("wf-1", 0)])
+        assert journal.wait(0)
+        woken: list[bool] = []
+        threads = [threading.Thread(target=lambda: woken.append(journal.wait(30))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            assert clock.waiting.acquire(timeout=30)
+
+        short = journal.wait(0)  # a long wait does not make a short one long
+        journal.append([event("wf-1", 1)])
+        for thread in threads:
+            thread.join()
+
+        assert not short
+        assert woken == [True] * 3
+
+
+def test_a_write_of_another_process_wakes_a_waiter(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with SqliteJournal(path) as journal, SqliteJournal(path) as other:
+        assert not journal.wait(0)
+        other.append([event("wf-1", 1)])
+
+        assert journal.wait(30)
+        assert not journal.wait(0)

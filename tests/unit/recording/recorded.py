@@ -1,0 +1,41 @@
+"""Reading back what was recorded."""
+
+from __future__ import annotations
+
+from longwatch.events import START, Event
+from longwatch.journal.base import Journal
+from longwatch.journal.verify import Verification, Verifier
+
+
+def events_of(journal: Journal, run_id: str) -> list[Event]:
+    """All events of a run, in their order."""
+    events: list[Event] = []
+    page = journal.read(run_id)
+    events += page.events
+    while page.more:
+        page = journal.read(run_id, after=page.cursor)
+        events += page.events
+    assert page.cursor != START or not events
+    return sorted(events, key=lambda event: event.order)
+
+
+def types_of(journal: Journal, run_id: str) -> list[str]:
+    """The types of a run's events, without the count that its producer states at the end."""
+    return [event.type for event in events_of(journal, run_id) if event.type != "producer_closed"]
+
+
+def calls_of(journal: Journal, run_id: str) -> list[tuple[object, ...]]:
+    """What was said of agents and tools: who, what, and how it stands."""
+    return [
+        (event.agent_name, event.payload.get("operation", event.type), event.payload.get("status"))
+        for event in events_of(journal, run_id)
+        if event.type in ("tool_call", "agent_start", "agent_end")
+    ]
+
+
+def verification_of(journal: Journal, run_id: str) -> Verification:
+    """What the producers' numbers and digests say of a run."""
+    verifier = Verifier()
+    for event in events_of(journal, run_id):
+        verifier.add(event)
+    return verifier.report(0)

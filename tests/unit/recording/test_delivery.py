@@ -1,0 +1,346 @@
+"""Events reach the journal, or wait in the outbox until they do."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from longwatch.errors import Throttled
+from longwatch.events import Event
+from longwatch.journal.memory import MemoryJournal
+from longwatch.recording.delivery import Delivery, retry_seconds
+from longwatch.recording.outbox import CLAIM_MS, Outbox
+from longwatch.testing import FakeClock, FaultyJournal
+from tests.unit.recording.recorded import events_of
+
+RUN = "wf-1"
+
+
+class Scene:
+    """A journal with faults, an outbox beside it, and time to spend."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = FakeClock()
+        self.memory = MemoryJournal(clock=self.clock)
+        self.journal = FaultyJournal(self.memory)
+        self.outbox = Outbox(folder / "outbox.db", clock=self.clock)
+        self.delivery = self.new_delivery()
+        self.made = 0
+
+    def new_delivery(self) -> Delivery:
+        outbox = Outbox(self.outbox.path, clock=self.clock)
+        return Delivery(self.journal.url, lambda: self.journal, outbox, clock=self.clock)
+
+    def events(self, count: int = 1, type: str = "step") -> list[Event]:
+        made = range(self.made + 1, self.made + count + 1)
+        self.made += count
+        return [Event(run_id=RUN, event_id=f"e{n:05}", type=type, occurred_at=1_000 + n) for n in made]
+
+    def stored(self) -> list[str]:
+        return [event.event_id for event in events_of(self.memory, RUN) if event.type != "late_batch"]
+
+    def announced(self) -> list[object]:
+        return [event.payload for event in events_of(self.memory, RUN) if event.type == "late_batch"]
+
+    def waiting(self) -> int:
+        return sum(batch.events for batch in self.outbox.pending())
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_a_healthy_journal_takes_everything_and_no_outbox_appears(scene: Scene) -> None:
+    assert scene.delivery.deliver(scene.events(3))
+    scene.delivery.ship()
+
+    assert scene.stored() == ["e00001", "e00002", "e00003"]
+    assert not scene.outbox.exists()
+    assert scene.delivery.seconds_until_shipping() is None
+
+
+def test_during_an_outage_events_wait_and_the_journal_is_left_alone(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.journal.fail()
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        for _ in range(5):
+            assert scene.delivery.deliver(scene.events())
+
+    assert scene.journal.appends == 1
+    assert scene.waiting() == 5
+    assert scene.delivery.tally.in_outbox == 5
+    assert scene.delivery.seconds_until_shipping() == 1.0
+    assert caplog.text.count("cannot be shipped") == 1
+
+
+def test_the_journal_is_asked_less_and_less_often(scene: Scene) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events())
+    waits = []
+
+    for _ in range(7):
+        wait = scene.delivery.seconds_until_shipping()
+        assert wait is not None
+        waits.append(wait)
+        scene.clock.advance(wait)
+        scene.delivery.ship()
+
+    assert waits == [1, 2, 4, 8, 16, 30, 30]
+    assert retry_seconds(10_000) == 30
+
+
+def test_when_the_journal_is_back_what_waited_is_shipped_once_and_announced(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events(3))
+    scene.journal.recover()
+    scene.clock.advance(1)
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        scene.delivery.deliver(scene.events())
+        while scene.delivery.seconds_until_shipping() is not None:
+            scene.delivery.ship()
+
+    assert scene.stored() == ["e00001", "e00002", "e00003", "e00004"]
+    assert scene.announced() == [{"from": 1_001, "to": 1_003, "count": 3}]
+    assert scene.waiting() == 0
+    assert (scene.delivery.tally.stored, scene.delivery.tally.in_outbox) == (4, 0)
+    assert caplog.text.count("can be reached again") == 1
+
+
+def test_it_ships_although_no_new_event_comes(scene: Scene) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events())
+    scene.journal.recover()
+
+    scene.clock.advance(1)
+    scene.delivery.ship()
+
+    assert scene.stored() == ["e00001"]
+
+
+def test_with_nothing_in_the_outbox_it_claims_no_recovery(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events())
+    scene.outbox.ship(lambda url: scene.memory)  # by somebody else
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        scene.clock.advance(1)
+        scene.delivery.ship()
+
+    assert "can be reached again" not in caplog.text
+
+
+def test_a_long_backlog_is_shipped_a_batch_at_a_time(scene: Scene) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events(600))
+    scene.journal.recover()
+    scene.clock.advance(1)
+
+    scene.delivery.ship()
+
+    assert scene.waiting() == 350
+    assert scene.delivery.seconds_until_shipping() == 0.0
+
+
+def test_at_the_end_as_much_is_shipped_as_time_allows(scene: Scene) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events(600))
+    scene.journal.recover()
+    scene.clock.advance(1)
+
+    scene.delivery.ship_all(1.0)
+
+    assert scene.waiting() == 0
+    assert len(scene.announced()) == 3
+
+
+def test_at_the_end_an_outage_is_not_waited_for(scene: Scene) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events())
+
+    scene.delivery.ship_all(1.0)
+
+    assert scene.journal.appends == 1
+
+
+def test_what_an_earlier_process_left_is_shipped_too_and_not_counted_as_ours(scene: Scene) -> None:
+    scene.outbox.put(scene.journal.url, scene.events(2))
+
+    scene.delivery.deliver(scene.events())
+    scene.delivery.ship()
+
+    assert len(scene.stored()) == 3
+    assert scene.delivery.tally.stored == 1
+
+
+def test_what_a_dead_shipper_had_claimed_is_shipped_later(scene: Scene) -> None:
+    scene.outbox.put(scene.journal.url, scene.events(2))
+    with scene.outbox._database.writing() as connection:  # claimed by a process that was then killed
+        connection.execute("UPDATE waiting SET claimed_until = ?", (scene.clock.now_ms() + CLAIM_MS,))
+
+    scene.delivery.ship()
+    after = scene.delivery.seconds_until_shipping()
+    scene.clock.advance(CLAIM_MS / 1000)
+    scene.delivery.ship()
+
+    assert after == CLAIM_MS / 1000
+    assert len(scene.stored()) == 2
+
+
+def test_an_append_whose_answer_was_lost_stores_nothing_twice(scene: Scene) -> None:
+    scene.journal.time_out()
+
+    scene.delivery.deliver(scene.events(3))
+    scene.clock.advance(1)
+    scene.delivery.ship()
+
+    assert scene.stored() == ["e00001", "e00002", "e00003"]
+    assert scene.waiting() == 0
+
+
+@pytest.mark.parametrize(
+    "error", [Throttled("slower"), RuntimeError("a bug"), KeyError("x"), OSError(5, "io")]
+)
+def test_whatever_a_journal_raises_the_events_are_kept(scene: Scene, error: Exception) -> None:
+    scene.journal.fail(1, error)
+
+    assert scene.delivery.deliver(scene.events(2))
+
+    assert scene.waiting() == 2
+    assert scene.delivery.tally.failures == 1
+    assert scene.delivery.tally.last_error
+
+
+def test_a_refused_event_is_kept_with_the_reason_and_holds_up_no_other(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.journal.refuse(lambda event: event.type == "bad")
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        assert scene.delivery.deliver([*scene.events(), *scene.events(3, "bad"), *scene.events()])
+
+    assert scene.stored() == ["e00001", "e00005"]
+    assert scene.outbox.refused() == [(f"e0000{n}", "'bad' events are refused here") for n in (2, 3, 4)]
+    assert scene.waiting() == 0
+    assert (scene.delivery.tally.stored, scene.delivery.tally.refused) == (2, 3)
+    assert caplog.text.count("refuses") == 1
+
+
+def test_a_refused_event_among_those_that_waited_holds_up_no_other(scene: Scene) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver([*scene.events(), *scene.events(1, "bad"), *scene.events()])
+    scene.journal.recover()
+    scene.journal.refuse(lambda event: event.type == "bad")
+
+    scene.clock.advance(1)
+    scene.delivery.ship()
+
+    assert scene.stored() == ["e00001", "e00003"]
+    assert [event_id for event_id, _ in scene.outbox.refused()] == ["e00002"]
+    assert scene.waiting() == 0
+    assert scene.delivery.tally.refused == 1
+
+
+def test_an_outbox_that_cannot_be_written_is_told_once_and_the_events_are_given_back(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.outbox.path.write_text("something else entirely, and no database")
+    scene.journal.fail()
+    events = scene.events(2)
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        assert not scene.delivery.deliver(events)
+        assert not scene.delivery.deliver(events)
+
+    assert caplog.text.count("cannot be written either") == 1
+    assert "is not a SQLite database" in str(scene.delivery.tally.last_error)
+
+
+def test_an_outbox_that_breaks_in_the_middle_of_an_outage_is_told_too(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events())
+    scene.clock.advance(1)
+    scene.delivery.deliver(scene.events())
+    scene.delivery.close()
+    scene.outbox.path.write_text("damaged")
+
+    with caplog.at_level(logging.ERROR, "longwatch"):
+        assert not scene.delivery.deliver(scene.events())
+
+    assert caplog.text.count("cannot be written either") == 1
+
+
+def test_a_broken_outbox_does_not_keep_events_from_a_healthy_journal(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.outbox.path.write_text("something else entirely, and no database")
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        for _ in range(3):
+            assert scene.delivery.deliver(scene.events())
+            scene.delivery.ship()
+
+    assert len(scene.stored()) == 3
+    assert caplog.text.count("cannot be shipped yet") == 1
+
+
+def test_a_refused_event_that_cannot_even_be_kept_holds_up_no_other(scene: Scene) -> None:
+    scene.outbox.path.write_text("something else entirely, and no database")
+    scene.journal.refuse(lambda event: event.type == "bad")
+
+    assert scene.delivery.deliver([*scene.events(1, "bad"), *scene.events()])
+
+    assert scene.stored() == ["e00002"]
+    assert scene.delivery.tally.refused == 1
+
+
+def test_a_journal_that_cannot_be_opened_is_an_outage(scene: Scene) -> None:
+    def fail() -> MemoryJournal:
+        raise RuntimeError("no such thing")
+
+    delivery = Delivery("strange://", fail, scene.outbox, clock=scene.clock)
+
+    assert delivery.default_ttl_seconds() is None
+    assert delivery.deliver(scene.events())
+    assert [batch.url for batch in scene.outbox.pending()] == ["strange://"]
+
+
+def test_what_waited_under_the_address_as_given_is_shipped_once_the_journal_opens(scene: Scene) -> None:
+    tries = iter([True, False, False])
+
+    def open_() -> FaultyJournal:
+        if next(tries):
+            raise RuntimeError("not yet")
+        return scene.journal
+
+    delivery = Delivery("memory://given", open_, scene.outbox, clock=scene.clock)
+    delivery.deliver(scene.events())
+
+    scene.clock.advance(1)
+    delivery.ship()
+
+    assert scene.stored() == ["e00001"]
+
+
+def test_events_for_a_file_wait_under_its_whole_path(tmp_path: Path, scene: Scene) -> None:
+    from longwatch.journal.opening import open_journal
+
+    delivery = Delivery(
+        "sqlite:///a.db", lambda: open_journal("sqlite:///a.db"), scene.outbox, clock=scene.clock
+    )
+    (tmp_path / "a.db").write_text("this is no database, however hard one looks")
+
+    delivery.deliver(scene.events())
+
+    assert [batch.url for batch in scene.outbox.pending()] == [f"sqlite:///{tmp_path}/a.db"]

@@ -1,0 +1,424 @@
+"""The recorder queues in the caller's thread and stores in its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from longwatch.events import Event
+from longwatch.journal.memory import MemoryJournal
+from longwatch.recording import lifecycle
+from longwatch.recording import recorder as recorder_module
+from longwatch.recording.recorder import Recorder, configure, get_recorder
+from longwatch.settings import Settings
+from longwatch.testing import FakeClock, FaultyJournal
+from tests.unit.recording.conftest import MakeRecorder
+from tests.unit.recording.recorded import events_of, types_of, verification_of
+
+RUN = "wf-1"
+OPEN_WAIT_SECONDS = 30  # longer than any healthy test takes
+
+
+class Gate(MemoryJournal):
+    """A journal whose appends wait until they are let through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived = threading.Semaphore(0)
+        self.open = threading.Event()
+        self.groups: list[int] = []
+
+    def append(self, events: Sequence[Event]) -> None:
+        self.arrived.release()
+        assert self.open.wait(OPEN_WAIT_SECONDS)
+        self.groups.append(len(events))
+        super().append(events)
+
+
+def test_an_idle_recorder_stores_at_once_and_a_busy_one_in_groups(make_recorder: MakeRecorder) -> None:
+    journal = Gate()
+    recorder = make_recorder(journal)
+
+    recorder.record(RUN, "first", {})
+    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+    for n in range(50):
+        recorder.record(RUN, "more", {"n": n})
+    journal.open.set()
+
+    assert recorder.flush()
+    assert journal.groups == [1, 50]
+
+
+def test_flush_is_true_once_everything_before_is_stored(
+    journal: MemoryJournal, make_recorder: MakeRecorder
+) -> None:
+    recorder = make_recorder(journal)
+
+    for n in range(2_500):
+        recorder.record(RUN, "step", {"n": n})
+
+    assert recorder.flush()
+    assert [event.payload["n"] for event in events_of(journal, RUN)] == list(range(2_500))
+    assert recorder.stats().stored == recorder.stats().recorded == 2_500
+
+
+def test_flush_with_nothing_to_do_starts_no_thread(make_recorder: MakeRecorder) -> None:
+    before = threading.active_count()
+
+    assert make_recorder(MemoryJournal()).flush()
+
+    assert threading.active_count() == before
+
+
+def test_flush_is_false_when_time_runs_out(make_recorder: MakeRecorder) -> None:
+    journal = Gate()
+    recorder = make_recorder(journal)
+    recorder.record(RUN, "step", {})
+
+    in_time = recorder.flush(0.01)
+    journal.open.set()
+
+    assert not in_time
+    assert recorder.flush()
+
+
+def test_close_states_the_count_and_ends_the_thread(
+    journal: MemoryJournal, make_recorder: MakeRecorder
+) -> None:
+    recorder = make_recorder(journal)
+    recorder.record(RUN, "step", {})
+    recorder.record("wf-2", "step", {})
+
+    assert recorder.close()
+
+    for run_id in (RUN, "wf-2"):
+        assert [event.type for event in events_of(journal, run_id)] == ["step", "producer_closed"]
+        assert str(verification_of(journal, run_id).answer) == "complete"
+    assert recorder.close()
+
+
+def test_recording_after_close_begins_again_with_a_new_producer(
+    journal: MemoryJournal, make_recorder: MakeRecorder
+) -> None:
+    recorder = make_recorder(journal)
+    recorder.record(RUN, "before", {})
+    recorder.close()
+
+    recorder.record(RUN, "after", {})
+    recorder.close()
+
+    events = events_of(journal, RUN)
+    assert types_of(journal, RUN) == ["before", "after"]
+    assert len({event.producer for event in events}) == 2
+    assert str(verification_of(journal, RUN).answer) == "complete"
+
+
+def test_nothing_is_left_behind_by_recording_while_others_close(
+    journal: MemoryJournal, make_recorder: MakeRecorder
+) -> None:
+    recorder = make_recorder(journal)
+
+    def record(name: str) -> None:
+        for n in range(200):
+            recorder.record(name, "step", {"n": n})
+
+    def close() -> None:
+        for _ in range(50):
+            assert recorder.close(OPEN_WAIT_SECONDS)
+
+    threads = [threading.Thread(target=record, args=(f"wf-{n}",)) for n in range(4)]
+    threads += [threading.Thread(target=close) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert recorder.close(OPEN_WAIT_SECONDS)
+    for n in range(4):
+        events = events_of(journal, f"wf-{n}")
+        told = [event.payload["n"] for event in events if event.type == "step"]
+        assert sorted(told) == list(range(200))  # type: ignore[type-var]
+        assert str(verification_of(journal, f"wf-{n}").answer) == "complete"
+
+
+def test_eight_threads_lose_and_double_nothing(journal: MemoryJournal, make_recorder: MakeRecorder) -> None:
+    recorder = make_recorder(journal)
+
+    def record(thread: int) -> None:
+        for n in range(300):
+            recorder.record(RUN, "step", {"thread": thread, "n": n})
+
+    threads = [threading.Thread(target=record, args=(each,)) for each in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recorder.close()
+
+    events = [event for event in events_of(journal, RUN) if event.type == "step"]
+    by_number = sorted(events, key=lambda event: event.number or 0)
+    for each in range(8):
+        assert [e.payload["n"] for e in by_number if e.payload["thread"] == each] == list(range(300))
+    assert str(verification_of(journal, RUN).answer) == "complete"
+
+
+def test_one_bad_event_costs_none_of_those_beside_it(
+    make_recorder: MakeRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = Gate()
+    recorder = make_recorder(journal)
+    recorder.record(RUN, "first", {})
+    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        recorder.record(RUN, "good", {})
+        recorder.record(RUN, "", {})
+        recorder.record(RUN, "bad time", {}, occurred_at=-5)
+        recorder.record(RUN, "odd time", {}, occurred_at=1.5)  # type: ignore[arg-type]
+        recorder.record("", "no run", {})
+        recorder.record(RUN, "bad agent", {}, agent_name=7)  # type: ignore[arg-type]
+        recorder.record(RUN, "bad call", {}, call_id="\ud800")
+        recorder.record(RUN, "last", {})
+        journal.open.set()
+        recorder.close()
+
+    assert types_of(journal, RUN) == ["first", "good", "last"]
+    assert str(verification_of(journal, RUN).answer) == "complete"
+    assert recorder.stats().refused == 6
+    assert recorder.stats().recorded == 3 + 1 + 6
+    assert caplog.text.count("is refused") == 1
+
+
+def test_the_writer_outlives_whatever_a_journal_raises(
+    settings: Settings, make_recorder: MakeRecorder
+) -> None:
+    faulty = FaultyJournal()
+    recorder = make_recorder(faulty)
+    faulty.fail(1, RuntimeError("a bug"))
+
+    recorder.record(RUN, "one", {})
+    assert recorder.flush()
+    recorder.record(RUN, "two", {})
+    assert recorder.flush()
+
+    assert recorder.stats().in_outbox == 2
+    assert recorder.stats().last_error == "a bug"
+
+
+def test_a_bad_journal_address_is_told_and_the_events_wait(
+    make_recorder: MakeRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = make_recorder("nowhere://at/all")
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        recorder.record(RUN, "step", {})
+        assert recorder.flush()
+
+    assert recorder.stats().in_outbox == 1
+    assert "is no journal address" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("ttl_hours", "default", "ttl"),
+    [
+        (None, None, None),
+        (None, 60, 1_060),
+        (0, 60, None),
+        (2, 60, 1_000 + 7_200),
+        (0.00001, None, 1_001),
+    ],
+)
+def test_events_live_as_long_as_the_settings_or_else_the_journal_say(
+    make_recorder: MakeRecorder, ttl_hours: float | None, default: int | None, ttl: int | None
+) -> None:
+    clock = FakeClock(now_ms=999_000)
+    journal = MemoryJournal(clock=clock)
+    journal.default_ttl_seconds = default
+    recorder = make_recorder(journal, ttl_hours=ttl_hours)
+
+    recorder.record(RUN, "step", {}, occurred_at=1_000_000)
+    recorder.flush()
+
+    assert [event.ttl for event in events_of(journal, RUN)] == [ttl]
+
+
+def test_a_full_queue_drops_counts_and_tells(
+    make_recorder: MakeRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = Gate()
+    recorder = make_recorder(journal, queue_events=100)
+    recorder.record(RUN, "first", {})
+    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        for n in range(150):
+            recorder.record(RUN, "step", {"n": n})
+        recorder.record("wf-2", "step", {})
+    waiting = recorder.stats().recorded
+    journal.open.set()
+    recorder.close()
+
+    kept = [event.payload["n"] for event in events_of(journal, RUN) if event.type == "step"]
+    assert kept == list(range(100))
+    assert waiting == 101
+    assert recorder.stats().dropped == 51
+    assert [e.payload for e in events_of(journal, RUN) if e.type == "events_dropped"] == [{"count": 50}]
+    assert types_of(journal, "wf-2") == ["events_dropped"]
+    assert str(verification_of(journal, RUN).answer) == "complete"
+    assert caplog.text.count("no more fit in memory") == 1
+
+
+def test_large_payloads_fill_the_queue_by_their_bytes(make_recorder: MakeRecorder) -> None:
+    journal = Gate()
+    recorder = make_recorder(journal)
+    recorder.record(RUN, "first", {})
+    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+
+    for _ in range(200):
+        recorder.record(RUN, "large", {"text": "x" * 400_000})
+    held = recorder.stats()
+    journal.open.set()
+    recorder.close()
+
+    assert held.recorded <= 1 + 64 * 1024 * 1024 // 400_000 + 1
+    assert held.recorded + held.dropped == 201
+    recorder.record(RUN, "large", {"text": "x" * 400_000})  # there is room again
+    assert recorder.flush()
+    assert recorder.stats().dropped == held.dropped
+
+
+def test_foreign_events_are_bounded_too(make_recorder: MakeRecorder) -> None:
+    journal = Gate()
+    recorder = make_recorder(journal, queue_events=100)
+    recorder.record(RUN, "first", {})
+    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+
+    for n in range(110):
+        recorder.append(Event(run_id=RUN, event_id=f"e{n}", type="line", occurred_at=1))
+    journal.open.set()
+    recorder.close()
+
+    assert types_of(journal, RUN).count("line") == 100
+    assert recorder.stats().dropped == 10
+
+
+def test_a_foreign_event_that_no_journal_can_hold_does_not_stop_the_others(
+    journal: MemoryJournal, make_recorder: MakeRecorder
+) -> None:
+    recorder = make_recorder(journal)
+
+    recorder.append(
+        Event(run_id=RUN, event_id="e1", type="line", occurred_at=1, payload={"n": float("inf"), "a": 1})
+    )
+    recorder.append(Event(run_id=RUN, event_id="e2", type="line", occurred_at=2))
+
+    assert recorder.flush()
+    assert [event.payload for event in events_of(journal, RUN)] == [{"n": "inf", "a": 1}, {}]
+
+
+def test_events_that_fit_nowhere_are_held_and_told(
+    tmp_path: Path, make_recorder: MakeRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "outbox.db").write_text("something else entirely, and no database")
+    faulty = FaultyJournal()
+    faulty.fail()
+    recorder = make_recorder(faulty)
+
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        recorder.record(RUN, "step", {})
+        recorder.record(RUN, "step", {})
+        flushed = recorder.flush(0.1)
+        closed = recorder.close(0.1)
+    faulty.recover()
+
+    assert not flushed
+    assert not closed
+    assert "the outbox" in caplog.text
+    assert "2 events could not be stored before the process ended" in caplog.text
+    assert recorder.flush(OPEN_WAIT_SECONDS)  # held in memory, not lost
+    assert types_of(faulty, RUN) == ["step", "step"]
+
+
+def test_when_no_thread_can_be_started_the_caller_stores(
+    journal: MemoryJournal, make_recorder: MakeRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = make_recorder(journal)
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        recorder.record(RUN, "inline", {})
+        stored = types_of(journal, RUN)
+        flushed = recorder.flush()
+    recorder.record(RUN, "threaded", {})
+    recorder.close()
+
+    assert stored == ["inline"]
+    assert flushed
+    assert types_of(journal, RUN) == ["inline", "threaded"]
+    assert str(verification_of(journal, RUN).answer) == "complete"
+
+
+def test_what_is_recorded_at_the_very_end_is_stored_at_once(
+    journal: MemoryJournal, make_recorder: MakeRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = make_recorder(journal)
+    monkeypatch.setattr(lifecycle, "_exiting", True)
+
+    recorder.record(RUN, "last words", {})
+    stored = types_of(journal, RUN)
+    closed = recorder.close()
+
+    assert stored == ["last words"]
+    assert closed
+    assert str(verification_of(journal, RUN).answer) == "complete"
+
+
+def test_configure_stores_what_was_recorded_before(settings: Settings) -> None:
+    before, after = MemoryJournal(), MemoryJournal()
+    configure(before, settings=settings).record(RUN, "before", {})
+
+    configure(after, settings=settings)
+    get_recorder().record(RUN, "after", {})
+    get_recorder().flush()
+
+    assert types_of(before, RUN) == ["before"]
+    assert types_of(after, RUN) == ["after"]
+
+
+def test_the_process_has_one_recorder_made_from_the_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LONGWATCH_JOURNAL", f"sqlite:///{tmp_path}/here.db")
+    found: list[Recorder] = []
+    threads = [threading.Thread(target=lambda: found.append(get_recorder())) for _ in range(8)]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(map(id, found))) == 1
+    assert found[0].journal_url == f"sqlite:///{tmp_path}/here.db"
+    assert recorder_module._process_recorder is found[0]
+
+
+def test_a_run_that_is_closed_is_forgotten(journal: MemoryJournal, make_recorder: MakeRecorder) -> None:
+    recorder = make_recorder(journal)
+    recorder.record(RUN, "step", {})
+    recorder.flush()
+    name = recorder.producer_of(RUN)
+
+    recorder.close_run(RUN)
+    recorder.close_run("wf-unknown")
+    recorder.flush()
+
+    assert name == events_of(journal, RUN)[0].producer
+    assert recorder.producer_of(RUN) is None
+    assert str(verification_of(journal, RUN).answer) == "complete"
