@@ -8,14 +8,16 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from longwatch.recording import lifecycle
 from longwatch.recording.calls import checked_capture, tell_of_fault
 from longwatch.recording.capture import FULL, captured_fields, error_text
-from longwatch.recording.producers import Note
-from longwatch.recording.recorder import Recorder, get_recorder
+from longwatch.recording.notes import Note
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, new_run_id, new_trace_id, trace_id_of
+
+if TYPE_CHECKING:
+    from longwatch.recording.recorder import Recorder
 
 RUN_TAKEN_VARIABLE = "LONGWATCH_RUN_TAKEN"  # the id in `LONGWATCH_RUN_ID` once a run has taken it
 
@@ -55,6 +57,8 @@ class ActiveRun:
     def recorder(self) -> Recorder:
         """Where the events go."""
         if self._recorder is None:
+            from longwatch.recording.recorder import get_recorder  # loaded when something is recorded
+
             self._recorder = get_recorder()
         return self._recorder
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from longwatch.recording.capture import CAPTURES, SUMMARY, captured, captured_fields, error_text
-from longwatch.recording.producers import Note
+from longwatch.recording.notes import Note
 from longwatch.recording.scope import Scope, new_call_id
 
 log = logging.getLogger("longwatch")

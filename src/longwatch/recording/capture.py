@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Context, Decimal
 from enum import Enum
 from itertools import islice
 from pathlib import PurePath
-from typing import Any, cast
-from uuid import UUID
+from typing import Any, NamedTuple, cast
 
 from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
 
@@ -32,8 +30,7 @@ NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
 CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """How much of a value is kept."""
 
     characters: int  # of one text
@@ -153,7 +150,7 @@ class Capture:
                 return value.isoformat()
             case timedelta():
                 return _number(value.total_seconds())
-            case UUID() | PurePath():
+            case PurePath():
                 return self._text(str(value))
             case BaseException():
                 return self._text(error_text(value))
@@ -162,8 +159,12 @@ class Capture:
         return self._object(value)
 
     def _object(self, value: object) -> object:
-        if is_dataclass(value) and not isinstance(value, type):
-            named = {each.name: getattr(value, each.name, None) for each in fields(value)}
+        if type(value).__module__ == "uuid":  # by its name: loading that module to ask costs every program
+            return str(value)
+        if hasattr(value, "__dataclass_fields__"):
+            from dataclasses import fields  # loaded only where there are any
+
+            named = {each.name: getattr(value, each.name, None) for each in fields(cast(Any, value))}
             return self._inside(value, lambda _: self._map(named))
         dump = getattr(type(value), "model_dump", None)  # pydantic, without importing it
         if callable(dump):

@@ -12,32 +12,34 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextvars import Token
-from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from longwatch.recording.active import ActiveRun, prepare_process
 from longwatch.recording.calls import CallPlan, tell_of_fault
 from longwatch.recording.capture import captured, captured_fields
-from longwatch.recording.recorder import Recorder, get_recorder
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, trace_id_of
+
+if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
+    from typing import Protocol
+
+    from longwatch.recording.recorder import Recorder
+
+    class Recorded(Protocol):
+        """A call whose start was recorded and whose end will be."""
+
+        @property
+        def scope(self) -> Scope: ...
+
+        def succeed(self, result: object) -> None: ...
+
+        def fail(self, error: BaseException) -> None: ...
+
+    Begin = Callable[[tuple[Any, ...], dict[str, Any]], Recorded | None]
 
 log = logging.getLogger("longwatch")
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Recorded(Protocol):
-    """A call whose start was recorded and whose end will be."""
-
-    @property
-    def scope(self) -> Scope: ...
-
-    def succeed(self, result: object) -> None: ...
-
-    def fail(self, error: BaseException) -> None: ...
-
-
-Begin = Callable[[tuple[Any, ...], dict[str, Any]], Recorded | None]
 
 
 @overload
@@ -132,7 +134,7 @@ def ambient_scope() -> Scope | None:
     if run_id is None:
         return None
     try:
-        return _scope_of(get_recorder(), run_id)
+        return _scope_of(_recorder(), run_id)
     except Exception as error:  # noqa: BLE001 - a mistake in the settings must not break the observed code
         tell_of_fault(error)
         return None
@@ -215,7 +217,7 @@ def _begin_workflow(
     plan: CallPlan, kind: str, capture: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Recorded | None:
     try:
-        recorder = get_recorder()
+        recorder = _recorder()
         limits = recorder.limits(capture)
         arguments = plan.arguments(args, kwargs)
         told = (
@@ -227,6 +229,13 @@ def _begin_workflow(
     except Exception as error:  # noqa: BLE001
         tell_of_fault(error)
         return None
+
+
+def _recorder() -> Recorder:
+    """The recorder of this process. Its module is loaded by the first run, not by decorating."""
+    from longwatch.recording.recorder import get_recorder
+
+    return get_recorder()
 
 
 def wrapped(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:

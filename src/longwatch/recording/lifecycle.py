@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
-from typing import Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from longwatch.clock import SYSTEM_CLOCK
@@ -21,18 +21,21 @@ log = logging.getLogger("longwatch")
 FORK_WAIT_SECONDS = 1.0  # for the writer to come to rest; a fork during an outage does not wait for its end
 
 
-class Recording(Protocol):
-    """What this module needs of a recorder."""
+if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
+    from typing import Protocol
 
-    interrupts: set[Callable[[str], None]]
+    class Recording(Protocol):
+        """What this module needs of a recorder."""
 
-    def begin_again(self) -> None: ...
+        interrupts: set[Callable[[str], None]]
 
-    def close(self) -> bool: ...
+        def begin_again(self) -> None: ...
 
-    def pause(self, timeout_seconds: float) -> None: ...
+        def close(self) -> bool: ...
 
-    def resume(self) -> None: ...
+        def pause(self, timeout_seconds: float) -> None: ...
+
+        def resume(self) -> None: ...
 
 
 _recorders: WeakSet[Recording] = WeakSet()

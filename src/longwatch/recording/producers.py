@@ -9,12 +9,12 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from longwatch.errors import InvalidEvent
 from longwatch.events import MAX_OCCURRED_AT, Event, stored_event
 from longwatch.journal.codec import digest, encode_payload
 from longwatch.recording.capture import FULL, Capture, encodable, error_text
+from longwatch.recording.notes import Note
 from longwatch.recording.redaction import SecretNames, may_hold_secret, redact, redact_text
 from longwatch.recording.truncation import fitted
 
@@ -25,20 +25,6 @@ GIST_CHARACTERS = 2_000
 MAX_OPEN = 20_000  # producers; about 10 MB
 FIELDS = tuple(Event.__dataclass_fields__)
 MAX_CHECKED = 1_000  # names can come from data; do not remember them without end
-
-
-class Note(NamedTuple):
-    """What the observed code handed over: everything but the number, the digest and the id."""
-
-    run_id: str
-    type: str
-    occurred_at: int  # epoch milliseconds
-    payload: dict[str, object]
-    agent_name: str | None = None
-    call_id: str | None = None
-    parent_call_id: str | None = None
-    trace_id: str | None = None
-    weight: int = 0  # bytes that count against the queue
 
 
 class Producer:

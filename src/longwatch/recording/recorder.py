@@ -22,7 +22,8 @@ from longwatch.events import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.capture import CAPTURES, FULL, Limits, captured_fields
 from longwatch.recording.marks import CloseRun, Flush, empty
-from longwatch.recording.producers import Note, Producers, encoded
+from longwatch.recording.notes import Note
+from longwatch.recording.producers import Producers, encoded
 from longwatch.recording.redaction import SecretNames
 from longwatch.recording.room import LARGE_BYTES, Room
 from longwatch.settings import Settings, load_settings
