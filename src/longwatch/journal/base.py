@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from longwatch.events import START, Cursor, Event, Page
+from longwatch.journal.arrivals import Arrival
 from longwatch.runs import RunSummary, Status
 
 DEFAULT_READ_LIMIT = 500
@@ -62,6 +63,13 @@ class Journal(Protocol):
     def default_ttl_seconds(self) -> int | None:
         """How long events live here unless the recorder's settings say otherwise; None is for ever."""
 
+    @property
+    def announce_after_ms(self) -> int | None:
+        """How old an event may be when it is stored without a `late_batch` that tells readers to look back.
+
+        None: readers find it in any case.
+        """
+
     def append(self, events: Sequence[Event]) -> None:
         """Store each event once, durably.
 
@@ -107,6 +115,37 @@ class Wakes(Protocol):
 
     def wait(self, timeout_seconds: float) -> bool:
         """Return True as soon as something may have been appended since the last call, else False."""
+
+
+class Listening(Protocol):
+    """Somebody's wish to be told that something may have been appended, by whichever process."""
+
+    descriptor: int | None  # a file descriptor that becomes readable then, if there is one
+    check_seconds: float | None  # how often to ask `changed` beside that; None: never
+    retry_seconds: Sequence[float]  # it may tell a little too early: look again after each of these
+
+    def changed(self) -> bool:
+        """Whether something may have been appended since the last call. Does not block."""
+
+    def close(self) -> None:
+        """Do not tell any more."""
+
+
+@runtime_checkable
+class Arrivals(Protocol):
+    """A journal that numbers what arrives, over all runs: one read serves every follower. Optional."""
+
+    def last_arrival(self) -> int:
+        """The position of what arrived last; 0 for an empty journal."""
+
+    def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
+        """The events of all runs past this position, up to `limit`, in the order of their arrival.
+
+        A reader never sees a position before all lower ones. Expired events are left out.
+        """
+
+    def listen(self, heard: Callable[[], None]) -> Listening:
+        """Call `heard`, from any thread, after each append of this process to this journal."""
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -12,27 +12,36 @@ from typing import Self
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor
 from longwatch.events import START, Cursor, Event, Page
-from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, RunPage, RunQuery
+from longwatch.journal.arrivals import Arrival, Arrived, is_whole, page_of
+from longwatch.journal.base import (
+    ALL_RUNS,
+    DEFAULT_LIST_LIMIT,
+    DEFAULT_READ_LIMIT,
+    Listening,
+    RunPage,
+    RunQuery,
+)
 from longwatch.journal.codec import decode_payload, payload_text, same_content
 from longwatch.runs import RunSummary, summarise
-
-MAX_POSITION_DIGITS = 18  # fewer than SQLite's integers have, more than anybody appends
 
 
 class MemoryJournal:
     """A `Journal` in memory. The cursor is the arrival position, as on SQLite."""
 
     default_ttl_seconds: int | None = None
+    announce_after_ms: int | None = None
 
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.url = f"memory://{name}"
         self._clock = clock
         self._lock = threading.Condition()
         self._by_id: dict[str, Event] = {}
-        self._runs: dict[str, list[tuple[int, Event]]] = {}
+        self._arrived: list[Arrival] = []  # position 1 is the first
+        self._runs: dict[str, list[Arrival]] = {}
         self._summaries: dict[str, RunSummary] = {}
         self._position = 0
         self._waited_for = 0
+        self._ears: list[Ear] = []
 
     def append(self, events: Sequence[Event]) -> None:
         stored = [_own(event) for event in events]
@@ -43,6 +52,7 @@ class MemoryJournal:
                 known = self._by_id.setdefault(event.event_id, event)
                 if known is event:
                     self._position += 1
+                    self._arrived.append((self._position, event))
                     self._runs.setdefault(event.run_id, []).append((self._position, event))
                     fresh.append(event)
                 elif not same_content(known, event):
@@ -51,21 +61,49 @@ class MemoryJournal:
                 before = self._summaries.get(run_id)
                 self._summaries[run_id] = before.merged(summary) if before else summary
             self._lock.notify_all()
+            ears = list(self._ears)
+        for ear in ears:
+            ear.heard()
         if conflicts:
             raise EventConflict(conflicts)
 
     def read(
         self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
     ) -> Page:
-        position = position_of(after)
-        now_seconds = self._clock.now_ms() // 1000
+        start = Arrived.of(after)
         with self._lock:
             arrived = self._runs.get(run_id, [])
-            new = arrived[bisect_right(arrived, position, key=lambda pair: pair[0]) :]
-        living = [pair for pair in new if pair[1].ttl is None or pair[1].ttl > now_seconds]
+            new = arrived[bisect_right(arrived, start.position, key=lambda pair: pair[0]) :]
+        living = [pair for pair in self._living(new) if pair[0] not in start.beyond]
+        if not living:
+            return Page([], after)
         page = living[:limit]
-        events = sorted((event for _, event in page), key=lambda event: event.order)
-        return Page(events, cursor_at(page[-1][0]) if page else after, more=len(living) > limit)
+        return page_of(start, page, end=start.up_to(page[-1][0]), more=len(living) > limit)
+
+    def last_arrival(self) -> int:
+        with self._lock:
+            return self._position
+
+    def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
+        with self._lock:
+            new = self._arrived[after:]
+        return self._living(new)[:limit]
+
+    def _living(self, arrivals: Sequence[Arrival]) -> list[Arrival]:
+        now_seconds = self._clock.now_ms() // 1000
+        return [pair for pair in arrivals if pair[1].ttl is None or pair[1].ttl > now_seconds]
+
+    def listen(self, heard: Callable[[], None]) -> Listening:
+        ear = Ear(self, heard)
+        with self._lock:
+            self._ears.append(ear)
+        return ear
+
+    def stop_listening(self, ear: Ear) -> None:
+        """Called by the ear itself when it is closed."""
+        with self._lock:
+            if ear in self._ears:
+                self._ears.remove(ear)
 
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
@@ -106,6 +144,24 @@ class MemoryJournal:
         self.close()
 
 
+class Ear:
+    """Hears of every append; all of them are made in this process."""
+
+    descriptor: int | None = None
+    check_seconds: float | None = None
+    retry_seconds: Sequence[float] = ()
+
+    def __init__(self, journal: MemoryJournal, heard: Callable[[], None]) -> None:
+        self.heard = heard
+        self._journal = journal
+
+    def changed(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._journal.stop_listening(self)
+
+
 def _own(event: Event) -> Event:
     """The event as a store gives it back: refused if it cannot be written, and out of the caller's hands."""
     text = payload_text(event)
@@ -116,7 +172,7 @@ def position_of(cursor: Cursor) -> int:
     """The arrival position in a cursor of a journal that counts arrivals."""
     if cursor == START:
         return 0
-    if not _is_whole(cursor):
+    if not is_whole(cursor):
         raise InvalidCursor(f"{cursor!r} is not a cursor of this journal; read from the start instead")
     return int(cursor)
 
@@ -134,11 +190,6 @@ def list_cursor(run: RunSummary) -> Cursor:
 def list_edge_of(cursor: Cursor) -> tuple[int, str]:
     """The start time and id of the last run already listed."""
     started_at, colon, run_id = cursor.partition(":")
-    if not colon or not _is_whole(started_at):
+    if not colon or not is_whole(started_at):
         raise InvalidCursor(f"{cursor!r} is not a cursor of a run list; list from the start instead")
     return int(started_at), run_id
-
-
-def _is_whole(text: str) -> bool:
-    # `isdigit` alone takes "²" for a digit, which `int` does not.
-    return text.isascii() and text.isdigit() and len(text) <= MAX_POSITION_DIGITS

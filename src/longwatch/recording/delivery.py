@@ -16,7 +16,7 @@ from longwatch.clock import Clock
 from longwatch.errors import EventConflict, InvalidEvent
 from longwatch.events import Event
 from longwatch.journal.base import Journal
-from longwatch.recording.outbox import CLAIM_MS, Outbox, ShipReport
+from longwatch.recording.outbox import CLAIM_MS, Outbox, ShipReport, announcements
 
 log = logging.getLogger("longwatch")
 
@@ -147,9 +147,18 @@ class Delivery:
                     journal.append([event])
                 except (InvalidEvent, EventConflict) as error:
                     refused.append((event, str(error)))
+        self._announce(journal, events)
         self.tally.stored += len(events) - len(refused)
         for event, reason in refused:
             self._keep_refused(event, reason)
+
+    def _announce(self, journal: Journal, events: Sequence[Event]) -> None:
+        """Tell readers to look back for what is older than they look by themselves."""
+        limit = journal.announce_after_ms
+        if limit is not None:
+            now = self._clock.now_ms()
+            late = [event for event in events if event.occurred_at < now - limit]
+            journal.append(announcements(late, now))
 
     def _keep_refused(self, event: Event, reason: str) -> None:
         self.tally.refused += 1

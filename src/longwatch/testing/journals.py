@@ -64,6 +64,10 @@ class FaultyJournal:
     def default_ttl_seconds(self) -> int | None:
         return self.journal.default_ttl_seconds
 
+    @property
+    def announce_after_ms(self) -> int | None:
+        return self.journal.announce_after_ms
+
     def append(self, events: Sequence[Event]) -> None:
         with self._lock:
             self.appends += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -344,3 +345,28 @@ def test_events_for_a_file_wait_under_its_whole_path(tmp_path: Path, scene: Scen
     delivery.deliver(scene.events())
 
     assert [batch.url for batch in scene.outbox.pending()] == [f"sqlite:///{tmp_path}/a.db"]
+
+
+def test_events_that_are_stored_long_after_they_happened_are_announced_where_readers_need_it(
+    scene: Scene,
+) -> None:
+    scene.memory.announce_after_ms = 20_000
+    scene.clock.set(100_000)
+    [old, older, fresh] = [
+        replace(event, occurred_at=at)
+        for event, at in zip(scene.events(3), (79_999, 5_000, 80_000), strict=True)
+    ]
+
+    scene.delivery.deliver([old, older, fresh])
+
+    assert len(scene.stored()) == 3
+    assert scene.announced() == [{"from": 5_000, "to": 79_999, "count": 2}]
+    assert scene.delivery.tally.stored == 3
+
+
+def test_a_journal_whose_readers_miss_nothing_gets_no_announcement(scene: Scene) -> None:
+    scene.clock.set(100_000)
+
+    scene.delivery.deliver(scene.events(2))
+
+    assert scene.announced() == []

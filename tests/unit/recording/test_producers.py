@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from longwatch.errors import InvalidEvent
 from longwatch.events import Event
 from longwatch.journal.verify import Answer, Verifier
-from longwatch.recording.producers import MAX_OPEN, Note, Producer, Producers, encoded
+from longwatch.recording.notes import Note
+from longwatch.recording.producers import MAX_OPEN, Producer, Producers, encoded
 
 RUN = "wf-1"
 

@@ -17,7 +17,7 @@ from longwatch.journal.dynamodb.directory import Directory
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.finding import Finder
 from longwatch.journal.dynamodb.layouts import layout_named
-from longwatch.journal.dynamodb.reading import Reader
+from longwatch.journal.dynamodb.reading import ANNOUNCE_AFTER_MS, Reader
 from longwatch.runs import RunSummary
 
 
@@ -27,6 +27,8 @@ class DynamoJournal:
     An event id that names other content is noticed where both events carry the same run and time: that is
     where a put can look.
     """
+
+    announce_after_ms: int | None = ANNOUNCE_AFTER_MS
 
     def __init__(
         self,

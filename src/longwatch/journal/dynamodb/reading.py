@@ -15,10 +15,12 @@ from longwatch.clock import Clock
 from longwatch.events import RESERVED_PREFIX, Cursor, Event, Page
 from longwatch.journal.dynamodb.client import Range, Table
 from longwatch.journal.dynamodb.layouts import NO_PLACE, Layout, Stored
+from longwatch.journal.dynamodb.pages import page_of
 from longwatch.journal.dynamodb.progress import LATE_SLACK_MS, Progress, Scan, from_cursor, to_cursor
 
 OVERLAP_MS = 2_000  # read again on every read
 WINDOW_MS = 30_000  # how late an event may be written without being announced
+ANNOUNCE_AFTER_MS = 20_000  # what is written this late is announced: the window, less the time a put may take
 WIDE_EVERY_MS = 15_000
 WIDE_IN_A_GAP_EVERY_MS = 2_000
 GAP_HOPE_MS = 30_000  # how long a missing number is looked for this often
@@ -42,7 +44,7 @@ class Reader:
         if run_id.startswith(RESERVED_PREFIX):
             return Page((), after)
         now = self._clock.now_ms()
-        found: list[Event] = []
+        found: list[Stored] = []
         walk_anew = thorough or progress.scan is None
         while True:
             if progress.scan is None:
@@ -54,8 +56,9 @@ class Reader:
                 break
             self._finish(progress, progress.scan)
         progress.note_gaps(now)
-        found.sort(key=lambda event: event.order)
-        return Page(found, to_cursor(progress), more=progress.scan is not None)
+        found.sort(key=lambda stored: stored.event.order)
+        more = progress.scan is not None
+        return page_of(found, to_cursor(progress), more=more, start=after, layout=self._layout)
 
     def events(self, run_id: str) -> Iterator[list[Event]]:
         """All events of a run as they lie, some at a time. Expired ones are left out."""
@@ -87,7 +90,7 @@ class Reader:
         return self._layout.stored(answer.items[0], run_id).at if answer.items else None
 
     def _walk(
-        self, run_id: str, progress: Progress, scan: Scan, found: list[Event], limit: int, now: int
+        self, run_id: str, progress: Progress, scan: Scan, found: list[Stored], limit: int, now: int
     ) -> bool:
         """Go through the rest of a scan; False: it is not through, because the page is full."""
         for items in self._items(run_id, scan, limit - len(found) + EXTRA_ITEMS):
@@ -98,7 +101,7 @@ class Reader:
                         return False
                     progress.saw(stored)
                     if not _expired(stored.event, now):
-                        found.append(stored.event)
+                        found.append(stored)
                 scan.position = stored.key
         return True
 

@@ -75,6 +75,7 @@ class SqliteJournal:
     """A journal that many threads and processes may use at once, each write durable when `append` returns."""
 
     default_ttl_seconds: int | None = None
+    announce_after_ms: int | None = None
 
     def __init__(
         self, path: Path, *, clock: Clock = SYSTEM_CLOCK, busy_timeout_ms: int = BUSY_TIMEOUT_MS
