@@ -86,4 +86,3 @@ def _stat(pid: int) -> tuple[str, int] | None:
         return None
     fields = text.rpartition(")")[2].split()  # the name before the bracket may hold anything
     return fields[0], int(fields[19])
-

@@ -18,6 +18,10 @@ import longwatch
 def steps(n=50):
     for each in range(n):
         longwatch.record("step", n=each)
+
+def wait():
+    for _ in range(1200):  # not in one go: a signal just before a long sleep is seen only after it
+        time.sleep(0.05)
 """
 
 
@@ -28,7 +32,7 @@ def test_sigterm_stores_everything_and_says_that_the_run_was_interrupted(place: 
 with longwatch.run("waits", run_id="wf-1"):
     steps(500)
     print("ready", flush=True)
-    time.sleep(60)
+    wait()
 """
     )
     assert process.stdout is not None
@@ -91,7 +95,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 with longwatch.run(run_id="wf-1"):
     steps()
     print("ready", flush=True)
-    time.sleep(60)
+    wait()
 """
     )
     assert process.stdout is not None
@@ -177,7 +181,7 @@ def test_sigterm_reaches_a_process_of_longwatch_run_that_makes_no_run_itself(pla
         + """
 steps(200)
 print("ready", flush=True)
-time.sleep(60)
+wait()
 """,
         LONGWATCH_RUN_ID="wf-given",
     )
@@ -228,7 +232,7 @@ with longwatch.run(run_id="wf-1"):
     if child == 0:
         longwatch.record("child")
         os.write(writing, b"x")
-        time.sleep(60)
+        wait()
     os.read(reading, 1)
     os.kill(child, signal.SIGTERM)
     _, status = os.waitpid(child, 0)
@@ -356,7 +360,7 @@ def test_ctrl_c_is_told_as_an_interruption(place: Place) -> None:
 with longwatch.run(run_id="wf-1"):
     steps()
     print("ready", flush=True)
-    time.sleep(60)
+    wait()
 """
     )
     assert process.stdout is not None

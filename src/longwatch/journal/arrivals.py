@@ -1,0 +1,141 @@
+"""Cursors and pages of journals that number what arrives: which positions a reader has dealt with.
+
+Usually that is everything up to a position. Events of a page are handed over in their own order, which is not
+always that of their arrival, so a reader that stops in the middle of a page may have seen some beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from longwatch.errors import InvalidCursor
+from longwatch.events import START, Cursor, Event, Page
+from longwatch.numbering import NO_NUMBERS, Numbers
+
+MAX_POSITION_DIGITS = 18  # fewer than SQLite's integers have, more than anybody appends
+MOST_BEYOND = 20_000  # positions; a page has far fewer, and a cursor comes from outside
+
+Arrival = tuple[int, Event]
+"""An event and the position at which it arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What a reader has dealt with: every position up to one, and some beyond it."""
+
+    position: int = 0
+    beyond: Numbers = NO_NUMBERS
+
+    @classmethod
+    def of(cls, cursor: Cursor) -> Arrived:
+        """What a cursor says. `120` is everything up to 120, `120+2-4,7` also 122 to 124 and 127."""
+        if cursor == START:
+            return cls()
+        position, plus, rest = cursor.partition("+")
+        if is_whole(position):
+            try:
+                return cls(int(position), _beyond(int(position), rest) if plus else NO_NUMBERS)
+            except ValueError:
+                pass
+        raise InvalidCursor(f"{cursor[:40]!r} is not a cursor of this journal; read from the start instead")
+
+    @property
+    def cursor(self) -> Cursor:
+        """The text that `of` reads."""
+        if not self.beyond:
+            return Cursor(str(self.position)) if self.position else START
+        spans = [(low - self.position, high - self.position) for low, high in self.beyond.ranges]
+        texts = [f"{low}" if low == high else f"{low}-{high}" for low, high in spans]
+        return Cursor(f"{self.position}+{','.join(texts)}")
+
+    def __contains__(self, position: object) -> bool:
+        return isinstance(position, int) and (position <= self.position or position in self.beyond)
+
+    def up_to(self, position: int) -> Arrived:
+        """With everything up to this position too."""
+        if position <= self.position:
+            return self
+        left = [(max(low, position + 1), high) for low, high in self.beyond.ranges if high > position]
+        if left and left[0][0] == position + 1:
+            return Arrived(left[0][1], Numbers(tuple(left[1:])))
+        return Arrived(position, Numbers(tuple(left)))
+
+    def plus(self, positions: Sequence[int]) -> Arrived:
+        """With these positions too, each of them beyond what is known."""
+        return Arrived(self.position, self.beyond | Numbers.of(positions))
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalPage(Page):
+    """A page that knows where each of its events arrived, so that it can be left after any of them."""
+
+    positions: Sequence[int] = ()  # in the order of the events
+    start: Arrived = Arrived()  # what had been dealt with before this page
+    joined: bool = True  # the page has everything between its start and its end that is of its run
+
+    def cursor_after(self, count: int) -> Cursor:
+        if count == len(self.events):
+            return self.cursor
+        done, left = self.positions[:count], self.positions[count:]
+        if not done:
+            return self.start.cursor
+        if not self.joined:
+            return self.start.plus(done).cursor
+        edge = min(left) - 1
+        return self.start.up_to(edge).plus([position for position in done if position > edge]).cursor
+
+    def unseen(self, by: Cursor) -> Page:
+        reader = Arrived.of(by)
+        joined = reader.position >= self.start.position
+        new = [index for index, position in enumerate(self.positions) if position not in reader]
+        positions = [self.positions[index] for index in new]
+        # A reader that has a gap before this page keeps it, rather than leaving out what may lie there.
+        end = reader.up_to(Arrived.of(self.cursor).position) if joined else reader.plus(positions)
+        return ArrivalPage(
+            [self.events[index] for index in new], end.cursor, self.more, positions, reader, joined
+        )
+
+
+def page_of(start: Arrived, arrivals: Sequence[Arrival], *, end: Arrived, more: bool = False) -> ArrivalPage:
+    """A page of arrivals of one run, sorted by the order of their events."""
+    events = [event for _, event in arrivals]
+    positions = [position for position, _ in arrivals]
+    if not is_in_order(events):
+        by_order = sorted(range(len(events)), key=lambda index: events[index].order)
+        events = [events[index] for index in by_order]
+        positions = [positions[index] for index in by_order]
+    return ArrivalPage(events, end.cursor, more, positions, start)
+
+
+def is_in_order(events: Sequence[Event]) -> bool:
+    """Whether each event is later than the one before it, which is the usual case; at a tie, False."""
+    previous = -1
+    for event in events:
+        if event.occurred_at <= previous:
+            return False
+        previous = event.occurred_at
+    return True
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a position."""
+    # `isdigit` alone takes "²" for a digit, which `int` does not.
+    return text.isascii() and text.isdigit() and len(text) <= MAX_POSITION_DIGITS
+
+
+def _beyond(position: int, text: str) -> Numbers:
+    ranges: list[tuple[int, int]] = []
+    count = 0
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        if not is_whole(low) or (dash and not is_whole(high)):
+            raise ValueError("not a range")
+        first, last = position + int(low), position + int(high if dash else low)
+        if first <= (ranges[-1][1] + 1 if ranges else position) or last < first:
+            raise ValueError("ranges in no order")
+        count += last - first + 1
+        ranges.append((first, last))
+    if count > MOST_BEYOND:
+        raise ValueError("more than any page has")
+    return Numbers(tuple(ranges))
