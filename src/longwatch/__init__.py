@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from longwatch.errors import LongwatchError
     from longwatch.events import START, Cursor, Event, Page
+    from longwatch.following.current import polling_service
+    from longwatch.following.service import PollingService
+    from longwatch.following.sharing import follow
     from longwatch.journal.base import Journal, RunQuery
     from longwatch.journal.opening import open_journal
     from longwatch.recording.active import run
@@ -31,6 +34,7 @@ __all__ = [
     "Journal",
     "LongwatchError",
     "Page",
+    "PollingService",
     "Run",
     "RunQuery",
     "RunSummary",
@@ -41,8 +45,10 @@ __all__ = [
     "current_run_id",
     "flush",
     "fold",
+    "follow",
     "get_recorder",
     "open_journal",
+    "polling_service",
     "record",
     "run",
     "tool",
@@ -54,6 +60,9 @@ __all__ = [
 _HOMES = {
     "longwatch.errors": ("LongwatchError",),
     "longwatch.events": ("START", "Cursor", "Event", "Page"),
+    "longwatch.following.current": ("polling_service",),
+    "longwatch.following.service": ("PollingService",),
+    "longwatch.following.sharing": ("follow",),
     "longwatch.journal.base": ("Journal", "RunQuery"),
     "longwatch.journal.opening": ("open_journal",),
     "longwatch.recording.active": ("run",),

@@ -18,6 +18,7 @@ NARROW_COLUMNS = 72
 
 _AGENT_COLUMNS = 14
 _TYPE_COLUMNS = 18
+_LATE = "  (late)"
 _SPOKEN = ("message", "text", "line", "data", "name", "status")
 
 
@@ -44,6 +45,14 @@ def event_line(
             return [*line, Segment(fit(last.text.rstrip(), width - used), last.style)]
         words = fit(words, width - used)
     return [*line, Segment(words)]
+
+
+def followed_line(event: Event, *, late: bool, width: int | None = None, dated: bool = False) -> Line:
+    """The line of an event that has just come, with a mark if others that happened later came before."""
+    if not late:
+        return event_line(event, width=width, dated=dated)
+    room = None if width is None else width - len(_LATE)
+    return [*event_line(event, width=room, dated=dated), Segment(_LATE, "warn")]
 
 
 def need_dates(events: list[Event], *, now_ms: int, zone: tzinfo | None = None) -> bool:

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "record": ("longwatch.cli.record", "Record one event."),
     "runs": ("longwatch.cli.runs", "List runs, newest first."),
     "show": ("longwatch.cli.show", "Show a run: its agents, tools and times."),
+    "watch": ("longwatch.cli.watch", "Follow a run until it ends."),
     "tail": ("longwatch.cli.tail", "Print a run's events, one line each."),
     "verify": ("longwatch.cli.verify", "Check that no event of a run is missing or altered."),
     "export": ("longwatch.cli.export", "Write runs as JSON lines."),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from longwatch.runs import Call
@@ -36,6 +37,32 @@ def branches(calls: Iterable[Call]) -> list[Branch]:
         if call.call_id not in seen:
             _walk([call], children, seen, found)
     return found
+
+
+def liveliest(found: Sequence[Branch], room: int, size: Callable[[Branch], int]) -> list[Branch]:
+    """As many as there is room for, in their order: calls under way and all above them, then the latest."""
+    chosen: set[int] = set()
+    for index in heapq.nlargest(room, range(len(found)), key=lambda index: _liveliness(found[index].call)):
+        needed = [each for each in _with_those_above(found, index) if each not in chosen]
+        taken = sum(size(found[each]) for each in needed)
+        if taken <= room:
+            chosen.update(needed)
+            room -= taken
+    return [found[index] for index in sorted(chosen)]
+
+
+def _liveliness(call: Call) -> tuple[bool, int]:
+    return (True, call.started_at) if call.end is None else (False, call.end.at)
+
+
+def _with_those_above(found: Sequence[Branch], index: int) -> list[int]:
+    path, depth = [index], found[index].depth
+    while depth > 0 and index > 0:
+        index -= 1
+        if found[index].depth < depth:
+            path.append(index)
+            depth = found[index].depth
+    return path
 
 
 def _walk(

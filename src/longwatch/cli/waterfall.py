@@ -9,7 +9,7 @@ from longwatch.cli.bars import Scale
 from longwatch.cli.styles import Line, Segment, call_look
 from longwatch.cli.text import clean, columns_of, fit, pad
 from longwatch.cli.times import duration_text
-from longwatch.cli.tree import Branch, branches
+from longwatch.cli.tree import Branch, branches, liveliest
 from longwatch.runs import Call, Run
 
 FREE_COLUMNS = 100  # when the output is no terminal
@@ -43,20 +43,45 @@ def waterfall(
     shown = branches(calls)
     left_out = max(0, len(shown) - most) if most is not None else 0
     shown = shown[: len(shown) - left_out]
+    return _drawn(run, calls, shown, now_ms=now_ms, columns=width or FREE_COLUMNS, ticking=False), left_out
+
+
+def live_waterfall(run: Run, *, now_ms: int, width: int, height: int) -> list[Line]:
+    """The tree in at most so many lines, for a run that goes on: open calls show how long they have taken.
+
+    If there is no room for all calls, those under way are shown, then those that ended last.
+    """
+    calls = list(run.calls.values())
+    every = branches(calls)
+    shown = every
+    if sum(map(_height, every)) + 1 > height:
+        shown = liveliest(every, height - 2, _height)
+    lines = _drawn(run, calls, shown, now_ms=now_ms, columns=width, ticking=run.summary.ending is None)
+    if len(shown) < len(every):
+        lines.append([Segment(fit(f"… {len(every) - len(shown):,} more calls", width), "dim")])
+    return lines[: max(0, height)]
+
+
+def _height(branch: Branch) -> int:
+    return 2 if branch.call.end is not None and branch.call.end.error else 1
+
+
+def _drawn(
+    run: Run, calls: Sequence[Call], shown: Sequence[Branch], *, now_ms: int, columns: int, ticking: bool
+) -> list[Line]:
     if not shown:
-        return [], 0
-    columns = width or FREE_COLUMNS
+        return []
     longest = max(columns_of(_rails(branch, columns) + _label(branch)) + 2 for branch in shown)
     layout = Layout.for_width(columns, longest)
     scale = _scale(run, calls, now_ms, layout.bar)
     lines: list[Line] = [_axis(layout, scale)]
     for branch in shown:
         rails = _rails(branch, columns)
-        lines.append(_call_line(branch, rails, layout, scale))
+        lines.append(_call_line(branch, rails, layout, scale, ticking=ticking))
         problem = branch.call.end.error if branch.call.end else None
         if problem:
             lines.append(_error_line(branch, problem, columns))
-    return lines, left_out
+    return lines
 
 
 def _scale(run: Run, calls: Sequence[Call], now_ms: int, columns: int) -> Scale:
@@ -78,19 +103,23 @@ def _axis(layout: Layout, scale: Scale) -> Line:
     return [Segment(" " * (layout.name + _DURATION_COLUMNS + 2)), Segment(f"0{ruler}", "dim")]
 
 
-def _call_line(branch: Branch, rails: str, layout: Layout, scale: Scale) -> Line:
+def _call_line(branch: Branch, rails: str, layout: Layout, scale: Scale, *, ticking: bool) -> Line:
     call = branch.call
     symbol, style = call_look(call.status)
     label = _fitted_label(branch, layout.name - columns_of(rails) - 2)
     filled = columns_of(rails) + 2 + columns_of(label)
-    duration = duration_text(call.duration_ms) if call.duration_ms is not None else "…"
+    duration, tells = "…", "dim"
+    if call.duration_ms is not None:
+        duration = duration_text(call.duration_ms)
+    elif ticking and call.end is None:
+        duration, tells = duration_text(max(0, scale.end_ms - call.started_at)), style
     bar = scale.bar(call.started_at, _end_of(call, scale.end_ms))
     return [
         Segment(rails, "dim"),
         Segment(f"{symbol} ", style),
         Segment(label, "strong" if call.kind != "tool" else ""),
         Segment(" " * (layout.name - filled)),
-        Segment(f" {pad(duration, _DURATION_COLUMNS, right=True)} ", "dim"),
+        Segment(f" {pad(duration, _DURATION_COLUMNS, right=True)} ", tells),
         Segment(bar, style),
     ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import lt
 
 from longwatch.errors import InvalidCursor
 from longwatch.events import START, Cursor, Event, Page
@@ -73,10 +74,13 @@ class ArrivalPage(Page):
     positions: Sequence[int] = ()  # in the order of the events
     start: Arrived = Arrived()  # what had been dealt with before this page
     joined: bool = True  # the page has everything between its start and its end that is of its run
+    ascending: bool = False  # the events are in the order of their arrival, which is the usual case
 
     def cursor_after(self, count: int) -> Cursor:
         if count == len(self.events):
             return self.cursor
+        if self.ascending and count and not self.start.beyond:
+            return Cursor(str(self.positions[count - 1]))
         done, left = self.positions[:count], self.positions[count:]
         if not done:
             return self.start.cursor
@@ -105,7 +109,8 @@ def page_of(start: Arrived, arrivals: Sequence[Arrival], *, end: Arrived, more: 
         by_order = sorted(range(len(events)), key=lambda index: events[index].order)
         events = [events[index] for index in by_order]
         positions = [positions[index] for index in by_order]
-    return ArrivalPage(events, end.cursor, more, positions, start)
+    ascending = all(map(lt, positions, positions[1:]))
+    return ArrivalPage(events, end.cursor, more, positions, start, ascending=ascending)
 
 
 def is_in_order(events: Sequence[Event]) -> bool:

@@ -9,16 +9,15 @@ from typing import Protocol
 
 from longwatch.cli.demo.workflow import STEPS
 from longwatch.cli.lines import event_line
-from longwatch.cli.styles import STATUS_LOOKS, Line, Segment, paint
+from longwatch.cli.live import MOST_LATEST, Screen, frame, screen
+from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.terminal import Terminal
 from longwatch.cli.text import clean, columns_of
 from longwatch.cli.times import duration_text
-from longwatch.cli.waterfall import waterfall
 from longwatch.clock import Clock
 from longwatch.events import Event
 from longwatch.runs import Run
 
-LATEST_EVENTS = 6
 BAR_COLUMNS = 28
 WIDE_COLUMNS = 72
 
@@ -41,39 +40,35 @@ class Lines:
         sys.stdout.flush()
 
 
+class Picture:
+    """The run as it stands, drawn anew each time."""
+
+    def __init__(self, screen: Screen, clock: Clock) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._latest: list[tuple[Event, bool]] = []
+
+    def show(self, run: Run, new: list[Event]) -> None:
+        self._latest.extend((event, False) for event in new)
+        del self._latest[:-MOST_LATEST]
+        now, width = self._clock.now_ms(), self._screen.width
+        above = [headline(run, now_ms=now, width=width)]
+        self._screen.draw(
+            frame(run, self._latest, above=above, now_ms=now, width=width, height=self._screen.height)
+        )
+
+
 @contextmanager
 def staged(terminal: Terminal, *, live: bool, clock: Clock) -> Iterator[Stage]:
     """A picture on a terminal, lines elsewhere."""
     if not live:
         yield Lines(terminal)
         return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    latest: list[Event] = []
-    console = Console(no_color=not terminal.colour, highlight=False)
-    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as picture:
-
-        class Picture:
-            def show(self, run: Run, new: list[Event]) -> None:
-                latest.extend(new)
-                del latest[:-LATEST_EVENTS]
-                lines = frame(run, latest, now_ms=clock.now_ms(), width=console.width)
-                text = "\n".join(paint(line, colour=terminal.colour) for line in lines)
-                picture.update(Text.from_ansi(text, no_wrap=True), refresh=True)
-
-        yield Picture()
+    with screen(terminal) as opened:
+        yield Picture(opened, clock)
 
 
-def frame(run: Run, latest: list[Event], *, now_ms: int, width: int) -> list[Line]:
-    """One picture: how far it is, the tree with its bars, and the last few events."""
-    tree, _ = waterfall(run, now_ms=now_ms, width=width)
-    newest = [event_line(event, width=width) for event in latest]
-    return [*headline(run, now_ms=now_ms, width=width), [Segment("")], *tree, [Segment("")], *newest]
-
-
-def headline(run: Run, *, now_ms: int, width: int) -> list[Line]:
+def headline(run: Run, *, now_ms: int, width: int) -> Line:
     """Name, status and a bar of the steps that have ended; a narrow one leaves out the run's id."""
     summary = run.summary
     symbol, style = STATUS_LOOKS[summary.status]
@@ -84,11 +79,9 @@ def headline(run: Run, *, now_ms: int, width: int) -> list[Line]:
     bar = max(0, min(BAR_COLUMNS, width - columns_of(title + run_id + counts)))
     filled = bar * done // STEPS
     return [
-        [
-            Segment(title, style),
-            Segment(run_id, "dim"),
-            Segment("━" * filled, style),
-            Segment("┄" * (bar - filled), "dim"),
-            Segment(counts, "dim"),
-        ]
+        Segment(title, style),
+        Segment(run_id, "dim"),
+        Segment("━" * filled, style),
+        Segment("┄" * (bar - filled), "dim"),
+        Segment(counts, "dim"),
     ]

@@ -1,0 +1,177 @@
+"""`longwatch watch RUN`: follow a run until it ends. The exit code says how it did."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from longwatch.cli.attending import Outcome, View, attend
+from longwatch.cli.invocation import Invocation
+from longwatch.cli.journals import NEWEST, check, find, sqlite_path
+from longwatch.cli.live import screen
+from longwatch.cli.options import common_options, output_option, pass_invocation, run_argument
+from longwatch.cli.show import run_lines
+from longwatch.cli.terminal import Terminal, remark
+from longwatch.cli.text import clean
+from longwatch.cli.times import duration_text, span_ms
+from longwatch.cli.views import LineView, PictureView, print_json_lines, text_printer
+from longwatch.clock import Clock
+from longwatch.errors import RunNotFound
+from longwatch.following import Reason
+from longwatch.journal.base import Journal
+from longwatch.journal.opening import open_journal
+from longwatch.runs import Status
+
+SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING = 0, 1, 3, 4
+FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
+
+
+@click.command()
+@run_argument
+@click.option("--wait", is_flag=True, help="Wait for the run if it has not begun. RUN is its whole id.")
+@click.option(
+    "--timeout", metavar="TIME", help="After TIME, such as 30s, ask once more and report how it stands."
+)
+@click.option("--silent-after", metavar="TIME", help="Give up when no event comes for TIME, such as 10m.")
+@output_option("text", "jsonl")
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation, run: str, wait: bool, timeout: str | None, silent_after: str | None, output: str
+) -> int:
+    """Follow a run until it ends.
+
+    RUN is the id of a run, the beginning of one, or `latest`. On a terminal it draws the agents and tools
+    and how the watch stands; elsewhere it prints a line for each event. Why it ended is told on standard
+    error.
+
+    The exit code is that of the run: 0 succeeded, 1 failed, partial or cancelled, 3 the watch gave up or
+    lost contact, 4 still running when the time was up.
+    """
+    clock = invocation.clock
+    timeout_seconds = span_ms(timeout) / 1000 if timeout else None
+    silent_seconds = span_ms(silent_after) / 1000 if silent_after else None
+    began = clock.monotonic()
+    settings = invocation.settings()
+    if not wait or sqlite_path(settings.journal) is None:  # a file that is waited for is made
+        check(settings, clock=clock)
+    with open_journal(settings=settings, clock=clock) as journal:
+        run_id = _run_id(journal, run, wait, clock, timeout_seconds)
+        if run_id is None:
+            remark(f"longwatch: no run has begun after {timeout}")
+            return STILL_RUNNING
+        if timeout_seconds is not None:
+            timeout_seconds = max(0.0, timeout_seconds - (clock.monotonic() - began))
+        with _shown(run_id, output, clock) as view:
+            outcome = asyncio.run(
+                attend(
+                    journal,
+                    run_id,
+                    view,
+                    clock=clock,
+                    timeout_seconds=timeout_seconds,
+                    silent_after_seconds=silent_seconds,
+                )
+            )
+    remark(f"longwatch: {ending_words(run_id, outcome, clock.monotonic() - began)}")
+    return exit_code(outcome)
+
+
+def exit_code(outcome: Outcome) -> int:
+    """The run's own end if it is known, else what became of the watch."""
+    if outcome.reason is Reason.PRODUCER_DEAD:
+        return FAILED
+    if outcome.lost_contact:
+        return CONTACT_LOST
+    if outcome.status in (Status.PENDING, Status.RUNNING):
+        return STILL_RUNNING
+    return SUCCEEDED if outcome.status is Status.SUCCEEDED else FAILED
+
+
+def ending_words(run_id: str, outcome: Outcome, watched_seconds: float) -> str:
+    """Why the watch ended, in one sentence."""
+    message = clean(outcome.message or "")
+    watched = duration_text(watched_seconds * 1000)
+    name = clean(run_id)
+    if outcome.error is not None:
+        return f"time is up, and how run {name} stands is not known: {clean(outcome.error)}"
+    if outcome.reason is Reason.SILENT:
+        return f"gave up on run {name}: {message}"
+    if outcome.reason is Reason.UNUSABLE:
+        return f"run {name} cannot be followed any more: {message}"
+    if outcome.status is Status.PENDING:
+        return f"run {name} has not begun after {watched}"
+    if outcome.status is Status.RUNNING and outcome.reason is None:
+        return f"run {name} is still running; watched for {watched}"
+    status = "failed" if outcome.reason is Reason.PRODUCER_DEAD else outcome.status.value
+    return f"run {name} {_ENDED.get(status, 'ended')}{': ' if message else ''}{message}"
+
+
+_ENDED = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "partial": "succeeded in part",
+    "cancelled": "was cancelled",
+    "unknown": "ended, and did not say how",
+}
+
+
+def _run_id(
+    journal: Journal, wanted: str, wait: bool, clock: Clock, timeout_seconds: float | None
+) -> str | None:
+    """The run that is meant, once there is one; None if the time is up before."""
+    if not wait:
+        try:
+            return find(journal, wanted).run_id
+        except RunNotFound as error:
+            raise RunNotFound(f"{error} To wait for it, add --wait.") from None
+    if wanted not in NEWEST:
+        if journal.find_run(wanted) is None:
+            remark(f"longwatch: waiting for run {clean(wanted)} to begin")
+        return wanted
+    deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
+    told = False
+    while True:
+        runs = journal.find_runs(limit=1).runs
+        if runs:
+            return runs[0].run_id
+        if deadline is not None and clock.monotonic() >= deadline:
+            return None
+        if not told:
+            remark("longwatch: waiting for a first run to begin")
+        told = True
+        clock.sleep(FIRST_RUN_SECONDS)
+
+
+@contextmanager
+def _shown(run_id: str, output: str, clock: Clock) -> Iterator[View]:
+    """A picture on a terminal, which leaves the whole run behind; lines elsewhere."""
+    terminal = Terminal.of_stdout()
+    if output == "jsonl":
+        yield LineView(print_json_lines)
+        return
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        yield LineView(text_printer(terminal, now_ms=clock.now_ms()))
+        return
+    with screen(terminal) as opened:
+        view = PictureView(opened, run_id, clock)
+        try:
+            yield view
+        except BaseException:
+            opened.keep()
+            raise
+    view.fold()
+    if view.run is not None:
+        latest = [event for event, _ in view.latest]
+        terminal = Terminal.of_stdout()  # it may have been resized
+        lines, left_out = run_lines(
+            view.run, latest, now_ms=clock.now_ms(), width=terminal.columns, most=opened.height
+        )
+        terminal.show(lines)
+        if left_out:
+            remark(f"{left_out:,} more calls; `longwatch show {clean(run_id)} --all` shows them.")

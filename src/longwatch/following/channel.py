@@ -1,0 +1,265 @@
+"""One run, followed once for everybody in the process who follows it.
+
+The channel does not read. Its source brings pages of what is new, and answers when it is asked for a look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from longwatch.errors import LongwatchError
+from longwatch.events import START, Cursor, Page
+from longwatch.following.deaths import DEAD_CODE, Death, DeathWatch
+from longwatch.following.drain import Drain, DrainLimits
+from longwatch.following.items import Ended, Reason
+from longwatch.following.known import Known
+from longwatch.following.seat import Seat
+from longwatch.following.timers import Alarm, Timers
+from longwatch.polling.backoff import JOURNAL_BACKOFF
+
+
+@dataclass(frozen=True, slots=True)
+class LookState:
+    """How looking stands, to be shown."""
+
+    failures: int = 0  # in a row
+    error: str | None = None  # of the last look, if it failed
+    next_look: float | None = None  # time of the loop; None: when something is appended
+
+
+class Source(Protocol):
+    """Brings what is new."""
+
+    is_global: bool  # it reads for all runs at once, and begins where the journal ended when it was opened
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a channel that is added now gets everything that arrives later."""
+
+    async def open(self) -> None:
+        """Become ready."""
+
+    def add(self, channel: Channel) -> None:
+        """Bring what arrives for this channel."""
+
+    def start(self, channel: Channel, cursor: Cursor) -> bool:
+        """A first follower has read up to here. True if the channel goes on from that very cursor."""
+
+    def look(self, channel: Channel) -> None:
+        """Look thoroughly as soon as possible, and tell the channel that it has been done."""
+
+    def leave(self, channel: Channel) -> None:
+        """Nobody follows this run any more."""
+
+    def looks(self, channel: Channel) -> LookState:
+        """How looking for this channel stands."""
+
+
+class Room(Protocol):
+    """What a channel needs of its hub."""
+
+    timers: Timers[Alarm]
+    deaths: DeathWatch
+    limits: DrainLimits
+
+    def now(self) -> float: ...
+
+    def recollect(self, channel: Channel) -> None:
+        """Read the run from its beginning, to know what its followers did not tell."""
+
+    def write(self, death: Death, done: Callable[[LongwatchError | None], None]) -> None:
+        """Append the end of a run whose process is gone."""
+
+    def closed(self, channel: Channel) -> None: ...
+
+
+class Channel:
+    """The seats of a run, what is known of it, and how it comes to its end."""
+
+    def __init__(self, run_id: str, source: Source, room: Room) -> None:
+        self.run_id = run_id
+        self.known = Known()
+        self.seats: dict[Seat, None] = {}
+        self.is_running = False  # somebody has settled, and the source brings what is new
+        self.is_closed = False
+        self.drain: Drain | None = None
+        self.asked = 0  # looks that were asked for, counted
+        self.answered = 0  # the last of them that has been done
+        self.asked_at = 0.0
+        self.ended: Ended | None = None
+        self._source = source
+        self._room = room
+        self._alarm = Alarm(self._on_alarm)
+        self._death: Death | None = None
+        self._writing = JOURNAL_BACKOFF
+
+    @property
+    def is_draining(self) -> bool:
+        return self.drain is not None
+
+    @property
+    def must_be_caught_up_with(self) -> bool:
+        """Whether a follower that was added has to read to the end once more before it settles."""
+        return self.is_running or self._source.is_global
+
+    @property
+    def looks(self) -> LookState:
+        return self._source.looks(self)
+
+    def add(self, seat: Seat) -> None:
+        """Let pages gather for a follower that is about to settle."""
+        seat.sit_down()
+        self.seats[seat] = None
+
+    def settle(self, seat: Seat, cursor: Cursor, known: Known) -> None:
+        """This follower has read everything up to here by itself, and now shares what the channel gets."""
+        self.known.merge(known)
+        if self.is_closed:  # it came to its end while the follower read
+            seat.settle(cursor)
+            seat.ended = self.ended
+            return
+        if seat.dropped:  # too much came meanwhile: the follower reads on by itself
+            self.leave(seat)
+            return
+        is_first, self.is_running = not self.is_running, True
+        if is_first and self._source.start(self, cursor):
+            seat.settle(None)
+        else:
+            seat.settle(cursor)
+            seat.asked = self.ask()
+        if not self.known.whole:
+            self._room.recollect(self)
+        self.reconsider()
+
+    def leave(self, seat: Seat) -> None:
+        """This follower does not want any more. With the last one, the channel closes."""
+        if seat in self.seats:
+            del self.seats[seat]
+            if not self.seats:
+                self.close()
+
+    def close(self) -> None:
+        """Nothing of this run is wanted any more; answers that are still under way are dropped."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._source.leave(self)
+        self._room.deaths.unwatch(self)
+        self._room.timers.cancel(self._alarm)
+        self._room.closed(self)
+
+    def ask(self) -> int:
+        """Ask for a thorough look; returns its number."""
+        self.asked += 1
+        self.asked_at = self._room.now()
+        self._source.look(self)
+        return self.asked
+
+    def took(self, page: Page) -> None:
+        """The source found something new."""
+        self.known.add(page.events)
+        for seat in list(self.seats):
+            if not seat.feed(page) and seat.is_settled:
+                self.leave(seat)
+        if self.drain is not None:
+            self.drain = self.drain.with_news(self._room.now())
+        if not self.is_closed:
+            self.reconsider()
+
+    def looked(self, number: int, began: float) -> None:
+        """A thorough look has been done, which began after everything up to this number was asked for."""
+        self.answered = max(self.answered, number)
+        for seat in self.seats:
+            if seat.own is not None and seat.is_settled and seat.asked <= number:
+                seat.own = None
+        if self.drain is not None:
+            if self.drain.is_over(began, complete=self.known.is_complete):
+                self._finish_drained(None)
+            else:
+                self._room.timers.schedule(self._alarm, self.drain.due)
+        elif self._death is not None and self._death.look is not None and self._death.look <= number:
+            self._after_last_look(self._death)
+
+    def failed(self, error: LongwatchError) -> None:
+        """The source can not look, and trying again would not help."""
+        self.finish(Reason.UNUSABLE, str(error))
+
+    def finish(self, reason: Reason, message: str | None) -> None:
+        """Tell every follower that this was all, once it has taken what waits for it."""
+        self.ended = Ended(reason, self.known.status, message, START)
+        for seat in self.seats:
+            seat.ended = self.ended
+            seat.wake()
+        self.close()
+
+    def recollected(self, known: Known) -> None:
+        """What the run's history says."""
+        if not self.is_closed:
+            self.known.merge(known)
+            self.reconsider()
+
+    def bereaved(self) -> None:
+        """The process that does the work is gone. Whoever started it may be about to say how it ended."""
+        if self.known.ending is None and self._death is None and self.known.process is not None:
+            self._death = Death(self.run_id, self.known.process)
+            self._room.timers.schedule(self._alarm, self._room.now() + self._death.grace_seconds)
+
+    def reconsider(self) -> None:
+        """See whether what is known now asks for something to be done."""
+        if self.known.ending is not None:
+            if self.drain is None:
+                self._room.deaths.unwatch(self)
+                self.drain = Drain.begin(self._room.now(), self._room.limits)
+                self.ask()
+                self._room.timers.schedule(self._alarm, self.drain.due)
+            elif self.drain.is_over(self._room.now(), complete=self.known.is_complete):
+                self.ask()  # nothing is missing any more: one thorough look, and that is all
+            else:
+                self._room.timers.schedule(self._alarm, self.drain.due)
+        elif self.known.process is not None and (
+            self._death is None or self._death.process != self.known.process
+        ):
+            self._death = None
+            self._room.deaths.watch(self, self.known.process)
+
+    def _on_alarm(self) -> None:
+        now = self._room.now()
+        if self.drain is not None:
+            if self.drain.is_hopeless(now):
+                self._finish_drained("the journal did not answer while stragglers were waited for")
+                return
+            if self.asked == self.answered:
+                self.ask()
+            self._room.timers.schedule(self._alarm, now + 1.0)
+        elif self._death is not None:
+            self._death.look = self.ask()
+
+    def _finish_drained(self, trouble: str | None) -> None:
+        terminal, ending = self.known.terminal, self.known.ending
+        dead = terminal is not None and terminal.payload.get("error_code") == DEAD_CODE
+        message = trouble or (ending.error if ending is not None else None)
+        self.finish(Reason.PRODUCER_DEAD if dead else Reason.ENDED, message)
+
+    def _after_last_look(self, death: Death) -> None:
+        """The process is gone, and the last look at what it left behind found no end."""
+        if death.is_written:
+            self.finish(Reason.PRODUCER_DEAD, death.message)  # it is there, and we are not shown it
+            return
+        death.look = None
+        death.after = self.known.last
+        self._room.write(death, self._written)
+
+    def _written(self, error: LongwatchError | None) -> None:
+        death = self._death
+        if self.is_closed or death is None or self.known.ending is not None:
+            return
+        if error is None:
+            death.is_written = True
+            death.look = self.ask()
+        elif death.may_try_again(error):
+            self._writing = self._writing.failed()
+            self._room.timers.schedule(self._alarm, self._room.now() + (self._writing.delay or 0.0))
+        else:
+            self.finish(Reason.PRODUCER_DEAD, f"{death.message}; its end could not be recorded: {error}")

@@ -1,0 +1,267 @@
+"""Follows one run: its history, then that it has caught up, then what happens, then why it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from longwatch.errors import NotWorthAnotherTry, WorthAnotherTry
+from longwatch.events import START, Cursor, Order, Page
+from longwatch.following.channel import Channel, LookState
+from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
+from longwatch.following.known import Known
+from longwatch.following.seat import Seat
+from longwatch.following.timers import Alarm
+from longwatch.polling.backoff import JOURNAL_BACKOFF
+from longwatch.runs import Status
+
+if TYPE_CHECKING:
+    from longwatch.following.hub import Hub
+
+T = TypeVar("T")
+
+_BEFORE_ALL: Order = (-1, "", 0, "")
+
+
+class Phase(StrEnum):
+    """How far a watch has come."""
+
+    WAITING = "waiting"  # nobody has asked for its first item yet
+    CATCHING_UP = "catching_up"
+    LIVE = "live"
+    DRAINING = "draining"  # the run has ended, stragglers may come
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """How a watch stands, to be shown to people."""
+
+    run_id: str
+    phase: Phase
+    caught_up: bool
+    status: Status  # of the run, as far as it is known
+    delivered: int  # events
+    failures: int  # of looks in a row
+    error: str | None  # of the last look, if it failed
+    next_look_seconds: float | None  # from now; None: as soon as something is appended
+    cursor: Cursor
+
+
+class Follower:
+    """An asynchronous iterable of items, to be iterated once. Leaving the iteration ends the watch."""
+
+    def __init__(
+        self, hub: Hub, run_id: str, *, after: Cursor = START, silent_after_seconds: float | None = None
+    ) -> None:
+        self.run_id = run_id
+        self._hub = hub
+        self._page: Page = Page((), after)
+        self._count = 0  # of the page's events that were yielded
+        self._top = _BEFORE_ALL  # the order of the latest event that was yielded
+        self._delivered = 0
+        self._silent_after = silent_after_seconds
+        self._seat = Seat(hub.buffer_events)
+        self._channel: Channel | None = None
+        self._known = Known(whole=after == START)
+        self._backoff = JOURNAL_BACKOFF
+        self._error: str | None = None
+        self._next_look: float | None = None
+        self._news_at = 0.0
+        self._alarm = Alarm(self._seat.wake)
+        self._phase = Phase.WAITING
+        self._caught_up = False
+
+    @property
+    def cursor(self) -> Cursor:
+        """Goes on after what was yielded so far."""
+        return self._page.cursor_after(self._count)
+
+    @property
+    def state(self) -> WatchState:
+        """How the watch stands now."""
+        channel = self._channel
+        own = LookState(self._backoff.failures, self._error, self._next_look)
+        looks = own if channel is None or own.failures else channel.looks
+        phase = self._phase
+        if phase is Phase.LIVE and channel is not None and channel.is_draining:
+            phase = Phase.DRAINING
+        return WatchState(
+            run_id=self.run_id,
+            phase=phase,
+            caught_up=self._caught_up,
+            status=self._known.status,
+            delivered=self._delivered,
+            failures=looks.failures,
+            error=looks.error,
+            next_look_seconds=None
+            if looks.next_look is None
+            else max(0.0, looks.next_look - self._hub.now()),
+            cursor=self.cursor,
+        )
+
+    def stop(self, reason: Reason = Reason.STOPPED) -> None:
+        """End the watch: the next item is the last one. From another thread, use `call_soon_threadsafe`."""
+        self._seat.stop(reason)
+
+    def __aiter__(self) -> AsyncGenerator[Item, None]:
+        if self._phase is not Phase.WAITING:
+            raise RuntimeError(f"run {self.run_id} is being followed already; make another follower")
+        self._phase = Phase.CATCHING_UP
+        return self._items()
+
+    async def _items(self) -> AsyncGenerator[Item, None]:
+        self._hub.enter(self._seat)
+        self._news_at = self._hub.now()
+        try:
+            while True:
+                page = await self._read()
+                for item in self._followed(page):
+                    yield item
+                if page.more:
+                    continue
+                while not self._hub.is_ready:
+                    await self._patiently(self._hub.make_ready)
+                channel = self._channel = self._hub.join(self.run_id, self._seat)
+                while channel.must_be_caught_up_with:
+                    page = await self._read(thorough=True)
+                    for item in self._followed(page):
+                        yield item
+                    if not page.more:
+                        break
+                channel.settle(self._seat, self._page.cursor, self._known)
+                self._known = channel.known
+                if not self._seat.is_settled:
+                    self._leave()
+                    continue
+                self._phase = Phase.LIVE
+                if not self._caught_up:
+                    self._caught_up = True
+                    yield CaughtUp(self._page.cursor)
+                while (live := await self._next_live()) is not None:
+                    for item in self._followed(live):
+                        yield item
+                self._leave()
+                self._phase = Phase.CATCHING_UP
+                yield Missed(self._seat.dropped, self.cursor)
+        except _Over as over:
+            self._leave()
+            yield self._end(over.ended)
+        except NotWorthAnotherTry as error:
+            self._leave()
+            yield self._end(Ended(Reason.UNUSABLE, self._known.status, str(error), START))
+        finally:
+            self._leave()
+            self._phase = Phase.ENDED
+            self._hub.exit(self._seat)
+
+    def _followed(self, page: Page) -> Iterator[Followed]:
+        """The events of a page, one after the other. What is yielded is part of the cursor at once."""
+        self._page, self._count = page, 0
+        top, seat = self._top, self._seat
+        for count, event in enumerate(page.events, 1):
+            order = event.order
+            late = order < top
+            if not late:
+                self._top = top = order
+            self._count = count
+            self._delivered += 1
+            yield Followed(event, late, page, count)
+            if seat.stopped is not None:
+                self._check()
+        if page.events:
+            self._news_at = self._hub.now()  # the consumer may have taken its time
+
+    async def _read(self, *, thorough: bool = False) -> Page:
+        """The next page, read by this follower for itself."""
+        after = self._page.cursor
+        page = await self._patiently(lambda: self._hub.read(self.run_id, after, thorough=thorough))
+        self._known.add(page.events)
+        return page
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer of the journal, as long as that may take."""
+        while True:
+            self._check()
+            try:
+                answer = await self._unless_over(ask())
+            except WorthAnotherTry as error:
+                self._backoff, self._error = self._backoff.failed(), str(error)
+                self._next_look = self._hub.now() + (self._backoff.delay or 0.0)
+                while self._hub.now() < self._next_look:
+                    await self._wait(self._next_look)
+            else:
+                self._backoff, self._error, self._next_look = self._backoff.succeeded(), None, None
+                return answer
+
+    async def _unless_over(self, asked: Awaitable[T]) -> T:
+        future = asyncio.ensure_future(asked)
+        future.add_done_callback(lambda _: self._seat.wake())
+        try:
+            while not future.done():
+                await self._wait(None)
+        except BaseException:
+            future.cancel()
+            raise
+        self._check()
+        return future.result()
+
+    async def _next_live(self) -> Page | None:
+        """The next page that is new to everybody; None if this follower was too slow for some."""
+        seat = self._seat
+        while True:
+            self._check()
+            if seat.pages:
+                return seat.take()
+            if seat.dropped:
+                return None
+            if seat.ended is not None:
+                raise _Over(seat.ended)
+            await self._wait(None)
+
+    async def _wait(self, until: float | None) -> None:
+        """Until something happens, or this time of the loop. Raises if nothing has come for too long."""
+        self._check()
+        if self._silent_after is not None:
+            silent_at = self._news_at + self._silent_after
+            until = silent_at if until is None else min(until, silent_at)
+        if until is None:
+            await self._seat.wait()
+            return
+        self._hub.timers.schedule(self._alarm, until)
+        try:
+            await self._seat.wait()
+        finally:
+            self._hub.timers.cancel(self._alarm)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise if the watch is over for a reason of its own."""
+        if self._seat.stopped is not None:
+            raise _Over(Ended(self._seat.stopped, self._known.status, None, START))
+        quiet = self._hub.now() - self._news_at
+        if self._silent_after is not None and quiet >= self._silent_after and not self._seat.pages:
+            error = self.state.error
+            trouble = f"; the journal did not answer: {error}" if error else ""
+            told = f"no event for {quiet:.0f} s{trouble}; the run stays open"
+            raise _Over(Ended(Reason.SILENT, self._known.status, told, START))
+
+    def _leave(self) -> None:
+        if self._channel is not None:
+            self._channel.leave(self._seat)
+            self._channel = None
+
+    def _end(self, ended: Ended) -> Ended:
+        self._phase = Phase.ENDED
+        return Ended(ended.reason, ended.status, ended.message, self.cursor)
+
+
+class _Over(Exception):
+    """The watch is over."""
+
+    def __init__(self, ended: Ended) -> None:
+        self.ended = ended
+        super().__init__(ended.reason)

@@ -1,0 +1,232 @@
+"""One read for everybody: all followers of a journal in this process share what is read of it.
+
+On journals that number arrivals one read serves every run; elsewhere every run is polled once. Time is that
+of the event loop, and the journal is called in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import EventConflict, LongwatchError, WorthAnotherTry
+from longwatch.events import START, Cursor, Page
+from longwatch.following.channel import Channel
+from longwatch.following.deaths import Death, DeathWatch
+from longwatch.following.drain import DrainLimits
+from longwatch.following.follower import Follower
+from longwatch.following.items import Reason
+from longwatch.following.known import Known
+from longwatch.following.looks import Looks
+from longwatch.following.seat import Seat
+from longwatch.following.tail import Listen, Tail
+from longwatch.following.threads import Threads, in_a_thread
+from longwatch.following.timers import Alarm, Timers, call_all
+from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
+from longwatch.polling.backoff import JOURNAL_BACKOFF, Backoff
+from longwatch.polling.schedules import JOURNAL_INTERVAL
+
+BUFFER_EVENTS = 1_000  # that may wait for one slow follower
+LOOK_THREADS = 8
+HISTORY_THREADS = 4
+BATCHES_PER_THREAD = 4  # so that one slow answer delays few others
+
+
+class Hub:
+    """Follows any number of runs of one journal. Belongs to the event loop in which it is first used.
+
+    The journal stays open when the hub is closed, unless the hub `owns_journal`.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        poll_seconds: float = JOURNAL_INTERVAL.seconds,
+        buffer_events: int = BUFFER_EVENTS,
+        page_events: int = DEFAULT_READ_LIMIT,
+        drain: DrainLimits | None = None,
+        listen: Listen | None = None,
+        executor: Executor | None = None,
+        owns_journal: bool = False,
+    ) -> None:
+        self.journal = journal
+        self.buffer_events = buffer_events
+        self.limits = drain if drain is not None else DrainLimits()
+        self._clock = clock
+        self._poll_seconds = poll_seconds
+        self._page_events = page_events
+        self._listen = listen
+        self._executor = executor
+        self._owns_journal = owns_journal
+        self._channels: dict[str, Channel] = {}
+        self._seats: dict[Seat, None] = {}
+        self._recollecting: dict[Channel, None] = {}
+        self._is_open = False
+        self._is_closed = False
+
+    def follow(
+        self, run_id: str, *, after: Cursor = START, silent_after_seconds: float | None = None
+    ) -> Follower:
+        """A follower of this run, from its beginning or from a cursor that an item had."""
+        return Follower(self, run_id, after=after, silent_after_seconds=silent_after_seconds)
+
+    async def __aenter__(self) -> Self:
+        self._open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _open(self) -> None:
+        if self._is_open or self._is_closed:
+            return
+        self._is_open = True
+        self._loop = asyncio.get_running_loop()
+        self.timers: Timers[Alarm] = Timers(self._loop, call_all)
+        self.deaths = DeathWatch(self.timers)
+        self._threads = Threads(self._executor, looks=LOOK_THREADS, histories=HISTORY_THREADS)
+        journal = self.journal
+        if isinstance(journal, Arrivals):
+            listen = self._listen or journal.listen
+            self._source: Tail | Looks = Tail(journal, listen, self._threads, self.timers, self._clock)
+        else:
+            self._source = Looks(
+                journal,
+                self._threads,
+                poll_seconds=self._poll_seconds,
+                page_events=self._page_events,
+                batches=LOOK_THREADS * BATCHES_PER_THREAD,
+            )
+
+    async def aclose(self) -> None:
+        """End every follower with the reason `stopped`, then the threads. Calls under way are waited for."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for seat in list(self._seats):
+            seat.stop(Reason.STOPPED)
+        if self._is_open:
+            await self._wind_up()
+        if self._owns_journal:
+            await in_a_thread(self.journal.close)
+
+    async def _wind_up(self) -> None:
+        for channel in list(self._channels.values()):
+            channel.close()
+        self.timers.close()
+        await self._threads.aclose()
+        await self._source.aclose()
+
+    @property
+    def followers(self) -> int:
+        """How many follow something now."""
+        return len(self._seats)
+
+    @property
+    def runs(self) -> int:
+        """How many runs are followed live."""
+        return len(self._channels)
+
+    def now(self) -> float:
+        """The time of the event loop."""
+        return self._loop.time()
+
+    def enter(self, seat: Seat) -> None:
+        """A follower begins."""
+        self._open()
+        if self._is_closed:
+            seat.stop(Reason.STOPPED)
+        self._seats[seat] = None
+
+    def exit(self, seat: Seat) -> None:
+        """A follower is over."""
+        self._seats.pop(seat, None)
+
+    def read(self, run_id: str, after: Cursor, *, thorough: bool) -> asyncio.Future[Page]:
+        """One page, for a follower that reads by itself."""
+        return self._threads.history(
+            partial(self.journal.read, run_id, after=after, limit=self._page_events, thorough=thorough)
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a run can be joined now."""
+        return self._source.is_ready
+
+    async def make_ready(self) -> None:
+        """Begin to listen to the journal."""
+        await self._source.open()
+
+    def join(self, run_id: str, seat: Seat) -> Channel:
+        """The channel of this run; pages gather in the seat from now on."""
+        channel = self._channels.get(run_id)
+        if channel is None:
+            channel = self._channels[run_id] = Channel(run_id, self._source, self)
+            self._source.add(channel)
+        channel.add(seat)
+        return channel
+
+    def closed(self, channel: Channel) -> None:
+        """A channel is over."""
+        if self._channels.get(channel.run_id) is channel:
+            del self._channels[channel.run_id]
+
+    def write(self, death: Death, done: Callable[[LongwatchError | None], None]) -> None:
+        """Append the end of a run whose process is gone."""
+        event = death.event(self.journal.default_ttl_seconds)
+
+        def append() -> None:
+            problem: LongwatchError | None = None
+            try:
+                self.journal.append([event])
+            except EventConflict:
+                pass  # another follower was first
+            except LongwatchError as error:
+                problem = error
+            with suppress(RuntimeError):  # the loop is closed already
+                self._loop.call_soon_threadsafe(done, problem)
+
+        self._threads.look(append)
+
+    def recollect(self, channel: Channel) -> None:
+        """Read the run from its beginning, beside everything else."""
+        if channel not in self._recollecting:
+            self._recollecting[channel] = None
+            self._read_back(channel, JOURNAL_BACKOFF)
+
+    def _read_back(self, channel: Channel, backoff: Backoff) -> None:
+        answer = self._threads.history(partial(self._history, channel))
+        answer.add_done_callback(partial(self._recollected, channel, backoff))
+
+    def _history(self, channel: Channel) -> Known:
+        """In a thread: what all events so far say."""
+        known = Known(whole=True)
+        cursor, more = START, True
+        while more and not channel.is_closed:
+            page = self.journal.read(channel.run_id, after=cursor, limit=self._page_events)
+            known.add(page.events)
+            cursor, more = page.cursor, page.more
+        return known
+
+    def _recollected(self, channel: Channel, backoff: Backoff, answer: asyncio.Future[Known]) -> None:
+        error = None if answer.cancelled() else answer.exception()
+        if isinstance(error, WorthAnotherTry) and not channel.is_closed and not self._is_closed:
+            failed = backoff.failed()
+            self.timers.schedule_in(Alarm(partial(self._read_back, channel, failed)), failed.delay or 0.0)
+            return
+        self._recollecting.pop(channel, None)
+        if error is None and not answer.cancelled() and not channel.is_closed:
+            channel.recollected(answer.result())

@@ -1,0 +1,63 @@
+"""What a follower yields: events, that it has caught up, what it had to read again, and why it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from longwatch.events import Cursor, Event, Page
+from longwatch.runs import Status
+
+
+class Reason(StrEnum):
+    """Why a watch ended."""
+
+    ENDED = "ended"  # the run did, and its stragglers are in
+    PRODUCER_DEAD = "producer_dead"  # its process was gone without a word; the end was written for it
+    NO_SUBSCRIBERS = "no_subscribers"  # nobody listens any more
+    STOPPED = "stopped"  # somebody asked for it
+    SILENT = "silent"  # nothing came for too long: the watch gave up, and the run stays open
+    UNUSABLE = "unusable"  # the journal can not be read, and trying again would not help
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """An event, exactly once."""
+
+    event: Event
+    late: bool  # it sorts before something that this follower yielded already
+    page: Page = field(repr=False, compare=False)
+    count: int = field(repr=False, compare=False)  # of the page's events, up to this one
+
+    @property
+    def cursor(self) -> Cursor:
+        """Goes on after this event. Made when asked for, since most are never used."""
+        return self.page.cursor_after(self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Everything that was there has been yielded; what comes now is live. Comes once."""
+
+    cursor: Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The consumer was too slow: events were dropped from its buffer. They are read again and come next."""
+
+    count: int
+    cursor: Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last item of all."""
+
+    reason: Reason
+    status: Status  # how the run stands, as far as this watch has seen it; pending: it saw no event
+    message: str | None  # what went wrong or what was left undone, for people
+    cursor: Cursor
+
+
+Item = Followed | CaughtUp | Missed | Ended

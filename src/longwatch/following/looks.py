@@ -1,0 +1,170 @@
+"""One poll per run, however many follow it, for journals that can only be asked about one run at a time.
+
+All polls wait in one queue. What is due together is read in a few threads, some runs after each other, so
+that fifty thousand runs need neither as many tasks nor as many thread switches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+from longwatch.errors import LongwatchError, WorthAnotherTry
+from longwatch.events import Cursor, Page
+from longwatch.following.channel import Channel, LookState
+from longwatch.following.threads import Threads
+from longwatch.following.timers import Timers
+from longwatch.journal.base import Journal
+from longwatch.polling.backoff import JOURNAL_BACKOFF, Backoff
+
+TOLD_EVERY_SECONDS = 0.01  # answers of a batch are told of this soon, though others are still to come
+
+
+@dataclass(slots=True, eq=False)
+class Watched:
+    """A run that is polled."""
+
+    channel: Channel
+    cursor: Cursor
+    backoff: Backoff = JOURNAL_BACKOFF
+    error: str | None = None  # of the last look, if it failed
+    next_look: float = 0.0
+    is_reading: bool = False
+    began: float = 0.0  # when the sweep under way began
+    asked: int = 0  # the last look that had been asked for then
+    is_thorough: bool = False
+    goes_on: bool = False  # the sweep under way has more pages to come
+
+
+class Looks:
+    """The source for any journal."""
+
+    is_global = False
+    is_ready = True
+
+    def __init__(
+        self, journal: Journal, threads: Threads, *, poll_seconds: float, page_events: int, batches: int
+    ) -> None:
+        self._journal = journal
+        self._threads = threads
+        self._poll_seconds = poll_seconds
+        self._page_events = page_events
+        self._batches = batches  # at most, of what is due together
+        self._loop = asyncio.get_running_loop()
+        self._timers: Timers[Watched] = Timers(self._loop, self._on_due)
+        self._watched: dict[Channel, Watched] = {}
+
+    async def open(self) -> None:
+        """Nothing to make ready."""
+
+    def add(self, channel: Channel) -> None:
+        """Nothing to do before somebody has settled."""
+
+    def start(self, channel: Channel, cursor: Cursor) -> bool:
+        watched = self._watched[channel] = Watched(channel, cursor)
+        self._plan(watched, self._poll_seconds)
+        return True
+
+    def look(self, channel: Channel) -> None:
+        watched = self._watched.get(channel)
+        if watched is not None and not watched.is_reading and not watched.backoff.failures:
+            self._plan(watched, 0.0)
+
+    def leave(self, channel: Channel) -> None:
+        watched = self._watched.pop(channel, None)
+        if watched is not None:
+            self._timers.cancel(watched)
+
+    async def aclose(self) -> None:
+        self._watched.clear()
+        self._timers.close()
+
+    def looks(self, channel: Channel) -> LookState:
+        watched = self._watched.get(channel)
+        if watched is None:
+            return LookState()
+        return LookState(watched.backoff.failures, watched.error, watched.next_look)
+
+    def _plan(self, watched: Watched, seconds: float) -> None:
+        watched.next_look = self._loop.time() + seconds
+        if seconds > 0:
+            self._timers.schedule(watched, watched.next_look)
+        else:
+            self._timers.cancel(watched)
+            self._on_due([watched])
+
+    def _on_due(self, due: list[Watched]) -> None:
+        now = self._loop.time()
+        for watched in due:
+            watched.is_reading = True
+            if not watched.goes_on:
+                channel = watched.channel
+                watched.began, watched.asked = now, channel.asked
+                watched.is_thorough = channel.is_draining or channel.asked > channel.answered
+        size = -(-len(due) // self._batches)
+        for begin in range(0, len(due), size):
+            batch = due[begin : begin + size]
+            self._threads.look(partial(self._read, batch))
+
+    def _read(self, batch: list[Watched]) -> None:
+        """In a thread."""
+        told_at = perf_counter()
+        answers: list[tuple[Watched, Page | LongwatchError]] = []
+        for watched in batch:
+            answers.append((watched, self._page(watched)))
+            if perf_counter() - told_at > TOLD_EVERY_SECONDS:
+                self._tell(answers)
+                answers, told_at = [], perf_counter()
+        if answers:
+            self._tell(answers)
+
+    def _page(self, watched: Watched) -> Page | LongwatchError:
+        channel = watched.channel
+        if channel.is_closed:
+            return Page((), watched.cursor)
+        try:
+            return self._journal.read(
+                channel.run_id, after=watched.cursor, limit=self._page_events, thorough=watched.is_thorough
+            )
+        except LongwatchError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
+            return LongwatchError(f"{type(error).__name__}: {error}")
+
+    def _tell(self, answers: list[tuple[Watched, Page | LongwatchError]]) -> None:
+        with suppress(RuntimeError):  # the loop is closed already
+            self._loop.call_soon_threadsafe(self._take, answers)
+
+    def _take(self, answers: list[tuple[Watched, Page | LongwatchError]]) -> None:
+        for watched, answer in answers:
+            if watched.channel.is_closed:  # a result of an earlier start
+                continue
+            if isinstance(answer, LongwatchError):
+                self._failed(watched, answer)
+            else:
+                self._took(watched, answer)
+
+    def _took(self, watched: Watched, page: Page) -> None:
+        channel = watched.channel
+        watched.cursor, watched.goes_on = page.cursor, page.more
+        if watched.backoff.failures:
+            watched.backoff, watched.error = watched.backoff.succeeded(), None
+        if page.events:
+            channel.took(page)
+        if not page.more and watched.is_thorough and not channel.is_closed:
+            channel.looked(watched.asked, watched.began)
+        watched.is_reading = False
+        if not channel.is_closed:
+            at_once = page.more or channel.asked > watched.asked
+            self._plan(watched, 0.0 if at_once else self._poll_seconds)
+
+    def _failed(self, watched: Watched, error: LongwatchError) -> None:
+        watched.is_reading = False
+        if isinstance(error, WorthAnotherTry):
+            watched.backoff, watched.error = watched.backoff.failed(), str(error)
+            self._plan(watched, watched.backoff.delay or 0.0)
+        else:
+            watched.channel.failed(error)

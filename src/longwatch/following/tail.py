@@ -1,0 +1,253 @@
+"""One read for every run: what arrived in a journal that numbers arrivals, handed to those who follow it.
+
+It reads when something was appended, and not otherwise, so followers that wait cost nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from longwatch.clock import Clock
+from longwatch.errors import LongwatchError, WorthAnotherTry
+from longwatch.events import Cursor
+from longwatch.following.channel import Channel, LookState
+from longwatch.following.threads import Threads
+from longwatch.following.timers import Alarm, Timers
+from longwatch.journal.arrivals import Arrival, Arrived, page_of
+from longwatch.journal.base import Arrivals, Listening
+from longwatch.polling.backoff import JOURNAL_BACKOFF
+
+TAIL_EVENTS = 1_000  # in one read
+IN_THREAD_SECONDS = 0.005  # retries shorter than this wait in the thread: a loop's timers go by milliseconds
+
+Listen = Callable[[Callable[[], None]], Listening]
+
+
+class Tail:
+    """The source for journals that number what arrives."""
+
+    is_global = True
+
+    def __init__(
+        self, journal: Arrivals, listen: Listen, threads: Threads, timers: Timers[Alarm], clock: Clock
+    ) -> None:
+        self._journal = journal
+        self._listen = listen
+        self._threads = threads
+        self._timers = timers
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._channels: dict[str, Channel] = {}
+        self._asking: dict[Channel, None] = {}  # those that want to be told of the next look
+        self._opening: asyncio.Task[None] | None = None
+        self._is_over = False
+        self._listening: Listening | None = None
+        self._position = 0
+        self._generation = 0  # answers of an earlier opening are dropped
+        self._is_reading = False
+        self._is_rung = False  # a call of `_ring` is on its way from another thread
+        self._is_dirty = False  # something may have been appended since the read under way began
+        self._retries: list[float] = []  # to come, while a wake-up has found nothing yet
+        self._backoff = JOURNAL_BACKOFF
+        self._looks = LookState()
+        self._check = Alarm(self._on_check)
+        self._again = Alarm(self._look)
+
+    @property
+    def is_ready(self) -> bool:
+        return self._listening is not None
+
+    async def open(self) -> None:
+        if self._listening is not None:
+            return
+        if self._opening is None or self._opening.done():
+            # A task of its own: a follower that is cancelled meanwhile must not leave a descriptor behind.
+            self._opening = self._loop.create_task(self._open())
+            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(self._opening)
+
+    async def _open(self) -> None:
+        listening, position = await self._threads.history(self._begin)
+        if self._is_over:
+            listening.close()
+            return
+        self._listening, self._position = listening, position
+        self._backoff, self._looks = self._backoff.succeeded(), LookState()
+        if listening.descriptor is not None:
+            self._loop.add_reader(listening.descriptor, self._on_descriptor)
+        self._schedule_check()
+
+    def _begin(self) -> tuple[Listening, int]:
+        listening = self._listen(self._heard)
+        try:
+            return listening, self._journal.last_arrival()
+        except BaseException:
+            listening.close()
+            raise
+
+    def add(self, channel: Channel) -> None:
+        self._channels[channel.run_id] = channel
+
+    def start(self, channel: Channel, cursor: Cursor) -> bool:
+        return False
+
+    def look(self, channel: Channel) -> None:
+        self._asking[channel] = None
+        self._ring()
+
+    def leave(self, channel: Channel) -> None:
+        if self._channels.get(channel.run_id) is channel:
+            del self._channels[channel.run_id]
+        self._asking.pop(channel, None)
+        if not self._channels:
+            self.close()
+
+    def close(self) -> None:
+        """Listen no more; whoever comes next begins anew."""
+        listening, self._listening = self._listening, None
+        if listening is None:
+            return
+        self._generation += 1
+        self._is_reading, self._retries = False, []
+        self._timers.cancel(self._check)
+        self._timers.cancel(self._again)
+        if listening.descriptor is not None:
+            self._loop.remove_reader(listening.descriptor)
+        listening.close()
+
+    async def aclose(self) -> None:
+        """Listen no more, for good."""
+        self._is_over = True
+        self.close()
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+
+    def looks(self, channel: Channel) -> LookState:
+        return self._looks
+
+    def _heard(self) -> None:
+        """Something was appended in this process, by whichever thread."""
+        if not self._is_rung:
+            self._is_rung = True
+            with suppress(RuntimeError):  # the loop is closed already
+                self._loop.call_soon_threadsafe(self._ring)
+
+    def _on_descriptor(self) -> None:
+        listening = self._listening
+        if listening is not None and listening.changed():
+            self._retries = list(listening.retry_seconds)
+            self._ring()
+
+    def _on_check(self) -> None:
+        listening = self._listening
+        if listening is None:
+            return
+        if listening.changed():
+            self._ring()
+        self._schedule_check()
+
+    def _schedule_check(self) -> None:
+        if self._listening is not None and self._listening.check_seconds is not None:
+            self._timers.schedule_in(self._check, self._listening.check_seconds)
+
+    def _ring(self) -> None:
+        """Something may have been appended."""
+        self._is_rung = False
+        self._is_dirty = True
+        if not self._is_reading and not self._backoff.failures:
+            self._look()
+
+    def _look(self) -> None:
+        if self._listening is None or self._is_reading:
+            return
+        self._is_reading, self._is_dirty = True, False
+        began, generation, after = self._loop.time(), self._generation, self._position
+        asked = {channel: channel.asked for channel in self._asking}
+        short = [seconds for seconds in self._retries if seconds < IN_THREAD_SECONDS]
+        self._retries = self._retries[len(short) :]
+
+        def read() -> None:
+            answer: Sequence[Arrival] | LongwatchError
+            try:
+                answer = self._read(after, short)
+            except LongwatchError as error:
+                answer = error
+            except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
+                answer = LongwatchError(f"{type(error).__name__}: {error}")
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._took, generation, began, asked, answer)
+
+        self._threads.look(read)
+
+    def _read(self, after: int, retries: Sequence[float]) -> Sequence[Arrival]:
+        """In a thread: what arrived, with patience for what is just being synced."""
+        found = self._journal.arrivals(after, limit=TAIL_EVENTS)
+        for seconds in retries:
+            if found:
+                break
+            self._clock.sleep(seconds)
+            found = self._journal.arrivals(after, limit=TAIL_EVENTS)
+        return found
+
+    def _took(
+        self,
+        generation: int,
+        began: float,
+        asked: dict[Channel, int],
+        answer: Sequence[Arrival] | LongwatchError,
+    ) -> None:
+        if generation != self._generation:
+            return
+        self._is_reading = False
+        if isinstance(answer, LongwatchError):
+            self._failed(answer)
+            return
+        if self._backoff.failures:
+            self._backoff, self._looks = self._backoff.succeeded(), LookState()
+        if answer:
+            self._retries = []
+            self._hand_out(answer)
+        if generation != self._generation:  # everybody left on account of it
+            return
+        if len(answer) == TAIL_EVENTS:
+            self._is_dirty = True
+        else:
+            self._answer(asked, began)
+        if generation != self._generation:
+            return
+        if self._is_dirty:
+            self._look()
+        elif self._retries:
+            self._timers.schedule_in(self._again, self._retries.pop(0))
+
+    def _hand_out(self, arrivals: Sequence[Arrival]) -> None:
+        start, self._position = Arrived(self._position), arrivals[-1][0]
+        end = Arrived(self._position)
+        by_run: dict[str, list[Arrival]] = {}
+        for arrival in arrivals:
+            run_id = arrival[1].run_id
+            if run_id in self._channels:
+                by_run.setdefault(run_id, []).append(arrival)
+        for run_id, group in by_run.items():
+            channel = self._channels.get(run_id)
+            if channel is not None:
+                channel.took(page_of(start, group, end=end))
+
+    def _answer(self, asked: dict[Channel, int], began: float) -> None:
+        for channel, number in asked.items():
+            if channel.asked == number:
+                self._asking.pop(channel, None)
+            if not channel.is_closed:
+                channel.looked(number, began)
+
+    def _failed(self, error: LongwatchError) -> None:
+        if not isinstance(error, WorthAnotherTry):
+            for channel in list(self._channels.values()):
+                channel.failed(error)
+            return
+        self._backoff = self._backoff.failed()
+        at = self._loop.time() + (self._backoff.delay or 0.0)
+        self._looks = LookState(self._backoff.failures, str(error), at)
+        self._timers.schedule(self._again, at)

@@ -1,0 +1,79 @@
+"""One timer of the event loop for everything that a hub waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from longwatch.polling.due import DueQueue
+
+MARGIN_SECONDS = (
+    2e-6  # the queue may be early by a microsecond, and whoever is woken early goes to sleep again
+)
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Timers(Generic[K]):
+    """Hands over keys when they are due, all that are due at once together."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, due: Callable[[list[K]], None]) -> None:
+        self._loop = loop
+        self._due = due
+        self._queue: DueQueue[K] = DueQueue()
+        self._handle: asyncio.TimerHandle | None = None
+        self._set_for = float("inf")  # when the handle calls
+
+    def schedule(self, key: K, at: float) -> None:
+        """Let this key be due at this time of the loop, instead of any before."""
+        self._queue.schedule(key, at + MARGIN_SECONDS)
+        if at < self._set_for:
+            self._set()
+
+    def schedule_in(self, key: K, seconds: float) -> None:
+        """The same, so many seconds from now."""
+        self.schedule(key, self._loop.time() + seconds)
+
+    def cancel(self, key: K) -> None:
+        """Let this key not be due. The timer may go off for nothing, which costs less than setting it."""
+        self._queue.cancel(key)
+        if not self._queue:
+            self.close()
+
+    def close(self) -> None:
+        """Set no timer any more until something is scheduled."""
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle, self._set_for = None, float("inf")
+
+    def _set(self) -> None:
+        at = self._queue.next_at()
+        self.close()
+        if at is not None:
+            self._set_for = at
+            self._handle = self._loop.call_at(at, self._go_off)
+
+    def _go_off(self) -> None:
+        self._handle, self._set_for = None, float("inf")
+        keys = self._queue.pop_due(self._loop.time())
+        try:
+            if keys:
+                self._due(keys)
+        finally:
+            self._set()
+
+
+class Alarm:
+    """Something to be called at a time, as a key of `Timers`."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call = call
+
+
+def call_all(alarms: list[Alarm]) -> None:
+    """What `Timers` of alarms do."""
+    for alarm in alarms:
+        alarm.call()

@@ -1,0 +1,74 @@
+"""How long to leave alone what has just failed. A value: each failure and each success gives the next one."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+
+from longwatch.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """`first`, `first × factor`, … up to `most` seconds. A success begins again at once.
+
+    With `max_retries` it stops at the failure after that many retries in a row. `jitter` is the share that
+    may come off each delay, so that many who failed together do not come back together.
+    """
+
+    first: float  # seconds
+    factor: float
+    most: float  # seconds
+    _: KW_ONLY
+    max_retries: int | None = None  # None: never give up
+    jitter: float = 0.0  # 0.25: delays are up to a quarter shorter
+    failures: int = 0  # in a row, so far
+    drawn: float = 0.0  # the last draw for the jitter, from 0 up to 1
+
+    def __post_init__(self) -> None:
+        if not (0 < self.first <= self.most < math.inf and 1 <= self.factor < math.inf):
+            raise InvalidInput(
+                f"a backoff cannot go from {self.first} s times {self.factor} up to {self.most} s; "
+                "give 0 < first <= most and a factor of at least 1"
+            )
+        if not 0 <= self.jitter <= 1:
+            raise InvalidInput(f"the jitter of a backoff is a share from 0 to 1, not {self.jitter}")
+        if self.max_retries is not None and self.max_retries < 0:
+            raise InvalidInput(f"a backoff cannot have {self.max_retries} retries; None is without end")
+
+    @property
+    def delay(self) -> float | None:
+        """Seconds until the next try: 0 without a failure, None when it has given up."""
+        if not self.failures:
+            return 0.0
+        if self.stopped:
+            return None
+        return self._grown() * (1 - self.jitter * self.drawn)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it has given up."""
+        return self.max_retries is not None and self.failures > self.max_retries
+
+    def failed(self, *, draw: Callable[[], float] = random.random) -> Backoff:
+        """The state after one more failure."""
+        return replace(self, failures=self.failures + 1, drawn=draw() if self.jitter else 0.0)
+
+    def succeeded(self) -> Backoff:
+        """The state after a success: as if nothing had ever failed."""
+        return replace(self, failures=0, drawn=0.0) if self.failures else self
+
+    def _grown(self) -> float:
+        try:
+            return min(self.most, self.first * float(self.factor) ** (self.failures - 1))
+        except OverflowError:  # 2.0 ** 1024, and some outages last all night
+            return self.most
+
+
+# Document 000, for a table of events: 1, 2, 4, 8, 16, 30, 30 … seconds, without end.
+JOURNAL_BACKOFF = Backoff(1.0, 2.0, 30.0)
+
+# Document 003, for requests: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row.
+REQUEST_BACKOFF = Backoff(2.0, 2.0, 16.0, max_retries=5)

@@ -1,0 +1,58 @@
+"""Following keeps its promises on SQLite, however it hears of what was appended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from longwatch.journal.base import Journal
+from longwatch.journal.sqlite import SqliteJournal
+from tests.contract.following import FollowingContract, StoriesContract
+from tests.contract.making import OpenAgain
+from tests.contract.watches import Listen, LoopClock
+
+
+class SqliteContract(FollowingContract):
+    inotify: bool | None = None  # None: also told by appends in this process
+
+    @pytest.fixture
+    def open_again(self, clock: LoopClock, tmp_path: Path) -> Iterator[OpenAgain]:
+        with ExitStack() as opened:
+            yield lambda: opened.enter_context(SqliteJournal(tmp_path / "contract.db", clock=clock))
+
+    def listen(self, journal: Journal) -> Listen | None:
+        inotify = self.inotify
+        if inotify is None:
+            return None
+        path = getattr(journal, "path", None) or getattr(journal, "_journal").path  # noqa: B009
+        own = SqliteJournal(path)
+        return lambda heard: own.listen(lambda: None, inotify=inotify)
+
+
+@pytest.mark.looptime
+class TestToldByThisProcess(SqliteContract):
+    pass
+
+
+@pytest.mark.looptime
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+class TestToldByInotifyAlone(SqliteContract):
+    inotify = True
+
+
+@pytest.mark.looptime
+class TestAskingAlone(SqliteContract):
+    inotify = False
+
+
+class TestStories(StoriesContract):
+    examples = 30
+
+    def open_store(self, clock: LoopClock, folder: Path) -> OpenAgain:
+        folder.mkdir()
+        journal = SqliteJournal(folder / "story.db", clock=clock)
+        return lambda: journal

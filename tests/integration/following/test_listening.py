@@ -1,0 +1,117 @@
+"""Hearing that another process has written to a SQLite file."""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from longwatch.journal.base import Listening
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.journal.sqlite.listening import Inotify
+from tests.contract.making import event, new_run
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+
+
+@pytest.fixture
+def writer(path: Path) -> Iterator[SqliteJournal]:
+    """Another connection, as another process has it: what it rings in this process is not heard here."""
+    with SqliteJournal(path) as journal:
+        yield journal
+
+
+def is_told(listening: Listening) -> bool:
+    assert listening.descriptor is not None
+    return bool(select.select([listening.descriptor], [], [], 0)[0])
+
+
+def test_a_write_makes_the_descriptor_readable_and_looking_takes_it_back(
+    journal: SqliteJournal, writer: SqliteJournal
+) -> None:
+    with closing(journal.listen(lambda: None)) as listening:
+        listening.changed()
+        assert not is_told(listening)
+
+        writer.append([event(new_run(), 1)])
+
+        assert is_told(listening)
+        assert listening.changed()
+        assert not is_told(listening)
+        assert not listening.changed()
+
+
+def test_a_log_that_is_removed_and_made_again_is_heard(
+    journal: SqliteJournal, writer: SqliteJournal, path: Path
+) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    with closing(journal.listen(lambda: None)) as listening:
+        writer.append([event(new_run(), 1)])
+        listening.changed()
+        aside = log.rename(log.with_name("aside"))
+        listening.changed()
+
+        aside.rename(log)
+        assert is_told(listening)
+        assert listening.changed()
+        writer.append([event(new_run(), 2)])
+
+        assert is_told(listening)
+
+
+def test_without_inotify_asking_tells_the_same(journal: SqliteJournal, writer: SqliteJournal) -> None:
+    with closing(journal.listen(lambda: None, inotify=False)) as listening:
+        assert listening.descriptor is None
+        assert listening.check_seconds is not None
+        assert not listening.changed()
+
+        writer.append([event(new_run(), 1)])
+
+        assert listening.changed()
+        assert not listening.changed()
+
+
+def test_a_system_without_watches_to_spare_is_asked_instead(
+    journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Inotify, path: Path, mask: int) -> int:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Inotify, "watch", refuse)
+
+    with closing(journal.listen(lambda: None)) as listening:
+        assert listening.descriptor is None
+
+
+def test_appends_of_this_process_are_told_at_once_also_by_another_journal_of_the_file(
+    journal: SqliteJournal, writer: SqliteJournal
+) -> None:
+    heard: list[int] = []
+    with ExitStack() as listening:
+        for number in (1, 2):
+            listening.enter_context(closing(journal.listen(lambda number=number: heard.append(number))))  # type: ignore[misc]
+
+        writer.append([event(new_run(), 1)])
+    writer.append([event(new_run(), 2)])
+
+    assert heard == [1, 2]
+
+
+def test_a_locked_file_counts_as_changed_rather_than_being_waited_for(
+    journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from longwatch.errors import JournalBusy
+    from longwatch.journal.sqlite.database import Database
+
+    with closing(journal.listen(lambda: None, inotify=False)) as listening:
+
+        def busy(self: Database, query: str, parameters: object = ()) -> list[tuple[int]]:
+            raise JournalBusy("held by another process")
+
+        monkeypatch.setattr(Database, "fetch", busy)
+
+        assert listening.changed()

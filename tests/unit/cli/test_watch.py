@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from longwatch.cli.attending import Outcome
+from longwatch.cli.watch import ending_words, exit_code
+from longwatch.following import Reason
+from longwatch.runs import Status
+
+CASES = [
+    (Outcome(Status.SUCCEEDED, Reason.ENDED), 0, "run wf-1 succeeded"),
+    (Outcome(Status.FAILED, Reason.ENDED, "ValueError: no"), 1, "run wf-1 failed: ValueError: no"),
+    (Outcome(Status.PARTIAL, Reason.ENDED), 1, "run wf-1 succeeded in part"),
+    (Outcome(Status.CANCELLED, Reason.ENDED), 1, "run wf-1 was cancelled"),
+    (Outcome(Status.UNKNOWN, Reason.ENDED), 1, "run wf-1 ended, and did not say how"),
+    (Outcome(Status.FAILED, Reason.PRODUCER_DEAD, "it is gone"), 1, "run wf-1 failed: it is gone"),
+    (Outcome(Status.RUNNING, Reason.PRODUCER_DEAD, "it is gone"), 1, "run wf-1 failed: it is gone"),
+    (Outcome(Status.RUNNING, Reason.SILENT, "no event for 9 s"), 3, "gave up on run wf-1: no event for 9 s"),
+    (Outcome(Status.PENDING, Reason.SILENT, "no event for 9 s"), 3, "gave up on run wf-1: no event for 9 s"),
+    (
+        Outcome(Status.RUNNING, Reason.UNUSABLE, "no table"),
+        3,
+        "run wf-1 cannot be followed any more: no table",
+    ),
+    (Outcome(Status.RUNNING), 4, "run wf-1 is still running; watched for 30.0 s"),
+    (Outcome(Status.PENDING), 4, "run wf-1 has not begun after 30.0 s"),
+    (Outcome(Status.SUCCEEDED), 0, "run wf-1 succeeded"),
+    (Outcome(Status.FAILED, message="no"), 1, "run wf-1 failed: no"),
+    (
+        Outcome(Status.RUNNING, error="no answer"),
+        3,
+        "time is up, and how run wf-1 stands is not known: no answer",
+    ),
+]
+
+
+@pytest.mark.parametrize(("outcome", "code", "words"), CASES)
+def test_the_exit_code_and_the_words_say_how_it_ended(outcome: Outcome, code: int, words: str) -> None:
+    assert exit_code(outcome) == code
+    assert ending_words("wf-1", outcome, 30.0) == words
+
+
+def test_an_error_cannot_steer_the_terminal() -> None:
+    outcome = Outcome(Status.FAILED, Reason.ENDED, "\x1b[2Jgone")
+
+    assert "\x1b" not in ending_words("wf-1", outcome, 1.0)

@@ -1,0 +1,72 @@
+"""What a watch knows of its run."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.events import Event
+from longwatch.following.known import Known
+from longwatch.processes import Process
+from longwatch.runs import Status, fold
+from tests.strategies import runs
+
+
+def made(type_: str, at: int, **fields: object) -> Event:
+    return Event(run_id="wf-1", event_id=f"{type_}-{at}", type=type_, occurred_at=at, **fields)  # type: ignore[arg-type]
+
+
+def known_of(*events: Event) -> Known:
+    known = Known()
+    known.add(sorted(events, key=lambda event: event.order))
+    return known
+
+
+def test_nothing_is_known_of_nothing() -> None:
+    known = Known()
+    known.add([])
+
+    assert known.status is Status.PENDING
+    assert not known.is_complete
+
+
+def test_a_run_without_producers_is_never_complete() -> None:
+    assert not known_of(made("workflow_complete", 1)).is_complete
+
+
+def test_a_run_is_complete_when_every_producer_has_closed_and_nothing_is_missing() -> None:
+    first = made("note", 1, producer="p", number=1)
+    second = made("producer_closed", 2, producer="p", number=2, payload={"count": 2})
+    other = made("note", 3, producer="q", number=1)
+    closed = made("producer_closed", 4, producer="q", number=2, payload={"count": 2})
+
+    assert known_of(first, second).is_complete
+    assert not known_of(second).is_complete
+    assert not known_of(first, second, other).is_complete
+    assert known_of(first, second, other, closed).is_complete
+
+
+def test_the_process_of_the_latest_start_does_the_work() -> None:
+    first = made("workflow_start", 1, payload={"process": {"host": "h", "pid": 4, "started": 40}})
+    again = made("workflow_start", 5, payload={"process": {"host": "h", "pid": 9, "started": 90}})
+    unknown = made("workflow_start", 7)
+
+    assert known_of(first).process == Process("h", 4, 40)
+    assert known_of(first, again).process == Process("h", 9, 90)
+    assert known_of(first, again, unknown).process is None
+
+
+@given(told=runs(), cut=st.integers(0, 10), overlap=st.integers(0, 10))
+def test_what_two_know_together_is_what_one_would_know_who_saw_everything(
+    told: list[Event], cut: int, overlap: int
+) -> None:
+    one, other = known_of(*told[: cut + overlap]), known_of(*told[cut:])
+
+    one.merge(other)
+
+    run, whole = fold(told), known_of(*told)
+    assert run is not None
+    assert one.status is run.status is whole.status
+    assert one.last == run.summary.last_order
+    assert one.tallies == run.producers == whole.tallies
+    assert one.process == whole.process

@@ -1,0 +1,69 @@
+"""A thread with an event loop: it ends when told to, after its tasks, and always says so."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from longwatch.following.loop_thread import LoopThread
+
+PATIENCE_SECONDS = 20.0
+
+
+def test_tasks_that_are_under_way_are_waited_for() -> None:
+    told: list[str] = []
+    thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: told.append("end"))
+    begun, may_go = threading.Event(), asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await may_go.wait()
+        told.append("work")
+
+    thread.soon(lambda: thread.spawn(work(), name="work"))
+    assert begun.wait(PATIENCE_SECONDS)
+    thread.end()
+    thread.soon(may_go.set)
+
+    assert thread.join(PATIENCE_SECONDS)
+    assert told == ["work", "end"]
+
+
+def test_a_task_that_ends_together_with_the_loop_is_no_trouble() -> None:
+    told: list[str] = []
+    thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: told.append("end"))
+
+    async def work() -> None:
+        told.append("work")
+
+    def begin() -> None:
+        thread.spawn(work(), name="work")
+        thread.loop.call_soon(thread.loop.stop)
+
+    thread.soon(begin)
+
+    assert thread.join(PATIENCE_SECONDS)
+    assert told == ["work", "end"]
+
+
+def test_one_that_has_ended_may_be_told_anything() -> None:
+    thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: None)
+    thread.end()
+    assert thread.join(PATIENCE_SECONDS)
+
+    thread.soon(print, "nobody prints this")
+    thread.end()
+
+    assert thread.join(0)
+
+
+def test_it_does_not_wait_for_itself() -> None:
+    answers: list[tuple[bool, bool]] = []
+    thread = LoopThread("mine", make_loop=asyncio.new_event_loop, at_end=lambda: None)
+
+    thread.soon(lambda: answers.append((thread.is_current, thread.join(PATIENCE_SECONDS))))
+    thread.end()
+    thread.join(PATIENCE_SECONDS)
+
+    assert answers == [(True, False)]
+    assert not thread.is_current

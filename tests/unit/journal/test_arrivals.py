@@ -1,0 +1,108 @@
+"""Cursors and pages of journals that number what arrives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.errors import InvalidCursor
+from longwatch.events import START, Cursor, Event
+from longwatch.journal.arrivals import ArrivalPage, Arrived, page_of
+from longwatch.journal.memory import MemoryJournal
+from longwatch.numbering import Numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "arrived"),
+    [
+        ("", Arrived()),
+        ("120", Arrived(120)),
+        ("120+2", Arrived(120, Numbers(((122, 122),)))),
+        ("120+2-4,7", Arrived(120, Numbers(((122, 124), (127, 127))))),
+        ("0+5", Arrived(0, Numbers(((5, 5),)))),
+    ],
+)
+def test_a_cursor_and_what_it_says(text: str, arrived: Arrived) -> None:
+    assert Arrived.of(Cursor(text)) == arrived
+    assert arrived.cursor == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["+", "+3", "1+", "1+0", "1+2-1", "1+4,2", "1+2,3", "1+a", "1+2-", "1+-2", "1+1-99999999", "²", "1+²"],
+)
+def test_what_is_no_cursor_is_refused(text: str) -> None:
+    with pytest.raises(InvalidCursor, match="start"):
+        Arrived.of(Cursor(text))
+
+
+def test_what_lies_beyond_is_taken_in_when_the_position_reaches_it() -> None:
+    arrived = Arrived.of(Cursor("10+3-5,8"))
+
+    assert arrived.up_to(9) == arrived
+    assert arrived.up_to(11).cursor == "11+2-4,7"
+    assert arrived.up_to(12).cursor == "15+3"
+    assert arrived.up_to(14).cursor == "15+3"
+    assert arrived.up_to(17).cursor == "18"
+    assert arrived.up_to(40).cursor == "40"
+
+
+times = st.lists(st.integers(0, 8), min_size=1, max_size=12)
+
+
+@given(at=times, others=st.sets(st.integers(0, 11)), limit=st.integers(1, 12), counts=times)
+def test_a_reader_may_leave_a_page_after_any_event(
+    at: list[int], others: set[int], limit: int, counts: list[int]
+) -> None:
+    journal = MemoryJournal()
+    for index, each in enumerate(at):
+        run = "other" if index in others else "run"
+        journal.append([Event(run_id=run, event_id=str(index), type="t", occurred_at=each)])
+    wanted = sorted(str(index) for index in range(len(at)) if index not in others)
+
+    seen: list[str] = []
+    cursor = START
+    while True:
+        page = journal.read("run", after=cursor, limit=limit)
+        count = min(len(page.events), counts.pop() if counts else limit)
+        seen += [event.event_id for event in page.events[:count]]
+        if count == len(page.events) and not page.more:
+            break
+        cursor = page.cursor_after(count)
+
+    assert sorted(seen) == wanted
+
+
+@given(at=times, split=st.integers(0, 12), read=st.integers(0, 12), limit=st.integers(1, 12))
+def test_what_of_a_page_a_reader_has_not_seen(at: list[int], split: int, read: int, limit: int) -> None:
+    arrivals = [
+        (index + 1, Event(run_id="run", event_id=str(index), type="t", occurred_at=each))
+        for index, each in enumerate(at)
+    ]
+    split, read = min(split, len(at)), min(read, len(at))
+    page = page_of(Arrived(split), arrivals[split:], end=Arrived(len(at)))
+    reader = Arrived(read)
+
+    unseen = page.unseen(reader.cursor)
+
+    fresh = {event.event_id for event in unseen.events}
+    assert fresh == {str(index) for index in range(max(split, read), len(at))}
+    left = Arrived.of(unseen.cursor)
+    assert [position for position in range(1, len(at) + 1) if position not in left] == list(
+        range(read + 1, split + 1)
+    )
+    for count in range(len(unseen.events) + 1):
+        after = Arrived.of(unseen.cursor_after(count))
+        taken = {event.event_id for event in unseen.events[:count]}
+        for position in range(1, len(at) + 1):
+            assert (position in after) == (position <= read or str(position - 1) in taken)
+
+
+def test_a_page_in_the_order_of_arrival_has_plain_cursors() -> None:
+    events = [Event(run_id="r", event_id=str(n), type="t", occurred_at=n) for n in range(3)]
+
+    page = page_of(Arrived(4), list(zip([6, 9, 11], events, strict=True)), end=Arrived(12))
+
+    assert [page.cursor_after(count) for count in range(4)] == ["4", "6", "9", "12"]
+    assert isinstance(page, ArrivalPage)
