@@ -126,13 +126,13 @@ class Page:
         """Where a reader goes on that has dealt with only the first `count` events of this page."""
         if count == len(self.events):
             return self.cursor
-        raise NotImplementedError("the pages of this journal cannot be left in the middle")
+        raise TypeError("the pages of this journal cannot be left in the middle")
 
     def unseen(self, by: Cursor) -> Page:
         """What of this page a reader at that cursor has not seen, and its cursor once it has."""
         if not self.events:
             return Page((), by)
-        raise NotImplementedError("the pages of this journal cannot be compared with a cursor")
+        raise TypeError("the pages of this journal cannot be compared with a cursor")
 
 
 def new_event_id(at_ms: int) -> str:

@@ -72,6 +72,6 @@ class _ArrivalFaults(_Faults):
         return listening
 
 
-def Fails(journal: Journal) -> Any:  # noqa: N802
+def Fails(journal: Journal) -> Any:
     """This journal, failing when told to."""
     return _ArrivalFaults(journal) if isinstance(journal, Arrivals) else _Faults(journal)

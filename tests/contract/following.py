@@ -614,7 +614,7 @@ class FollowingContract:
 
 
 class StoriesContract:
-    """Everything at once, as hypothesis makes it up. Not part of the contract above: each has its own loop."""
+    """Everything at once, as hypothesis makes it up; each example in an event loop of its own."""
 
     examples = 100
 

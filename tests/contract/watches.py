@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
-from longwatch.events import Event, Page
+from longwatch.events import Event
 from longwatch.following import CaughtUp, Ended, Followed, Follower, Item
 from longwatch.journal.base import Listening
 from longwatch.testing.clock import START_MS

@@ -106,7 +106,7 @@ class _Attendance:
 
     async def items(self) -> Ended:
         """Hand over everything up to the last item."""
-        async with aclosing(aiter(self._follower)) as items:  # type: ignore[type-var]
+        async with aclosing(aiter(self._follower)) as items:
             async for item in items:
                 if isinstance(item, Followed):
                     self._take(item.event, late=item.late)

@@ -49,7 +49,9 @@ class Tail:
         self._is_reading = False
         self._is_rung = False  # a call of `_ring` is on its way from another thread
         self._is_dirty = False  # something may have been appended since the read under way began
-        self._retries: list[float] = []  # to come, while a wake-up has found nothing yet
+        self._retries: list[
+            float
+        ] = []  # to come, since the descriptor tells of writes before they can be read
         self._backoff = JOURNAL_BACKOFF
         self._looks = LookState()
         self._check = Alarm(self._on_check)
@@ -207,7 +209,7 @@ class Tail:
         if self._backoff.failures:
             self._backoff, self._looks = self._backoff.succeeded(), LookState()
         if answer:
-            self._retries = []
+            # The retries stay: of two writes that came close together, only the first may be readable yet.
             self._hand_out(answer)
         if generation != self._generation:  # everybody left on account of it
             return

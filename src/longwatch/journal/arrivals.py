@@ -104,7 +104,13 @@ class ArrivalPage(Page):
 def page_of(start: Arrived, arrivals: Sequence[Arrival], *, end: Arrived, more: bool = False) -> ArrivalPage:
     """A page of arrivals of one run, sorted by the order of their events."""
     events = [event for _, event in arrivals]
-    positions = [position for position, _ in arrivals]
+    return page_from(start, events, [position for position, _ in arrivals], end=end, more=more)
+
+
+def page_from(
+    start: Arrived, events: list[Event], positions: list[int], *, end: Arrived, more: bool = False
+) -> ArrivalPage:
+    """The same of events and the positions at which they arrived."""
     if not is_in_order(events):
         by_order = sorted(range(len(events)), key=lambda index: events[index].order)
         events = [events[index] for index in by_order]

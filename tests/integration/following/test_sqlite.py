@@ -33,9 +33,8 @@ from longwatch.journal.sqlite import SqliteJournal
 path, run, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteJournal(path) as journal:
     for number in range(1, count + 1):
-        journal.append([
-            Event(run_id=run, event_id=f"{run}-{number}", type="note", occurred_at=number, producer="p", number=number)
-        ])
+        named = {"run_id": run, "event_id": f"{run}-{number}", "producer": "p", "number": number}
+        journal.append([Event(type="note", occurred_at=number, **named)])
         if number == 1:
             print("begun", flush=True)
 """

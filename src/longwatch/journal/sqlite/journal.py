@@ -13,7 +13,7 @@ from typing import Self
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict
 from longwatch.events import START, Cursor, Event, Page
-from longwatch.journal.arrivals import Arrival, Arrived, page_of
+from longwatch.journal.arrivals import Arrival, Arrived, page_from
 from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
@@ -51,7 +51,7 @@ READ_ARRIVALS = f"""
     WHERE position > ? AND (ttl IS NULL OR ttl > ?)
     ORDER BY position LIMIT ?"""
 LAST_ARRIVAL = "SELECT last_position FROM arrivals"
-READ_BY_ID = f"SELECT {EVENT_COLUMNS} FROM events WHERE event_id = ?"
+READ_BY_ID = f"SELECT {EVENT_COLUMNS}, position FROM events WHERE event_id = ?"
 SAVE_RUN = """
     INSERT INTO runs (run_id, started_at, last_at, status, kind, search, summary) VALUES (?,?,?,?,?,?,?)
     ON CONFLICT (run_id) DO UPDATE SET
@@ -131,8 +131,9 @@ class SqliteJournal:
         del rows[limit:]
         if not rows:
             return Page((), after)
-        arrivals = [(row[-1], event_from_row(row)) for row in rows]
-        return page_of(start, arrivals, end=start.up_to(arrivals[-1][0]), more=more)
+        events = [event_from_row(row) for row in rows]
+        positions = [row[-1] for row in rows]
+        return page_from(start, events, positions, end=start.up_to(positions[-1]), more=more)
 
     def last_arrival(self) -> int:
         return int(self._database.fetch(LAST_ARRIVAL)[0][0])

@@ -23,8 +23,8 @@ from longwatch.journal.sqlite.waking import Heard, add_ear, remove_ear
 
 CHECK_SECONDS = 0.025  # without inotify
 CHECK_BESIDE_INOTIFY_SECONDS = 1.0
-# After a wake-up that found nothing. A sync takes 0.1 ms on a good disk and a second on a bad one.
-RETRY_SECONDS = (0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
+# After a wake-up. A sync takes 0.1 ms on a good disk and a second on a bad one; the check beside covers more.
+RETRY_SECONDS = (0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.01, 0.05, 0.25)
 
 IN_MODIFY, IN_MOVED_TO, IN_CREATE, IN_IGNORED, IN_Q_OVERFLOW = 0x2, 0x80, 0x100, 0x8000, 0x4000
 _HEADER = struct.Struct("iIII")  # watch, mask, cookie, length of the name

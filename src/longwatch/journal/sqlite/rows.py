@@ -63,11 +63,11 @@ def event_to_row(event: Event) -> tuple[object, ...]:
 
 
 def event_from_row(row: tuple[Any, ...]) -> Event:
-    """The event in a row that begins with `EVENT_COLUMNS`; it was checked when it was appended.
+    """The event in a row of `EVENT_COLUMNS` and the position; it was checked when it was appended.
 
     Written out, field by field: reading a tail is mostly this, and a loop takes twice as long.
     """
-    run_id, event_id, type_, at, agent, text, call, parent, producer, number, digest, trace, ttl, *_ = row
+    run_id, event_id, type_, at, agent, text, call, parent, producer, number, digest, trace, ttl, _ = row
     event = _new(Event)
     _set_run_id(event, run_id)
     _set_event_id(event, event_id)
