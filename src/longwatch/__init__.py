@@ -1,12 +1,8 @@
 """longwatch records every step of long-running work as immutable events, and tells how it ended.
 
-    import longwatch
-
-    @longwatch.tool
-    def search(query: str) -> list[str]: ...
-
-    with longwatch.run("research"):
-        search("tides")
+Decorate functions with `@longwatch.tool`, `@longwatch.agent` and `@longwatch.workflow`, or open a run with
+`with longwatch.run("research"):`. What was recorded is read with `longwatch.open_journal()` or followed with
+`longwatch.follow(run_id)`.
 """
 
 from importlib import import_module

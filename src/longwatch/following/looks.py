@@ -10,6 +10,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from time import perf_counter
 
 from longwatch.errors import LongwatchError, WorthAnotherTry
@@ -21,6 +22,10 @@ from longwatch.journal.base import Journal
 from longwatch.polling.backoff import JOURNAL_BACKOFF, Backoff
 
 TOLD_EVERY_SECONDS = 0.01  # answers of a batch are told of this soon, though others are still to come
+
+
+SLOW_READ_SECONDS = 0.01  # until it is known better
+BATCH_SECONDS = 0.005  # handing less than that to a thread costs more than it gains
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +44,9 @@ class Watched:
     goes_on: bool = False  # the sweep under way has more pages to come
 
 
+Answer = tuple[Watched, Page | LongwatchError]
+
+
 class Looks:
     """The source for any journal."""
 
@@ -53,6 +61,8 @@ class Looks:
         self._poll_seconds = poll_seconds
         self._page_events = page_events
         self._batches = batches  # at most, of what is due together
+        self._read_seconds = SLOW_READ_SECONDS  # what a read takes, on average of late
+        self._phase = 0.0
         self._loop = asyncio.get_running_loop()
         self._timers: Timers[Watched] = Timers(self._loop, self._on_due)
         self._watched: dict[Channel, Watched] = {}
@@ -65,7 +75,9 @@ class Looks:
 
     def start(self, channel: Channel, cursor: Cursor) -> bool:
         watched = self._watched[channel] = Watched(channel, cursor)
-        self._plan(watched, self._poll_seconds)
+        # Many come together, and would be due together for ever: the golden ratio spreads any number of them.
+        self._phase = (self._phase + 0.618034) % 1.0
+        self._plan(watched, self._poll_seconds * (1.0 - self._phase))
         return True
 
     def look(self, channel: Channel) -> None:
@@ -103,16 +115,15 @@ class Looks:
             if not watched.goes_on:
                 channel = watched.channel
                 watched.began, watched.asked = now, channel.asked
-                watched.is_thorough = channel.is_draining or channel.asked > channel.answered
-        size = -(-len(due) // self._batches)
+                watched.is_thorough = channel.asked > channel.answered or channel.drain is not None
+        size = batch_size(len(due), self._read_seconds, self._batches)
         for begin in range(0, len(due), size):
-            batch = due[begin : begin + size]
-            self._threads.look(partial(self._read, batch))
+            self._threads.look(partial(self._read, due[begin : begin + size]))
 
     def _read(self, batch: list[Watched]) -> None:
         """In a thread."""
-        told_at = perf_counter()
-        answers: list[tuple[Watched, Page | LongwatchError]] = []
+        began = told_at = perf_counter()
+        answers: list[Answer] = []
         for watched in batch:
             answers.append((watched, self._page(watched)))
             if perf_counter() - told_at > TOLD_EVERY_SECONDS:
@@ -120,6 +131,7 @@ class Looks:
                 answers, told_at = [], perf_counter()
         if answers:
             self._tell(answers)
+        self._read_seconds += ((perf_counter() - began) / len(batch) - self._read_seconds) / 8
 
     def _page(self, watched: Watched) -> Page | LongwatchError:
         channel = watched.channel
@@ -134,18 +146,32 @@ class Looks:
         except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
             return LongwatchError(f"{type(error).__name__}: {error}")
 
-    def _tell(self, answers: list[tuple[Watched, Page | LongwatchError]]) -> None:
+    def _tell(self, answers: list[Answer]) -> None:
         with suppress(RuntimeError):  # the loop is closed already
             self._loop.call_soon_threadsafe(self._take, answers)
 
-    def _take(self, answers: list[tuple[Watched, Page | LongwatchError]]) -> None:
+    def _take(self, answers: list[Answer]) -> None:
+        now, schedule, every = self._loop.time(), self._timers.schedule, self._poll_seconds
         for watched, answer in answers:
-            if watched.channel.is_closed:  # a result of an earlier start
+            channel = watched.channel
+            if channel.is_closed:  # a result of an earlier start
                 continue
             if isinstance(answer, LongwatchError):
                 self._failed(watched, answer)
-            else:
+            elif (
+                answer.events
+                or answer.more
+                or watched.is_thorough
+                or watched.backoff.failures
+                or channel.asked > watched.asked
+            ):
                 self._took(watched, answer)
+            else:  # nothing new, as nearly always: a hundred thousand of these a second are possible
+                watched.cursor, watched.goes_on, watched.is_reading = answer.cursor, False, False
+                # From the moment it was due, so that the rate holds though every look is a little late.
+                at = watched.next_look + every
+                watched.next_look = at = at if at > now else now + every
+                schedule(watched, at)
 
     def _took(self, watched: Watched, page: Page) -> None:
         channel = watched.channel
@@ -168,3 +194,9 @@ class Looks:
             self._plan(watched, watched.backoff.delay or 0.0)
         else:
             watched.channel.failed(error)
+
+
+def batch_size(count: int, read_seconds: float, most_batches: int) -> int:
+    """How many of `count` runs one thread reads after each other: few if reads are slow, else what pays."""
+    worth_it = ceil(count * read_seconds / BATCH_SECONDS)
+    return ceil(count / max(1, min(worth_it, most_batches)))
