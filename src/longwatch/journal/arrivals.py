@@ -57,6 +57,8 @@ class Arrived:
         """With everything up to this position too."""
         if position <= self.position:
             return self
+        if not self.beyond.ranges:
+            return Arrived(position)
         left = [(max(low, position + 1), high) for low, high in self.beyond.ranges if high > position]
         if left and left[0][0] == position + 1:
             return Arrived(left[0][1], Numbers(tuple(left[1:])))
@@ -110,11 +112,12 @@ def page_of(start: Arrived, arrivals: Sequence[Arrival], *, end: Arrived, more: 
 def page_from(
     start: Arrived, events: list[Event], positions: list[int], *, end: Arrived, more: bool = False
 ) -> ArrivalPage:
-    """The same of events and the positions at which they arrived."""
-    if not is_in_order(events):
-        by_order = sorted(range(len(events)), key=lambda index: events[index].order)
-        events = [events[index] for index in by_order]
-        positions = [positions[index] for index in by_order]
+    """The same of events and the positions at which they arrived, in the order of their arrival."""
+    if is_in_order(events):
+        return ArrivalPage(events, end.cursor, more, positions, start, ascending=True)
+    by_order = sorted(range(len(events)), key=lambda index: events[index].order)
+    events = [events[index] for index in by_order]
+    positions = [positions[index] for index in by_order]
     ascending = all(map(lt, positions, positions[1:]))
     return ArrivalPage(events, end.cursor, more, positions, start, ascending=ascending)
 

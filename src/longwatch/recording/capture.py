@@ -14,7 +14,7 @@ from decimal import Context, Decimal
 from enum import Enum
 from itertools import islice
 from pathlib import PurePath
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
 
@@ -30,13 +30,16 @@ NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
 CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
 
 
-class Limits(NamedTuple):
+class Limits:
     """How much of a value is kept."""
 
-    characters: int  # of one text
-    items: int  # of one list, map or set
-    depth: int
-    total: int  # characters and items of one event together
+    __slots__ = ("characters", "depth", "items", "total")
+
+    def __init__(self, *, characters: int, items: int, depth: int, total: int) -> None:
+        self.characters = characters  # of one text
+        self.items = items  # of one list, map or set
+        self.depth = depth
+        self.total = total  # characters and items of one event together
 
 
 SUMMARY = Limits(characters=1_000, items=20, depth=4, total=20_000)
