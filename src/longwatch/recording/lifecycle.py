@@ -14,8 +14,6 @@ from types import FrameType
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from longwatch.clock import SYSTEM_CLOCK
-
 log = logging.getLogger("longwatch")
 
 FORK_WAIT_SECONDS = 1.0  # for the writer to come to rest; a fork during an outage does not wait for its end
@@ -99,6 +97,8 @@ def _at_exit() -> None:
 
 
 def _before_fork() -> None:
+    from longwatch.clock import SYSTEM_CLOCK  # there already: recorders use it
+
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
     for recorder in list(_recorders):
         recorder.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic()))
