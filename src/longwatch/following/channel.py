@@ -226,6 +226,8 @@ class Channel:
 
     def _on_alarm(self) -> None:
         now = self._room.now()
+        if self.is_closed:
+            return
         if self.drain is not None:
             if self.drain.is_hopeless(now):
                 self._finish_drained("the journal did not answer while stragglers were waited for")

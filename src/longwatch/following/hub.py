@@ -15,21 +15,20 @@ from types import TracebackType
 from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import EventConflict, LongwatchError, WorthAnotherTry
+from longwatch.errors import EventConflict, LongwatchError
 from longwatch.events import START, Cursor, Page
 from longwatch.following.channel import Channel
 from longwatch.following.deaths import Death, DeathWatch
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
 from longwatch.following.items import Reason
-from longwatch.following.known import Known
 from longwatch.following.looks import Looks
+from longwatch.following.recollection import Recollection
 from longwatch.following.seat import Seat
 from longwatch.following.tail import Listen, Tail
 from longwatch.following.threads import Threads, in_a_thread
-from longwatch.following.timers import Alarm, Timers, call_all
+from longwatch.following.timers import alarms
 from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
-from longwatch.polling.backoff import JOURNAL_BACKOFF, Backoff
 from longwatch.polling.schedules import JOURNAL_INTERVAL
 
 BUFFER_EVENTS = 1_000  # that may wait for one slow follower
@@ -91,11 +90,13 @@ class Hub:
         await self.aclose()
 
     def _open(self) -> None:
-        if self._is_open or self._is_closed:
+        if self._is_open:
+            return
+        self._loop = asyncio.get_running_loop()
+        if self._is_closed:
             return
         self._is_open = True
-        self._loop = asyncio.get_running_loop()
-        self.timers: Timers[Alarm] = Timers(self._loop, call_all)
+        self.timers = alarms(self._loop)
         self.deaths = DeathWatch(self.timers)
         self._threads = Threads(self._executor, looks=LOOK_THREADS, histories=HISTORY_THREADS)
         journal = self.journal
@@ -196,6 +197,8 @@ class Hub:
                 pass  # another follower was first
             except LongwatchError as error:
                 problem = error
+            except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
+                problem = LongwatchError(f"{type(error).__name__}: {error}")
             with suppress(RuntimeError):  # the loop is closed already
                 self._loop.call_soon_threadsafe(done, problem)
 
@@ -205,28 +208,6 @@ class Hub:
         """Read the run from its beginning, beside everything else."""
         if channel not in self._recollecting:
             self._recollecting[channel] = None
-            self._read_back(channel, JOURNAL_BACKOFF)
-
-    def _read_back(self, channel: Channel, backoff: Backoff) -> None:
-        answer = self._threads.history(partial(self._history, channel))
-        answer.add_done_callback(partial(self._recollected, channel, backoff))
-
-    def _history(self, channel: Channel) -> Known:
-        """In a thread: what all events so far say."""
-        known = Known(whole=True)
-        cursor, more = START, True
-        while more and not channel.is_closed:
-            page = self.journal.read(channel.run_id, after=cursor, limit=self._page_events)
-            known.add(page.events)
-            cursor, more = page.cursor, page.more
-        return known
-
-    def _recollected(self, channel: Channel, backoff: Backoff, answer: asyncio.Future[Known]) -> None:
-        error = None if answer.cancelled() else answer.exception()
-        if isinstance(error, WorthAnotherTry) and not channel.is_closed and not self._is_closed:
-            failed = backoff.failed()
-            self.timers.schedule_in(Alarm(partial(self._read_back, channel, failed)), failed.delay or 0.0)
-            return
-        self._recollecting.pop(channel, None)
-        if error is None and not answer.cancelled() and not channel.is_closed:
-            channel.recollected(answer.result())
+            read = partial(self.read, channel.run_id, thorough=False)
+            done = partial(self._recollecting.pop, channel, None)
+            Recollection(channel, read, self.timers, done).go_on()

@@ -168,9 +168,12 @@ class Looks:
                 self._took(watched, answer)
             else:  # nothing new, as nearly always: a hundred thousand of these a second are possible
                 watched.cursor, watched.goes_on, watched.is_reading = answer.cursor, False, False
-                # From the moment it was due, so that the rate holds though every look is a little late.
+                # From the moment it was due: the rate holds though every look is a little late, and after a
+                # stall they are not all due together.
                 at = watched.next_look + every
-                watched.next_look = at = at if at > now else now + every
+                if at <= now:
+                    at += every * ((now - at) // every + 1)
+                watched.next_look = at
                 schedule(watched, at)
 
     def _took(self, watched: Watched, page: Page) -> None:

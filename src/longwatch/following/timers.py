@@ -73,7 +73,11 @@ class Alarm:
         self.call = call
 
 
-def call_all(alarms: list[Alarm]) -> None:
-    """What `Timers` of alarms do."""
-    for alarm in alarms:
-        alarm.call()
+def alarms(loop: asyncio.AbstractEventLoop) -> Timers[Alarm]:
+    """Timers that call. Each by itself: one that fails is the loop's to report, and stops no other."""
+
+    def call(due: list[Alarm]) -> None:
+        for alarm in due:
+            loop.call_soon(alarm.call)
+
+    return Timers(loop, call)

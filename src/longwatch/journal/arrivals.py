@@ -31,6 +31,8 @@ class Arrived:
     @classmethod
     def of(cls, cursor: Cursor) -> Arrived:
         """What a cursor says. `120` is everything up to 120, `120+2-4,7` also 122 to 124 and 127."""
+        if is_whole(cursor):
+            return cls(int(cursor))
         if cursor == START:
             return cls()
         position, plus, rest = cursor.partition("+")
@@ -63,6 +65,10 @@ class Arrived:
         if left and left[0][0] == position + 1:
             return Arrived(left[0][1], Numbers(tuple(left[1:])))
         return Arrived(position, Numbers(tuple(left)))
+
+    def cursor_up_to(self, position: int) -> Cursor:
+        """The cursor of `up_to`, the short way where nothing lies beyond."""
+        return self.up_to(position).cursor if self.beyond.ranges else Cursor(str(position))
 
     def plus(self, positions: Sequence[int]) -> Arrived:
         """With these positions too, each of them beyond what is known."""
@@ -106,20 +112,20 @@ class ArrivalPage(Page):
 def page_of(start: Arrived, arrivals: Sequence[Arrival], *, end: Arrived, more: bool = False) -> ArrivalPage:
     """A page of arrivals of one run, sorted by the order of their events."""
     events = [event for _, event in arrivals]
-    return page_from(start, events, [position for position, _ in arrivals], end=end, more=more)
+    return page_from(start, events, [position for position, _ in arrivals], end=end.cursor, more=more)
 
 
 def page_from(
-    start: Arrived, events: list[Event], positions: list[int], *, end: Arrived, more: bool = False
+    start: Arrived, events: list[Event], positions: list[int], *, end: Cursor, more: bool = False
 ) -> ArrivalPage:
     """The same of events and the positions at which they arrived, in the order of their arrival."""
     if is_in_order(events):
-        return ArrivalPage(events, end.cursor, more, positions, start, ascending=True)
+        return ArrivalPage(events, end, more, positions, start, True, True)
     by_order = sorted(range(len(events)), key=lambda index: events[index].order)
     events = [events[index] for index in by_order]
     positions = [positions[index] for index in by_order]
     ascending = all(map(lt, positions, positions[1:]))
-    return ArrivalPage(events, end.cursor, more, positions, start, ascending=ascending)
+    return ArrivalPage(events, end, more, positions, start, ascending=ascending)
 
 
 def is_in_order(events: Sequence[Event]) -> bool:

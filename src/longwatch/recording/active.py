@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -208,20 +207,16 @@ def prepare_process(recorder: Recorder) -> None:
 
 
 def this_process() -> dict[str, object]:
-    """How to recognise this process later: host, pid, and when it started (a pid is used again)."""
-    host = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
-    return {"host": host, "pid": os.getpid(), "started": process_started(os.getpid())}
+    """How to recognise this process later: a pid is used again, and containers have the same ones."""
+    from longwatch.processes import process_started, this_host, this_namespace  # loaded by the first run
 
-
-def process_started(pid: int) -> int | None:
-    """When a process of this machine started, in clock ticks since boot; None where that is not to be had."""
-    if sys.platform != "linux":
-        return None
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])  # the name before the bracket may hold anything
+    process: dict[str, object] = {
+        "host": this_host(),
+        "pid": os.getpid(),
+        "started": process_started(os.getpid()),
+    }
+    namespace = this_namespace()
+    return {**process, "namespace": namespace} if namespace is not None else process
 
 
 def _is_cancellation(error: BaseException) -> bool:

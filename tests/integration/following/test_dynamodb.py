@@ -11,7 +11,7 @@ from longwatch.following import Hub, Reason
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.runs import Status
-from tests.contract.following import numbered
+from tests.contract.following_basis import numbered
 from tests.contract.making import event, ids, new_run
 from tests.contract.tables import SharedTable, new_table
 from tests.contract.watches import Watch

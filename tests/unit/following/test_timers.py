@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from longwatch.following.timers import Timers
+from longwatch.following.timers import Alarm, Timers, alarms
 
 pytestmark = pytest.mark.looptime
 
@@ -62,3 +62,22 @@ async def test_one_that_fails_does_not_stop_the_others() -> None:
     await asyncio.sleep(3)
 
     assert len(times) == len(failures) == 2
+
+
+async def test_an_alarm_that_fails_stops_no_other() -> None:
+    loop = asyncio.get_running_loop()
+    failures: list[object] = []
+    loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    called: list[str] = []
+
+    def fail() -> None:
+        raise ValueError("by the test")
+
+    timers = alarms(loop)
+    timers.schedule_in(Alarm(fail), 1.0)
+    timers.schedule_in(Alarm(lambda: called.append("same moment")), 1.0)
+    timers.schedule_in(Alarm(lambda: called.append("later")), 2.0)
+    await asyncio.sleep(3.0)
+
+    assert called == ["same moment", "later"]
+    assert len(failures) == 1

@@ -133,7 +133,7 @@ class SqliteJournal:
             return Page((), after)
         events = [event_from_row(row) for row in rows]
         positions = [row[-1] for row in rows]
-        return page_from(start, events, positions, end=start.up_to(positions[-1]), more=more)
+        return page_from(start, events, positions, end=start.cursor_up_to(positions[-1]), more=more)
 
     def last_arrival(self) -> int:
         return int(self._database.fetch(LAST_ARRIVAL)[0][0])

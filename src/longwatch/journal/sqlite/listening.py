@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from longwatch.errors import JournalUnavailable
+from longwatch.errors import LongwatchError
 from longwatch.journal.base import Listening
 from longwatch.journal.sqlite.database import Database
 from longwatch.journal.sqlite.waking import Heard, add_ear, remove_ear
@@ -58,7 +58,7 @@ class AskingListening:
     def changed(self) -> bool:
         try:
             version = self._data_version()
-        except JournalUnavailable:  # somebody holds it: look, with patience
+        except LongwatchError:  # locked, or worse: whoever looks now has the patience, or tells what is wrong
             return True
         before, self._version = self._version, version
         return version != before

@@ -21,14 +21,15 @@ class StoredPayload(Mapping[str, object]):
 
     __slots__ = ("_text", "_value")
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._value: dict[str, object] | None = None
+    _text: str
+    _value: dict[str, object]  # not there until somebody looks
 
     def _decoded(self) -> dict[str, object]:
-        if self._value is None:
-            self._value = decode_payload(self._text)
-        return self._value
+        try:
+            return self._value
+        except AttributeError:
+            self._value = value = decode_payload(self._text)
+            return value
 
     def __getitem__(self, key: str) -> object:
         return self._decoded()[key]
@@ -68,13 +69,15 @@ def event_from_row(row: tuple[Any, ...]) -> Event:
     Written out, field by field: reading a tail is mostly this, and a loop takes twice as long.
     """
     run_id, event_id, type_, at, agent, text, call, parent, producer, number, digest, trace, ttl, _ = row
+    payload = _new(StoredPayload)
+    payload._text = text
     event = _new(Event)
     _set_run_id(event, run_id)
     _set_event_id(event, event_id)
     _set_type(event, type_)
     _set_occurred_at(event, at)
     _set_agent_name(event, agent)
-    _set_payload(event, StoredPayload(text))
+    _set_payload(event, payload)
     _set_call_id(event, call)
     _set_parent_call_id(event, parent)
     _set_producer(event, producer)

@@ -20,7 +20,8 @@ from typing import IO
 
 from longwatch.clock import Clock
 from longwatch.journal.base import Journal
-from longwatch.recording.active import process_started, this_process
+from longwatch.processes import process_started
+from longwatch.recording.active import this_process
 from longwatch.recording.calls import tell_of_fault
 from longwatch.recording.process.channels import Channels
 from longwatch.recording.process.child import Child, pump

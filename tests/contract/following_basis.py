@@ -1,0 +1,82 @@
+"""What the parts of the contract for following share: events, a clock, and hubs in virtual time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from longwatch.events import Event
+from longwatch.following import Hub
+from longwatch.journal.base import Journal
+from longwatch.testing.clock import START_MS
+from tests.contract.making import OpenAgain, event
+from tests.contract.watches import AtOnce, Listen, LoopClock
+
+
+def started(run: str, at: int, **process: object) -> Event:
+    payload = {"kind": "workflow", "process": process} if process else {}
+    return event(run, at, "workflow_start", payload=payload)
+
+
+def completed(run: str, at: int, **fields: object) -> Event:
+    return event(run, at, "workflow_complete", payload={"status": "completed"}, **fields)
+
+
+def numbered(run: str, at: int, count: int, producer: str = "p") -> list[Event]:
+    """A whole run of one producer, which closes at its end."""
+    events = [event(run, at + index, producer=producer, number=index + 1) for index in range(count)]
+    return [
+        *events,
+        completed(run, at + count, producer=producer, number=count + 1),
+        event(
+            run,
+            at + count + 1,
+            "producer_closed",
+            payload={"count": count + 2},
+            producer=producer,
+            number=count + 2,
+        ),
+    ]
+
+
+def a_dead_process() -> dict[str, object]:
+    """A process of this machine that has ended."""
+    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True)
+    return {"host": os.uname().nodename, "pid": int(process.stdout), "started": 1}
+
+
+class FollowingBasis:
+    """An adapter's test class says how to open its journal."""
+
+    @pytest.fixture
+    def clock(self) -> LoopClock:
+        return LoopClock()
+
+    @pytest.fixture
+    def open_again(self) -> Iterator[OpenAgain]:
+        raise NotImplementedError
+
+    def listen(self, journal: Journal) -> Listen | None:
+        """How to hear of appends, if not in the journal's own way."""
+        return None
+
+    @pytest.fixture
+    def journal(self, open_again: OpenAgain) -> Journal:
+        return open_again()
+
+    @pytest.fixture
+    def make_hub(self, journal: Journal, clock: LoopClock) -> Callable[..., Hub]:
+        def make(on: Journal | None = None, **options: object) -> Hub:
+            given = journal if on is None else on
+            options.setdefault("listen", self.listen(given))
+            return Hub(given, clock=clock, executor=AtOnce(), **options)  # type: ignore[arg-type]
+
+        return make
+
+    @pytest.fixture
+    def now(self) -> int:
+        return START_MS

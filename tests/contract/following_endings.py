@@ -1,0 +1,278 @@
+"""Promises about how a watch ends: always, and with its reason."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+import pytest
+
+from longwatch.errors import ReadOnlyJournal, TableProblem
+from longwatch.events import START, Cursor
+from longwatch.following import CaughtUp, DrainLimits, Ended, Hub, Phase, Reason
+from longwatch.journal.base import Journal
+from longwatch.runs import Status
+from tests.contract.failing import Fails
+from tests.contract.following_basis import FollowingBasis, a_dead_process, completed, numbered, started
+from tests.contract.making import OpenAgain, event, new_run
+from tests.contract.watches import Watch
+
+
+class EndingsContract(FollowingBasis):
+    """How following ends."""
+
+    async def test_a_straggler_restarts_the_quiet_time(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run, loop = new_run(), asyncio.get_running_loop()
+        journal.append([started(run, now), completed(run, now + 100)])
+        straggler = event(run, now + 50)
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run))
+            await watch.caught_up()
+            assert watch.follower.state.phase is Phase.DRAINING
+            await asyncio.sleep(2.0)
+            journal.append([straggler])
+            await watch.has(3)
+            came_at = loop.time()
+            ended = await watch.end()
+
+        assert watch.followed[-1].event == straggler
+        assert watch.followed[-1].late
+        assert ended.reason is Reason.ENDED
+        assert 2.9 <= loop.time() - came_at <= 4.1
+
+    async def test_a_drain_does_not_go_on_for_ever(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run, loop = new_run(), asyncio.get_running_loop()
+        journal.append([completed(run, now)])
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run))
+            for index in range(40):
+                await asyncio.sleep(1.0)
+                journal.append([event(run, now + 1 + index)])
+                if watch.ended is not None:
+                    break
+            await watch.end()
+
+        assert 15.0 <= loop.time() <= 17.1
+
+    async def test_a_run_whose_counts_are_met_ends_at_once_and_one_with_a_gap_waits_for_it(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run, loop = new_run(), asyncio.get_running_loop()
+        events = numbered(run, now, 6)
+        missing = events.pop(3)
+        journal.append(events)
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run))
+            await watch.caught_up()
+            await asyncio.sleep(1.5)
+            assert watch.ended is None
+            journal.append([missing])
+            ended = await watch.end()
+
+        assert loop.time() <= 2.6
+        assert missing.event_id in watch.ids
+        assert ended.reason is Reason.ENDED
+
+    async def test_closing_the_hub_ends_every_follower(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        runs = [new_run() for _ in range(3)]
+        journal.append([event(run, now) for run in runs])
+        hub = make_hub()
+        watches = [Watch(hub.follow(run)) for run in (*runs, runs[0])]
+        for watch in watches:
+            await watch.caught_up()
+
+        await hub.aclose()
+        endings = [await watch.end() for watch in watches]
+        after = Watch(hub.follow(runs[0]))
+
+        assert {ending.reason for ending in endings} == {Reason.STOPPED}
+        assert {ending.status for ending in endings} == {Status.RUNNING}
+        assert (await after.end()).reason is Reason.STOPPED
+        never_used = make_hub()
+        await never_used.aclose()
+        assert (await Watch(never_used.follow(runs[0])).end()).reason is Reason.STOPPED
+        assert len(asyncio.all_tasks()) == 1
+
+    async def test_a_follower_can_be_stopped_with_a_reason(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run = new_run()
+        journal.append([event(run, now)])
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run))
+            await watch.caught_up()
+            watch.follower.stop(Reason.NO_SUBSCRIBERS)
+            ended = await watch.end()
+            assert watch.follower.state.phase is Phase.ENDED
+
+        assert ended == Ended(Reason.NO_SUBSCRIBERS, Status.RUNNING, None, watch.items[-2].cursor)
+
+    async def test_a_silent_watch_gives_up_and_the_run_stays_open(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run, loop = new_run(), asyncio.get_running_loop()
+        journal.append([started(run, now)])
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run, silent_after_seconds=20.0))
+            other = Watch(hub.follow(run))
+            await watch.caught_up()
+            await asyncio.sleep(15.0)
+            journal.append([event(run, now + 1)])
+            await watch.has(2)
+            ended = await watch.end()
+            assert other.ended is None
+
+        assert ended.reason is Reason.SILENT
+        assert ended.status is Status.RUNNING
+        assert ended.message is not None
+        assert "stays open" in ended.message
+        assert 34.9 <= loop.time() <= 36.0
+        summary = journal.find_run(run)
+        assert summary is not None
+        assert summary.status is Status.RUNNING
+
+    async def test_a_journal_that_can_not_be_used_ends_the_watch_with_its_message(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run = new_run()
+        journal.append([event(run, now)])
+        failing = Fails(journal)
+
+        async with make_hub(failing) as hub:
+            watch = Watch(hub.follow(run))
+            await watch.caught_up()
+            failing.fail(TableProblem("missing", "the table is gone"))
+            journal.append([event(run, now + 1)])
+            ended = await watch.end()
+
+        assert (ended.reason, ended.message) == (Reason.UNUSABLE, "the table is gone")
+        assert ended.status is Status.RUNNING
+
+    async def test_a_cursor_that_no_journal_handed_out_ends_the_watch(
+        self, make_hub: Callable[..., Hub]
+    ) -> None:
+        async with make_hub() as hub:
+            watch = Watch(hub.follow("wf-1", after=Cursor("nonsense")))
+            ended = await watch.end()
+
+        assert watch.shape == "E"
+        assert ended.reason is Reason.UNUSABLE
+        assert "start" in str(ended.message)
+
+    async def test_the_end_of_a_dead_process_is_written_once_by_two_watchers(
+        self, journal: Journal, make_hub: Callable[..., Hub], open_again: OpenAgain, now: int
+    ) -> None:
+        run, process = new_run(), a_dead_process()
+        journal.append([started(run, now, **process), event(run, now + 5, producer="p", number=1)])
+
+        async with make_hub() as one, make_hub(open_again()) as other:
+            watches = [Watch(one.follow(run)), Watch(one.follow(run)), Watch(other.follow(run))]
+            endings = [await watch.end() for watch in watches]
+
+        for watch, ended in zip(watches, endings, strict=True):
+            assert (ended.reason, ended.status) == (Reason.PRODUCER_DEAD, Status.FAILED)
+            assert f"process {process['pid']}" in str(ended.message)
+            assert watch.shape.replace("C", "") == "FFFE"
+            assert watch.events[-1].type == "workflow_error"
+            assert watch.events[-1].payload["written_for"] is True
+            assert not watch.followed[-1].late
+        stored = [each for each in journal.read(run, thorough=True).events if each.type == "workflow_error"]
+        assert len(stored) == 1
+        assert journal.find_run(run).status is Status.FAILED  # type: ignore[union-attr]
+
+    async def test_a_dead_process_is_noticed_by_one_who_goes_on_from_a_cursor(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run = new_run()
+        journal.append([started(run, now, **a_dead_process()), event(run, now + 5)])
+        cursor = journal.read(run).cursor
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run, after=cursor))
+            ended = await watch.end()
+
+        assert ended.reason is Reason.PRODUCER_DEAD
+        assert watch.shape == "CFE"
+
+    async def test_a_living_process_and_one_of_another_machine_are_left_alone(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        here, there = new_run(), new_run()
+        journal.append([started(here, now, host=os.uname().nodename, pid=os.getpid())])
+        journal.append([started(there, now, host="elsewhere.invalid", pid=2**22 - 1)])
+
+        async with make_hub() as hub:
+            watches = [Watch(hub.follow(run, silent_after_seconds=30.0)) for run in (here, there)]
+            endings = [await watch.end() for watch in watches]
+
+        assert {ended.reason for ended in endings} == {Reason.SILENT}
+
+    async def test_who_started_the_process_may_still_say_how_it_ended(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run = new_run()
+        journal.append([started(run, now, **a_dead_process())])
+        said = event(
+            run, now + 9, "workflow_error", payload={"status": "failed", "error_message": "exit code 3"}
+        )
+
+        async with make_hub() as hub:
+            watch = Watch(hub.follow(run))
+            await watch.caught_up()
+            await asyncio.sleep(1.0)
+            journal.append([said])
+            ended = await watch.end()
+
+        assert (ended.reason, ended.message) == (Reason.ENDED, "exit code 3")
+        assert len(watch.events) == 2
+
+    async def test_a_dead_process_in_a_journal_that_can_not_be_written_is_told(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run = new_run()
+        journal.append([started(run, now, **a_dead_process())])
+        failing = Fails(journal)
+        failing.fail_appends(ReadOnlyJournal("no right to write"))
+
+        async with make_hub(failing) as hub:
+            watch = Watch(hub.follow(run))
+            ended = await watch.end()
+
+        assert (ended.reason, ended.status) == (Reason.PRODUCER_DEAD, Status.RUNNING)
+        assert "no right to write" in str(ended.message)
+        assert watch.shape == "FCE"
+
+    async def test_the_limits_of_the_drain_can_be_chosen(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int
+    ) -> None:
+        run = new_run()
+        journal.append([completed(run, now)])
+
+        async with make_hub(drain=DrainLimits(quiet_seconds=0.25)) as hub:
+            watch = Watch(hub.follow(run))
+            await watch.end()
+
+        assert 0.2 <= asyncio.get_running_loop().time() <= 0.9
+
+    async def test_a_follower_is_iterated_once(self, make_hub: Callable[..., Hub]) -> None:
+        async with make_hub() as hub:
+            follower = hub.follow("wf-1", after=START)
+            items = aiter(follower)
+            assert isinstance(await anext(items), CaughtUp)
+
+            with pytest.raises(RuntimeError, match="another follower"):
+                aiter(follower)
+
+            await items.aclose()
