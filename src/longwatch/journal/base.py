@@ -52,6 +52,24 @@ class RunPage:
     cursor: Cursor | None = None
 
 
+class ClosesOnExit:
+    """`with` for journals: leaving the block closes it."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 class Journal(Protocol):
     """An append-only record of events. Blocking; `AsyncJournal` wraps it for asyncio."""
 

@@ -6,8 +6,6 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor
@@ -17,6 +15,7 @@ from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
     DEFAULT_READ_LIMIT,
+    ClosesOnExit,
     Listening,
     RunPage,
     RunQuery,
@@ -25,7 +24,7 @@ from longwatch.journal.codec import decode_payload, payload_text, same_content
 from longwatch.runs import RunSummary, summarise
 
 
-class MemoryJournal:
+class MemoryJournal(ClosesOnExit):
     """A `Journal` in memory. The cursor is the arrival position, as on SQLite."""
 
     default_ttl_seconds: int | None = None
@@ -131,17 +130,6 @@ class MemoryJournal:
 
     def close(self) -> None:
         """Nothing to let go of: under its name, the journal stays open for others in this process."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class Ear:

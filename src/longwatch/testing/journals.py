@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Self
 
 from longwatch.errors import InvalidEvent, LongwatchError, Unreachable
 from longwatch.events import START, Cursor, Event, Page
@@ -13,6 +11,7 @@ from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
     DEFAULT_READ_LIMIT,
+    ClosesOnExit,
     Journal,
     RunPage,
     RunQuery,
@@ -23,7 +22,7 @@ from longwatch.runs import RunSummary
 FOR_EVER = -1
 
 
-class FaultyJournal:
+class FaultyJournal(ClosesOnExit):
     """Another journal, with faults. Reading always works; `appends` counts the calls of `append`."""
 
     def __init__(self, journal: Journal | None = None) -> None:
@@ -103,14 +102,3 @@ class FaultyJournal:
 
     def close(self) -> None:
         self.journal.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Self
 from urllib.parse import quote, urlencode
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict
 from longwatch.events import START, Cursor, Event, Page
-from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, RunPage, RunQuery
+from longwatch.journal.base import (
+    ALL_RUNS,
+    DEFAULT_LIST_LIMIT,
+    DEFAULT_READ_LIMIT,
+    ClosesOnExit,
+    RunPage,
+    RunQuery,
+)
 from longwatch.journal.dynamodb.appending import PUTS_IN_FLIGHT, Appender
 from longwatch.journal.dynamodb.client import Table
 from longwatch.journal.dynamodb.directory import Directory
@@ -21,7 +26,7 @@ from longwatch.journal.dynamodb.reading import ANNOUNCE_AFTER_MS, Reader
 from longwatch.runs import RunSummary
 
 
-class DynamoJournal:
+class DynamoJournal(ClosesOnExit):
     """A journal in one table. Producers need the right to PutItem, readers to Query; `scan_runs` to Scan.
 
     An event id that names other content is noticed where both events carry the same run and time: that is
@@ -83,14 +88,3 @@ class DynamoJournal:
     def close(self) -> None:
         self._appender.close()
         self._table.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict
@@ -18,6 +16,7 @@ from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
     DEFAULT_READ_LIMIT,
+    ClosesOnExit,
     Listening,
     RunPage,
     RunQuery,
@@ -71,7 +70,7 @@ FORGET_EMPTY = """
     WHERE run_id = ? AND NOT EXISTS (SELECT 1 FROM events WHERE events.run_id = runs.run_id)"""
 
 
-class SqliteJournal:
+class SqliteJournal(ClosesOnExit):
     """A journal that many threads and processes may use at once, each write durable when `append` returns."""
 
     default_ttl_seconds: int | None = None
@@ -215,17 +214,6 @@ class SqliteJournal:
 
     def close(self) -> None:
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]]:
