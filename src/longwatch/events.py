@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
-from typing import NewType
+from typing import Any, NewType
 
 from longwatch.errors import InvalidEvent
 
@@ -95,16 +95,47 @@ class Event:
 
 
 SETTERS = tuple(getattr(Event, name).__set__ for name in Event.__dataclass_fields__)
+_new = object.__new__
+(
+    _set_run_id,
+    _set_event_id,
+    _set_type,
+    _set_occurred_at,
+    _set_agent_name,
+    _set_payload,
+    _set_call_id,
+    _set_parent_call_id,
+    _set_producer,
+    _set_number,
+    _set_previous_digest,
+    _set_trace_id,
+    _set_ttl,
+    _set_encoded,
+) = SETTERS
 
 
-def stored_event(values: Iterable[object]) -> Event:
+def stored_event(values: tuple[Any, ...]) -> Event:
     """An event from values in the order of its fields, unchecked: they were checked when they came in.
 
-    It takes half the time that `Event(...)` does, and a busy recorder makes a great many.
+    It takes a third of the time that `Event(...)` does, because it is written out: a busy recorder makes a
+    great many, and reading a tail is mostly this.
     """
-    event = object.__new__(Event)
-    for set_field, value in zip(SETTERS, values, strict=True):
-        set_field(event, value)
+    run_id, event_id, type_, at, agent, payload, call, parent, producer, number, digest, trace, ttl, text = values
+    event = _new(Event)
+    _set_run_id(event, run_id)
+    _set_event_id(event, event_id)
+    _set_type(event, type_)
+    _set_occurred_at(event, at)
+    _set_agent_name(event, agent)
+    _set_payload(event, payload)
+    _set_call_id(event, call)
+    _set_parent_call_id(event, parent)
+    _set_producer(event, producer)
+    _set_number(event, number)
+    _set_previous_digest(event, digest)
+    _set_trace_id(event, trace)
+    _set_ttl(event, ttl)
+    _set_encoded(event, text)
     return event
 
 
