@@ -7,6 +7,7 @@ of the event loop, and the journal is called in threads.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -30,6 +31,8 @@ from longwatch.following.threads import Threads, in_a_thread
 from longwatch.following.timers import alarms
 from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
 from longwatch.polling.schedules import JOURNAL_INTERVAL
+
+log = logging.getLogger("longwatch")
 
 BUFFER_EVENTS = 1_000  # that may wait for one slow follower
 LOOK_THREADS = 8
@@ -113,23 +116,28 @@ class Hub:
             )
 
     async def aclose(self) -> None:
-        """End every follower with the reason `stopped`, then the threads. Calls under way are waited for."""
+        """End every follower with the reason `stopped`, then the threads.
+
+        Calls under way are waited for, but not for long: a store that never answers keeps nobody here.
+        """
         if self._is_closed:
             return
         self._is_closed = True
         for seat in list(self._seats):
             seat.stop(Reason.STOPPED)
-        if self._is_open:
-            await self._wind_up()
-        if self._owns_journal:
+        is_quiet = await self._wind_up() if self._is_open else True
+        if self._owns_journal and is_quiet:  # else a thread still uses it, and ends with the process
             await in_a_thread(self.journal.close)
 
-    async def _wind_up(self) -> None:
+    async def _wind_up(self) -> bool:
         for channel in list(self._channels.values()):
             channel.close()
         self.timers.close()
-        await self._threads.aclose()
+        is_quiet = await self._threads.aclose()
+        if not is_quiet:
+            log.warning("longwatch: %s has not answered yet; its calls are left behind", self.journal.url)
         await self._source.aclose()
+        return is_quiet
 
     @property
     def followers(self) -> int:

@@ -5,20 +5,29 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import TypeVar
 
+from longwatch.following.workers import Workers
+
 T = TypeVar("T")
+
+PATIENCE_SECONDS = 0.5  # with calls that are under way when a hub is closed
 
 
 class Threads:
     """Two small pools: reading long histories must not delay the looks that everybody shares."""
 
     def __init__(self, executor: Executor | None, *, looks: int, histories: int) -> None:
-        self._given = executor is not None
-        self._looks = executor or ThreadPoolExecutor(looks, thread_name_prefix="longwatch-look")
-        self._histories = executor or ThreadPoolExecutor(histories, thread_name_prefix="longwatch-history")
+        self._own: list[Workers] = []
+        self._looks = executor or self._begin(looks, "longwatch-look")
+        self._histories = executor or self._begin(histories, "longwatch-history")
+
+    def _begin(self, most: int, name: str) -> Workers:
+        workers = Workers(most, name=name)
+        self._own.append(workers)
+        return workers
 
     def look(self, call: Callable[[], None]) -> None:
         """Call this in a thread. It has to see to its answer itself, and must not raise."""
@@ -31,14 +40,17 @@ class Threads:
         answer.add_done_callback(_retrieve)
         return answer
 
-    async def aclose(self) -> None:
-        """End the threads, after the calls that are under way."""
-        if not self._given:
-            await in_a_thread(self._shut_down)
+    async def aclose(self) -> bool:
+        """End the threads. False: the journal has not answered for a while, and some are left to it."""
+        for pool in self._own:
+            pool.shutdown(wait=False, cancel_futures=True)
+        if self._own:
+            await in_a_thread(self._wait)
+        return all(pool.wait(0) for pool in self._own)
 
-    def _shut_down(self) -> None:
-        for pool in (self._looks, self._histories):
-            pool.shutdown(cancel_futures=True)
+    def _wait(self) -> None:
+        for pool in self._own:
+            pool.wait(PATIENCE_SECONDS)
 
 
 async def in_a_thread(call: Callable[[], None]) -> None:

@@ -1,0 +1,73 @@
+"""A store that takes a call and never answers."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from longwatch.events import START, Cursor, Page
+from longwatch.following import Hub
+from longwatch.journal.base import DEFAULT_READ_LIMIT
+from longwatch.testing import MemoryJournal
+
+LEAVING = """
+import asyncio, threading
+from longwatch.following import Hub
+from longwatch.testing import MemoryJournal
+
+asked = threading.Event()
+
+class Hanging(MemoryJournal):
+    def read(self, run_id, **options):
+        asked.set()
+        threading.Event().wait()
+
+async def main():
+    async with Hub(Hanging()) as hub:
+        follower = asyncio.ensure_future(anext(aiter(hub.follow("wf-1"))))
+        await asyncio.to_thread(asked.wait)
+        follower.cancel()
+
+asyncio.run(main())
+print("left")
+"""
+
+
+class Hanging(MemoryJournal):
+    """Answers when the gate is opened, and not before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+        self.gate = threading.Event()
+
+    def read(
+        self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
+    ) -> Page:
+        self.asked.set()
+        self.gate.wait()
+        return super().read(run_id, after=after, limit=limit, thorough=thorough)
+
+
+async def test_a_hub_closes_although_its_journal_never_answers(caplog: pytest.LogCaptureFixture) -> None:
+    journal = Hanging()
+    hub = Hub(journal)
+    following = asyncio.ensure_future(anext(aiter(hub.follow("wf-1"))))
+    await asyncio.to_thread(journal.asked.wait, 5)
+
+    await asyncio.wait_for(hub.aclose(), 5)
+
+    assert "has not answered yet" in caplog.text
+    journal.gate.set()
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+
+def test_a_process_ends_although_its_journal_never_answers() -> None:
+    ended = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True, timeout=30)
+
+    assert (ended.stdout, ended.returncode) == ("left\n", 0)
