@@ -3,31 +3,39 @@
 
 WORKERS ?= 2
 ARGS ?=
+# Simulations that `make simulate` plays: about a minute on two cores, which is what CI spends on it.
+SEEDS ?= 800
 UV_VERSION := 0.13.7
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make requirements" .venv/bin/uv pip compile --quiet --upgrade \
 	--universal --python-version 3.11 --generate-hashes
 
-.PHONY: help demo test unit check format bench requirements engines clean
+.PHONY: help demo test unit simulate check format stack-demo bench requirements engines web clean
 
 help:
 	@echo "make demo          play a workflow in the terminal, recorded into a SQLite file"
 	@echo "make test          all tests (ARGS='-k name' for some); says what it had to skip"
 	@echo "make unit          the tests that need nothing but Python; under a minute"
+	@echo "make simulate      play SEEDS=$(SEEDS) simulations of writers and followers; names the one that failed"
 	@echo "make check         style, types, import contract, templates"
 	@echo "make format        bring the code into the house style"
+	@echo "make stack-demo    the session journal's stack on a local AWS engine (ARGS=--keep: until Ctrl-C)"
 	@echo "make bench         measure longwatch beside its peers"
 	@echo "make engines       fetch the local engines that the tests run against"
+	@echo "make web           fetch what the tests of the browser modules need"
 	@echo "make requirements  compile requirements/*.txt anew from pyproject.toml"
 	@echo "make clean         remove everything that make has made"
 
 demo: .venv/.demo
 	@.venv/bin/longwatch demo $(ARGS)
 
-test: .venv/.dev engines
+test: .venv/.dev engines web
 	@.venv/bin/pytest -n $(WORKERS) --dist loadscope $(ARGS)
 
 unit: .venv/.dev
 	@.venv/bin/pytest tests/unit $(ARGS)
+
+simulate: .venv/.dev
+	@.venv/bin/python -m longwatch.testing.simulate --seeds $(SEEDS) --jobs $(WORKERS) $(ARGS)
 
 check: .venv/.dev
 	.venv/bin/ruff check --quiet .
@@ -35,13 +43,14 @@ check: .venv/.dev
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/cfn-lint infrastructure/*.yaml
-	@for machine in infrastructure/*.asl.json; do \
-		test ! -e "$$machine" || { echo ".venv/bin/statelint $$machine"; .venv/bin/statelint "$$machine" || exit 1; }; \
-	done
+	.venv/bin/python scripts/check-machines infrastructure/*.asl.json
 
 format: .venv/.dev
 	@.venv/bin/ruff check --quiet --fix .
 	@.venv/bin/ruff format --quiet .
+
+stack-demo: .venv/.dev .venv-ministack/.installed
+	@.venv/bin/python scripts/stack-demo $(ARGS)
 
 bench: .venv-bench/.installed
 	@.venv-bench/bin/python -m benchmarks $(ARGS)
@@ -49,9 +58,9 @@ bench: .venv-bench/.installed
 # Not in the development set: everyone who tests would fetch it, and few compile.
 requirements: .venv/.dev
 	@.venv/bin/python -m pip --disable-pip-version-check install -qq uv==$(UV_VERSION)
-	$(COMPILE) pyproject.toml --group build -o requirements/demo.txt
-	$(COMPILE) pyproject.toml --extra aws --extra otel --group dev -o requirements/dev.txt
-	$(COMPILE) pyproject.toml --extra otel --group bench -o requirements/bench.txt
+	$(COMPILE) pyproject.toml --extra server --group build -o requirements/demo.txt
+	$(COMPILE) pyproject.toml --extra server --extra aws --extra otel --extra metrics --group dev --group sdks -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra server --extra otel --group bench -o requirements/bench.txt
 	$(COMPILE) requirements/ministack.in -o requirements/ministack.txt
 
 engines: .venv-ministack/.installed
@@ -64,8 +73,16 @@ engines: .venv-ministack/.installed
 		echo "To run them: apt-get install default-jdk-headless nodejs npm (or the like), then make test."; \
 	fi
 
+web:
+	@if npm --version >/dev/null 2>&1; then \
+		$(MAKE) --no-print-directory web/node_modules/.installed; \
+	else \
+		echo "Left out: the web tools, because this machine has no npm; tests of types and hooks are skipped."; \
+		echo "To run them: apt-get install nodejs npm (or the like), then make test."; \
+	fi
+
 clean:
-	rm -rf .venv .venv-ministack .venv-bench .engines build dist
+	rm -rf .venv .venv-ministack .venv-bench .engines web/node_modules web/react/core build dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -89,4 +106,8 @@ clean:
 
 .engines/.installed: tests/engines/package-lock.json tests/engines/LoopbackDynamo.java scripts/install-dynamodb-local
 	@scripts/install-dynamodb-local .engines
+	@touch $@
+
+web/node_modules/.installed: web/package-lock.json scripts/install-web
+	@scripts/install-web
 	@touch $@
