@@ -134,6 +134,15 @@ def mark_of(event: Event) -> tuple[Subject, Mark] | None:
             about = text_of(said, "node_id", "node_name") or "node"
             kind, name = "node", text_of(said, "node_name") or about
             status = "started" if event.type == "node_start" else end_status(said)
+        case "block":
+            kind, name = "tool", text_of(said, "tool_name") or "tool"
+            about = text_of(said, "tool_use_id") or name
+            if said.get("kind") == "tool_use":
+                status = "started"
+            elif said.get("kind") == "tool_result":
+                status = end_status(said)
+            else:
+                return None
         case _:
             return None
     mark = Mark(

@@ -2,11 +2,12 @@
 
 LongwatchError
 ├── WorthAnotherTry          waiting may help: the caller backs off and asks again
-│   └── JournalUnavailable   the store did not answer, or answered "not now"
-│       ├── JournalBusy      another process holds the write lock
-│       ├── JournalFull      no space left on the device
-│       ├── Throttled        the store asks for fewer requests
-│       └── Unreachable      no connection, or no answer in time
+│   ├── JournalUnavailable   the store did not answer, or answered "not now"
+│   │   ├── JournalBusy      another process holds the write lock
+│   │   ├── JournalFull      no space left on the device
+│   │   ├── Throttled        the store asks for fewer requests
+│   │   └── Unreachable      no connection, or no answer in time
+│   └── VersionConflict      somebody else wrote the record in between: read it again
 └── NotWorthAnotherTry       the same call fails again: somebody has to change something
     ├── InvalidEvent         an event that no journal may hold
     ├── EventConflict        an event id that already names another event
@@ -14,7 +15,21 @@ LongwatchError
     ├── InvalidJournalUrl    a journal address nobody can open
     ├── InvalidSettings      mistakes in longwatch.toml or the environment, all of them
     ├── InvalidInput         a line, file or argument that is not what it should be
+    │   └── InvalidLine      a line for a turn that is not a JSON object
+    ├── InvalidPath          a path or project id that can not be a key, or leads out of its project
+    ├── InvalidUpdate        bytes that are no Yjs update or state vector
     ├── RunNotFound          no event names this run
+    │   ├── ProjectNotFound       no such project
+    │   ├── ConversationNotFound  no such conversation in this project
+    │   ├── TurnNotFound          no such turn in this conversation
+    │   └── ExecutionNotFound     no such execution in this store
+    ├── DocumentNotFound     the project has no such file, or no longer
+    ├── AlreadyThere         the id names another project, conversation, turn or execution
+    ├── TurnEnded            the turn has ended and takes no more lines
+    ├── TurnTaken            somebody else executes the turn
+    ├── TurnFailed           a turn that was waited for has failed, or was stopped
+    ├── RequestRefused       a longwatch server would not do what was asked
+    ├── AgentRefused         an agent was reached and did not take the request
     ├── MissingExtra         an optional part is not installed
     └── JournalUnusable      the store is there but cannot be used as it is
         ├── NotADatabase     the file holds something else
@@ -57,6 +72,21 @@ class Throttled(JournalUnavailable):
 
 class Unreachable(JournalUnavailable):
     """No connection to the store, or no answer in time."""
+
+
+class VersionConflict(WorthAnotherTry):
+    """Somebody else wrote the record of an execution since it was read. Nothing was stored."""
+
+    def __init__(self, execution_id: str, version: int) -> None:
+        self.execution_id = execution_id
+        self.version = version
+        super().__init__(execution_id, version)
+
+    def __str__(self) -> str:
+        return (
+            f"Execution {self.execution_id} was written by somebody else since its version {self.version} "
+            "was read. Read it again and decide anew."
+        )
 
 
 class NotWorthAnotherTry(LongwatchError):
@@ -105,8 +135,104 @@ class InvalidInput(NotWorthAnotherTry):
     """A line, a file or an argument is not what it should be."""
 
 
+class InvalidLine(InvalidInput):
+    """A line for a turn is not a JSON object. The lines before it are stored, those after it are not."""
+
+    def __init__(self, number: int, reason: str, accepted: int = 0, blocks: int = 0) -> None:
+        self.number = number
+        self.reason = reason
+        self.accepted = accepted  # lines before it
+        self.blocks = blocks  # that those added
+        super().__init__(number, reason, accepted, blocks)
+
+    def __str__(self) -> str:
+        return (
+            f"Line {self.number} {self.reason}. The {self.accepted} lines before it are stored; send it and "
+            "what follows again, one JSON object a line."
+        )
+
+
+class InvalidPath(NotWorthAnotherTry):
+    """The path or the project id can not be a key, or would lead out of its project."""
+
+
+class InvalidUpdate(NotWorthAnotherTry):
+    """The bytes are no Yjs update, or no state vector."""
+
+
 class RunNotFound(NotWorthAnotherTry):
     """No event names this run."""
+
+
+class DocumentNotFound(NotWorthAnotherTry):
+    """The project has no such file, or no longer has it."""
+
+
+class ProjectNotFound(RunNotFound):
+    """There is no such project."""
+
+
+class ConversationNotFound(RunNotFound):
+    """There is no such conversation in this project."""
+
+
+class TurnNotFound(RunNotFound):
+    """There is no such turn in this conversation."""
+
+
+class ExecutionNotFound(RunNotFound):
+    """There is no such execution in this store."""
+
+
+class AlreadyThere(NotWorthAnotherTry):
+    """The id that was asked for names another project, conversation, turn or execution."""
+
+
+class TurnEnded(NotWorthAnotherTry):
+    """The turn has ended and takes no more lines. Those before the end are stored."""
+
+    def __init__(self, turn_id: str, status: str, accepted: int = 0, blocks: int = 0) -> None:
+        self.turn_id = turn_id
+        self.status = status
+        self.accepted = accepted  # lines up to the end
+        self.blocks = blocks  # that those added
+        super().__init__(turn_id, status, accepted, blocks)
+
+    def __str__(self) -> str:
+        return f"Turn {self.turn_id} has ended ({self.status}) and takes no more. Create a new turn to go on."
+
+
+class TurnTaken(NotWorthAnotherTry):
+    """Somebody else executes the turn."""
+
+
+class AgentRefused(NotWorthAnotherTry):
+    """The agent was reached and did not take the request."""
+
+
+class TurnFailed(NotWorthAnotherTry):
+    """A turn that was waited for has failed, or was stopped."""
+
+    def __init__(self, turn_id: str, reason: str) -> None:
+        self.turn_id = turn_id
+        self.reason = reason
+        super().__init__(turn_id, reason)
+
+    def __str__(self) -> str:
+        return f"Turn {self.turn_id} failed: {self.reason}"
+
+
+class RequestRefused(NotWorthAnotherTry):
+    """A longwatch server would not do what was asked; the code is a stable word for why."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status = status
+        self.code = code
+        self.message = message
+        super().__init__(status, code, message)
+
+    def __str__(self) -> str:
+        return f"{self.message} (HTTP {self.status}, {self.code})"
 
 
 class MissingExtra(NotWorthAnotherTry):

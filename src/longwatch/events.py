@@ -120,14 +120,16 @@ def stored_event(values: tuple[Any, ...]) -> Event:
     It takes a third of the time that `Event(...)` does, because it is written out: a busy recorder makes a
     great many, and reading a tail is mostly this.
     """
-    run_id, event_id, type_, at, agent, payload, call, parent, producer, number, digest, trace, ttl, text = values
+    run_id, event_id, type_, at, agent, said, call, parent, producer, number, digest, trace, ttl, text = (
+        values
+    )
     event = _new(Event)
     _set_run_id(event, run_id)
     _set_event_id(event, event_id)
     _set_type(event, type_)
     _set_occurred_at(event, at)
     _set_agent_name(event, agent)
-    _set_payload(event, payload)
+    _set_payload(event, said)
     _set_call_id(event, call)
     _set_parent_call_id(event, parent)
     _set_producer(event, producer)
@@ -164,6 +166,13 @@ class Page:
         if not self.events:
             return Page((), by)
         raise TypeError("the pages of this journal cannot be compared with a cursor")
+
+    def covers(self, seen: Cursor) -> bool:
+        """Whether whoever has read this page has seen everything that a reader at that cursor has.
+
+        So it is where events are numbered as they arrive: a later page never lacks what an earlier one had.
+        """
+        return True
 
 
 def new_event_id(at_ms: int) -> str:

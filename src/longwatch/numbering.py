@@ -16,7 +16,14 @@ class Numbers:
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Numbers:
         """The set of these numbers, which may come in any order and more than once."""
-        return cls(tuple(_joined((number, number) for number in sorted(numbers))))
+        ordered = sorted(numbers)
+        if (
+            ordered and ordered[-1] - ordered[0] == len(ordered) - 1
+        ):  # no wider than a row, which it mostly is
+            first, last = ordered[0], ordered[-1]
+            if ordered == list(range(first, last + 1)):
+                return cls(((first, last),))
+        return cls(tuple(_joined((number, number) for number in ordered)))
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
@@ -31,6 +38,8 @@ class Numbers:
         return bool(self.ranges)
 
     def __or__(self, other: Numbers) -> Numbers:
+        if self.ranges and len(other.ranges) == 1 and other.ranges[0][0] == self.ranges[-1][1] + 1:
+            return Numbers((*self.ranges[:-1], (self.ranges[-1][0], other.ranges[0][1])))
         return Numbers(tuple(_joined(sorted([*self.ranges, *other.ranges]))))
 
     def with_number(self, number: int) -> Numbers:

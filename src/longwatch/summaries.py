@@ -3,7 +3,7 @@
 Two terminal events have a rule: a producer's own word beats one that was written for it; among those of
 equal authority success beats partial, partial beats failed, failed beats cancelled, and any of them beats
 unknown (an agent can finish while its invoker fails); among equals the earliest counts, so that ending a run
-twice gives one end time.
+twice gives one end time. A correction is later truth: it beats all of these, and the latest one counts.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class Status(StrEnum):
 STARTS: Mapping[str, str] = {  # event type -> kind of run that it starts
     "workflow_start": "workflow",
     "SESSION_INITIATED": "session",
+    "project_added": "project",
+    "project_created": "project",
+    "conversation_created": "conversation",
+    "turn_created": "turn",
+    "execution_started": "execution",
 }
 
 ENDS: Mapping[str, Status] = {  # event type -> how the run ended, unless the event itself says more
@@ -41,7 +46,14 @@ ENDS: Mapping[str, Status] = {  # event type -> how the run ended, unless the ev
     "SESSION_SUCCEEDED": Status.SUCCEEDED,
     "SESSION_FAILED": Status.FAILED,
     "SESSION_UNCONFIRMED": Status.UNKNOWN,
+    "turn_completed": Status.SUCCEEDED,
+    "turn_failed": Status.FAILED,
+    "turn_cancelled": Status.CANCELLED,
+    "execution_ended": Status.UNKNOWN,
+    "execution_corrected": Status.UNKNOWN,
 }
+
+CORRECTIONS = frozenset({"execution_corrected"})  # terminal events that say what an earlier one had wrong
 
 STATUS_WORDS: Mapping[str, Status] = {  # words of other producers, translated at the door
     "completed": Status.SUCCEEDED,
@@ -67,6 +79,22 @@ _PRECEDENCE = {
 }
 
 _SESSION_PREFIXES = ("SESSION_", "AGENT_", "TASK_")
+_KINDS = {  # types that only occur in runs of one kind -> that kind
+    "conversation_added": "project",
+    "turn_added": "conversation",
+    "turn_started": "turn",
+    "turn_line": "turn",
+    "block": "turn",
+    "turn_completed": "turn",
+    "turn_failed": "turn",
+    "turn_cancelled": "turn",
+    "job_transition": "execution",
+    "server_transition": "execution",
+    "action_transition": "execution",
+    "execution_asked": "execution",
+    "execution_ended": "execution",
+    "execution_corrected": "execution",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +105,7 @@ class Ending:
     order: Order
     own_word: bool = True  # False: written for a producer that did not say it itself
     error: str | None = None
+    correction: bool = False  # True: later truth, whatever was said before
 
     @property
     def at(self) -> int:
@@ -97,12 +126,15 @@ class Ending:
             order=event.order,
             own_word=not event.payload.get("written_for"),
             error=error_of(event.payload),
+            correction=event.type in CORRECTIONS,
         )
 
     def beats(self, other: Ending | None) -> bool:
         """Whether this ending counts rather than the other."""
         if other is None:
             return True
+        if self.correction or other.correction:
+            return (self.correction, self.order) > (other.correction, other.order)
         mine = (self.own_word, _PRECEDENCE[self.status])
         theirs = (other.own_word, _PRECEDENCE[other.status])
         return mine > theirs if mine != theirs else self.order < other.order
@@ -123,8 +155,7 @@ class Origin:
         """What this event tells about where the run comes from."""
         kind = STARTS.get(event.type)
         if kind is None:
-            guess = "session" if event.type.startswith(_SESSION_PREFIXES) else "workflow"
-            return cls(True, event.order, guess)
+            return cls(True, event.order, _guessed_kind(event.type))
         said = event.payload
         return cls(
             inferred=False,
@@ -137,6 +168,10 @@ class Origin:
     def beats(self, other: Origin) -> bool:
         """Whether this origin counts rather than the other: a start rather than a guess, then the earlier."""
         return (self.inferred, self.order) < (other.inferred, other.order)
+
+
+def _guessed_kind(type_: str) -> str:
+    return "session" if type_.startswith(_SESSION_PREFIXES) else _KINDS.get(type_, "workflow")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from longwatch.errors import LongwatchError
-from longwatch.events import Event, Page
-from longwatch.journal.arrivals import Arrival
-from longwatch.journal.base import Arrivals, Journal, Listening
+from longwatch.journal.base import Arrivals, Journal
+from longwatch.testing.intercepted import Intercepted, InterceptedArrivals
 
 FOR_EVER = -1
+READS = ("read", "arrivals")
+
+T = TypeVar("T")
 
 
-class _Faults:
+class _Faults(Intercepted):
     """Reading fails until told otherwise; everything else is the journal's own."""
 
     def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+        super().__init__(journal, self._pass)
         self._error: LongwatchError | None = None
         self._append_error: LongwatchError | None = None
         self._times = 0
@@ -33,43 +35,19 @@ class _Faults:
     def recover(self) -> None:
         self._error = None
 
-    def _maybe_fail(self) -> None:
-        self.asked_at.append(asyncio.get_running_loop().time())
-        if self._error is None or self._times == 0:
-            return
-        self._times -= 1 if self._times > 0 else 0
-        raise self._error
-
-    def read(self, run_id: str, **options: Any) -> Page:
-        self._maybe_fail()
-        return self._journal.read(run_id, **options)
-
-    def append(self, events: Sequence[Event]) -> None:
-        if self._append_error is not None:
+    def _pass(self, name: str, call: Callable[[], T]) -> T:
+        if name in READS:
+            self.asked_at.append(asyncio.get_running_loop().time())
+            if self._error is not None and self._times != 0:
+                self._times -= 1 if self._times > 0 else 0
+                raise self._error
+        elif name == "append" and self._append_error is not None:
             raise self._append_error
-        self._journal.append(events)
-
-    @property
-    def default_ttl_seconds(self) -> int | None:
-        return self._journal.default_ttl_seconds
+        return call()
 
 
-class _ArrivalFaults(_Faults):
+class _ArrivalFaults(_Faults, InterceptedArrivals):
     """The same for a journal that numbers arrivals."""
-
-    _journal: Any
-
-    def last_arrival(self) -> int:
-        return int(self._journal.last_arrival())
-
-    def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
-        self._maybe_fail()
-        found: Sequence[Arrival] = self._journal.arrivals(after, limit=limit)
-        return found
-
-    def listen(self, heard: Callable[[], None]) -> Listening:
-        listening: Listening = self._journal.listen(heard)
-        return listening
 
 
 def Fails(journal: Journal) -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from longwatch.errors import InvalidCursor
 from longwatch.events import Cursor
-from longwatch.journal.base import Journal, RunQuery
+from longwatch.journal.base import WORK, Journal, RunQuery
 from longwatch.runs import Status
 from tests.contract.basis import Contract
 from tests.contract.making import OpenAgain, event, new_run, run_ids
@@ -128,6 +128,28 @@ class FindingContract(Contract):
         assert find(text=session.upper()) == [session]
         assert find(text="nothing like it") == []
         assert find(status=Status.RUNNING, kind="workflow") == [running]
+
+    def test_kinds_can_be_left_out(self, journal: Journal, now: int) -> None:
+        project, conversation, turn, workflow = (new_run() for _ in range(4))
+        journal.append(
+            [
+                event(workflow, now, "workflow_start"),
+                event(project, now - 1, "project_created"),
+                event(turn, now - 2, "turn_created"),
+                event(conversation, now - 3, "conversation_created"),
+            ]
+        )
+
+        first = journal.find_runs(WORK, limit=1)
+        rest = journal.find_runs(WORK, after=first.cursor)
+        no_turns = journal.find_runs(RunQuery(except_kinds=frozenset({"turn"})))
+        neither = journal.find_runs(RunQuery(kind="turn", except_kinds=frozenset({"turn"})))
+
+        assert run_ids(first.runs) == [workflow]
+        assert run_ids(rest.runs) == [turn]
+        assert run_ids(no_turns.runs) == [workflow, project, conversation]
+        assert run_ids(neither.runs) == []
+        assert run_ids(journal.find_runs(RunQuery(kind="project")).runs) == [project]
 
     def test_a_filtered_list_is_paged_too(self, journal: Journal, now: int) -> None:
         wanted = [new_run() for _ in range(4)]

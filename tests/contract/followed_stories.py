@@ -12,10 +12,12 @@ from longwatch.errors import Throttled
 from longwatch.events import START, Cursor, Event
 from longwatch.following import CaughtUp, Ended, Followed, Hub, Reason
 from longwatch.journal.base import Journal
+from longwatch.testing.simulation.executors import AtOnce
+from longwatch.testing.simulation.loop import LoopClock
 from tests.contract.failing import Fails
 from tests.contract.making import event, new_run
 from tests.contract.stories import MOST_SKEW_MS, CutOff, Pass, Ship, Write, Writer
-from tests.contract.watches import AtOnce, Listen, LoopClock, Watch
+from tests.contract.watches import Listen, Watch
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 
 from longwatch.journal.base import Journal
+from longwatch.testing.simulation.loop import LoopClock, in_virtual_time
 from tests.contract.followed_stories import FollowedPlay, FollowedStory, followed_stories
 from tests.contract.following_delivery import DeliveryContract
 from tests.contract.following_endings import EndingsContract
 from tests.contract.making import OpenAgain
-from tests.contract.watches import Listen, LoopClock, in_virtual_time
+from tests.contract.watches import Listen
 
 
 class FollowingContract(DeliveryContract, EndingsContract):

@@ -13,8 +13,10 @@ from longwatch.events import Event
 from longwatch.following import Hub
 from longwatch.journal.base import Journal
 from longwatch.testing.clock import START_MS
+from longwatch.testing.simulation.executors import AtOnce
+from longwatch.testing.simulation.loop import LoopClock
 from tests.contract.making import OpenAgain, event
-from tests.contract.watches import AtOnce, Listen, LoopClock
+from tests.contract.watches import Listen
 
 
 def started(run: str, at: int, **process: object) -> Event:

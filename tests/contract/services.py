@@ -10,7 +10,7 @@ from longwatch.events import Event
 from longwatch.following import Hub, PollingService
 from longwatch.journal.base import Journal
 from longwatch.testing import FakeClock
-from tests.contract.watches import AtOnce
+from longwatch.testing.simulation.executors import AtOnce
 
 T = TypeVar("T")
 

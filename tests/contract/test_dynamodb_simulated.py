@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.testing.clock import FakeClock
+from longwatch.testing.tables import FailingTable, SimulatedTable, failing_by_chance
 from tests.contract.journal import JournalContract
 from tests.contract.making import OpenAgain
-from tests.contract.simulated import FailingTable, SimulatedTable, failing_by_chance
 from tests.contract.stories import FollowedRun, Story, stories
 
 

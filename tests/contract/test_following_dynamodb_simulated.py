@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from longwatch.following import Hub
+from longwatch.errors import Throttled
+from longwatch.events import START, Page
+from longwatch.following import Hub, Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.testing.simulation.executors import AtOnce
+from longwatch.testing.simulation.loop import LoopClock, in_virtual_time
+from longwatch.testing.tables import SimulatedTable
 from tests.contract.following import FollowingContract, StoriesContract
+from tests.contract.following_basis import numbered
 from tests.contract.making import OpenAgain, event, new_run
-from tests.contract.simulated import SimulatedTable
-from tests.contract.watches import LoopClock, Watch
+from tests.contract.watches import Watch
 
 MakeHub = Callable[..., Hub]
 
@@ -71,6 +77,34 @@ class SimulatedContract(FollowingContract):
         assert there.events == [first, late]
         assert joins.events == [late, first]
 
+    async def test_what_was_shipped_and_is_not_announced_yet_does_not_come_twice_to_one_who_joins_meanwhile(
+        self, journal: Journal, make_hub: MakeHub, now: int
+    ) -> None:
+        run = new_run()
+        first, second = event(run, now), event(run, now + 60_000)
+        shipped = event(run, now + 1_000, producer="p", number=1)
+        announcement = event(
+            run, now + 83_000, "late_batch", payload={"from": now + 1_000, "to": now + 1_000, "count": 1}
+        )
+        journal.append([first])
+
+        async with make_hub() as hub:
+            there = Watch(hub.follow(run))
+            await asyncio.sleep(60.0)
+            journal.append([second])
+            await asyncio.sleep(20.0)  # the others look back no further than to 30 s before the second one
+            journal.append([shipped])
+            joins = Watch(hub.follow(run))
+            await joins.caught_up()
+            await asyncio.sleep(3.0)
+            journal.append([announcement])
+            await there.has(4)
+            await joins.has(4)
+            await asyncio.sleep(20.0)
+
+        assert there.events == [first, second, shipped, announcement]
+        assert joins.events == [first, shipped, second, announcement]
+
     async def test_a_run_is_polled_once_however_many_follow_it_and_not_at_all_when_all_have_left(
         self, journal: Journal, make_hub: MakeHub, table: SimulatedTable, now: int
     ) -> None:
@@ -100,6 +134,80 @@ class TestWorkflowLayout(SimulatedContract):
 @pytest.mark.looptime
 class TestSessionLayout(SimulatedContract):
     layout = "session"
+
+
+class RefusesOnce:
+    """Does not answer the first thorough read."""
+
+    default_ttl_seconds = None
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._refuses = True
+
+    def read(self, run_id: str, **options: Any) -> Page:
+        if options["thorough"] and self._refuses:
+            self._refuses = False
+            raise Throttled("by the test")
+        return self._journal.read(run_id, **options)
+
+
+def test_whoever_gives_up_on_silence_waits_in_peace_while_news_gather_and_the_journal_is_away() -> None:
+    clock, run = LoopClock(), new_run()
+    address = TableAddress(table="simulated", layout="workflow")
+
+    async def story() -> list[Watch]:
+        journal = DynamoJournal(SimulatedTable("workflow"), address, clock=clock)
+        journal.append([event(run, clock.now_ms())])
+        refusing = cast(Journal, RefusesOnce(journal))
+        async with Hub(refusing, clock=clock, executor=AtOnce()) as hub:
+            there = Watch(hub.follow(run))
+            await there.caught_up()
+            joins = Watch(hub.follow(run, silent_after_seconds=0.7))
+            await asyncio.sleep(0.1)
+            journal.append([event(run, clock.now_ms())])
+            await asyncio.sleep(5.0)
+        return [there, joins]
+
+    there, joins = in_virtual_time(story)  # raises if the loop goes round and no time passes
+
+    assert joins.ids == there.ids
+    assert joins.ended is not None
+    assert joins.ended.reason is Reason.SILENT
+
+
+class HidesHistory(RefusesOnce):
+    """Answers nobody who asks from the beginning."""
+
+    def read(self, run_id: str, **options: Any) -> Page:
+        if options["after"] == START:
+            raise Throttled("by the test")
+        return self._journal.read(run_id, **options)
+
+
+def test_whoever_goes_on_from_a_cursor_waits_for_stragglers_of_producers_it_has_not_seen() -> None:
+    clock, run = LoopClock(), new_run()
+    address = TableAddress(table="simulated", layout="workflow")
+
+    async def story() -> Watch:
+        now = clock.now_ms()
+        journal = DynamoJournal(SimulatedTable("workflow"), address, clock=clock)
+        journal.append([event(run, now, producer="seen before", number=1)])
+        cursor = journal.read(run).cursor
+        for each in numbered(run, now + 1, 2, producer="whole"):
+            journal.append([each])
+        async with Hub(cast(Journal, HidesHistory(journal)), clock=clock, executor=AtOnce()) as hub:
+            watch = Watch(hub.follow(run, after=cursor))
+            await asyncio.sleep(1.0)
+            journal.append([event(run, now + 100, producer="seen before", number=2)])
+            await watch.end()
+        return watch
+
+    watch = in_virtual_time(story)
+
+    assert watch.events[-1].producer == "seen before"
+    assert watch.ended is not None
+    assert watch.ended.reason is Reason.ENDED
 
 
 class SimulatedStories(StoriesContract):

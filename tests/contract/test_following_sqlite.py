@@ -11,9 +11,10 @@ import pytest
 
 from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.testing.simulation.loop import LoopClock
 from tests.contract.following import FollowingContract, StoriesContract
 from tests.contract.making import OpenAgain
-from tests.contract.watches import Listen, LoopClock
+from tests.contract.watches import Listen
 
 
 class SqliteContract(FollowingContract):

@@ -1,45 +1,15 @@
-"""What tests of following are made of: virtual time, calls without threads, and somebody who watches."""
+"""What tests of following are made of: somebody who watches."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, Future
-from typing import Any, TypeVar
+from collections.abc import Callable
 
 from longwatch.events import Event
 from longwatch.following import CaughtUp, Ended, Followed, Follower, Item
 from longwatch.journal.base import Listening
-from longwatch.testing.clock import START_MS
-
-T = TypeVar("T")
 
 PATIENCE_SECONDS = 60.0  # virtual or real: what takes longer never comes
-
-
-class LoopClock:
-    """A clock that goes with the running event loop's time, virtual or not."""
-
-    def now_ms(self) -> int:
-        return START_MS + round(asyncio.get_running_loop().time() * 1000)
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def sleep(self, seconds: float) -> None:
-        """Time passes in the loop only."""
-
-
-class AtOnce(Executor):
-    """Calls in the thread of whoever asks, so that virtual time cannot run ahead of it."""
-
-    def submit(self, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        future: Future[T] = Future()
-        try:
-            future.set_result(call(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - that is what a future is for
-            future.set_exception(error)
-        return future
 
 
 Listen = Callable[[Callable[[], None]], Listening]
@@ -121,11 +91,3 @@ class Watch:
     def shape(self) -> str:
         """The kinds of items in a row, one letter each: F for an event, C, M and E."""
         return "".join(type(item).__name__[0] for item in self.items)
-
-
-def in_virtual_time(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a story in an event loop of its own whose time passes at once."""
-    import looptime
-
-    with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop(start=0.0)) as runner:
-        return runner.run(story())

@@ -213,3 +213,15 @@ def test_every_start_and_end_without_an_id_is_in_exactly_one_call(events: list[E
     calls = NO_CALLS.plus(unnamed).by_id().values()
 
     assert sorted(mark.order for call in calls for mark in (call.start, call.end) if mark) == expected
+
+
+def test_a_tool_that_a_turn_uses_is_a_call_from_its_use_to_its_result() -> None:
+    use = told("block", 10, call_id="u1", kind="tool_use", tool_name="Bash", tool_use_id="u1", parameters={})
+    result = told("block", 35, call_id="u1", kind="tool_result", tool_use_id="u1", error="no such file")
+    words = told("block", 20, kind="content", text="hm")
+
+    (call,) = calls_of(words, result, use)
+
+    assert (call.kind, call.name, call.status, call.duration_ms) == ("tool", "Bash", "failed", 25)
+    assert call.end is not None
+    assert call.end.error == "no such file"

@@ -10,11 +10,13 @@ import pytest
 from longwatch import errors
 from longwatch.errors import (
     EventConflict,
+    InvalidLine,
     InvalidSettings,
     LongwatchError,
     MissingExtra,
     NotWorthAnotherTry,
     TableProblem,
+    TurnEnded,
     WorthAnotherTry,
 )
 
@@ -65,6 +67,8 @@ def test_every_error_says_what_it_is() -> None:
         InvalidSettings(["one mistake", "another"]),
         MissingExtra("DynamoDB", "aws"),
         TableProblem("not_found", "Table 'x' was not found."),
+        InvalidLine(3, "is not JSON", 2, 1),
+        TurnEnded("turn-1", "completed", 2, 1),
         LongwatchError("plain"),
     ],
     ids=lambda error: type(error).__name__,

@@ -66,6 +66,7 @@ def test_what_went_wrong_is_read_in_both_spellings(field: str) -> None:
 
 
 COMPLETE, ERROR = "workflow_complete", "workflow_error"
+ENDED, CORRECTED = "execution_ended", "execution_corrected"
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,10 @@ COMPLETE, ERROR = "workflow_complete", "workflow_error"
         # among equals the earliest, so that ending a run twice gives one end time
         (told(COMPLETE, 10), told(COMPLETE, 20), Status.SUCCEEDED, 10),
         (told(ERROR, 10), told("SESSION_FAILED", 20), Status.FAILED, 10),
+        # later truth beats everything, and the latest of it counts
+        (told(ENDED, 10, status="succeeded"), told(CORRECTED, 20, status="failed"), Status.FAILED, 20),
+        (told(ENDED, 30, status="succeeded"), told(CORRECTED, 20, status="failed"), Status.FAILED, 20),
+        (told(CORRECTED, 10, status="succeeded"), told(CORRECTED, 20, status="failed"), Status.FAILED, 20),
     ],
 )
 def test_of_two_terminal_events_one_counts(one: Event, other: Event, status: Status, ended_at: int) -> None:

@@ -53,6 +53,9 @@ class Source(Protocol):
     def leave(self, channel: Channel) -> None:
         """Nobody follows this run any more."""
 
+    def rest(self) -> None:
+        """Nobody follows anything any more."""
+
     def looks(self, channel: Channel) -> LookState:
         """How looking for this channel stands."""
 
@@ -163,17 +166,19 @@ class Channel:
         for seat in list(self.seats):
             if not seat.feed(page) and seat.is_settled:
                 self.leave(seat)
+        self._share(page, self.answered)
         if self.drain is not None:
             self.drain = self.drain.with_news(self._room.now())
         if not self.is_closed:
             self.reconsider()
 
-    def looked(self, number: int, began: float) -> None:
-        """A thorough look has been done, which began after everything up to this number was asked for."""
+    def looked(self, number: int, began: float, page: Page) -> None:
+        """A thorough look has been done, which began after everything up to this number was asked for.
+
+        `page` is the last one that it brought.
+        """
         self.answered = max(self.answered, number)
-        for seat in self.seats:
-            if seat.own is not None and seat.is_settled and seat.asked <= number:
-                seat.own = None
+        self._share(page, number)
         if self.drain is not None:
             if self.drain.is_over(began, complete=self.known.is_complete):
                 self._finish_drained(None)
@@ -223,6 +228,17 @@ class Channel:
         ):
             self._death = None
             self._room.deaths.watch(self, self.known.process)
+
+    def _share(self, page: Page, number: int) -> None:
+        """Let go of cursors of their own, of followers who have seen nothing that has not come here too.
+
+        A look is not enough: somebody who reads a run from further back may have seen what was shipped late
+        before it is announced, and the channel still has that to come.
+        """
+        for seat in self.seats:
+            own = seat.own
+            if own is not None and seat.is_settled and seat.asked <= number and page.covers(own):
+                seat.own = None
 
     def _on_alarm(self) -> None:
         now = self._room.now()

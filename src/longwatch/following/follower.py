@@ -220,12 +220,15 @@ class Follower:
                 return None
             if seat.ended is not None:
                 raise _Over(seat.ended)
-            await self._wait(None)
+            if self._silent_after is None:
+                await seat.wait()  # which is all that `_wait` would do, and a coroutine less to hold
+            else:
+                await self._wait(None)
 
     async def _wait(self, until: float | None) -> None:
         """Until something happens, or this time of the loop. Raises if nothing has come for too long."""
         self._check()
-        if self._silent_after is not None:
+        if self._silent_after is not None and not self._seat.pages:  # with pages, `_check` would not end it
             silent_at = self._news_at + self._silent_after
             until = silent_at if until is None else min(until, silent_at)
         if until is None:

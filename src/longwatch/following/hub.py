@@ -105,7 +105,9 @@ class Hub:
         journal = self.journal
         if isinstance(journal, Arrivals):
             listen = self._listen or journal.listen
-            self._source: Tail | Looks = Tail(journal, listen, self._threads, self.timers, self._clock)
+            self._source: Tail | Looks = Tail(
+                journal, listen, self._threads, self.timers, self._clock, lambda: bool(self._seats)
+            )
         else:
             self._source = Looks(
                 journal,
@@ -163,6 +165,8 @@ class Hub:
     def exit(self, seat: Seat) -> None:
         """A follower is over."""
         self._seats.pop(seat, None)
+        if not self._seats and self._is_open:
+            self._source.rest()
 
     def read(self, run_id: str, after: Cursor, *, thorough: bool) -> asyncio.Future[Page]:
         """One page, for a follower that reads by itself."""

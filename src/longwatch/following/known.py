@@ -13,7 +13,7 @@ from longwatch.numbering import Numbers
 from longwatch.processes import Process
 from longwatch.runs import ENDS, Ending, ProducerTally, Status
 
-START_TYPE = "workflow_start"
+START_TYPES = frozenset({"workflow_start", "turn_started"})  # they name the process that does the work
 CLOSED_TYPE = "producer_closed"
 
 
@@ -48,7 +48,7 @@ class Known:
                     seen.append(event.number)
             if event.type in ENDS:
                 self._ended(event)
-            elif event.type == START_TYPE:
+            elif event.type in START_TYPES:
                 self._start(event.order, Process.of(event.payload.get("process")))
             elif event.type == CLOSED_TYPE:
                 self._closed(event)
@@ -76,9 +76,14 @@ class Known:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every producer has closed and each of its events is here. Without producers, never."""
-        return bool(self.tallies) and all(
-            tally.count is not None and not tally.missing() for tally in self.tallies.values()
+        """Whether every producer has closed and each of its events is here. Without producers, never.
+
+        Nor while the history is not known: it may tell of others, which are still to say their last word.
+        """
+        return (
+            self.whole
+            and bool(self.tallies)
+            and all(tally.count is not None and not tally.missing() for tally in self.tallies.values())
         )
 
     def _ended(self, event: Event) -> None:

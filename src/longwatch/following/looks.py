@@ -30,9 +30,10 @@ BATCH_SECONDS = 0.005  # handing less than that to a thread costs more than it g
 
 @dataclass(slots=True, eq=False)
 class Watched:
-    """A run that is polled."""
+    """A run that is polled, with what every look needs: with thousands, reaching further costs most."""
 
     channel: Channel
+    run_id: str
     cursor: Cursor
     backoff: Backoff = JOURNAL_BACKOFF
     error: str | None = None  # of the last look, if it failed
@@ -42,6 +43,8 @@ class Watched:
     asked: int = 0  # the last look that had been asked for then
     is_thorough: bool = False
     goes_on: bool = False  # the sweep under way has more pages to come
+    is_plain: bool = True  # nobody wants a thorough look, and the last one went well and came to the end
+    is_over: bool = False
 
 
 Answer = tuple[Watched, Page | LongwatchError]
@@ -74,7 +77,7 @@ class Looks:
         """Nothing to do before somebody has settled."""
 
     def start(self, channel: Channel, cursor: Cursor) -> bool:
-        watched = self._watched[channel] = Watched(channel, cursor)
+        watched = self._watched[channel] = Watched(channel, channel.run_id, cursor, asked=channel.asked)
         # Many come together, and would be due together for ever: the golden ratio spreads any number of them.
         self._phase = (self._phase + 0.618034) % 1.0
         self._plan(watched, self._poll_seconds * (1.0 - self._phase))
@@ -82,13 +85,19 @@ class Looks:
 
     def look(self, channel: Channel) -> None:
         watched = self._watched.get(channel)
-        if watched is not None and not watched.is_reading and not watched.backoff.failures:
-            self._plan(watched, 0.0)
+        if watched is not None:
+            watched.is_plain = False
+            if not watched.is_reading and not watched.backoff.failures:
+                self._plan(watched, 0.0)
 
     def leave(self, channel: Channel) -> None:
         watched = self._watched.pop(channel, None)
         if watched is not None:
+            watched.is_over = True
             self._timers.cancel(watched)
+
+    def rest(self) -> None:
+        """Nothing is done for nobody."""
 
     async def aclose(self) -> None:
         self._watched.clear()
@@ -112,7 +121,7 @@ class Looks:
         now = self._loop.time()
         for watched in due:
             watched.is_reading = True
-            if not watched.goes_on:
+            if not watched.is_plain and not watched.goes_on:
                 channel = watched.channel
                 watched.began, watched.asked = now, channel.asked
                 watched.is_thorough = channel.asked > channel.answered or channel.drain is not None
@@ -134,12 +143,11 @@ class Looks:
         self._read_seconds += ((perf_counter() - began) / len(batch) - self._read_seconds) / 8
 
     def _page(self, watched: Watched) -> Page | LongwatchError:
-        channel = watched.channel
-        if channel.is_closed:
+        if watched.is_over:
             return Page((), watched.cursor)
         try:
             return self._journal.read(
-                channel.run_id, after=watched.cursor, limit=self._page_events, thorough=watched.is_thorough
+                watched.run_id, after=watched.cursor, limit=self._page_events, thorough=watched.is_thorough
             )
         except LongwatchError as error:
             return error
@@ -153,21 +161,14 @@ class Looks:
     def _take(self, answers: list[Answer]) -> None:
         now, schedule, every = self._loop.time(), self._timers.schedule, self._poll_seconds
         for watched, answer in answers:
-            channel = watched.channel
-            if channel.is_closed:  # a result of an earlier start
+            if watched.is_over:  # a result of an earlier start
                 continue
             if isinstance(answer, LongwatchError):
                 self._failed(watched, answer)
-            elif (
-                answer.events
-                or answer.more
-                or watched.is_thorough
-                or watched.backoff.failures
-                or channel.asked > watched.asked
-            ):
+            elif answer.events or answer.more or not watched.is_plain:
                 self._took(watched, answer)
             else:  # nothing new, as nearly always: a hundred thousand of these a second are possible
-                watched.cursor, watched.goes_on, watched.is_reading = answer.cursor, False, False
+                watched.cursor, watched.is_reading = answer.cursor, False
                 # From the moment it was due: the rate holds though every look is a little late, and after a
                 # stall they are not all due together.
                 at = watched.next_look + every
@@ -184,14 +185,16 @@ class Looks:
         if page.events:
             channel.took(page)
         if not page.more and watched.is_thorough and not channel.is_closed:
-            channel.looked(watched.asked, watched.began)
+            channel.looked(watched.asked, watched.began, page)
         watched.is_reading = False
         if not channel.is_closed:
             at_once = page.more or channel.asked > watched.asked
+            watched.is_plain = not at_once and channel.drain is None
+            watched.is_thorough = watched.is_thorough and not watched.is_plain
             self._plan(watched, 0.0 if at_once else self._poll_seconds)
 
     def _failed(self, watched: Watched, error: LongwatchError) -> None:
-        watched.is_reading = False
+        watched.is_reading = watched.is_plain = False
         if isinstance(error, WorthAnotherTry):
             watched.backoff, watched.error = watched.backoff.failed(), str(error)
             self._plan(watched, watched.backoff.delay or 0.0)

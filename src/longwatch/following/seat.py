@@ -88,10 +88,10 @@ class Seat:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def wait(self) -> None:
-        """Until somebody wakes it. Check what is waited for before and after."""
+    def wait(self) -> asyncio.Future[None]:
+        """Done when somebody wakes it. Check what is waited for before and after.
+
+        No coroutine: ten thousand followers wait, and each would hold on to one.
+        """
         self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, WorthAnotherTry
-from longwatch.events import Cursor
+from longwatch.events import Cursor, Page
 from longwatch.following.channel import Channel, LookState
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Alarm, Timers
@@ -31,13 +31,20 @@ class Tail:
     is_global = True
 
     def __init__(
-        self, journal: Arrivals, listen: Listen, threads: Threads, timers: Timers[Alarm], clock: Clock
+        self,
+        journal: Arrivals,
+        listen: Listen,
+        threads: Threads,
+        timers: Timers[Alarm],
+        clock: Clock,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         self._journal = journal
         self._listen = listen
         self._threads = threads
         self._timers = timers
         self._clock = clock
+        self._is_wanted = is_wanted  # whether there is anybody who might follow something
         self._loop = asyncio.get_running_loop()
         self._channels: dict[str, Channel] = {}
         self._asking: dict[Channel, None] = {}  # those that want to be told of the next look
@@ -55,6 +62,7 @@ class Tail:
         self._backoff = JOURNAL_BACKOFF
         self._looks = LookState()
         self._check = Alarm(self._on_check)
+        self._check_at = 0.0
         self._again = Alarm(self._look)
 
     @property
@@ -72,7 +80,7 @@ class Tail:
 
     async def _open(self) -> None:
         listening, position = await self._threads.history(self._begin)
-        if self._is_over:
+        if self._is_over or not self._is_wanted():  # whoever asked for it left meanwhile
             listening.close()
             return
         self._listening, self._position = listening, position
@@ -103,6 +111,10 @@ class Tail:
         if self._channels.get(channel.run_id) is channel:
             del self._channels[channel.run_id]
         self._asking.pop(channel, None)
+        self.rest()
+
+    def rest(self) -> None:
+        """Whoever wanted to follow may have left before there was a channel."""
         if not self._channels:
             self.close()
 
@@ -152,7 +164,10 @@ class Tail:
 
     def _schedule_check(self) -> None:
         if self._listening is not None and self._listening.check_seconds is not None:
-            self._timers.schedule_in(self._check, self._listening.check_seconds)
+            # From the moment the last one was due: timers go off a little late, and that would add up.
+            self._check_at = max(self._check_at, self._loop.time() - self._listening.check_seconds)
+            self._check_at += self._listening.check_seconds
+            self._timers.schedule(self._check, self._check_at)
 
     def _ring(self) -> None:
         """Something may have been appended."""
@@ -238,11 +253,12 @@ class Tail:
                 channel.took(page_of(start, group, end=end))
 
     def _answer(self, asked: dict[Channel, int], began: float) -> None:
+        here = Page((), Arrived(self._position).cursor)
         for channel, number in asked.items():
             if channel.asked == number:
                 self._asking.pop(channel, None)
             if not channel.is_closed:
-                channel.looked(number, began)
+                channel.looked(number, began, here)
 
     def _failed(self, error: LongwatchError) -> None:
         if not isinstance(error, WorthAnotherTry):

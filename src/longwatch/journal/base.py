@@ -21,6 +21,7 @@ class RunQuery:
 
     status: Status | None = None
     kind: str | None = None
+    except_kinds: frozenset[str] = frozenset()
     since: int | None = None  # epoch ms; began at or after this
     until: int | None = None  # epoch ms; began before this
     text: str | None = None  # part of the run id or the name, in any case
@@ -30,6 +31,8 @@ class RunQuery:
         if self.status is not None and run.status is not self.status:
             return False
         if self.kind is not None and run.kind != self.kind:
+            return False
+        if run.kind in self.except_kinds:
             return False
         if self.since is not None and run.started_at < self.since:
             return False
@@ -42,6 +45,9 @@ class RunQuery:
 
 
 ALL_RUNS = RunQuery()
+INDEX_KINDS = frozenset({"project", "conversation"})  # runs that never end: they only list others
+WORK = RunQuery(except_kinds=INDEX_KINDS)
+"""What people mean by runs when they do not ask for a kind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,13 @@ def encode_payload(payload: Mapping[str, object]) -> str:
 
 def decode_payload(text: str) -> dict[str, object]:
     """The payload that `encode_payload` wrote."""
-    value = _decode(text)
+    value, end = None, -1
+    try:
+        value, end = _decoder.raw_decode(text)  # as we wrote it, it begins and ends without spaces
+    except (ValueError, RecursionError):
+        pass  # `_decode` has the words for it
+    if end != len(text):
+        value = _decode(text)
     if _may_have_tags(text):
         value = _restored(value)
     if not isinstance(value, dict):

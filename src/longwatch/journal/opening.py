@@ -51,21 +51,21 @@ def open_journal(
 
 
 def _open_sqlite(url: str, parts: SplitResult, clock: Clock) -> Journal:
-    path = _sqlite_path(url, parts)
+    path = sqlite_path(url, parts)
 
     from longwatch.journal.sqlite import SqliteJournal
 
     return SqliteJournal(path, clock=clock)
 
 
-def _sqlite_path(url: str, parts: SplitResult) -> Path:
+def sqlite_path(url: str, parts: SplitResult) -> Path:
     """Three slashes and a relative path, or four for an absolute one; "~" is the user's home."""
     if parts.netloc:
         raise InvalidJournalUrl(
             f"{url!r} has a host where the path should begin; write sqlite:///{parts.netloc}{parts.path} "
             "for a relative path, or sqlite:////path for an absolute one"
         )
-    _options(url, parts, allowed=())
+    options_of(url, parts, allowed=())
     name = unquote(parts.path.removeprefix("/"))
     if not url.lower().startswith("sqlite:///") or not name:
         raise InvalidJournalUrl(
@@ -83,7 +83,7 @@ def _sqlite_path(url: str, parts: SplitResult) -> Path:
 
 
 def _open_memory(url: str, parts: SplitResult, clock: Clock) -> Journal:
-    _options(url, parts, allowed=())
+    options_of(url, parts, allowed=())
     if parts.path:
         raise InvalidJournalUrl(f"{url!r} has a path, which memory has not; write memory://NAME")
     if not parts.netloc:
@@ -95,7 +95,7 @@ def _open_memory(url: str, parts: SplitResult, clock: Clock) -> Journal:
 
 
 def _open_dynamodb(url: str, parts: SplitResult, settings: Settings, clock: Clock) -> Journal:
-    options = _options(url, parts, allowed=DYNAMODB_OPTIONS)
+    options = options_of(url, parts, allowed=DYNAMODB_OPTIONS)
     if parts.path not in ("", "/"):
         raise InvalidJournalUrl(f"{url!r} has a path after the table; write dynamodb://{parts.netloc}")
 
@@ -110,7 +110,8 @@ def _open_dynamodb(url: str, parts: SplitResult, settings: Settings, clock: Cloc
     )
 
 
-def _options(url: str, parts: SplitResult, *, allowed: tuple[str, ...]) -> dict[str, str]:
+def options_of(url: str, parts: SplitResult, *, allowed: tuple[str, ...]) -> dict[str, str]:
+    """What follows the question mark of an address. Raises `InvalidJournalUrl` for what is not allowed."""
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(options.keys() - set(allowed))
     if unknown:

@@ -1,7 +1,8 @@
-"""What tests of programs that use longwatch need: virtual time, and journals that fail on request."""
+"""What tests of programs that use longwatch need: virtual time, journals that fail, and a simulator."""
 
 from longwatch.journal.memory import MemoryJournal
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.journals import FaultyJournal
+from longwatch.testing.simulation import Consumer, Desk, Outcome, Simulation
 
-__all__ = ["FakeClock", "FaultyJournal", "MemoryJournal"]
+__all__ = ["Consumer", "Desk", "FakeClock", "FaultyJournal", "MemoryJournal", "Outcome", "Simulation"]

@@ -11,7 +11,7 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.opening import open_dynamodb
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
-from tests.contract.simulated import FailingTable, failing_at, failing_by_chance
+from longwatch.testing.tables import FailingTable, failing_at, failing_by_chance
 from tests.contract.tables import SharedTable, client_of
 
 NOW = 1_794_736_800_000

@@ -75,3 +75,23 @@ def test_dates_are_shown_when_an_event_is_not_of_today() -> None:
     assert not need_dates(story.events, now_ms=START_MS + 1000, zone=UTC)
     assert need_dates(story.events, now_ms=START_MS + 86_400_000, zone=UTC)
     assert not need_dates([], now_ms=START_MS)
+
+
+@pytest.mark.parametrize(
+    ("type", "payload", "words"),
+    [
+        ("block", {"kind": "content", "text": "All is well."}, "content: All is well."),
+        ("block", {"kind": "thinking", "text": "hm\n"}, "thinking: hm"),
+        ("block", {"kind": "tool_use", "tool_name": "Bash", "parameters": {"a": 1}}, 'Bash … {"a":1}'),
+        ("block", {"kind": "tool_result", "result": "two files", "error": None}, "✓ two files"),
+        ("block", {"kind": "tool_result", "result": [1], "error": None}, "✓ [1]"),
+        ("block", {"kind": "tool_result", "result": "x", "error": "no such file"}, "✗ no such file"),
+        ("turn_line", {"line": {"type": "system"}, "line_number": 1}, '{"type":"system"}'),
+    ],
+)
+def test_a_block_of_a_turn_is_told_in_its_own_words(
+    type: str, payload: dict[str, object], words: str
+) -> None:
+    event = Event(run_id="turn-1", event_id="e", type=type, occurred_at=0, payload=payload)
+
+    assert words_of(event) == words

@@ -17,7 +17,7 @@ def made(type_: str, at: int, **fields: object) -> Event:
 
 
 def known_of(*events: Event) -> Known:
-    known = Known()
+    known = Known(whole=True)
     known.add(sorted(events, key=lambda event: event.order))
     return known
 
@@ -46,6 +46,15 @@ def test_a_run_is_complete_when_every_producer_has_closed_and_nothing_is_missing
     assert known_of(first, second, other, closed).is_complete
 
 
+def test_without_the_history_nothing_is_complete() -> None:
+    known = Known()
+    known.add([made("producer_closed", 1, producer="p", number=1, payload={"count": 1})])
+
+    assert not known.is_complete
+    known.merge(Known(whole=True))
+    assert known.is_complete
+
+
 def test_the_process_of_the_latest_start_does_the_work() -> None:
     first = made("workflow_start", 1, payload={"process": {"host": "h", "pid": 4, "started": 40}})
     again = made("workflow_start", 5, payload={"process": {"host": "h", "pid": 9, "started": 90}})
@@ -70,3 +79,12 @@ def test_what_two_know_together_is_what_one_would_know_who_saw_everything(
     assert one.last == run.summary.last_order
     assert one.tallies == run.producers == whole.tallies
     assert one.process == whole.process
+
+
+def test_the_process_that_executes_a_turn_is_the_one_that_does_the_work() -> None:
+    known = known_of(
+        made("turn_created", 1),
+        made("turn_started", 2, payload={"process": {"host": "h", "pid": 7, "started": 3}}),
+    )
+
+    assert known.process == Process("h", 7, 3)

@@ -18,13 +18,15 @@ from longwatch.journal.dynamodb.layouts import Layout, whole_number_in
 from longwatch.journal.dynamodb.listing import NEVER, Listing
 from longwatch.journal.dynamodb.reading import Reader
 from longwatch.journal.dynamodb.values import AttributeValue, Item
-from longwatch.runs import RunSummary, summarise
+from longwatch.runs import STARTS, RunSummary, summarise
 
 DAY_MS = 24 * 3600 * 1000
 LOOK_BACK_DAYS = 30  # unless the query says since when
 MOST_DAYS = 400  # one query each, so "since 1970" must not ask for twenty thousand
 AHEAD_MS = DAY_MS  # writers' clocks may be ahead of ours
 LISTED_LATER_MS = 60_000  # how much later than its first event a run may be listed
+SESSION = STARTS["SESSION_INITIATED"]
+LAST_EVENTS = 10  # of a session, among which its end is looked for
 
 PREFIX = "l1."
 
@@ -41,17 +43,37 @@ class Finder:
     def find_runs(self, query: RunQuery, *, after: Cursor | None, limit: int) -> RunPage:
         """Some runs of the list, newest first."""
         now = self._clock.now_ms()
-        found: list[Listing] = []
+        found: list[RunSummary] = []
         last: Item = {}
         for item in self._entries(query, now, None if after is None else self._place_in(after)):
             listing = read_entry(item, self._layout)
-            if listing is None or _is_over(listing, now) or not query.accepts(listing.run):
+            if listing is None or _is_over(listing, now):
+                continue
+            run = self._as_it_is(listing.run)
+            if not query.accepts(run):
                 continue
             if len(found) == limit:
                 return RunPage(_newest_first(found), self._cursor(last))
-            found.append(listing)
+            found.append(run)
             last = item
         return RunPage(_newest_first(found))
+
+    def _as_it_is(self, run: RunSummary) -> RunSummary:
+        """The run with the end that its state machine wrote, which knows nothing of the list of runs."""
+        if run.ending is not None or run.kind != SESSION:
+            return run
+        wanted = Range(
+            partition=self._layout.partition(run.run_id),
+            low=self._layout.low(0),
+            high=self._layout.high(),
+            backward=True,
+            limit=LAST_EVENTS,
+        )
+        items = self._table.query(wanted).items
+        last = summarise(self._layout.stored(item, run.run_id).event for item in items)
+        if run.run_id not in last:
+            return run
+        return replace(run.merged(last[run.run_id]), events=run.events, failed_calls=run.failed_calls)
 
     def find_run(self, run_id: str) -> RunSummary | None:
         """One run, from all of its events."""
@@ -137,8 +159,7 @@ class Finder:
         )
 
 
-def _newest_first(found: list[Listing]) -> list[RunSummary]:
-    runs = [listing.run for listing in found]
+def _newest_first(runs: list[RunSummary]) -> list[RunSummary]:
     return sorted(runs, key=lambda run: (run.started_at, run.run_id), reverse=True)
 
 

@@ -129,6 +129,7 @@ def to_attributes(listing: Listing) -> AttributeValue:
                 "order": ending.order,
                 "own_word": ending.own_word,
                 "error": ending.error,
+                "correction": ending.correction,
             },
             "counts": {name: list(counts) for name, counts in listing.counts.items()},
             "ttl": listing.ttl,
@@ -164,6 +165,7 @@ def from_attributes(run_id: str, attribute: AttributeValue) -> Listing:
             order=_order(ending["order"]),
             own_word=bool(ending["own_word"]),
             error=_text(ending["error"]),
+            correction=bool(ending.get("correction")),
         ),
     )
     return Listing(

@@ -10,6 +10,8 @@ from longwatch.events import START, Cursor, Page
 from longwatch.journal.dynamodb.layouts import Layout, Stored
 from longwatch.journal.dynamodb.progress import Progress, from_cursor, to_cursor
 
+FEW_KEYS = 200  # of events without a number; a cursor with more of them is worth making smaller
+
 
 @dataclass(slots=True)
 class Walked:
@@ -57,7 +59,14 @@ class StoredPage(Page):
             if reader.is_new(stored):
                 reader.saw(stored)
                 new.append(stored)
+        if len(reader.keys) > FEW_KEYS:  # what the page's reader has settled never comes from it again
+            reader.forget_keys_below(from_cursor(self.cursor, self.layout).keys_from)
         return page_of(new, to_cursor(reader), more=self.more, start=by, layout=self.layout)
+
+    def covers(self, seen: Cursor) -> bool:
+        assert self.layout is not None
+        mine, other = from_cursor(self.cursor, self.layout), from_cursor(seen, self.layout)
+        return mine.has_seen_all_of(other)
 
 
 def page_of(

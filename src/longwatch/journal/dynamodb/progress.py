@@ -12,7 +12,7 @@ import binascii
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from longwatch.errors import InvalidCursor
@@ -56,6 +56,22 @@ class Progress:
     late: list[tuple[int, int]] = field(default_factory=list)  # announced ranges that are to be read again
     scan: Scan | None = None
 
+    def copy(self) -> Progress:
+        """Another one that can be changed by itself."""
+        return Progress(
+            dict(self.numbers),
+            dict(self.keys),
+            set(self.odd),
+            self.keys_from,
+            self.high,
+            self.floor,
+            self.wide_at,
+            self.gap_edge,
+            self.gap_since,
+            list(self.late),
+            None if self.scan is None else replace(self.scan),
+        )
+
     def is_new(self, stored: Stored) -> bool:
         """Whether this event was not seen before."""
         event = stored.event
@@ -90,6 +106,15 @@ class Progress:
             self.keys_from = place
             self.keys = {key: at for key, at in self.keys.items() if at >= place}
 
+    def has_seen_all_of(self, other: Progress) -> bool:
+        """Whether nothing that counts as seen there could still be new here."""
+        numbered = all(
+            seen | self.numbers.get(producer, NO_NUMBERS) == self.numbers.get(producer)
+            for producer, seen in other.numbers.items()
+        )
+        unnumbered = all(at < self.keys_from or key in self.keys for key, at in other.keys.items())
+        return numbered and unnumbered and other.odd <= self.odd
+
     def note_gaps(self, now: int) -> None:
         """Remember since when events are known to be missing."""
         edge = sum(max((high for _, high in seen.gaps()), default=0) for seen in self.numbers.values())
@@ -108,6 +133,27 @@ def late_range(event: Event) -> tuple[int, int] | None:
     if first is None or last is None or not 0 <= first <= last:
         return None
     return int(first), int(last)
+
+
+class KeptCursor(str):
+    """A cursor with its progress at hand, so that a poll that finds nothing neither reads nor writes one."""
+
+    __slots__ = ("layout", "progress")
+
+    layout: str
+    progress: Progress  # not to be changed
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)  # in another process, or as a copy, it is just the text
+
+
+def next_cursor(progress: Progress, layout: Layout, *, after: Cursor) -> Cursor:
+    """The cursor of a progress that is not changed any more; the one before if nothing is new."""
+    if isinstance(after, KeptCursor) and after.layout == layout.name and after.progress == progress:
+        return after
+    kept = KeptCursor(to_cursor(progress))
+    kept.layout, kept.progress = layout.name, progress
+    return Cursor(kept)
 
 
 def to_cursor(progress: Progress) -> Cursor:
@@ -134,6 +180,8 @@ def to_cursor(progress: Progress) -> Cursor:
 
 def from_cursor(cursor: Cursor, layout: Layout) -> Progress:
     """The progress in a cursor. Raises `InvalidCursor` for one that this journal did not hand out."""
+    if isinstance(cursor, KeptCursor) and cursor.layout == layout.name:
+        return cursor.progress.copy()
     if cursor == START:
         return Progress()
     if cursor.startswith(PREFIX):

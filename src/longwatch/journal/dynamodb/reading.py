@@ -16,7 +16,7 @@ from longwatch.events import RESERVED_PREFIX, Cursor, Event, Page
 from longwatch.journal.dynamodb.client import Range, Table
 from longwatch.journal.dynamodb.layouts import NO_PLACE, Layout, Stored
 from longwatch.journal.dynamodb.pages import page_of
-from longwatch.journal.dynamodb.progress import LATE_SLACK_MS, Progress, Scan, from_cursor, to_cursor
+from longwatch.journal.dynamodb.progress import LATE_SLACK_MS, Progress, Scan, from_cursor, next_cursor
 
 OVERLAP_MS = 2_000  # read again on every read
 WINDOW_MS = 30_000  # how late an event may be written without being announced
@@ -58,7 +58,8 @@ class Reader:
         progress.note_gaps(now)
         found.sort(key=lambda stored: stored.event.order)
         more = progress.scan is not None
-        return page_of(found, to_cursor(progress), more=more, start=after, layout=self._layout)
+        cursor = next_cursor(progress, self._layout, after=after)
+        return page_of(found, cursor, more=more, start=after, layout=self._layout)
 
     def events(self, run_id: str) -> Iterator[list[Event]]:
         """All events of a run as they lie, some at a time. Expired ones are left out."""

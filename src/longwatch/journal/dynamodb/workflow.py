@@ -86,11 +86,10 @@ class WorkflowLayout:
     def stored(self, item: Item, run_id: str) -> Stored:
         key = self.key_of(item)
         place = self.place_of(key)
-        at = min(epoch_ms(Decimal(key)), MAX_OCCURRED_AT)
         return first_readable(
             lambda: self._ours(item, run_id, key, place),
-            lambda: Stored(self._foreign(item, run_id, key, at), key, place, place),
-            lambda: Stored(unreadable_item(run_id, str(key), at, item), key, place, place),
+            lambda: Stored(self._foreign(item, run_id, key, _time_in(key)), key, place, place),
+            lambda: Stored(unreadable_item(run_id, str(key), _time_in(key), item), key, place, place),
         )
 
     def _ours(self, item: Item, run_id: str, key: Key, place: int) -> Stored:
@@ -154,7 +153,7 @@ class WorkflowLayout:
         return number if isinstance(number, int) else text
 
     def place_of(self, key: Key) -> int:
-        number = int(Decimal(key))
+        number = key if isinstance(key, int) else int(Decimal(key))
         return number if number >= 0 else NO_PLACE
 
     def day(self, day: str) -> AttributeValue:
@@ -168,3 +167,8 @@ class WorkflowLayout:
 
     def claim_key(self, run_id: str) -> Item:
         return {"workflow_id": {"S": f"{RESERVED_PREFIX}run#{run_id}"}, "timestamp": {"N": "0"}}
+
+
+def _time_in(key: Key) -> int:
+    """Epoch ms that the key of an item of another producer tells."""
+    return min(epoch_ms(Decimal(key)), MAX_OCCURRED_AT)

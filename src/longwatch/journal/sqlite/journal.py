@@ -57,7 +57,10 @@ SAVE_RUN = """
         started_at = excluded.started_at, last_at = excluded.last_at, status = excluded.status,
         kind = excluded.kind, search = excluded.search, summary = excluded.summary"""
 FIND_RUN = "SELECT summary FROM runs WHERE run_id = ?"
-OLD_RUNS = "SELECT run_id, last_at FROM runs WHERE started_at < ? AND run_id > ? ORDER BY run_id LIMIT 100"
+OLD_RUNS = """
+    SELECT run_id, last_at FROM runs
+    WHERE started_at < ? AND run_id > ? AND kind NOT IN ('project', 'conversation')
+    ORDER BY run_id LIMIT 100"""
 PRUNE_RUN = """
     DELETE FROM events WHERE position IN (
         SELECT position FROM events WHERE run_id = ? AND occurred_at < ? LIMIT ?)"""
@@ -223,6 +226,9 @@ def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]
         wanted.append(("status = ?", (query.status.value,)))
     if query.kind is not None:
         wanted.append(("kind = ?", (query.kind,)))
+    if query.except_kinds:
+        marks = ",".join("?" * len(query.except_kinds))
+        wanted.append((f"kind NOT IN ({marks})", tuple(sorted(query.except_kinds))))
     if query.since is not None:
         wanted.append(("started_at >= ?", (query.since,)))
     if query.until is not None:

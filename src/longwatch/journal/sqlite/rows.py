@@ -19,20 +19,21 @@ EVENT_COLUMNS = (  # in the order of Event's fields
 class StoredPayload(Mapping[str, object]):
     """A payload that is decoded when somebody looks at it. Most readers of a tail never do."""
 
-    __slots__ = ("_text", "_value")
+    __slots__ = ("_held",)
 
-    _text: str
-    _value: dict[str, object]  # not there until somebody looks
+    _held: str | dict[str, object]  # text until somebody looks
 
     def _decoded(self) -> dict[str, object]:
-        try:
-            return self._value
-        except AttributeError:
-            self._value = value = decode_payload(self._text)
-            return value
+        held = self._held
+        if isinstance(held, str):
+            self._held = held = decode_payload(held)
+        return held
 
     def __getitem__(self, key: str) -> object:
         return self._decoded()[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._decoded()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._decoded())
@@ -70,7 +71,7 @@ def event_from_row(row: tuple[Any, ...]) -> Event:
     """
     run_id, event_id, type_, at, agent, text, call, parent, producer, number, digest, trace, ttl, _ = row
     payload = _new(StoredPayload)
-    payload._text = text
+    payload._held = text
     event = _new(Event)
     _set_run_id(event, run_id)
     _set_event_id(event, event_id)
@@ -119,7 +120,7 @@ def run_to_row(run: RunSummary) -> tuple[object, ...]:
         run.events,
         sorted(run.agents),
         run.failed_calls,
-        [ending.status, ending.order, ending.own_word, ending.error] if ending else None,
+        [ending.status, ending.order, ending.own_word, ending.error, ending.correction] if ending else None,
         run.expired_before,
     ]
     search = f"{run.run_id}\n{run.name or ''}".casefold()
@@ -139,7 +140,7 @@ def run_from_text(run_id: str, text: str) -> RunSummary:
         events=events,
         agents=frozenset(agents),
         failed_calls=failed,
-        ending=Ending(Status(ending[0]), _order(ending[1]), ending[2], ending[3]) if ending else None,
+        ending=Ending(Status(ending[0]), _order(ending[1]), *ending[2:]) if ending else None,
         expired_before=expired,
     )
 

@@ -15,7 +15,7 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.values import Item
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
-from tests.contract.simulated import FailingTable, SimulatedTable, failing_at
+from longwatch.testing.tables import FailingTable, SimulatedTable, failing_at
 
 NOW = 1_794_736_800_000
 

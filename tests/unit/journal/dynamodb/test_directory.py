@@ -15,7 +15,7 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.listing import Listing, from_attributes, listings, to_attributes
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
-from tests.contract.simulated import SimulatedTable
+from longwatch.testing.tables import SimulatedTable
 
 NOW = 1_794_736_800_000
 DAY = 24 * 3600

@@ -173,3 +173,37 @@ def test_an_announcement_names_a_range(payload: dict[str, object], expected: tup
         == expected
     )
     assert late_range(Event(run_id="r", event_id="e", type="other", occurred_at=1, payload=payload)) is None
+
+
+def progress_that_saw(*seen: Stored, keys_from: int = 0) -> Progress:
+    progress = Progress(keys_from=keys_from)
+    for each in seen:
+        progress.saw(each)
+    return progress
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "expected"),
+    [
+        (progress_that_saw(), progress_that_saw(), True),
+        (progress_that_saw(stored(NOW)), progress_that_saw(), True),
+        (progress_that_saw(), progress_that_saw(stored(NOW)), False),
+        (progress_that_saw(keys_from=NOW + 1), progress_that_saw(stored(NOW)), True),
+        (
+            progress_that_saw(stored(NOW, producer="p", number=1), stored(NOW, producer="p", number=2)),
+            progress_that_saw(stored(NOW, producer="p", number=2)),
+            True,
+        ),
+        (
+            progress_that_saw(stored(NOW, producer="p", number=2)),
+            progress_that_saw(stored(NOW, producer="p", number=1)),
+            False,
+        ),
+        (Progress(), Progress(odd={"x"}), False),
+        (Progress(odd={"x", "y"}), Progress(odd={"x"}), True),
+    ],
+)
+def test_whether_one_reader_has_seen_all_that_another_has(
+    mine: Progress, other: Progress, expected: bool
+) -> None:
+    assert mine.has_seen_all_of(other) is expected

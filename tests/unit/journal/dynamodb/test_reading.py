@@ -13,7 +13,7 @@ from longwatch.journal.dynamodb.reading import wide_is_due
 from longwatch.journal.dynamodb.values import Item, to_attribute
 from longwatch.runs import summarise
 from longwatch.testing.clock import FakeClock
-from tests.contract.simulated import SimulatedTable
+from longwatch.testing.tables import SimulatedTable
 
 NOW = 1_794_736_800_000
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from random import Random
+from typing import Any
 
 from longwatch.errors import LongwatchError, Throttled, Unreachable
 from longwatch.journal.dynamodb.client import Answer, Condition, Range, Table
 from longwatch.journal.dynamodb.failures import KEYS
 from longwatch.journal.dynamodb.values import AttributeValue, Item
 
-Sort = str | Decimal
+Plan = Callable[[], str]
+"""What becomes of a call: "" is answered, "before" does nothing and fails, "after" is done and fails."""
 
 
 @dataclass
@@ -27,35 +30,31 @@ class SimulatedTable:
 
     def __post_init__(self) -> None:
         (self._partition, _), (self._sort, _) = KEYS[self.layout]
-        self._partitions: dict[str, dict[Sort, Item]] = {}
+        self._partitions: dict[str, _Partition] = {}
         self._lock = threading.Lock()
 
     def put(self, item: Item, condition: Condition) -> Item | None:
         with self._lock:
             self.calls.append("put")
-            partition = self._partitions.setdefault(item[self._partition]["S"], {})
+            partition = self._partitions.setdefault(item[self._partition]["S"], _Partition())
             key = _sort(item[self._sort])
-            old = partition.get(key)
+            old = partition.items.get(key)
             if not self._holds(condition, old):
                 return old or {}
-            partition[key] = item
+            partition.put(key, item)
             return None
 
     def query(self, wanted: Range) -> Answer:
         with self._lock:
             self.calls.append("query")
             low, high = _sort(wanted.low), _sort(wanted.high)
-            if low > high:  # type: ignore[operator]
+            if low > high:
                 raise ValueError("BETWEEN wants the lower bound first")
-            partition = self._partitions.get(wanted.partition["S"], {})
-            keys = sorted(key for key in partition if low <= key <= high)  # type: ignore[operator]
-            if wanted.backward:
-                keys.reverse()
-            if wanted.start is not None:
-                start = _sort(wanted.start[self._sort])
-                keys = [key for key in keys if (key < start if wanted.backward else key > start)]  # type: ignore[operator]
+            partition = self._partitions.get(wanted.partition["S"], _EMPTY)
             most = min(self.page_items, wanted.limit or self.page_items)
-            page = [partition[key] for key in keys[:most]]
+            start = None if wanted.start is None else _sort(wanted.start[self._sort])
+            keys = partition.between(low, high, start, backward=wanted.backward, most=most)
+            page = [partition.items[key] for key in keys]
             self.items_read += len(page)
             # As DynamoDB does, go on after a page that is just full, even if nothing is left.
             return Answer(page, self._key(page[-1]) if len(page) == most else None)
@@ -63,7 +62,7 @@ class SimulatedTable:
     def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
         with self._lock:
             self.calls.append("scan")
-            items = [partition[key] for partition in self._partitions.values() for key in partition]
+            items = self.items
             begin = 0 if start is None else 1 + [self._key(item) for item in items].index(start)
             page = items[begin : begin + self.page_items]
             kept = {names[path.split(".")[0]] for path in projection.split(", ")}
@@ -76,7 +75,7 @@ class SimulatedTable:
     @property
     def items(self) -> list[Item]:
         """Everything in the table."""
-        return [item for partition in self._partitions.values() for item in partition.values()]
+        return [item for partition in self._partitions.values() for item in partition.items.values()]
 
     def _key(self, item: Item) -> Item:
         return {name: item[name] for name in (self._partition, self._sort)}
@@ -89,28 +88,59 @@ class SimulatedTable:
         raise ValueError(f"this condition is not simulated: {condition.expression}")
 
 
-def _sort(value: AttributeValue) -> Sort:
+class _Partition:
+    """The items of one partition, and their sort keys in order."""
+
+    def __init__(self) -> None:
+        self.items: dict[Any, Item] = {}
+        self._keys: list[Any] = []  # all texts or all numbers
+
+    def put(self, key: Any, item: Item) -> None:
+        if key not in self.items:
+            insort(self._keys, key)
+        self.items[key] = item
+
+    def between(self, low: Any, high: Any, start: Any, *, backward: bool, most: int) -> list[Any]:
+        begin, end = bisect_left(self._keys, low), bisect_right(self._keys, high)
+        if backward:
+            end = end if start is None else min(end, bisect_left(self._keys, start))
+            return self._keys[max(begin, end - most) : end][::-1]
+        begin = begin if start is None else max(begin, bisect_right(self._keys, start))
+        return self._keys[begin : min(end, begin + most)]
+
+
+_EMPTY = _Partition()
+
+
+def _sort(value: AttributeValue) -> Any:
     return Decimal(value["N"]) if "N" in value else str(value["S"])
 
 
 @dataclass
 class FailingTable:
-    """A table that fails as `plan` says for each put: not at all, before it, or after it was done."""
+    """A table whose puts and queries fail as the plans say for each of them."""
 
     table: Table
-    plan: Callable[[], str]  # "", "before" or "after"
+    plan: Plan  # of puts
+    query_plan: Plan = lambda: ""
 
     def put(self, item: Item, condition: Condition) -> Item | None:
         failure = self.plan()
         if failure == "before":
-            raise Throttled("asked for fewer requests, by the test")
+            raise throttled()
         answer = self.table.put(item, condition)
         if failure == "after":
-            raise _no_answer()
+            raise no_answer()
         return answer
 
     def query(self, wanted: Range) -> Answer:
-        return self.table.query(wanted)
+        failure = self.query_plan()
+        if failure == "before":
+            raise throttled()
+        answer = self.table.query(wanted)
+        if failure == "after":
+            raise no_answer()
+        return answer
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
         return self.table.scan(names=names, projection=projection, start=start)
@@ -119,12 +149,18 @@ class FailingTable:
         self.table.close()
 
 
-def _no_answer() -> LongwatchError:
+def throttled() -> LongwatchError:
+    """The store asked for fewer requests, and did nothing."""
+    return Throttled("asked for fewer requests, by the test")
+
+
+def no_answer() -> LongwatchError:
+    """The store did what it was asked for, and nobody heard of it."""
     return Unreachable("no answer in time, by the test")
 
 
-def failing_at(number: int, failure: str) -> Callable[[], str]:
-    """A plan that lets only this one put fail, counted from 1."""
+def failing_at(number: int, failure: str) -> Plan:
+    """A plan that lets only this one call fail, counted from 1."""
     lock, calls = threading.Lock(), [0]
 
     def plan() -> str:
@@ -135,8 +171,8 @@ def failing_at(number: int, failure: str) -> Callable[[], str]:
     return plan
 
 
-def failing_by_chance(seed: int, share: float) -> Callable[[], str]:
-    """A plan that lets about this share of all puts fail, before or after they were done."""
+def failing_by_chance(seed: int, share: float) -> Plan:
+    """A plan that lets about this share of all calls fail, before or after they were done."""
     random, lock = Random(seed), threading.Lock()
 
     def plan() -> str:

@@ -1,0 +1,88 @@
+"""Runs and checks as JSON: the same names as in the code, times in epoch milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from longwatch.journal.verify import ProducerVerification, Verification
+from longwatch.runs import Call, Run, RunSummary, conditions
+
+
+def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
+    """One line of the list of runs."""
+    return {
+        "run_id": run.run_id,
+        "status": run.status.value,
+        "kind": run.kind,
+        "name": run.name,
+        "parent_run_id": run.parent_run_id,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "duration_ms": run.duration_ms(now_ms),
+        "events": run.events,
+        "agents": sorted(run.agents),
+        "failed_calls": run.failed_calls,
+        "error": run.error,
+        "last_event_type": run.last_event_type,
+        "last_event_at": run.last_event_at,
+        "expired_before": run.expired_before,
+    }
+
+
+def run_view(run: Run, *, now_ms: int) -> dict[str, Any]:
+    """A folded run, whole."""
+    return {
+        **summary_view(run.summary, now_ms=now_ms),
+        "conditions": [
+            {"name": condition.name, "message": condition.message} for condition in conditions(run, now_ms)
+        ],
+        "counts": dict(sorted(run.counts.items())),
+        "producers": {
+            name: {
+                "events": len(tally.seen),
+                "stated": tally.count,
+                "missing": [list(span) for span in tally.missing()],
+            }
+            for name, tally in sorted(run.producers.items())
+        },
+        "calls": [call_view(call) for call in run.ordered_calls()],
+    }
+
+
+def call_view(call: Call) -> dict[str, Any]:
+    """One agent span, tool call or node."""
+    return {
+        "call_id": call.call_id,
+        "kind": call.kind,
+        "name": call.name,
+        "agent_name": call.agent_name,
+        "parent_call_id": call.parent_call_id,
+        "status": call.status,
+        "started_at": call.started_at,
+        "ended_at": call.end.at if call.end else None,
+        "duration_ms": call.duration_ms,
+        "error": call.end.error if call.end else None,
+    }
+
+
+def verification_view(run_id: str, found: Verification) -> dict[str, Any]:
+    """What `verify` found."""
+    return {
+        "run_id": run_id,
+        "answer": found.answer.value,
+        "expired_before": found.expired_before,
+        "unnumbered": found.unnumbered,
+        "producers": [_producer_view(each) for each in found.producers],
+    }
+
+
+def _producer_view(found: ProducerVerification) -> dict[str, Any]:
+    return {
+        "producer": found.producer,
+        "answer": found.answer.value,
+        "events": found.events,
+        "stated": found.stated,
+        "missing": [list(span) for span in found.missing],
+        "altered": [list(span) for span in found.altered.ranges],
+        "expired_up_to": found.expired_up_to,
+    }

@@ -1,0 +1,172 @@
+"""What simulated jobs do, and how they stand at any moment. Pure: time is seconds after the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from longwatch.clock import iso_from_ms
+
+# As a real drill was observed to take: pending 13 min 28 s, then active 6 min 16 s.
+PENDING_SECONDS = 808.0
+ACTIVE_SECONDS = 376.0
+
+Steps = Sequence[tuple[float, str]]
+"""Words, each with the seconds after the start at which it begins to hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionScript:
+    """One launch action of a server."""
+
+    name: str
+    begins: float  # seconds after the start of the job
+    ends: float | None  # None: never
+    status: str = "SUCCEEDED"
+    reason: str | None = None
+
+    def at(self, seconds: float, run_id: str) -> dict[str, Any] | None:
+        """The run as DRS would list it, or None before it begins."""
+        if seconds < self.begins:
+            return None
+        over = self.ends is not None and seconds >= self.ends
+        run: dict[str, Any] = {
+            "action": {"name": self.name},
+            "runId": run_id,
+            "status": self.status if over else "IN_PROGRESS",
+        }
+        if over and self.reason:
+            run["failureReason"] = self.reason
+        return run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerScript:
+    """One server of a job: its launch status, step by step."""
+
+    server_id: str
+    steps: Steps
+    actions: Sequence[ActionScript] = ()
+    listed_from: float = 0.0  # seconds: a job may list its servers one by one
+
+    def at(self, seconds: float, number: int) -> dict[str, Any] | None:
+        """The server as DRS would list it, or None before it does."""
+        if seconds < self.listed_from:
+            return None
+        word = word_at(self.steps, seconds)
+        shown: dict[str, Any] = {"sourceServerID": server_id_of(self.server_id), "launchStatus": word}
+        if word in ("LAUNCHED", "TERMINATED"):
+            shown["recoveryInstanceID"] = f"i-{number:017x}"
+        runs = [
+            run
+            for index, action in enumerate(self.actions)
+            if (run := action.at(seconds, f"{number:08x}-0000-4000-8000-{index:012x}")) is not None
+        ]
+        if runs:
+            shown["launchActionsStatus"] = {"runs": runs}
+        return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobScript:
+    """A job: its status, step by step, and its servers."""
+
+    servers: Sequence[ServerScript]
+    steps: Steps
+    initiated_by: str = "START_DRILL"
+    gone_after: float | None = None  # seconds; DRS forgets jobs in the end
+
+    def at(self, seconds: float, *, job_id: str, started_at: int) -> dict[str, Any] | None:
+        """The job as DRS would describe it, or None where it does not know it."""
+        if self.gone_after is not None and seconds >= self.gone_after:
+            return None
+        word = word_at(self.steps, seconds)
+        job: dict[str, Any] = {
+            "jobID": job_id,
+            "type": "LAUNCH",
+            "initiatedBy": self.initiated_by,
+            "status": word,
+            "creationDateTime": iso_from_ms(started_at),
+            "participatingServers": [
+                shown
+                for number, server in enumerate(self.servers, 1)
+                if (shown := server.at(seconds, number)) is not None
+            ],
+        }
+        if word == "COMPLETED":
+            finished = next(after for after, step in self.steps if step == "COMPLETED")
+            job["endDateTime"] = iso_from_ms(started_at + round(finished * 1000))
+        return job
+
+    def without(self, server_id: str, *, after: float = 0.0, word: str = "FAILED") -> JobScript:
+        """The same job in which this server comes to this word instead of being launched."""
+
+        def told(server: ServerScript) -> ServerScript:
+            if server.server_id != server_id:
+                return server
+            kept = [step for step in server.steps if step[0] < after or step[1] == "PENDING"]
+            return replace(server, steps=[*kept, (after, word)], actions=())
+
+        return replace(self, servers=[told(server) for server in self.servers])
+
+
+def drill(
+    *server_ids: str, pending: float = PENDING_SECONDS, active: float = ACTIVE_SECONDS, spread: float = 0.0
+) -> JobScript:
+    """A drill that goes well. With `spread`, each server is that many seconds behind the one before it."""
+    servers = [
+        ServerScript(
+            server_id=server_id,
+            steps=[
+                (0.0, "PENDING"),
+                (pending + number * spread, "IN_PROGRESS"),
+                (pending + active + number * spread, "LAUNCHED"),
+            ],
+        )
+        for number, server_id in enumerate(server_ids)
+    ]
+    end = pending + active + max(0, len(server_ids) - 1) * spread
+    return JobScript(servers=servers, steps=[(0.0, "PENDING"), (pending, "STARTED"), (end, "COMPLETED")])
+
+
+def recovery(
+    *server_ids: str,
+    pending: float = PENDING_SECONDS,
+    active: float = ACTIVE_SECONDS,
+    actions: Mapping[str, float] | None = None,
+) -> JobScript:
+    """A recovery that goes well. `actions`: the launch actions of each server, and the seconds each takes."""
+    launched = pending + active
+    scripts = []
+    begins = launched
+    for name, takes in (actions or {}).items():
+        scripts.append(ActionScript(name=name, begins=launched, ends=begins + takes))
+        begins += takes
+    plain = drill(*server_ids, pending=pending, active=active)
+    return replace(
+        plain,
+        servers=[replace(server, actions=scripts) for server in plain.servers],
+        initiated_by="START_RECOVERY",
+    )
+
+
+def word_at(steps: Steps, seconds: float) -> str:
+    """The last word that has begun to hold."""
+    words = [word for begins, word in steps if begins <= seconds]
+    return words[-1] if words else "PENDING"
+
+
+def server_id_of(name: str) -> str:
+    """A short name as an id that DRS would give: `s-1` becomes `s-` and 17 characters."""
+    return _long(name, "s-")
+
+
+def job_id_of(name: str) -> str:
+    """A short name as a job id that DRS would give."""
+    return _long(name, "drsjob-")
+
+
+def _long(name: str, prefix: str) -> str:
+    plain = "".join(each for each in name.removeprefix(prefix) if each.isalnum())
+    return prefix + plain[:17].rjust(17, "0")

@@ -1,0 +1,92 @@
+"""Known bugs, planted to see whether the simulator finds them. Only for its own tests.
+
+None of them is in the product: each is a part of it with one thing left out, put in its place.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from longwatch.following.channel import Channel
+from longwatch.following.seat import Seat
+from longwatch.following.service import PollingService
+from longwatch.journal.dynamodb.progress import Progress, Scan
+from longwatch.journal.dynamodb.reading import WINDOW_MS, Reader
+from longwatch.testing.simulation.hubs import MakeChannel
+from longwatch.testing.simulation.stores import MakeReader
+
+
+class Bug(StrEnum):
+    """What is left out."""
+
+    STRICT_CURSOR = "strict-cursor"  # reads only what is later than the last time it saw
+    NO_DRAIN = "no-drain"  # the terminal event counts as the last one
+    STALE_RESULT = "stale-result"  # what an earlier start found is delivered to a later one
+    UNBOUNDED_SEEN_SET = "unbounded-seen-set"  # every event without a number is remembered for ever
+    NO_REFERENCE_COUNT = "no-reference-count"  # the first one who leaves ends the poll for everybody
+
+
+def reader_with(bug: Bug | None) -> MakeReader:
+    """How a DynamoDB journal reads."""
+    match bug:
+        case Bug.STRICT_CURSOR:
+            return _StrictReader
+        case Bug.UNBOUNDED_SEEN_SET:
+            return _HoardingReader
+        case _:
+            return Reader
+
+
+def channel_with(bug: Bug | None) -> MakeChannel:
+    """How a hub shares a run."""
+    match bug:
+        case Bug.NO_DRAIN:
+            return _UndrainedChannel
+        case Bug.NO_REFERENCE_COUNT:
+            return _UncountedChannel
+        case _:
+            return Channel
+
+
+class _StrictReader(Reader):
+    def _next_scan(
+        self, run_id: str, progress: Progress, now: int, *, walk_anew: bool, thorough: bool
+    ) -> Scan | None:
+        progress.late.clear()
+        if not walk_anew:
+            return None
+        return Scan(wide=False, low=None if progress.high is None else progress.high + 1)
+
+
+class _HoardingReader(Reader):
+    def _finish(self, progress: Progress, scan: Scan) -> None:
+        if scan.wide and scan.base is not None:
+            progress.floor = max(progress.floor or 0, scan.base - WINDOW_MS)
+        progress.scan = None
+
+    def _forget(self, progress: Progress, scan: Scan) -> None:
+        """Never."""
+
+
+class _UndrainedChannel(Channel):
+    def reconsider(self) -> None:
+        if self.known.ending is not None and not self.is_closed:
+            self._finish_drained(None)
+        else:
+            super().reconsider()
+
+
+class _UncountedChannel(Channel):
+    def leave(self, seat: Seat) -> None:
+        if self.seats.pop(seat, self) is None:
+            self.close()
+
+
+class Unrevoked(PollingService):
+    """A polling service that forgets to tell what is under way that nobody wants it any more."""
+
+    def _revoke(self) -> None:
+        run, self._run = self._run, None
+        if run is not None:
+            self._changed.notify_all()
+            self._soon(run.cancel)

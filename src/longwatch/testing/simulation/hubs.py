@@ -1,0 +1,116 @@
+"""Hubs as a simulation needs them: nothing in them depends on the machine's clock or its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from longwatch.following.channel import Channel, Room, Source
+from longwatch.following.deaths import Bereaved, DeathWatch
+from longwatch.following.hub import Hub
+from longwatch.following.looks import Looks, Watched
+from longwatch.following.seat import Seat
+from longwatch.following.tail import Tail
+from longwatch.following.timers import Alarm, Timers
+from longwatch.processes import Process
+
+HOST = "simulated"
+
+MakeChannel = Callable[[str, Source, Room], Channel]
+
+
+class SimulatedHub(Hub):
+    """A hub with one batch for all that is due, and with processes that are gone when they are said to be."""
+
+    make_channel: MakeChannel = Channel
+    gone: set[int] | None = None  # process ids; None: it cannot see the processes of the producers
+
+    _opened: dict[Channel, float]  # when each channel was
+
+    def _open(self) -> None:
+        was_open = self._is_open
+        super()._open()
+        if was_open or not self._is_open:
+            return
+        self._opened = {}
+        if self.gone is not None:
+            self.deaths = _SimulatedDeaths(self.timers, self.gone)
+        if isinstance(self._source, Looks):
+            self._source = _OneBatch(
+                self.journal,
+                self._threads,
+                poll_seconds=self._poll_seconds,
+                page_events=self._page_events,
+                batches=1,
+            )
+
+    def join(self, run_id: str, seat: Seat) -> Channel:
+        channel = self._channels.get(run_id)
+        if channel is None:
+            channel = self._channels[run_id] = type(self).make_channel(run_id, self._source, self)
+            self._source.add(channel)
+            self._opened[channel] = self.now()
+        channel.add(seat)
+        return channel
+
+    def closed(self, channel: Channel) -> None:
+        super().closed(channel)
+        self._opened.pop(channel, None)
+
+    def cursor_size(self, run_id: str, *, live_seconds: float) -> int:
+        """How long the cursor is with which a run is polled, once it has been for so long; else 0."""
+        channel = self._channels.get(run_id)
+        if channel is None or not isinstance(self._source, Looks):
+            return 0
+        watched = self._source._watched.get(channel)
+        if watched is None or watched.backoff.failures or watched.goes_on:
+            return 0  # it is still catching up, or has to once the store answers again
+        return len(watched.cursor) if self.now() - self._opened[channel] > live_seconds else 0
+
+    def leftovers(self) -> list[str]:
+        """What is still held although nobody follows anything any more."""
+        if not self._is_open:
+            return []
+        held = {
+            "seats": len(self._seats),
+            "channels": len(self._channels),
+            "alarms": len(self.timers._queue),
+            "recollections": len(self._recollecting),
+            "processes watched": len(self.deaths._watched),
+        }
+        if isinstance(self._source, Tail):
+            held["runs in the tail"] = len(self._source._channels)
+            held["listeners"] = int(self._source.is_ready)
+        else:
+            held["polls"] = len(self._source._watched) + len(self._source._timers._queue)
+        return [f"{count} {what} left" for what, count in held.items() if count]
+
+
+class _OneBatch(Looks):
+    """How long a read took by the machine's clock decides nothing here."""
+
+    def _read(self, batch: list[Watched]) -> None:
+        self._tell([(watched, self._page(watched)) for watched in batch])
+
+
+class _SimulatedDeaths(DeathWatch):
+    def __init__(self, timers: Timers[Alarm], gone: set[int]) -> None:
+        super().__init__(timers)
+        self._gone = gone
+
+    def watch(self, who: Bereaved, process: Process) -> None:
+        if process.host == HOST:
+            process = _SimulatedProcess(process.host, process.pid, gone=self._gone)
+        super().watch(who, process)
+
+
+@dataclass(frozen=True, slots=True)
+class _SimulatedProcess(Process):
+    gone: set[int] = field(default_factory=set, compare=False)
+
+    @property
+    def is_here(self) -> bool:
+        return True
+
+    def is_gone(self) -> bool:
+        return self.pid in self.gone

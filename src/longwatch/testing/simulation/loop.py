@@ -1,0 +1,117 @@
+"""An event loop in virtual time: waiting takes none, and the same program does the same things every time."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any, TypeVar
+
+from longwatch.testing.clock import START_MS
+
+IDLE_TURNS = 200_000  # of the loop in which no time passes: whoever needs more waits for itself
+INSTANT_SECONDS = 1e-9  # too short to matter, long enough to keep an order
+
+T = TypeVar("T")
+
+
+class Stuck(RuntimeError):
+    """Nothing is going to happen any more, or everything at once and for ever."""
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Time stands still while something runs, and jumps to the next timer when nothing does.
+
+    Files and sockets are looked at without waiting. There are no threads in it: whoever pretends to be one
+    says so with `answers_after`.
+    """
+
+    def __init__(self) -> None:
+        self._virtual = 0.0  # seconds
+        self._answer_seconds: float | None = None  # None: not in a pretended thread
+        super().__init__(_Jump(self._pass))
+        self._clock_resolution = 1e-9  # also where the machine's clock is coarser
+
+    def time(self) -> float:
+        return self._virtual
+
+    def _pass(self, seconds: float) -> None:
+        self._virtual += seconds
+
+    @contextmanager
+    def answers_after(self, seconds: float) -> Iterator[None]:
+        """In here it is as in a thread: what is called in the loop from it comes so much later."""
+        before, self._answer_seconds = self._answer_seconds, seconds
+        try:
+            yield
+        finally:
+            self._answer_seconds = before
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        if self._answer_seconds is None:
+            return self.call_soon(callback, *args, context=context)
+        # A heap does not keep the order of what is due together, and a thread's calls must stay in theirs.
+        self._answer_seconds += INSTANT_SECONDS
+        return self.call_later(self._answer_seconds, callback, *args, context=context)
+
+    def timers(self) -> int:
+        """How many calls are planned and were not cancelled."""
+        planned: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        return sum(not handle.cancelled() for handle in planned)
+
+
+class _Jump(selectors.DefaultSelector):
+    """A selector that never waits: it lets the time pass instead."""
+
+    def __init__(self, pass_time: Callable[[float], None]) -> None:
+        super().__init__()
+        self._pass_time = pass_time
+        self._turns = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0) if len(self.get_map()) > 1 else []  # the first is the loop's own
+        if ready:
+            return ready
+        if timeout is None:
+            raise Stuck("everybody waits, and nothing is planned that could wake anybody")
+        if timeout > 0:
+            self._turns = 0
+            self._pass_time(timeout)
+            return []
+        self._turns += 1
+        if self._turns > IDLE_TURNS:
+            raise Stuck(f"the loop went round {IDLE_TURNS} times, and no time passed")
+        return []
+
+
+class LoopClock:
+    """A clock that goes with the running event loop's time, virtual or not."""
+
+    def now_ms(self) -> int:
+        return START_MS + round(asyncio.get_running_loop().time() * 1000)
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes in the loop only."""
+
+
+class SkewedClock(LoopClock):
+    """The same, set wrong by so many milliseconds."""
+
+    def __init__(self, skew_ms: int) -> None:
+        self.skew_ms = skew_ms
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.skew_ms
+
+
+def in_virtual_time(story: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a story in an event loop of its own whose time passes at once."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(story())

@@ -1,0 +1,170 @@
+"""The simulator's own producer. It does what the recorder promises, without its threads and files.
+
+It numbers its events, keeps what it cannot store in an outbox, and announces what is late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+from longwatch.errors import JournalUnavailable
+from longwatch.events import Event
+from longwatch.recording.delivery import retry_seconds
+from longwatch.recording.outbox import announcements
+from longwatch.testing.simulation.desks import Desk
+from longwatch.testing.simulation.plan import MOST_LATE_MS, WriterPlan
+
+SHIPPED_TOGETHER = 10  # events: the more, the less likely that all of them get through bad weather
+AGAIN_SECONDS = 12.0  # a duplicate is sent up to so much later
+FOREIGN_PATIENCE_MS = 8_000  # whoever does not number events gives up before they would have to be announced
+
+Count = Callable[[str], None]
+
+
+class Recorder:
+    """One producer from its start to its end or its crash."""
+
+    def __init__(self, desk: Desk, plan: WriterPlan, count: Count) -> None:
+        self.name = f"{desk.name}.{desk.starts}"
+        self.number = 0
+        self._desk = desk
+        self._plan = plan
+        self._count = count
+        self._outbox: list[Event] = desk.disk.setdefault("outbox", [])
+        self._failures = 0
+        self._retry_at = 0.0
+        self._again: list[tuple[float, list[Event]]] = []
+
+    async def work(self) -> None:
+        """Write until it is time to finish, and ship what waits."""
+        desk, plan = self._desk, self._plan
+        while not desk.closing.is_set():
+            await self._write()
+            await self._send_again()
+            if self._outbox and desk.clock.monotonic() >= self._retry_at:
+                await self._ship()
+            await self._pause(desk.random.expovariate(1 / plan.pause_seconds))
+
+    async def settle(self) -> None:
+        """Ship until nothing waits any more."""
+        while self._outbox:
+            await asyncio.sleep(max(0.0, self._retry_at - self._desk.clock.monotonic()))
+            await self._ship()
+
+    def event(self, type_: str = "tool_call", *, at: int | None = None, **payload: object) -> Event:
+        """The next event."""
+        self.number += 1
+        return Event(
+            run_id=self._desk.run_id,
+            event_id=f"{self.name}-{self.number}",
+            type=type_,
+            occurred_at=self._desk.clock.now_ms() if at is None else at,
+            payload=payload,
+            producer=self.name,
+            number=self.number,
+        )
+
+    async def _write(self) -> None:
+        random, plan, at = self._desk.random, self._plan, self._desk.clock.now_ms()
+        if random.random() < plan.late:
+            self._count("late events")
+            at -= random.randint(1, MOST_LATE_MS)
+        together = random.random() < plan.same_instant
+        events = []
+        for index in range(random.randint(1, plan.most_events)):
+            events.append(self.event(at=at if together else at + index * random.randint(0, 3), n=index))
+        if together and len(events) > 1:
+            self._count("events of one instant")
+        if random.random() < plan.duplicated:
+            self._count("duplicates")
+            self._again.append((self._desk.clock.monotonic() + random.uniform(0.0, AGAIN_SECONDS), events))
+        await self._deliver(events)
+
+    async def _deliver(self, events: list[Event]) -> None:
+        if self._desk.clock.monotonic() < self._retry_at or not await self._send(events):
+            self._outbox += events
+        self._desk.promise(events)
+
+    async def _send(self, events: Sequence[Event]) -> bool:
+        """In some requests at once, which may overtake each other."""
+        parts = _parts(events, self._desk.random)
+        if len(parts) > 1:
+            self._count("requests side by side")
+        answers = await asyncio.gather(*map(self._desk.append, parts), return_exceptions=True)
+        problems = [answer for answer in answers if answer is not None]
+        if not problems:
+            self._failures = 0
+            return True
+        for problem in problems:
+            if not isinstance(problem, JournalUnavailable):
+                raise problem
+        self._failures += 1
+        self._retry_at = self._desk.clock.monotonic() + retry_seconds(self._failures)
+        return False
+
+    async def _ship(self) -> None:
+        """Some of what waits, then the word that it is there. Until that is stored, it goes on waiting."""
+        waiting = self._outbox[:SHIPPED_TOGETHER]
+        if waiting and await self._send(waiting):
+            now = self._desk.clock.now_ms()
+            shipped = self._desk.disk["shipped"] = self._desk.disk.get("shipped", 0) + 1
+            told = [
+                replace(event, event_id=f"{self._desk.name}-late-{shipped}")
+                for event in announcements(waiting, now)
+            ]
+            if await self._send(told):
+                self._count("late batches")
+                self._desk.promise(told)
+                del self._outbox[: len(waiting)]
+
+    async def _send_again(self) -> None:
+        now = self._desk.clock.monotonic()
+        due = [events for at, events in self._again if at <= now]
+        self._again = [(at, events) for at, events in self._again if at > now]
+        for events in due:
+            if not any(event in self._outbox for event in events) and now >= self._retry_at:
+                await self._send(events)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._desk.closing.wait()
+        except TimeoutError:
+            pass
+
+
+async def write_foreign(desk: Desk, pause_seconds: float) -> None:
+    """Somebody who neither numbers events nor announces anything."""
+    number = 0
+    while not desk.closing.is_set():
+        number += 1
+        at = desk.clock.now_ms()
+        event = Event(
+            run_id=desk.run_id,
+            event_id=f"{desk.name}-{number}",
+            type="tool_call",
+            occurred_at=at,
+            payload={"n": number},
+        )
+        while desk.clock.now_ms() - at < FOREIGN_PATIENCE_MS:
+            try:
+                await desk.append([event])
+            except JournalUnavailable:
+                await asyncio.sleep(0.5)
+            else:
+                desk.promise([event])
+                break
+        await asyncio.sleep(desk.random.uniform(0.5, 1.5) * pause_seconds)
+
+
+def _parts(events: Sequence[Event], random: Random) -> list[Sequence[Event]]:
+    """The events in one to three requests, in any order."""
+    cuts = sorted(random.randint(0, len(events)) for _ in range(random.choice([0, 0, 1, 2])))
+    edges = [0, *cuts, len(events)]
+    parts = [events[begin:end] for begin, end in pairwise(edges) if begin < end]
+    random.shuffle(parts)
+    return parts

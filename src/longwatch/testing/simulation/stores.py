@@ -1,0 +1,153 @@
+"""The stores that can be simulated, each with a way to fail and a way to say what it truly holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Protocol, TypeVar
+
+from longwatch.clock import Clock
+from longwatch.events import START, Event
+from longwatch.journal.base import Journal
+from longwatch.journal.dynamodb.appending import Appender
+from longwatch.journal.dynamodb.client import Table
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.journal.dynamodb.layouts import Layout, Stored, layout_named
+from longwatch.journal.dynamodb.reading import Reader
+from longwatch.journal.dynamodb.values import Item
+from longwatch.journal.memory import MemoryJournal
+from longwatch.testing.intercepted import Gate, intercepted
+from longwatch.testing.simulation.weather import READING, WRITING, Weather
+from longwatch.testing.tables import FailingTable, SimulatedTable
+
+MEMORY, WORKFLOW, SESSION = "memory", "dynamodb-workflow", "dynamodb-session"
+STORES = (WORKFLOW, SESSION, MEMORY)
+
+MakeReader = Callable[[Table, Layout, Clock], Reader]
+
+T = TypeVar("T")
+
+
+class Store(Protocol):
+    """Where the events of a simulation are."""
+
+    @property
+    def calls(self) -> int:
+        """How many reached it so far."""
+
+    def journal(self, weather: Weather | None) -> Journal:
+        """The store as one more process opens it; without weather, nothing goes wrong."""
+
+    def events(self, run_id: str) -> list[Event]:
+        """All events of the run that it holds, in their order."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class TableStore:
+    """The real DynamoDB journal on a table in memory."""
+
+    def __init__(
+        self, layout: str, clock: Clock, *, page_items: int, make_reader: MakeReader = Reader
+    ) -> None:
+        self._table = SimulatedTable(layout, page_items=page_items)
+        self._layout = layout_named(layout)
+        self._address = TableAddress(table="simulated", layout=layout)
+        self._clock = clock
+        self._make_reader = make_reader
+
+    @property
+    def calls(self) -> int:
+        return len(self._table.calls)
+
+    def journal(self, weather: Weather | None) -> Journal:
+        table: Table = self._table
+        if weather is not None:
+            table = FailingTable(table, partial(weather.fate, WRITING), partial(weather.fate, READING))
+        return _ThreadlessJournal(table, self._address, self._clock, self._make_reader)
+
+    def events(self, run_id: str) -> list[Event]:
+        mine = [item for item in self._table.items if self._layout.run_of(item) == run_id]
+        return _sorted([self._layout.stored(item, run_id).event for item in mine])
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _ThreadlessJournal(DynamoJournal):
+    """Puts one after the other where it is called: threads would decide the order otherwise."""
+
+    def __init__(self, table: Table, address: TableAddress, clock: Clock, make_reader: MakeReader) -> None:
+        super().__init__(table, address, clock=clock, in_flight=1)
+        layout = _remembering(address.layout)
+        self._appender = _ThreadlessAppender(table, layout, in_flight=1)
+        self._reader = make_reader(table, layout, clock)
+
+
+def _remembering(name: str) -> Layout:
+    """The layout, which reads every item once: in a simulation nearly all the time would go into that."""
+    layout = layout_named(name)
+    read = layout.stored
+    known: dict[int, tuple[Item, Stored]] = {}  # with the item, so that its address stays its own
+
+    def stored(item: Item, run_id: str) -> Stored:
+        found = known.get(id(item))
+        if found is None:
+            found = known[id(item)] = item, read(item, run_id)
+        return found[1]
+
+    setattr(layout, "stored", stored)  # noqa: B010 - methods in place of others
+    setattr(layout, "place_of", cache(layout.place_of))  # noqa: B010
+    return layout
+
+
+class _ThreadlessAppender(Appender):
+    def _run_in_threads(self, batch) -> None:  # type: ignore[no-untyped-def]
+        self._run_here(batch)
+
+
+class JournalStore:
+    """Any journal: what is handed over is shared by everybody, and fails in front of it."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._calls = 0
+        self._journal = journal
+
+    @property
+    def calls(self) -> int:
+        return self._calls
+
+    def journal(self, weather: Weather | None) -> Journal:
+        return self._journal if weather is None else intercepted(self._journal, self._gate(weather))
+
+    def _gate(self, weather: Weather) -> Gate:
+        def gate(name: str, call: Callable[[], T]) -> T:
+            self._calls += 1
+            return weather.gate(WRITING if name == "append" else READING, call)
+
+        return gate
+
+    def events(self, run_id: str) -> list[Event]:
+        events: list[Event] = []
+        page = self._journal.read(run_id, after=START, thorough=True)
+        events += page.events
+        while page.more:
+            page = self._journal.read(run_id, after=page.cursor, thorough=True)
+            events += page.events
+        return _sorted(events)
+
+    def close(self) -> None:
+        self._journal.close()
+
+
+def open_store(kind: str, clock: Clock, *, page_items: int, make_reader: MakeReader = Reader) -> Store:
+    """An empty store of this kind."""
+    if kind == MEMORY:
+        return JournalStore(MemoryJournal(clock=clock))
+    return TableStore(kind.partition("-")[2], clock, page_items=page_items, make_reader=make_reader)
+
+
+def _sorted(events: list[Event]) -> list[Event]:
+    return sorted(events, key=lambda event: event.order)

@@ -1,0 +1,112 @@
+"""What everybody in one simulation shares."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+
+from longwatch.events import Event
+from longwatch.following.hub import Hub
+from longwatch.journal.base import Journal
+from longwatch.testing.simulation.bugs import Bug, channel_with, reader_with
+from longwatch.testing.simulation.consumers import Checked, Consumer, SavingConsumer
+from longwatch.testing.simulation.executors import PretendedThreads
+from longwatch.testing.simulation.hubs import SimulatedHub
+from longwatch.testing.simulation.loop import LoopClock, VirtualLoop
+from longwatch.testing.simulation.network import Network
+from longwatch.testing.simulation.plan import Plan
+from longwatch.testing.simulation.stores import JournalStore, Store, open_store
+from longwatch.testing.simulation.trace import Tally, Trace, named
+from longwatch.testing.simulation.weather import Weather
+
+MakeConsumer = Callable[[str], Consumer]
+MakeJournal = Callable[[LoopClock], Journal]
+
+
+class World:
+    """One seed's store, weather and network, and what is noted of it."""
+
+    def __init__(
+        self,
+        seed: int,
+        plan: Plan,
+        *,
+        bug: Bug | None,
+        make_journal: MakeJournal | None,
+        make_consumer: MakeConsumer | None,
+        keep_trace: bool,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        self.seed = seed
+        self.plan = plan
+        self.bug = bug
+        self.loop = loop
+        self.clock = LoopClock()
+        self.tally = Tally()
+        self.trace = Trace(loop.time, keep=keep_trace)
+        self.problems: list[str] = []
+        self._is_broken = asyncio.Event()
+        self.is_calm = asyncio.Event()  # all runs are over, and nothing goes wrong any more
+        self.gone: set[int] = set()  # ids of processes that have ended without a word
+        self.weather = Weather(plan.climate, self.random("weather"), loop.time, self.count)
+        self.network = Network(self.random("network"), self.weather.delay, self._landed)
+        self.weather.writes_land(self.network.land_one)
+        self.store: Store
+        if make_journal is None:
+            self.store = open_store(
+                plan.store, self.clock, page_items=plan.page_items, make_reader=reader_with(bug)
+            )
+        else:
+            self.store = JournalStore(make_journal(self.clock))
+        self._make_consumer = make_consumer
+        self._threads = PretendedThreads(loop, self.weather.delays)
+
+    def random(self, who: str) -> Random:
+        """Chances of somebody's own, so that what one does never changes what befalls another."""
+        return Random(f"{self.seed}/{who}")
+
+    def count(self, fault: str) -> None:
+        """Something went wrong, on purpose."""
+        self.tally.faults[fault] += 1
+
+    def broken(self, error: Exception) -> None:
+        """Something is wrong that should not be. The first one counts: the others may come of it."""
+        if not self.problems:
+            self.problems.append(str(error))
+            self.mark("simulation", f"broken: {str(error).partition(chr(10))[0]}")
+            self._is_broken.set()
+
+    async def until_broken(self) -> None:
+        """Until something is wrong."""
+        await self._is_broken.wait()
+
+    def mark(self, who: str, what: str) -> None:
+        self.trace.mark(who, what)
+
+    def hub(self, journal: Journal, *, sees_processes: bool = False) -> SimulatedHub:
+        """A hub of a process of its own."""
+        kind = type("_Hub", (SimulatedHub,), {"make_channel": channel_with(self.bug)})
+        hub: SimulatedHub = kind(
+            journal,
+            clock=self.clock,
+            executor=self._threads,
+            buffer_events=self.plan.buffer_events,
+            page_events=self.plan.page_events,
+        )
+        hub.gone = self.gone if sees_processes else None
+        return hub
+
+    def plain_hub(self, journal: Journal) -> Hub:
+        """The same, as a polling service makes one for each run."""
+        return self.hub(journal)
+
+    def consumer(self, run_id: str, who: str) -> Checked:
+        """Somebody who is about to follow this run."""
+        if self._make_consumer is not None:
+            return Checked(run_id, self._make_consumer(run_id))
+        return Checked(run_id, SavingConsumer(self.random(f"{who}/saving").choice([1, 1, 3, 8])))
+
+    def _landed(self, answer: str, events: Sequence[Event]) -> None:
+        self.mark("store", f"{answer} {named(events)}")

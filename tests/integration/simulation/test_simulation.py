@@ -1,0 +1,199 @@
+"""The simulator finds bugs, finds none where there is none, and does the same again for the same seed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from longwatch.errors import JournalUnavailable
+from longwatch.events import START, Cursor, Event
+from longwatch.following import Followed, Item
+from longwatch.journal.base import Journal
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.testing import Desk, Outcome, Simulation
+from longwatch.testing.simulation.bugs import Bug
+from longwatch.testing.simulation.loop import LoopClock
+from longwatch.testing.simulation.running import Subject, play_seeds
+from longwatch.testing.simulation.stores import STORES
+
+ENOUGH_SEEDS = 60  # within which each planted bug is found; CI plays many more without one
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_promise_is_kept(store: str) -> None:
+    summary = play_seeds(Subject(store=store), range(1_000_000, 1_000_008))
+
+    assert summary.failed is None
+    assert summary.seeds == 8
+
+
+@pytest.mark.parametrize("bug", Bug)
+def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: Bug) -> None:
+    found = play_seeds(Subject(bug=bug), range(40, 40 + ENOUGH_SEEDS)).failed
+
+    assert found is not None
+    Simulation().play(found.seed).check()
+
+
+def test_what_goes_wrong_is_what_was_planned() -> None:
+    tally = play_seeds(Subject(), range(25)).tally
+
+    assert {
+        "crashes of followers",
+        "crashes of producers",
+        "duplicates",
+        "events of one instant",
+        "late batches",
+        "late events",
+        "pages lost",
+        "reads throttled",
+        "timeouts after success",
+        "writes throttled",
+    } <= set(tally.faults)
+    assert {"ended", "producer_dead", "silent", "stopped"} <= set(tally.endings)
+
+
+def test_a_seed_replays_byte_for_byte() -> None:
+    first, again = (Simulation().play(7, trace=True) for _ in range(2))
+
+    assert first.trace == again.trace
+    assert first.digest == again.digest
+
+
+def test_a_seed_is_the_same_in_another_process_with_other_hashes() -> None:
+    code = "from longwatch.testing import Simulation; print([Simulation().play(n).digest for n in range(4)])"
+
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+
+    assert printed == {f"{[Simulation().play(n).digest for n in range(4)]}\n"}
+
+
+def test_a_trace_is_kept_only_on_request() -> None:
+    plain, traced = Simulation().play(3), Simulation().play(3, trace=True)
+
+    assert plain.trace == ()
+    assert traced.trace
+    assert plain.digest == traced.digest
+
+
+def test_several_processes_find_the_same_seed_as_one() -> None:
+    subject = Subject(bug=Bug.NO_DRAIN)
+
+    alone, together = (play_seeds(subject, range(30), jobs=jobs) for jobs in (1, 2))
+
+    assert alone.failed is not None
+    assert together.failed is not None
+    assert (alone.seeds, alone.failed.seed, alone.failed.digest) == (
+        together.seeds,
+        together.failed.seed,
+        together.failed.digest,
+    )
+
+
+def test_a_journal_of_ones_own_can_be_simulated(tmp_path: Path) -> None:
+    numbers = count()
+
+    def make(clock: LoopClock) -> Journal:
+        return SqliteJournal(tmp_path / f"{next(numbers)}.db", clock=clock)
+
+    for seed in range(3):
+        Simulation(journal=make).play(seed).check()
+
+
+class Adds:
+    """A consumer that counts events, and saves what it has after each of them."""
+
+    def __init__(self, run_id: str) -> None:
+        self.counted = 0
+        self.saved = 0, START
+
+    def take(self, item: Item) -> None:
+        if isinstance(item, Followed):
+            self.counted += 1
+        self.saved = self.counted, item.cursor
+
+    def crash(self) -> Cursor:
+        self.counted, cursor = self.saved
+        return cursor
+
+    def check(self, events: Sequence[Event]) -> None:
+        assert self.counted == len(events), f"counted {self.counted} of {len(events)}"
+
+
+class SavesTooLittle(Adds):
+    """One that saves its cursor and forgets its count."""
+
+    def crash(self) -> Cursor:
+        self.counted = 0
+        return self.saved[1]
+
+
+def test_a_consumer_of_ones_own_is_checked() -> None:
+    assert first_failure(Simulation(consumer=Adds)) is None
+
+    failure = first_failure(Simulation(consumer=SavesTooLittle))
+
+    assert failure is not None
+    with pytest.raises(AssertionError, match="counted"):
+        failure.check()
+
+
+async def write(desk: Desk, *, patiently: bool) -> None:
+    """A producer of one's own: one event after the other, each until it is stored."""
+    written: int = desk.disk.setdefault("written", 0)
+    while not desk.closing.is_set() and written < 20:
+        written = desk.disk["written"] = written + 1
+        event = Event(
+            run_id=desk.run_id,
+            event_id=f"{desk.name}-{written}",
+            type="note",
+            occurred_at=desk.clock.now_ms(),
+            producer=desk.name,
+            number=written,
+        )
+        while True:
+            try:
+                await desk.append([event])
+            except JournalUnavailable:
+                if patiently:
+                    continue
+            break
+        desk.promise([event])
+
+
+async def write_patiently(desk: Desk) -> None:
+    await write(desk, patiently=True)
+
+
+async def write_once(desk: Desk) -> None:
+    await write(desk, patiently=False)
+
+
+def test_a_producer_of_ones_own_is_checked() -> None:
+    assert first_failure(Simulation(producer=write_patiently)) is None
+
+    failure = first_failure(Simulation(producer=write_once))
+
+    assert failure is not None
+    assert failure.problem is not None
+    assert failure.problem.startswith("recorded, and not in the store")
+
+
+def first_failure(simulation: Simulation) -> Outcome | None:
+    outcomes = (simulation.play(seed) for seed in range(15))
+    return next((outcome for outcome in outcomes if outcome.problem is not None), None)

@@ -1,0 +1,86 @@
+"""Cursors that have their progress at hand: quicker to go on from, and otherwise like any other."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from longwatch.errors import InvalidCursor
+from longwatch.events import START, Cursor
+from longwatch.journal.dynamodb.layouts import layout_named
+from longwatch.journal.dynamodb.progress import (
+    KeptCursor,
+    Progress,
+    Scan,
+    from_cursor,
+    next_cursor,
+    to_cursor,
+)
+from longwatch.numbering import Numbers
+
+NOW = 1_700_000_000_000
+WORKFLOW, SESSION = layout_named("workflow"), layout_named("session")
+
+
+def some_progress() -> Progress:
+    return Progress(
+        numbers={"p-1": Numbers(((1, 3),))}, high=NOW, floor=NOW - 30_000, scan=Scan(wide=True, low=None)
+    )
+
+
+def test_a_kept_cursor_is_the_same_text_and_the_same_progress() -> None:
+    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+
+    assert kept == to_cursor(some_progress())
+    assert from_cursor(kept, WORKFLOW) == from_cursor(Cursor(str(kept)), WORKFLOW) == some_progress()
+
+
+def test_going_on_from_a_kept_cursor_leaves_it_as_it_is() -> None:
+    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+
+    progress = from_cursor(kept, WORKFLOW)
+    progress.numbers["p-2"] = Numbers(((1, 1),))
+    progress.keys[NOW] = NOW
+    progress.odd.add("odd")
+    progress.late.append((1, 2))
+    assert progress.scan is not None
+    progress.scan.position = NOW
+
+    assert from_cursor(kept, WORKFLOW) == some_progress()
+
+
+def test_a_read_that_found_nothing_gives_back_the_cursor_it_was_given() -> None:
+    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+
+    assert next_cursor(from_cursor(kept, WORKFLOW), WORKFLOW, after=kept) is kept
+
+
+def test_a_read_that_found_something_gives_another_cursor() -> None:
+    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+    progress = from_cursor(kept, WORKFLOW)
+    progress.high = NOW + 1
+
+    assert next_cursor(progress, WORKFLOW, after=kept) == to_cursor(progress) != kept
+
+
+def test_no_progress_is_the_start() -> None:
+    assert next_cursor(Progress(), WORKFLOW, after=START) == START
+
+
+def test_a_kept_cursor_of_the_other_layout_is_refused_like_its_text() -> None:
+    kept = next_cursor(Progress(keys={"EVENT#2026-11-15": NOW}), SESSION, after=START)
+
+    with pytest.raises(InvalidCursor):
+        from_cursor(kept, WORKFLOW)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda kept: pickle.loads(pickle.dumps(kept))])
+def test_a_copy_of_a_kept_cursor_is_just_the_text(copied: object) -> None:
+    kept = next_cursor(some_progress(), WORKFLOW, after=START)
+
+    text = copied(kept)  # type: ignore[operator]
+
+    assert text == kept
+    assert not isinstance(text, KeptCursor)

@@ -1,0 +1,76 @@
+"""The event loop in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from longwatch.testing.clock import START_MS
+from longwatch.testing.simulation.executors import PretendedThreads
+from longwatch.testing.simulation.loop import LoopClock, SkewedClock, Stuck, VirtualLoop, in_virtual_time
+
+
+def test_waiting_takes_no_time_and_time_passes_nevertheless() -> None:
+    began = time.perf_counter()
+
+    async def story() -> tuple[float, int]:
+        await asyncio.sleep(3600.0)
+        return asyncio.get_running_loop().time(), LoopClock().now_ms()
+
+    assert in_virtual_time(story) == (3600.0, START_MS + 3_600_000)
+    assert time.perf_counter() - began < 10.0
+
+
+def test_whoever_waits_for_nothing_is_told_so() -> None:
+    async def story() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(Stuck, match="nothing is planned"):
+        in_virtual_time(story)
+
+
+def test_a_loop_that_goes_round_without_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longwatch.testing.simulation.loop.IDLE_TURNS", 100)
+
+    async def story() -> None:
+        while True:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    with pytest.raises(Stuck, match="no time passed"):
+        in_virtual_time(story)
+
+
+def test_what_a_pretended_thread_calls_comes_later_and_in_its_order() -> None:
+    async def story() -> list[tuple[str, float]]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        heard: list[tuple[str, float]] = []
+
+        def call() -> str:
+            for name in ("first", "second", "third"):
+                loop.call_soon_threadsafe(lambda name=name: heard.append((name, round(loop.time(), 6))))
+            return "answer"
+
+        answer = await asyncio.wrap_future(PretendedThreads(loop, lambda: (1.0, 0.5)).submit(call))
+        return [*heard, (answer, round(loop.time(), 6))]
+
+    assert in_virtual_time(story) == [("first", 1.5), ("second", 1.5), ("third", 1.5), ("answer", 1.5)]
+
+
+def test_the_pretended_thread_raises_to_whoever_asked() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        await asyncio.wrap_future(PretendedThreads(loop, lambda: (0.0, 0.0)).submit(lambda: 1 // 0))
+
+    with pytest.raises(ZeroDivisionError):
+        in_virtual_time(story)
+
+
+def test_a_skewed_clock_is_wrong_by_as_much_as_it_is_told() -> None:
+    async def story() -> int:
+        return SkewedClock(-250).now_ms() - LoopClock().now_ms()
+
+    assert in_virtual_time(story) == -250
