@@ -9,32 +9,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from longwatch.errors import InvalidSettings
+from longwatch.known_settings import DEFAULT_TABLE, MAX_PAYLOAD_BYTES, SETTINGS, Setting
+
+__all__ = [
+    "AGENTIFY_FILE",
+    "DEFAULT_TABLE",
+    "FILE_NAME",
+    "MAX_PAYLOAD_BYTES",
+    "SETTINGS",
+    "Setting",
+    "Settings",
+    "absolute_journal",
+    "data_directory",
+    "load_settings",
+    "sqlite_url",
+]
 
 FILE_NAME = "longwatch.toml"
 AGENTIFY_FILE = Path(".agentify") / "config.json"
-DEFAULT_TABLE = "agentify-workflow-events"
-MAX_PAYLOAD_BYTES = 350 * 1024  # document 001: leaves 50 KB of DynamoDB's 400 KB for keys and attributes
-CAPTURE_POLICIES = ("off", "summary", "full")
-LAYOUTS = ("workflow", "session")
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One value that people can set: its name in the file, its variable, how to read it, what it is for."""
-
-    key: str  # dotted, as in longwatch.toml
-    attribute: str
-    variable: str
-    default: object
-    read: Callable[[object], object]
-    about: str
-    example: object = None  # for `longwatch init`, where there is no default to show
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +40,7 @@ class Settings:
     """What holds for this process."""
 
     journal: str
+    documents: str | None = None  # None: beside the journal
     table_name: str = DEFAULT_TABLE
     region: str | None = None
     endpoint: str | None = None
@@ -54,6 +53,10 @@ class Settings:
     queue_events: int = 50_000
     outbox: str | None = None  # None: outbox.db in the data directory
     carry_context: bool = True
+    server_host: str = "127.0.0.1"
+    server_port: int = 8321
+    server_allow_hosts: tuple[str, ...] = ()
+    server_allow_origins: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)  # key -> where its value came from
     file: Path | None = None
 
@@ -61,185 +64,6 @@ class Settings:
     def outbox_path(self) -> Path:
         """Where events wait that could not be shipped."""
         return Path(self.outbox).expanduser() if self.outbox else data_directory() / "outbox.db"
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError("must be text")
-    return value
-
-
-def _one_of(*words: str) -> Callable[[object], str]:
-    def read(value: object) -> str:
-        if value not in words:
-            raise ValueError(f"must be one of {', '.join(words)}")
-        return str(value)
-
-    return read
-
-
-def _boolean(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    words = {
-        "1": True,
-        "true": True,
-        "yes": True,
-        "on": True,
-        "0": False,
-        "false": False,
-        "no": False,
-        "off": False,
-    }
-    if isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
-    raise ValueError("must be true or false")
-
-
-def _whole(lowest: int, highest: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
-        try:
-            number = int(value) if isinstance(value, str) else value
-        except ValueError:
-            number = None
-        if not isinstance(number, int) or isinstance(number, bool) or not lowest <= number <= highest:
-            raise ValueError(f"must be a whole number from {lowest} to {highest}")
-        return number
-
-    return read
-
-
-def _hours(value: object) -> float:
-    try:
-        number = (
-            float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
-        )
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1_000_000:
-        raise ValueError("must be a number of hours, 0 for never")
-    return number
-
-
-def _names(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(name.strip() for name in value.split(",") if name.strip())
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        return tuple(value)
-    raise ValueError("must be a list of names")
-
-
-SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "journal",
-        "journal",
-        "LONGWATCH_JOURNAL",
-        None,
-        _text,
-        "Address of the journal: sqlite:///file.db, dynamodb://table?region=…, memory://",
-        example="sqlite:///longwatch.db",
-    ),
-    Setting(
-        "infrastructure.dynamodb.table_name",
-        "table_name",
-        "LONGWATCH_TABLE_NAME",
-        DEFAULT_TABLE,
-        _text,
-        "Table that dynamodb:// means when it names none",
-    ),
-    Setting(
-        "infrastructure.dynamodb.region",
-        "region",
-        "LONGWATCH_REGION",
-        None,
-        _text,
-        "AWS region of the table; without it the AWS SDK's own rules apply",
-        example="eu-central-1",
-    ),
-    Setting(
-        "infrastructure.dynamodb.endpoint",
-        "endpoint",
-        "LONGWATCH_ENDPOINT",
-        None,
-        _text,
-        "Another address for DynamoDB, such as a local engine's",
-        example="http://127.0.0.1:8000",
-    ),
-    Setting(
-        "infrastructure.dynamodb.layout",
-        "layout",
-        "LONGWATCH_LAYOUT",
-        "workflow",
-        _one_of(*LAYOUTS),
-        "How events are laid out in the table: workflow or session",
-    ),
-    Setting(
-        "recording.enabled",
-        "enabled",
-        "LONGWATCH_ENABLED",
-        True,
-        _boolean,
-        "false: decorated functions run untouched and nothing is recorded",
-    ),
-    Setting(
-        "recording.capture",
-        "capture",
-        "LONGWATCH_CAPTURE",
-        "summary",
-        _one_of(*CAPTURE_POLICIES),
-        "What is kept of arguments and results: off, summary (short forms) or full",
-    ),
-    Setting(
-        "recording.max_payload_bytes",
-        "max_payload_bytes",
-        "LONGWATCH_MAX_PAYLOAD_BYTES",
-        MAX_PAYLOAD_BYTES,
-        _whole(1024, MAX_PAYLOAD_BYTES),
-        "Larger payloads are shortened to this, with their structure kept",
-    ),
-    Setting(
-        "recording.redact_keys",
-        "redact_keys",
-        "LONGWATCH_REDACT_KEYS",
-        (),
-        _names,
-        "Further field names whose values are never stored",
-    ),
-    Setting(
-        "recording.ttl_hours",
-        "ttl_hours",
-        "LONGWATCH_TTL_HOURS",
-        None,
-        _hours,
-        "Events expire after this many hours; 0 is never (default: 24 in layout workflow, else never)",
-        example=24,
-    ),
-    Setting(
-        "recording.queue_events",
-        "queue_events",
-        "LONGWATCH_QUEUE_EVENTS",
-        50_000,
-        _whole(100, 10_000_000),
-        "How many events may wait in memory to be written",
-    ),
-    Setting(
-        "recording.outbox",
-        "outbox",
-        "LONGWATCH_OUTBOX",
-        None,
-        _text,
-        "File where events wait that could not be shipped (default: outbox.db in the data directory)",
-        example="outbox.db",
-    ),
-    Setting(
-        "recording.carry_context",
-        "carry_context",
-        "LONGWATCH_CARRY_CONTEXT",
-        True,
-        _boolean,
-        "Threads and thread pools started inside a run belong to it",
-    ),
-)
 
 
 def load_settings(*, directory: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -277,6 +101,8 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     values["journal"] = absolute_journal(
         values["journal"] or sqlite_url(data / "longwatch.db"), base.get(origins["journal"], here)
     )
+    if values["documents"] is not None:
+        values["documents"] = absolute_journal(values["documents"], base.get(origins["documents"], here))
     outbox = Path(values["outbox"] or data / "outbox.db").expanduser()
     values["outbox"] = str(base.get(origins["recording.outbox"], here) / outbox)
     return Settings(**values, origins=origins, file=file)

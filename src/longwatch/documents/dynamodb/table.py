@@ -1,0 +1,217 @@
+"""The one door to the documents' table: consistent reads, transactions, its errors in our words."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from longwatch.errors import LongwatchError, TableProblem, Throttled
+from longwatch.journal.dynamodb.client import BotoTable
+from longwatch.journal.dynamodb.failures import TableAddress, sdk_errors, translated
+from longwatch.journal.dynamodb.values import Item
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+TEMPLATE = "infrastructure/documents-table.yaml"
+PARTITION, SORT = "pk", "sk"
+CHANGES = "changes"  # the index of a project's files by the project's version
+CHANGED = "project_version"
+
+READ_AT_ONCE = 100  # items of one BatchGetItem
+DELETED_AT_ONCE = 25  # items of one BatchWriteItem
+BATCH_TRIES = 8
+
+LOST = "ConditionalCheckFailed"
+CONFLICT = "TransactionConflict"
+_THROTTLING = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded"})
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A part of a transaction: store the item if the condition holds of what is in its place."""
+
+    item: Item
+    condition: str | None = None
+    values: Item | None = None
+
+
+class DocumentTable:
+    """A table of documents through boto3's client, which is made on first use and again after a fork."""
+
+    def __init__(self, address: TableAddress) -> None:
+        self.address = address
+        self._forget()
+
+    def _forget(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._made: DynamoDBClient | None = None
+
+    def get(self, partition: str, sort: str) -> Item | None:
+        """The item as it is now."""
+        with self._translation() as client:
+            answer = client.get_item(
+                TableName=self.address.table, Key=key_of(partition, sort), ConsistentRead=True
+            )
+        found: Any = answer.get("Item")
+        return found or None
+
+    def get_many(self, partition: str, sorts: Sequence[str]) -> list[Item]:
+        """Those of these items that are there, in any order."""
+        found: list[Item] = []
+        for begin in range(0, len(sorts), READ_AT_ONCE):
+            wanted: Any = [key_of(partition, sort) for sort in sorts[begin : begin + READ_AT_ONCE]]
+            for _ in range(BATCH_TRIES):
+                with self._translation() as client:
+                    answer: Any = client.batch_get_item(
+                        RequestItems={self.address.table: {"Keys": wanted, "ConsistentRead": True}}
+                    )
+                found += answer["Responses"].get(self.address.table, [])
+                wanted = answer.get("UnprocessedKeys", {}).get(self.address.table, {}).get("Keys", [])
+                if not wanted:
+                    break
+            else:
+                raise self._throttled()
+        return found
+
+    def beginning_with(self, partition: str, prefix: str) -> Iterator[Item]:
+        """The items of a partition whose sort key begins so, in order."""
+        if not prefix:
+            return self._query("pk = :pk", {":pk": {"S": partition}})
+        return self._query(
+            "pk = :pk AND begins_with(sk, :prefix)", {":pk": {"S": partition}, ":prefix": {"S": prefix}}
+        )
+
+    def between(self, partition: str, low: str, high: str, *, keys_only: bool = False) -> Iterator[Item]:
+        """The items of a partition from one sort key to another, in order."""
+        values = {":pk": {"S": partition}, ":low": {"S": low}, ":high": {"S": high}}
+        options = {"ProjectionExpression": f"{PARTITION}, {SORT}"} if keys_only else {}
+        return self._query("pk = :pk AND sk BETWEEN :low AND :high", values, **options)
+
+    def changed_after(self, partition: str, version: int) -> Iterator[Item]:
+        """The items of a partition that changed after a version of the project."""
+        values = {":pk": {"S": partition}, ":version": {"N": str(version)}}
+        return self._query(f"pk = :pk AND {CHANGED} > :version", values, IndexName=CHANGES)
+
+    def _query(self, condition: str, values: Item, **options: Any) -> Iterator[Item]:
+        while True:
+            with self._translation() as client:
+                answer: Any = client.query(
+                    TableName=self.address.table,
+                    KeyConditionExpression=condition,
+                    ExpressionAttributeValues=values,
+                    ConsistentRead=True,
+                    **options,
+                )
+            yield from answer["Items"]
+            if not answer.get("LastEvaluatedKey"):
+                return
+            options["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def put(self, item: Item) -> None:
+        """Store the item, whatever is in its place."""
+        with self._translation() as client:
+            client.put_item(TableName=self.address.table, Item=item)
+
+    def transact(self, *parts: Put) -> list[str]:
+        """Store all of it: an empty list. Or nothing: why, for each part, `LOST`, `CONFLICT` or "None"."""
+        from botocore.exceptions import ClientError
+
+        with self._translation() as client:
+            try:
+                client.transact_write_items(TransactItems=[{"Put": self._put_of(part)} for part in parts])
+            except ClientError as error:
+                answer: Any = error.response
+                code = answer.get("Error", {}).get("Code")
+                if code == "TransactionInProgressException":
+                    return [CONFLICT for _ in parts]
+                if code != "TransactionCanceledException":
+                    raise
+                reasons = [str(each.get("Code", "None")) for each in answer.get("CancellationReasons", [])]
+                self._refuse_others(reasons, error)
+                return reasons
+        return []
+
+    def _put_of(self, part: Put) -> Any:
+        asked: dict[str, Any] = {"TableName": self.address.table, "Item": part.item}
+        if part.condition is not None:
+            asked["ConditionExpression"] = part.condition
+        if part.values:
+            asked["ExpressionAttributeValues"] = part.values
+        return asked
+
+    def _refuse_others(self, reasons: Sequence[str], error: Exception) -> None:
+        others = set(reasons) - {LOST, CONFLICT, "None"}
+        if others & _THROTTLING:
+            raise self._throttled() from error
+        if others or not reasons:
+            raise error
+
+    def delete(self, keys: Sequence[Item]) -> None:
+        """Remove these items."""
+        for begin in range(0, len(keys), DELETED_AT_ONCE):
+            left: Any = [{"DeleteRequest": {"Key": key}} for key in keys[begin : begin + DELETED_AT_ONCE]]
+            for _ in range(BATCH_TRIES):
+                with self._translation() as client:
+                    answer: Any = client.batch_write_item(RequestItems={self.address.table: left})
+                left = answer.get("UnprocessedItems", {}).get(self.address.table, [])
+                if not left:
+                    break
+            else:
+                raise self._throttled()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        made, self._made = self._made, None
+        if made is not None and self._process == os.getpid():
+            made.close()
+
+    def connect(self) -> DynamoDBClient:
+        """A new client, with the journal's timeouts and retries."""
+        return BotoTable(self.address).connect()
+
+    @contextmanager
+    def _translation(self) -> Iterator[DynamoDBClient]:
+        client = self._client()
+        try:
+            yield client
+        except sdk_errors() as error:
+            raise self._problem(error) from error
+
+    def _client(self) -> DynamoDBClient:
+        if self._process != os.getpid():  # the parent's connections, and its lock, are not ours to use
+            self._forget()
+        if self._made is not None:
+            return self._made
+        with self._lock:
+            if self._made is None:
+                self._made = self.connect()
+            return self._made
+
+    def _throttled(self) -> Throttled:
+        at = self.address
+        return Throttled(f"Table {at.table!r} in {at.where} asks for fewer requests.")
+
+    def _problem(self, error: Exception) -> LongwatchError:
+        problem, at = translated(error, self.address), self.address
+        if not isinstance(problem, TableProblem):
+            return problem
+        deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table in `documents`."
+        match problem.kind:
+            case "not-found":
+                return TableProblem(
+                    "not-found", f"There is no table {at.table!r} for documents in {at.where}. {deploy}"
+                )
+            case "refused":
+                return TableProblem("refused", f"{problem} If it is no table for documents: {deploy}")
+            case _:
+                return problem
+
+
+def key_of(partition: str, sort: str) -> Item:
+    return {PARTITION: {"S": partition}, SORT: {"S": sort}}

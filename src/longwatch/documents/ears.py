@@ -1,0 +1,53 @@
+"""Tells whoever listens to a store that is only heard in its own process; others are asked now and then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+Heard = Callable[[], None]
+
+
+class Ears:
+    """Those who listen to one store."""
+
+    def __init__(self, *, check_seconds: float | None = None) -> None:
+        self._check_seconds = check_seconds
+        self._lock = threading.Lock()
+        self._listening: list[Ear] = []
+
+    def add(self, heard: Heard) -> Ear:
+        ear = Ear(self, heard, self._check_seconds)
+        with self._lock:
+            self._listening.append(ear)
+        return ear
+
+    def remove(self, ear: Ear) -> None:
+        with self._lock:
+            if ear in self._listening:
+                self._listening.remove(ear)
+
+    def ring(self) -> None:
+        """Something has changed."""
+        with self._lock:
+            listening = list(self._listening)
+        for ear in listening:
+            ear.heard()
+
+
+class Ear:
+    """A `Listening`. Without a check it hears everything; with one, others may have written at any time."""
+
+    descriptor: int | None = None
+    retry_seconds: Sequence[float] = ()
+
+    def __init__(self, ears: Ears, heard: Heard, check_seconds: float | None) -> None:
+        self.heard = heard
+        self.check_seconds = check_seconds
+        self._ears = ears
+
+    def changed(self) -> bool:
+        return self.check_seconds is not None
+
+    def close(self) -> None:
+        self._ears.remove(self)

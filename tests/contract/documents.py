@@ -1,0 +1,43 @@
+"""What every document store promises, as tests. An adapter's test class inherits them and opens it."""
+
+from __future__ import annotations
+
+import threading
+
+from longwatch.documents.opening import open_documents
+from longwatch.documents.store import DocumentStore
+from longwatch.testing.clock import FakeClock
+from tests.contract.documents_basis import OpenStore
+from tests.contract.documents_editing import EditingContract
+from tests.contract.documents_listing import ListingContract
+from tests.contract.documents_merging import MergingContract
+
+
+class DocumentsContract(ListingContract, EditingContract, MergingContract):
+    """The promises of `longwatch.documents.store.DocumentStore`."""
+
+    def test_the_url_opens_the_same_store(self, store: DocumentStore, clock: FakeClock, project: str) -> None:
+        store.write_text(project, "a.md", "hello")
+
+        with open_documents(store.url, clock=clock) as again:
+            assert again.url == store.url
+            if self.opens_by_url:
+                assert again.text(project, "a.md") == "hello"
+
+    def test_whoever_listens_hears_of_each_change(self, store: DocumentStore, project: str) -> None:
+        heard = threading.Event()
+        listening = store.listen(heard.set)
+
+        store.write_text(project, "a.md", "hello")
+
+        assert heard.is_set()
+        listening.close()
+        heard.clear()
+        store.write_text(project, "a.md", "more")
+        assert not heard.is_set()
+
+    def test_closing_twice_is_no_error(self, open_store: OpenStore) -> None:
+        with open_store() as store:
+            pass
+
+        store.close()
