@@ -15,7 +15,7 @@ from longwatch.cli.terminal import remark
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput, JournalUnusable, RunNotFound
 from longwatch.events import START, Event
-from longwatch.journal.base import Journal, RunQuery
+from longwatch.journal.base import WORK, Journal, RunQuery
 from longwatch.journal.codec import to_line
 from longwatch.journal.opening import open_journal
 from longwatch.runs import RunSummary
@@ -85,7 +85,7 @@ def find(journal: Journal, wanted: str) -> RunSummary:
     if run is not None:
         return run
     if wanted in NEWEST:
-        newest = journal.find_runs(limit=1).runs
+        newest = journal.find_runs(WORK, limit=1).runs
         if newest:
             return newest[0]
         raise RunNotFound(f"There are no runs in {journal.url} yet. `longwatch demo` records a first one.")
@@ -114,7 +114,7 @@ def _beginning_with(journal: Journal, beginning: str) -> list[RunSummary]:
 
 
 def _similar(journal: Journal, wanted: str) -> Sequence[str]:
-    names = [run.run_id for run in journal.find_runs(limit=SIMILAR_AMONG).runs]
+    names = [run.run_id for run in journal.find_runs(WORK, limit=SIMILAR_AMONG).runs]
     return difflib.get_close_matches(wanted, names, n=3, cutoff=0.7)
 
 
@@ -138,7 +138,7 @@ def newest_runs_quickly(invocation: Invocation, limit: int) -> Sequence[RunSumma
     if path is None or not path.exists():
         return []
     with open_journal(settings=settings, clock=invocation.clock) as journal:
-        return journal.find_runs(limit=limit).runs
+        return journal.find_runs(WORK, limit=limit).runs
 
 
 def event_lines(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[str]:

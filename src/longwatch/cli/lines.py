@@ -77,6 +77,8 @@ def tells_of_failure(event: Event) -> bool:
 
 def words_of(event: Event) -> str:
     """What the event says, in a few words."""
+    if event.type in _TURN_WORDS:
+        return _TURN_WORDS[event.type](event.payload)
     call = mark_of(event)
     if call is not None:
         mark = call[1]
@@ -93,6 +95,28 @@ def words_of(event: Event) -> str:
         words = [error or spoken or "", duration_text(length) if length is not None else ""]
         return " ".join(word for word in words if word)
     return _plain(spoken) if spoken and len(event.payload) == 1 else _fields(event.payload)
+
+
+def _block_words(payload: Mapping[str, object]) -> str:
+    kind, error = text_of(payload, "kind") or "block", text_of(payload, "error")
+    if kind == "tool_use":
+        return f"{text_of(payload, 'tool_name') or 'tool'} … {_short(payload.get('parameters'))}"
+    if kind == "tool_result":
+        return f"{call_look('failed').symbol} {error}" if error else _result_words(payload)
+    return f"{kind}: {_plain(text_of(payload, 'text') or '')}"
+
+
+def _result_words(payload: Mapping[str, object]) -> str:
+    result = payload.get("result")
+    shown = _plain(result) if isinstance(result, str) else _short(result)
+    return f"{call_look('completed').symbol} {shown}"
+
+
+def _line_words(payload: Mapping[str, object]) -> str:
+    return _short(payload.get("line"))
+
+
+_TURN_WORDS = {"block": _block_words, "turn_line": _line_words}
 
 
 def _fields(payload: Mapping[str, object]) -> str:

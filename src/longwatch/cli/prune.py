@@ -10,7 +10,7 @@ from longwatch.cli.options import common_options, pass_invocation
 from longwatch.cli.terminal import remark
 from longwatch.cli.times import clock_text, span_ms
 from longwatch.errors import InvalidInput
-from longwatch.journal.base import Journal, Prunes, RunQuery
+from longwatch.journal.base import INDEX_KINDS, Journal, Prunes, RunQuery
 from longwatch.journal.opening import open_journal
 
 
@@ -48,7 +48,8 @@ def command(invocation: Invocation, age: str, dry_run: bool) -> None:
 def _count(journal: Journal, before: int) -> int:
     count, cursor = 0, None
     while True:
-        page = journal.find_runs(RunQuery(until=max(0, before)), after=cursor, limit=500)
+        query = RunQuery(until=max(0, before), except_kinds=INDEX_KINDS)
+        page = journal.find_runs(query, after=cursor, limit=500)
         count += len(page.runs)
         cursor = page.cursor
         if cursor is None:

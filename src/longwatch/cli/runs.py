@@ -9,7 +9,6 @@ import click
 
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import reading
-from longwatch.cli.json_views import summary_view
 from longwatch.cli.options import common_options, output_option, pass_invocation
 from longwatch.cli.progress import Progress
 from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
@@ -19,7 +18,8 @@ from longwatch.cli.text import clean
 from longwatch.cli.times import ago_text, duration_text, moment_ms, start_text
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
-from longwatch.journal.base import Journal, RunQuery
+from longwatch.journal.base import INDEX_KINDS, WORK, Journal, RunQuery
+from longwatch.journal.json_views import summary_view
 from longwatch.runs import RunSummary, Status
 
 PAGE_RUNS = 500
@@ -46,7 +46,7 @@ COLUMNS = (
     type=click.Choice([status.value for status in Status], case_sensitive=False),
     help="Only runs that stand like this.",
 )
-@click.option("--kind", help="workflow, session, or a kind of your own.")
+@click.option("--kind", help="workflow, session, turn, project, conversation, or a kind of your own.")
 @click.option("--since", metavar="TIME", help="Began at or after TIME: 10m, 2h, 3d, an ISO time or epoch ms.")
 @click.option("--until", metavar="TIME", help="Began before TIME.")
 @click.option("-q", "--text", help="Part of the id or the name.")
@@ -73,6 +73,7 @@ def command(
     query = RunQuery(
         status=Status(status) if status else None,
         kind=kind,
+        except_kinds=INDEX_KINDS if kind is None else frozenset(),
         since=moment_ms(since, now_ms=now) if since else None,
         until=moment_ms(until, now_ms=now) if until else None,
         text=text,
@@ -89,7 +90,7 @@ def command(
         terminal = Terminal.of_stdout()
         terminal.show(run_table(runs, now_ms=now, width=terminal.columns))
     if not runs:
-        remark("No runs." if query == RunQuery() else "No runs like that.")
+        remark("No runs." if query == WORK else "No runs like that.")
     elif more:
         remark(f"These are the newest {len(runs)}; --all or --limit shows more.")
 

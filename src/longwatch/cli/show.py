@@ -13,7 +13,6 @@ import click
 from longwatch.cli.header import header
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import event_lines, find, read_events, reading
-from longwatch.cli.json_views import run_view
 from longwatch.cli.lines import event_line, need_dates
 from longwatch.cli.options import common_options, output_option, pass_invocation, run_argument
 from longwatch.cli.styles import Line, Segment
@@ -23,6 +22,7 @@ from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
 from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.journal.json_views import run_view
 from longwatch.runs import Run, RunSummary, fold
 
 FOLD_EVENTS = 10_000  # events folded at a time: a fold copies what it knows, so few large ones are cheaper

@@ -8,12 +8,12 @@ import click
 
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import find, read_events, reading
-from longwatch.cli.json_views import verification_view
 from longwatch.cli.options import common_options, output_option, pass_invocation, run_argument
 from longwatch.cli.styles import Line, Look, Segment
 from longwatch.cli.terminal import Terminal, write_json
 from longwatch.cli.text import clean
 from longwatch.clock import iso_from_ms
+from longwatch.journal.json_views import verification_view
 from longwatch.journal.verify import Answer, Verification, Verifier
 
 _LOOKS = {

@@ -23,7 +23,7 @@ from longwatch.cli.views import LineView, PictureView, print_json_lines, text_pr
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
 from longwatch.following import Reason
-from longwatch.journal.base import Journal
+from longwatch.journal.base import WORK, Journal
 from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
 
@@ -137,7 +137,7 @@ def _run_id(
     deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
     told = False
     while True:
-        runs = journal.find_runs(limit=1).runs
+        runs = journal.find_runs(WORK, limit=1).runs
         if runs:
             return runs[0].run_id
         if deadline is not None and clock.monotonic() >= deadline:

@@ -20,7 +20,7 @@ from longwatch.recording.truncation import fitted
 
 log = logging.getLogger("longwatch")
 
-CLOSED = "producer_closed"
+PRODUCER_CLOSED = "producer_closed"
 GIST_CHARACTERS = 2_000
 MAX_OPEN = 20_000  # producers; about 10 MB
 FIELDS = tuple(Event.__dataclass_fields__)
@@ -42,7 +42,7 @@ class Producer:
 
     def event(self, note: Note, *, ttl_seconds: int | None) -> Event:
         """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
-        payload, text = self._storable(note)
+        payload, text = clean_payload(note.payload, self._max_payload_bytes)
         number = self._number + 1
         values = (
             note.run_id,
@@ -79,21 +79,8 @@ class Producer:
 
     def closing(self, occurred_at: int, *, ttl_seconds: int | None) -> Event:
         """The last event: it states how many there are, itself included."""
-        note = Note(self.run_id, CLOSED, occurred_at, {"count": self._number + 1})
+        note = Note(self.run_id, PRODUCER_CLOSED, occurred_at, {"count": self._number + 1})
         return self.event(note, ttl_seconds=ttl_seconds)
-
-    def _storable(self, note: Note) -> tuple[dict[str, object], str]:
-        payload = note.payload
-        try:
-            text = encode_payload(payload)
-        except InvalidEvent:  # it took the short way through capture, with half a surrogate pair in it
-            payload, text = storable(payload)
-        if may_hold_secret(text):
-            clean = {redact_text(str(key)): redact(value) for key, value in payload.items()}
-            if clean != payload:
-                payload, text = clean, encode_payload(clean)
-        kept, text = fitted(payload, text, self._max_payload_bytes)
-        return dict(kept) if kept is not payload else payload, text
 
 
 class Producers:
@@ -142,6 +129,20 @@ class Producers:
         """The last event of every producer."""
         producers, self._open = self._open, {}
         return [each.closing(occurred_at, ttl_seconds=ttl_seconds) for each in producers.values()]
+
+
+def clean_payload(payload: dict[str, object], max_bytes: int) -> tuple[dict[str, object], str]:
+    """A captured payload without secrets, cut to fit, and its text."""
+    try:
+        text = encode_payload(payload)
+    except InvalidEvent:  # it took the short way through capture, with half a surrogate pair in it
+        payload, text = storable(payload)
+    if may_hold_secret(text):
+        clean = {redact_text(str(key)): redact(value) for key, value in payload.items()}
+        if clean != payload:
+            payload, text = clean, encode_payload(clean)
+    kept, text = fitted(payload, text, max_bytes)
+    return dict(kept) if kept is not payload else payload, text
 
 
 def encoded(event: Event) -> Event:

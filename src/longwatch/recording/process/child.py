@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import IO
 
 from longwatch.clock import Clock
 
@@ -31,11 +32,19 @@ class Child:
         self.gone, self._still_there = os.pipe()  # `gone` reads as ended once the process is
 
     @classmethod
-    def start(cls, command: Sequence[str], *, environment: Mapping[str, str], shares_group: bool) -> Child:
-        """Start the command with our standard input. Raises OSError if that cannot be."""
+    def start(
+        cls,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        shares_group: bool,
+        stdin: IO[bytes] | None = None,
+    ) -> Child:
+        """Start the command with this standard input, or ours. Raises OSError if that cannot be."""
         process = subprocess.Popen(
             list(command),
             env=dict(environment),
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,

@@ -1,36 +1,30 @@
 """Runs a command and records what it does: its events, its output, and how it ended.
 
-The main thread only waits: for signals, for the end of the process, and for the time when patience ends. Two
-threads read the pipes, one waits for the process, and `Channels` has one that looks into the journal.
+`Attendance` sees to the process; `Channels` has a thread that looks into the journal.
 """
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import IO
 
 from longwatch.clock import Clock
 from longwatch.journal.base import Journal
 from longwatch.processes import process_started
 from longwatch.recording.active import this_process
-from longwatch.recording.calls import tell_of_fault
+from longwatch.recording.process.attendance import Attendance, Reading
 from longwatch.recording.process.channels import Channels
-from longwatch.recording.process.child import Child, pump
+from longwatch.recording.process.child import Child
 from longwatch.recording.process.command import redacted_command
 from longwatch.recording.process.endings import Exit, failed_start, terminal_event
-from longwatch.recording.process.lines import Line, LineSplitter
+from longwatch.recording.process.lines import Line
 from longwatch.recording.process.merging import HOLD_SECONDS
 from longwatch.recording.process.parsing import Output, ParseError, parse
-from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, PASSED_ON, Action, Stopping
+from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, Stopping
 from longwatch.recording.recorder import Recorder
 from longwatch.runs import STATUS_WORDS, Status
 
@@ -38,7 +32,6 @@ LAST_LINES = 20  # of standard error that a terminal event keeps
 LAST_LINE_CHARACTERS = 1_000
 LAST_LOOK_SECONDS = 10.0
 FLUSH_SECONDS = 10.0
-LEFTOVERS_SECONDS = 0.1  # between looks whether a stopped process group is empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +62,6 @@ class Outcome:
     started: bool = True
 
 
-class _Told(Enum):
-    """What the other threads tell the main one."""
-
-    EXITED = "exited"
-    STDOUT_READ = "standard output read to its end"
-    STDERR_READ = "standard error read to its end"
-
-
 class Supervisor:
     """Watches one process from its start to its end."""
 
@@ -97,15 +82,15 @@ class Supervisor:
         self._sinks = sinks
         self._hold_seconds = hold_seconds
         self._clock: Clock = recorder.clock
-        self._inbox: SimpleQueue[int | _Told] = SimpleQueue()  # safe to fill from a signal handler
         self._stopping = Stopping(task.grace_seconds, task.shares_group)
+        self._attendance = Attendance(self._stopping, tell=tell, clock=self._clock)
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
 
     def run(self) -> Outcome:
         """Run the command to its end and record it. Never raises because of the command or the journal."""
         task = self._task
         started_at, began = self._clock.now_ms(), self._clock.monotonic()
-        with self._signals():
+        with self._attendance.signals():
             try:
                 child = Child.start(
                     task.command, environment=task.environment, shares_group=task.shares_group
@@ -126,7 +111,12 @@ class Supervisor:
                 hold_seconds=self._hold_seconds,
             )
             channels.start()
-            self._watch(child, channels)
+            stdout, stderr = self._sinks
+            self._attendance.attend(
+                child,
+                stdout=Reading(partial(self._take_stdout, channels), stdout),
+                stderr=Reading(self._take_stderr, stderr),
+            )
             duration = round((self._clock.monotonic() - began) * 1000, 3)
             ending = channels.finish(LAST_LOOK_SECONDS)
             assert child.returncode is not None
@@ -134,22 +124,6 @@ class Supervisor:
             status = ending.status if ending is not None else self._write_ending(exit_, duration)
             self._recorder.close(FLUSH_SECONDS)
         return Outcome(exit_.shell_code, status, exit_.words, duration)
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Collect the signals that mean us, except those that whoever started us wants ignored."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.getsignal(number) for number in PASSED_ON}
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:
-                signal.signal(number, lambda caught, _: self._inbox.put(caught))
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _not_started(self, error: OSError, started_at: int) -> Outcome:
         code, words = failed_start(self._task.command[0], error)
@@ -176,74 +150,6 @@ class Supervisor:
     def _record(self, type: str, said: Mapping[str, object], *, occurred_at: int | None = None) -> None:
         task = self._task
         self._recorder.record(task.run_id, type, said, trace_id=task.trace_id, occurred_at=occurred_at)
-
-    def _watch(self, child: Child, channels: Channels) -> None:
-        """Return when the process is gone and its output is read, or nobody wants to wait for it."""
-        stdout, stderr = self._sinks
-        take_stdout = partial(self._take_stdout, channels)
-        readers = [
-            self._reading(child, child.stdout, stdout, take_stdout, _Told.STDOUT_READ),
-            self._reading(child, child.stderr, stderr, self._take_stderr, _Told.STDERR_READ),
-        ]
-        threading.Thread(target=self._wait_for, args=(child,), name="longwatch-wait", daemon=True).start()
-        awaited = set(_Told)
-        while awaited or (self._stopping.waits and child.has_leftovers()):
-            try:
-                told = self._inbox.get(timeout=self._patience(leftovers_only=not awaited))
-            except Empty:
-                self._act(child, self._stopping.on_time(self._clock.monotonic()))
-                continue
-            if isinstance(told, _Told):
-                awaited.discard(told)
-            elif _Told.EXITED in awaited:
-                self._act(child, self._stopping.on_signal(told, self._clock.monotonic()), told)
-            else:  # the process itself is gone, and whoever sent this does not want to wait for the rest
-                if self._stopping.waits:
-                    child.kill()
-                break
-        if not any(reader.is_alive() for reader in readers):
-            child.close()
-
-    def _patience(self, *, leftovers_only: bool) -> float | None:
-        left = self._stopping.seconds_left(self._clock.monotonic())
-        return min(LEFTOVERS_SECONDS, left) if leftovers_only and left is not None else left
-
-    def _act(self, child: Child, action: Action, number: int = signal.SIGKILL) -> None:
-        if action is not Action.NOTHING:
-            child.send(signal.SIGKILL if action is Action.KILL else number)
-
-    def _wait_for(self, child: Child) -> None:
-        child.wait()
-        self._inbox.put(_Told.EXITED)
-
-    def _reading(
-        self, child: Child, pipe: IO[bytes], sink: int | None, take: Callable[[Line], None], done: _Told
-    ) -> threading.Thread:
-        def read() -> None:
-            splitter = LineSplitter()
-
-            def take_chunk(chunk: bytes) -> None:
-                try:
-                    for line in splitter.feed(chunk):
-                        take(line)
-                except Exception as error:  # noqa: BLE001 - the process goes on, whatever recording does
-                    tell_of_fault(error)
-
-            try:
-                pump(
-                    pipe.fileno(), sink, gone=child.gone, take=take_chunk, tell=self._tell, clock=self._clock
-                )
-                pipe.close()
-                for line in splitter.flush():
-                    take(line)
-            except Exception as error:  # noqa: BLE001
-                tell_of_fault(error)
-            finally:
-                self._inbox.put(done)
-
-        thread = threading.Thread(target=read, name=f"longwatch-{done.name.lower()}", daemon=True)
-        thread.start()
-        return thread
 
     def _take_stdout(self, channels: Channels, line: Line) -> None:
         said = parse(line)

@@ -1,0 +1,37 @@
+"""Notices turns whose executing process is gone, for readers who ask now and then rather than follow."""
+
+from __future__ import annotations
+
+from longwatch.clock import Clock
+from longwatch.events import Event
+from longwatch.following.deaths import GRACE_SECONDS, Death
+from longwatch.turns.state import TurnState
+
+MOST_NOTICED = 1_000
+
+
+class Deaths:
+    """Remembers when each death was noticed: whoever started the process may still say how it ended."""
+
+    def __init__(self, clock: Clock, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        self._clock = clock
+        self._grace_seconds = grace_seconds
+        self._noticed: dict[str, float] = {}
+
+    def has_come(self, state: TurnState) -> bool:
+        """Whether the process of this turn is gone, and was given time for a last word."""
+        if state.has_ended or state.process is None or not state.process.is_gone():
+            self._noticed.pop(state.turn_id, None)
+            return False
+        now = self._clock.monotonic()
+        while len(self._noticed) >= MOST_NOTICED:
+            self._noticed.pop(next(iter(self._noticed)), None)
+        return now - self._noticed.setdefault(state.turn_id, now) >= self._grace_seconds
+
+    def end_of(self, state: TurnState, ttl_seconds: int | None) -> Event | None:
+        """The end to be written for it, the same as a follower would write; None if it has one after all."""
+        if state.has_ended or state.process is None:
+            return None
+        death = Death(state.turn_id, state.process)
+        death.after = state.last
+        return death.event(ttl_seconds)

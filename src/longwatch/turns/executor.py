@@ -1,0 +1,211 @@
+"""Runs a command as the executor of a turn: its lines become blocks, and how it ends is how the turn ends."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from longwatch.clock import Clock
+from longwatch.errors import WorthAnotherTry
+from longwatch.events import Event
+from longwatch.recording.active import this_process
+from longwatch.recording.process.attendance import Attendance, Reading
+from longwatch.recording.process.child import Child
+from longwatch.recording.process.endings import Exit, failed_start, terminal_event
+from longwatch.recording.process.environment import JOURNAL_VARIABLE, TRACE_VARIABLE, traceparent
+from longwatch.recording.process.lines import Line
+from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, Stopping
+from longwatch.runs import Status
+from longwatch.turns.carrying import LAST_SECONDS, RETRIES, Carrier
+from longwatch.turns.conversations import Conversations
+from longwatch.turns.state import TurnState
+
+MAX_LINE_BYTES = 16 * 1024 * 1024  # agents print whole files, and images, on one line
+MAX_VARIABLE_BYTES = 100_000  # Linux refuses to start a program with a longer one than 128 KB
+LAST_LINES = 20  # of standard error that a failure keeps
+LAST_LINE_CHARACTERS = 1_000
+TOLD_LINES = 5  # of those in the one message that clients show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What to run, and for which turn."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    turn: TurnState
+    prompt: str | None = None  # given on standard input; None: the command has ours
+    grace_seconds: float = GRACE_SECONDS
+    shares_group: bool = False  # the command reads from our terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """How it went."""
+
+    turn: TurnState
+    words: str  # how the process ended
+    duration_ms: float
+    interrupted_by: int | None = None  # the signal that came for us
+
+
+class Executor:
+    """Runs one command for one turn."""
+
+    def __init__(
+        self,
+        execution: Execution,
+        conversations: Conversations,
+        *,
+        show: Callable[[Sequence[Event]], None],
+        tell: Callable[[str], None],
+        clock: Clock,
+        stderr: int | None = 2,
+    ) -> None:
+        assert execution.turn.creation is not None
+        creation = execution.turn.creation
+        self._execution = execution
+        self._conversations = conversations
+        self._ids = (creation.project_id, creation.conversation_id, execution.turn.turn_id)
+        self._show = show
+        self._tell = tell
+        self._clock = clock
+        self._stderr = stderr
+        self._stopping = Stopping(execution.grace_seconds, execution.shares_group)
+        self._attendance = Attendance(self._stopping, tell=tell, clock=clock)
+        self._is_ended_by_others = False
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
+
+    def run(self) -> Executed:
+        """Run the command to its end.
+
+        Raises `TurnEnded` or `TurnTaken` before it is started if the turn is not ours to execute, and
+        `JournalUnavailable` after it has ended if what it said could not be stored.
+        """
+        state = self._conversations.start(
+            *self._ids, executor=f"longwatch turn: {self._execution.command[0]}", process=this_process()
+        )
+        with self._attendance.signals():
+            began = self._clock.monotonic()
+            try:
+                child = self._started()
+            except OSError as error:
+                _, words = failed_start(self._execution.command[0], error)
+                return Executed(self._ended("turn_failed", {"error_message": words}), words, 0.0)
+            carrier = Carrier(
+                self._conversations,
+                state,
+                stop=self._stop,
+                show=self._show,
+                tell=self._tell,
+                clock=self._clock,
+            )
+            carrier.start()
+            self._attendance.attend(
+                child,
+                stdout=Reading(lambda line: carrier.take(line.shown), max_line_bytes=MAX_LINE_BYTES),
+                stderr=Reading(self._take_stderr, self._stderr),
+            )
+            duration = round((self._clock.monotonic() - began) * 1000, 3)
+            carrier.finish()
+            if carrier.error is not None:
+                raise carrier.error
+            assert child.returncode is not None
+            exit_ = Exit.of(child.returncode)
+            turn = self._ended(*self._ending(exit_, duration))
+        return Executed(turn, exit_.words, duration, self._interrupted_by(exit_))
+
+    def _started(self) -> Child:
+        task = self._execution
+        with _as_file(task.prompt) as stdin:
+            return Child.start(
+                task.command,
+                environment=task.environment,
+                shares_group=task.shares_group,
+                stdin=stdin if task.prompt is not None else None,
+            )
+
+    def _stop(self) -> None:
+        self._is_ended_by_others = True
+        self._attendance.stop(signal.SIGTERM)
+
+    def _take_stderr(self, line: Line) -> None:
+        self._last_lines.append(line.shown.rpartition("\r")[2][-LAST_LINE_CHARACTERS:])
+
+    def _interrupted_by(self, exit_: Exit) -> int | None:
+        """The signal that came for us. What a terminal sends reaches a command that shares it too."""
+        if self._is_ended_by_others:
+            return None
+        own = exit_.signal_number if self._execution.shares_group else None
+        return self._stopping.reason or (own if own in FROM_TERMINAL else None)
+
+    def _ending(self, exit_: Exit, duration_ms: float) -> tuple[str, dict[str, object]]:
+        """The end to be written if the command itself did not say how its turn ended."""
+        _, said = terminal_event(
+            exit_,
+            interrupted_by=self._interrupted_by(exit_),
+            execution_time_ms=duration_ms,
+            stderr=list(self._last_lines),
+        )
+        status = said.pop("status")
+        if status == "completed":
+            return "turn_completed", said
+        if status == "interrupted":
+            return "turn_cancelled", {**said, "by": "executor"}
+        last = [line for line in self._last_lines if line.strip()][-TOLD_LINES:]
+        if last:
+            said["error_message"] = f"{exit_.words}: " + "\n".join(last)
+        return "turn_failed", said
+
+    def _ended(self, type_: str, said: Mapping[str, object]) -> TurnState:
+        """How the turn stands at the end; this one is written if it has none."""
+        give_up_at, backoff = self._clock.monotonic() + LAST_SECONDS, RETRIES
+        while True:
+            try:
+                return self._conversations.end(*self._ids, type_, said)
+            except WorthAnotherTry:
+                backoff = backoff.failed()
+                if self._clock.monotonic() >= give_up_at:
+                    raise
+                self._clock.sleep(backoff.delay or 0.0)
+
+
+def succeeded(executed: Executed) -> bool:
+    """Whether the turn ended well."""
+    return executed.turn.status is Status.SUCCEEDED
+
+
+def turn_environment(
+    inherited: Mapping[str, str], turn: TurnState, *, prompt: str | None, journal_url: str, trace_id: str
+) -> dict[str, str]:
+    """Everything the command inherits, and which turn it executes.
+
+    It does not get the turn as its LONGWATCH_RUN_ID: a program that records a run of its own would end the
+    turn with it.
+    """
+    assert turn.creation is not None
+    environment = {
+        **inherited,
+        "LONGWATCH_PROJECT": turn.creation.project_id,
+        "LONGWATCH_SESSION": turn.creation.conversation_id,
+        "LONGWATCH_TURN_ID": turn.turn_id,
+        JOURNAL_VARIABLE: journal_url,
+        TRACE_VARIABLE: traceparent(inherited.get(TRACE_VARIABLE), trace_id),
+    }
+    environment.pop("LONGWATCH_PROMPT", None)
+    if prompt is not None and "\0" not in prompt and len(prompt.encode()) <= MAX_VARIABLE_BYTES:
+        environment["LONGWATCH_PROMPT"] = prompt
+    environment.setdefault("PYTHONUNBUFFERED", "1")  # a pipe makes Python hold its output back by the block
+    return environment
+
+
+def _as_file(prompt: str | None) -> IO[bytes]:
+    """The prompt as something to be read to its end, however long it is and whether it is read or not."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller's to close
+    file.write((prompt or "").encode(errors="surrogateescape"))
+    file.seek(0)
+    return file

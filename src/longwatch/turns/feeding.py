@@ -1,0 +1,166 @@
+"""Turns lines into the events of a turn, each once: what of them is new, and where the lines had to stop.
+
+A line is named by its number and its text if its producer numbers its lines, else by its text if that holds
+an id of its own. The same line again is recognised by that name; a line that nothing names is always new.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, TurnEnded
+from longwatch.events import Event
+from longwatch.runs import ENDS
+from longwatch.turns.lines import BlockContent, Said, TurnEnd, read_line, said
+from longwatch.turns.state import WIRE_WORDS, TurnState
+from longwatch.turns.storing import EventMaker
+
+MOST_LINES = 10**8 - 1  # line numbers have eight digits in event ids, so that ids sort as lines do
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What became of lines that were fed to a turn."""
+
+    accepted: int  # lines, those that were there before included
+    blocks: int  # that are new
+    status: str  # of the turn: pending, running, completed or failed
+    events: tuple[Event, ...] = ()  # that are new
+
+
+@dataclass(slots=True)
+class Batch:
+    """What some lines add to a turn."""
+
+    events: list[Event] = field(default_factory=list)  # to be stored before the end
+    end: list[Event] = field(default_factory=list)
+    accepted: int = 0
+    problem: NotWorthAnotherTry | None = None  # why the lines from here on are not taken
+
+    @property
+    def blocks(self) -> int:
+        return sum(event.type == "block" for event in self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One event that a line becomes."""
+
+    type: str
+    said: Mapping[str, object]
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    call_id: str | None = None
+
+
+class LineReader:
+    """Reads lines for one turn as it stands."""
+
+    def __init__(
+        self, state: TurnState, maker: EventMaker, now_ms: int, *, keep_output: bool = False
+    ) -> None:
+        self._state = state
+        self._maker = maker
+        self._now = now_ms
+        self._keep_output = keep_output
+        self._ended: str | None = state.wire_status if state.has_ended else None
+        self._named: set[str] = set()  # in this batch
+
+    def batch(self, lines: Iterable[str], first_line: int | None) -> Batch:
+        """What these lines add, up to the first that cannot be taken."""
+        if first_line is not None and not 0 <= first_line <= MOST_LINES:
+            raise InvalidInput(f"the number of the first line must be 0 to {MOST_LINES:,}, not {first_line}")
+        batch = Batch()
+        unnumbered = self._state.highest_line
+        for position, line in enumerate(lines):
+            text = line.strip()
+            if not text:
+                continue
+            if first_line is None:
+                unnumbered += 1
+            number = unnumbered if first_line is None else first_line + position
+            try:
+                parts, key = self._read(text, None if first_line is None else number)
+            except ValueError as error:
+                shown = position + 1 if first_line is None else number
+                batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
+                return batch
+            if not self._take(batch, list(parts), key, number):
+                batch.problem = TurnEnded(
+                    self._state.turn_id, self._ended or "", batch.accepted, batch.blocks
+                )
+                return batch
+            batch.accepted += 1
+        return batch
+
+    def _read(self, text: str, number: int | None) -> tuple[Iterator[tuple[_Part, str | None]], str]:
+        try:
+            spoken = said(read_line(text))
+        except ValueError:
+            if not self._keep_output:
+                raise
+            output = _Part("output", {"stream": "stdout", "text": text})
+            return iter([(output, None)]), _key(text, number, named=False)
+        return _parts(spoken), _key(text, number, named=spoken.uuid is not None)
+
+    def _take(self, batch: Batch, parts: list[tuple[_Part, str | None]], key: str, number: int) -> bool:
+        """Add what is new of a line; False if the turn has ended before it."""
+        named = [f"{key}-{item:03d}" for item in range(len(parts))]
+        new = [
+            (item, name)
+            for item, name in enumerate(named)
+            if name not in self._state.seen and name not in self._named
+        ]
+        if new and self._ended is not None:
+            return False
+        for item, name in new:
+            part, parent = parts[item]
+            event = self._event(part, parent, key, number, item)
+            self._named.add(name)
+            if part.type in ENDS:
+                batch.end.append(event)
+                self._ended = WIRE_WORDS[ENDS[part.type]]
+            else:
+                batch.events.append(event)
+        return True
+
+    def _event(self, part: _Part, parent: str | None, key: str, number: int, item: int) -> Event:
+        turn_id = self._state.turn_id
+        return self._maker.event(
+            turn_id,
+            f"{turn_id}-{number:08d}-{item:03d}-{key}",
+            part.type,
+            self._now,
+            part.said,
+            fixed={**part.fixed, "line_number": number, "item": item},
+            call_id=part.call_id,
+            parent_call_id=parent,
+        )
+
+
+def _key(text: str, number: int | None, *, named: bool) -> str:
+    if number is None and not named:
+        return secrets.token_hex(8)
+    shown = "" if number is None else str(number)
+    return blake2b(f"{shown}\0{text}".encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def _parts(spoken: Said) -> Iterator[tuple[_Part, str | None]]:
+    """The events of a line, each with the call in which it was said."""
+    parent = spoken.parent_tool_use_id
+    for block in spoken.blocks:
+        yield _block_part(block), parent
+    if spoken.rest is not None:
+        yield _Part("turn_line", {"line": spoken.rest}), parent
+    if spoken.end is not None:
+        yield _end_part(spoken.end), parent
+
+
+def _block_part(block: BlockContent) -> _Part:
+    return _Part("block", block.fields, {"kind": block.kind.value}, block.tool_use_id)
+
+
+def _end_part(end: TurnEnd) -> _Part:
+    return _Part(end.type, end.fields)

@@ -1,0 +1,61 @@
+"""Makes the events of conversations and turns: freed of secrets and cut to fit, as a recorder's are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from longwatch.events import Event
+from longwatch.journal.base import Journal
+from longwatch.journal.codec import encode_payload
+from longwatch.recording.capture import FULL, captured_fields
+from longwatch.recording.producers import clean_payload
+from longwatch.recording.redaction import SecretNames
+from longwatch.settings import MAX_PAYLOAD_BYTES, Settings
+
+FIXED_BYTES = 500  # left for what is said beside the part that may be cut
+
+
+class EventMaker:
+    """Makes events that a journal can hold."""
+
+    def __init__(self, journal: Journal, settings: Settings | None = None) -> None:
+        self._secrets = SecretNames(settings.redact_keys if settings is not None else ())
+        self._max_bytes = settings.max_payload_bytes if settings is not None else MAX_PAYLOAD_BYTES
+        hours = settings.ttl_hours if settings is not None else None
+        self.ttl_seconds = journal.default_ttl_seconds if hours is None else _seconds(hours)
+
+    def event(
+        self,
+        run_id: str,
+        event_id: str,
+        type: str,
+        at: int,
+        said: Mapping[str, object],
+        *,
+        fixed: Mapping[str, object] | None = None,
+        call_id: str | None = None,
+        parent_call_id: str | None = None,
+        expires: bool = True,
+    ) -> Event:
+        """An event. What is `fixed` is small and ours, and stays whatever has to be cut."""
+        captured, _ = captured_fields(said, FULL, self._secrets)
+        payload, text = clean_payload(captured, self._max_bytes - FIXED_BYTES)
+        if fixed:
+            payload = {**payload, **fixed}
+            text = encode_payload(payload)
+        ttl = at // 1000 + self.ttl_seconds if expires and self.ttl_seconds else None
+        return Event(
+            run_id=run_id,
+            event_id=event_id,
+            type=type,
+            occurred_at=at,
+            payload=payload,
+            call_id=call_id,
+            parent_call_id=parent_call_id,
+            ttl=ttl,
+            encoded=text,
+        )
+
+
+def _seconds(hours: float) -> int | None:
+    return max(1, int(hours * 3600)) if hours else None

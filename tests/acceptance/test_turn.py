@@ -1,0 +1,307 @@
+"""`longwatch turn`, as installed: a command as the executor of a turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.journal.opening import open_journal
+from longwatch.turns import Conversations, TurnState, turn_view
+from tests.contract.making import read_all
+from tests.contract.turns_making import assistant, result, text, tool_result, tool_use
+
+LONGWATCH = str(Path(sys.executable).with_name("longwatch"))
+PYTHON = sys.executable
+TIMEOUT_SECONDS = 30
+
+AGENT = """
+import json, os, sys
+say = lambda **said: print(json.dumps(said), flush=True)
+say(type="assistant", message={"content": [{"type": "text", "text": "asked: " + sys.stdin.read()}]})
+say(type="assistant", message={"content": "in " + os.environ["LONGWATCH_SESSION"]})
+"""
+# Says which process it is, then waits to be stopped; the last word after a signal comes too late.
+PATIENT = """
+import json, os, signal, sys
+say = lambda **said: print(json.dumps(said), flush=True)
+def told(number, frame):
+    say(type="assistant", message={"content": "stopping"})
+    say(type="result", is_error=True, result="stopped")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, told)
+say(type="assistant", message={"content": f"{os.getpid()}"})
+while True: signal.pause()
+"""
+STUBBORN = PATIENT.replace("def told(number, frame):", "def told(number, frame): return\ndef never():")
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path}/journal.db"
+    monkeypatch.setenv("LONGWATCH_JOURNAL", url)
+    return url
+
+
+@pytest.fixture
+def all_(url: str) -> Iterator[Conversations]:
+    with open_journal(url) as journal:
+        yield Conversations(journal)
+
+
+def longwatch(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [LONGWATCH, *words], input=stdin, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+    )
+
+
+def prints(tmp_path: Path, *lines: str, exit_code: int = 0) -> list[str]:
+    """A command that prints these lines."""
+    (tmp_path / "lines").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return ["sh", "-c", f"cat {tmp_path / 'lines'}; echo 'trouble ahead' >&2; exit {exit_code}"]
+
+
+@contextmanager
+def executing(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `longwatch turn` in session s, and wait until its command is at work."""
+    process = subprocess.Popen(
+        [LONGWATCH, "turn", "--session", "s", "-o", "jsonl", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        agent = int(json.loads(process.stdout.readline())["payload"]["text"])
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(agent, signal.SIGKILL)  # nobody else ends it where the executor was killed
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def the_turn(all_: Conversations, session: str = "s") -> TurnState:
+    return all_.turns("default", session)[-1]
+
+
+def test_what_the_agent_prints_becomes_blocks_of_a_turn(all_: Conversations, tmp_path: Path) -> None:
+    lines = [
+        assistant(text("Let me look."), tool_use("u1", command="ls")),
+        tool_result("u1", "a b"),
+        result(),
+    ]
+
+    done = longwatch("turn", "--session", "s", "--", *prints(tmp_path, "Loading…", *lines))
+
+    turn = turn_view(the_turn(all_))
+    assert done.returncode == 0, done.stderr
+    assert (turn["status"], turn["number"], turn["prompt"]) == ("completed", 1, None)
+    assert [block["type"] for block in turn["blocks"]] == ["content", "tool_use", "tool_result"]
+    assert "content: Let me look." in done.stdout
+    assert "text=Loading…" in done.stdout
+    assert f"{turn['id']} succeeded" in done.stderr
+    assert "trouble ahead" in done.stderr
+
+
+def test_the_command_finds_its_prompt_on_standard_input(all_: Conversations) -> None:
+    done = longwatch(
+        "turn",
+        "--session",
+        "s",
+        "--prompt",
+        "Mend\nthe roof",
+        "-q",
+        "--",
+        PYTHON,
+        "-c",
+        AGENT,
+        stdin="not this",
+    )
+
+    turn = the_turn(all_)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert [block.content["text"] for block in turn.blocks] == ["asked: Mend\nthe roof", "in s"]
+    assert turn.wire_status == "completed"  # it ended well and did not say so itself
+
+
+@pytest.mark.parametrize("arguments", [["--prompt", "-"], []])
+def test_a_prompt_can_be_piped(all_: Conversations, arguments: list[str]) -> None:
+    longwatch("turn", "--session", "s", *arguments, "--", PYTHON, "-c", AGENT, stdin="from a pipe")
+
+    turn = the_turn(all_)
+    assert turn.creation is not None
+    assert turn.blocks[0].content["text"] == "asked: from a pipe"
+    assert turn.creation.prompt == ("from a pipe" if arguments else None)
+
+
+def test_a_prompt_too_long_for_a_variable_is_still_given(all_: Conversations) -> None:
+    count = [PYTHON, "-c", "import json, sys; print(json.dumps({'type': 'x', 'n': len(sys.stdin.read())}))"]
+    longwatch("turn", "--session", "s", "--prompt", "-", "--", *count, stdin="x" * 300_000)
+
+    with open_journal(os.environ["LONGWATCH_JOURNAL"]) as journal:
+        events, _ = read_all(journal, the_turn(all_).turn_id)
+    assert [event.payload["line"] for event in events if event.type == "turn_line"] == [
+        {"type": "x", "n": 300_000}
+    ]
+
+
+def test_a_command_that_fails_without_a_word_fails_its_turn_with_its_last_words(
+    all_: Conversations, tmp_path: Path
+) -> None:
+    done = longwatch("turn", "--session", "s", "--", *prints(tmp_path, assistant(text("hi")), exit_code=3))
+
+    turn = the_turn(all_)
+    assert done.returncode == 1
+    assert (turn.wire_status, turn.block_count) == ("failed", 1)
+    assert turn.error == "exit code 3: trouble ahead"
+
+
+def test_the_agents_own_word_counts_more_than_its_exit_code(all_: Conversations, tmp_path: Path) -> None:
+    command = prints(tmp_path, result("out of credit", is_error=True), "afterwards")
+
+    done = longwatch("turn", "--session", "s", "--", *command)
+
+    assert done.returncode == 1
+    assert the_turn(all_).error == "out of credit"
+    assert "goes on after the end of its turn" in done.stderr
+
+
+def test_a_command_that_cannot_be_started_fails_its_turn(all_: Conversations) -> None:
+    done = longwatch("turn", "--session", "s", "--", "./nowhere")
+
+    assert done.returncode == 1
+    assert "was not found" in (the_turn(all_).error or "")
+    assert "was not found" in done.stderr
+
+
+def test_lines_of_json_are_the_events_as_stored(url: str, all_: Conversations, tmp_path: Path) -> None:
+    done = longwatch(
+        "turn", "--session", "s", "-q", "-o", "jsonl", "--", *prints(tmp_path, assistant(text("hi")))
+    )
+
+    (line,) = done.stdout.splitlines()
+    (block,) = the_turn(all_).blocks
+    assert json.loads(line)["event_id"] == block.id
+    assert done.stderr == "trouble ahead\n"
+
+
+def test_an_interrupted_turn_stops_its_command(all_: Conversations) -> None:
+    with executing("--", PYTHON, "-c", PATIENT) as process:
+        turn = the_turn(all_).turn_id
+
+        all_.interrupt("default", "s", turn, "enough")
+        _, told = process.communicate(timeout=TIMEOUT_SECONDS)
+
+    found = all_.turn("default", "s", turn)
+    assert process.returncode == 1
+    assert (found.wire_status, found.error, found.block_count) == ("failed", "enough", 1)
+    assert "cancelled after" in told
+
+
+def test_a_newer_turn_stops_a_command_that_does_not_want_to(all_: Conversations, tmp_path: Path) -> None:
+    with executing("--grace", "0.2", "--", PYTHON, "-c", STUBBORN) as process:
+        done = longwatch("turn", "--session", "s", "-q", "--", *prints(tmp_path, result()))
+        process.communicate(timeout=TIMEOUT_SECONDS)
+
+    old, new = all_.turns("default", "s")
+    assert (done.returncode, process.returncode) == (0, 1)
+    assert (old.wire_status, new.wire_status) == ("failed", "completed")
+    assert new.turn_id in (old.error or "")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 1)])
+def test_a_signal_is_passed_on_and_ends_the_turn(all_: Conversations, number: int, code: int) -> None:
+    with executing(
+        "--", PYTHON, "-c", PATIENT.replace("SIGTERM, told", "SIGTERM, signal.SIG_DFL")
+    ) as process:
+        process.send_signal(number)
+        process.communicate(timeout=TIMEOUT_SECONDS)
+
+    turn = the_turn(all_)
+    assert process.returncode == code
+    assert turn.wire_status == "failed"
+    assert f"interrupted by {signal.Signals(number).name}" in (turn.error or "")
+
+
+def test_a_turn_whose_executor_was_killed_ends_for_whoever_watches(all_: Conversations) -> None:
+    with executing("--", PYTHON, "-c", PATIENT) as process:
+        turn = the_turn(all_).turn_id
+        process.kill()
+        process.wait()
+
+        watched = longwatch("watch", turn)
+
+    found = all_.turn("default", "s", turn)
+    assert watched.returncode == 1
+    assert found.wire_status == "failed"
+    assert f"process {process.pid}" in (found.error or "")
+
+
+def test_a_turn_created_elsewhere_is_executed_once(all_: Conversations) -> None:
+    all_.create_project("p")
+    all_.create_conversation("p", "here")
+    turn = all_.create_turn("p", "here", "from the page").turn_id
+
+    first = longwatch("turn", "--turn", turn, "-q", "--", PYTHON, "-c", AGENT)
+    second = longwatch("turn", "--turn", turn, "--", PYTHON, "-c", AGENT)
+
+    found = all_.turn("p", "here", turn)
+    assert (first.returncode, second.returncode) == (0, 2)
+    assert [block.content["text"] for block in found.blocks] == ["asked: from the page", "in here"]
+    assert "has ended" in second.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "There is no command"),
+        (["--turn", "turn-x", "--prompt", "y", "--", "true"], "leave out --prompt"),
+        (["--turn", "turn-x", "--", "true"], "There is no turn"),
+        (["--turn", "wf-1", "--", "true"], "begins with 'turn-'"),
+        (["--project", "../up", "--", "true"], "can not be the id"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_runs(
+    url: str, arguments: list[str], words: str
+) -> None:
+    done = longwatch("turn", *arguments)
+
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_runs_are_listed_without_what_only_lists_them(all_: Conversations, tmp_path: Path) -> None:
+    longwatch("turn", "--session", "s", "--prompt", "Mend the roof", "--", *prints(tmp_path, result()))
+
+    work = ids(longwatch("runs", "-o", "json").stdout)
+    listing = ids(longwatch("runs", "--kind", "conversation", "-o", "json").stdout)
+    shown = longwatch("show", "latest").stdout
+
+    assert work == [the_turn(all_).turn_id]
+    assert listing == ["conversation:default:s"]
+    assert "Mend the roof" in shown
+    assert "part of   conversation:default:s" in shown
+
+
+def test_a_tool_is_a_call_in_the_picture_of_a_turn(tmp_path: Path, url: str) -> None:
+    lines = [assistant(tool_use("u1", "WebSearch")), tool_result("u1", "nothing", is_error=True), result()]
+    longwatch("turn", "--", *prints(tmp_path, *lines))
+
+    assert "✗ WebSearch" in longwatch("show", "latest").stdout
+
+
+def ids(output: str) -> list[str]:
+    runs: list[dict[str, Any]] = json.loads(output)
+    return [run["run_id"] for run in runs]

@@ -1,0 +1,273 @@
+"""What becomes of turns when several write to them at once: the same on every journal."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pytest
+
+from longwatch.errors import JournalUnavailable, TurnEnded, TurnTaken, Unreachable
+from longwatch.events import Event
+from longwatch.journal.base import Journal
+from longwatch.processes import process_started
+from longwatch.runs import Status
+from longwatch.testing.clock import FakeClock
+from longwatch.turns import Conversations, TurnState, turn_state
+from tests.contract.basis import Contract
+from tests.contract.making import OpenAgain, read_all
+from tests.contract.turns_making import Session, TickingClock, assistant, result, text
+
+WRITERS = 4
+
+
+class Meanwhile:
+    """A journal in which something happens between the next look of a writer and what it writes."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.happens: Callable[[], object] | None = None
+
+    def append(self, events: Sequence[Event]) -> None:
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+        self._journal.append(events)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._journal, name)
+
+
+class RacingContract(Contract):
+    """What the fold of concurrent writes gives."""
+
+    @pytest.fixture
+    def clock(self) -> FakeClock:
+        return TickingClock()
+
+    @pytest.fixture
+    def session(self, open_again: OpenAgain, clock: FakeClock) -> Session:
+        return Session(open_again, clock)
+
+    @pytest.fixture
+    def other(self, open_again: OpenAgain, clock: FakeClock) -> Conversations:
+        """The same journal as another process sees it."""
+        return Conversations(open_again(), clock)
+
+    @pytest.fixture
+    def meanwhile(self, open_again: OpenAgain) -> Meanwhile:
+        return Meanwhile(open_again())
+
+    @pytest.fixture
+    def slow(self, meanwhile: Meanwhile, clock: FakeClock) -> Conversations:
+        """A writer who is overtaken by what happens `meanwhile`."""
+        return Conversations(meanwhile, clock)  # type: ignore[arg-type]
+
+    def test_lines_that_were_on_their_way_when_a_turn_was_interrupted_are_kept_and_it_stays_failed(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
+    ) -> None:
+        turn = session.turn()
+        meanwhile.happens = lambda: session.all.interrupt("p", "s", turn, "enough")
+
+        slow.feed("p", "s", turn, [assistant(text("on my way"))])
+
+        found = other.turn("p", "s", turn)
+        assert (found.wire_status, found.error, found.block_count) == ("failed", "enough", 1)
+        with pytest.raises(TurnEnded):
+            slow.feed("p", "s", turn, [assistant(text("more"))])
+
+    def test_a_turn_that_completes_while_it_is_interrupted_is_completed(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
+    ) -> None:
+        turn = session.turn()
+        meanwhile.happens = lambda: session.all.interrupt("p", "s", turn)
+
+        fed = slow.feed("p", "s", turn, [assistant(text("there")), result()])
+
+        found, listed = other.turn("p", "s", turn), session.journal.find_run(turn)
+        assert fed.status == found.wire_status == "completed"
+        assert found.error is None
+        assert listed is not None
+        assert listed.status is Status.SUCCEEDED
+
+    def test_an_interrupt_that_comes_too_late_says_that_the_turn_is_completed(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations
+    ) -> None:
+        turn = session.turn()
+        meanwhile.happens = lambda: session.all.feed("p", "s", turn, [result()])
+
+        assert slow.interrupt("p", "s", turn).wire_status == "completed"
+
+    def test_the_agents_own_word_counts_more_than_one_written_for_it(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
+    ) -> None:
+        turn = session.turn()
+        meanwhile.happens = lambda: session.all.end("p", "s", turn, "turn_completed")
+
+        slow.feed("p", "s", turn, [result("no luck", is_error=True)])
+
+        assert other.turn("p", "s", turn).error == "no luck"
+
+    def test_the_same_lines_fed_by_two_at_once_are_one(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
+    ) -> None:
+        turn = session.turn()
+        lines = [assistant(text("a"), text("b"), uuid="u-1"), assistant(text("c")), result()]
+        meanwhile.happens = lambda: session.all.feed("p", "s", turn, lines, first_line=1)
+
+        slow.feed("p", "s", turn, lines, first_line=1)
+
+        found = other.turn("p", "s", turn)
+        assert [block.content["text"] for block in found.blocks] == ["a", "b", "c"]
+        assert found.wire_status == "completed"
+
+    def test_a_named_line_fed_by_two_at_once_without_numbers_is_one(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
+    ) -> None:
+        turn = session.turn()
+        named = assistant(text("once"), uuid="u-1")
+        meanwhile.happens = lambda: session.all.feed("p", "s", turn, [assistant(text("x")), named])
+
+        slow.feed("p", "s", turn, [named])
+
+        texts = [str(block.content["text"]) for block in other.turn("p", "s", turn).blocks]
+        assert sorted(texts) == ["once", "x"]
+
+    def test_of_two_turns_made_at_once_one_goes_on(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
+    ) -> None:
+        made: list[TurnState] = []
+        meanwhile.happens = lambda: made.append(session.all.create_turn("p", "s", "quick"))
+
+        made.append(slow.create_turn("p", "s", "slow"))
+
+        *earlier, last = other.turns("p", "s")
+        assert [state.wire_status for state in earlier] == ["failed"]
+        assert last.wire_status == "pending"
+        assert {state.turn_id for state in (*earlier, last)} == {state.turn_id for state in made}
+
+    def test_of_many_turns_made_at_once_all_but_the_last_end(
+        self, session: Session, open_again: OpenAgain, clock: FakeClock, other: Conversations
+    ) -> None:
+        writers = [Conversations(open_again(), clock) for _ in range(WRITERS)]
+        begin = threading.Barrier(WRITERS)
+
+        def make(writer: Conversations) -> None:
+            begin.wait()
+            for _ in range(3):
+                writer.create_turn("p", "s")
+
+        at_once([partial(make, writer) for writer in writers])
+
+        states = other.turns("p", "s")
+        assert len(states) == WRITERS * 3
+        assert [state.wire_status for state in states] == ["failed"] * (WRITERS * 3 - 1) + ["pending"]
+
+    def test_of_two_executors_that_start_a_turn_at_once_the_first_has_it(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
+    ) -> None:
+        turn = session.turn()
+        meanwhile.happens = lambda: session.all.start("p", "s", turn, executor="quick")
+
+        with pytest.raises(TurnTaken):
+            slow.start("p", "s", turn, executor="slow")
+
+        start = other.turn("p", "s", turn).start
+        assert start is not None
+        assert start.executor == "quick"
+
+    def test_feeding_and_interrupting_from_many_threads_gives_every_reader_the_same(
+        self, session: Session, open_again: OpenAgain, clock: FakeClock
+    ) -> None:
+        turn = session.turn()
+        readers = [Conversations(open_again(), clock) for _ in range(WRITERS)]
+
+        def feed(writer: Conversations, index: int) -> None:
+            for number in range(8):
+                try:
+                    writer.feed("p", "s", turn, [assistant(text(f"{index}.{number}"))])
+                except TurnEnded:
+                    return
+            if index == 0:
+                writer.interrupt("p", "s", turn)
+
+        at_once([partial(feed, each, index) for index, each in enumerate(readers)])
+
+        folded = turn_state(read_all(session.journal, turn)[0])
+        states = [reader.interrupt("p", "s", turn) for reader in readers]
+        assert all(state == folded for state in states)
+        assert folded.wire_status == "failed"
+
+    def test_a_feed_whose_answer_was_lost_is_made_again_with_the_same_lines(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
+    ) -> None:
+        turn = session.turn()
+        lines = [assistant(text("a")), assistant(text("b")), result()]
+
+        def half_of_it() -> None:
+            session.all.feed("p", "s", turn, lines[:1], first_line=1)
+            raise Unreachable("no answer")
+
+        meanwhile.happens = half_of_it
+        with pytest.raises(JournalUnavailable):
+            slow.feed("p", "s", turn, lines, first_line=1)
+
+        again = slow.feed("p", "s", turn, lines, first_line=1)
+
+        assert (again.accepted, again.blocks, again.status) == (3, 1, "completed")
+        assert other.turn("p", "s", turn).block_count == 2
+
+    def test_a_turn_whose_process_is_gone_ends_when_it_is_looked_at(
+        self, session: Session, other: Conversations, clock: FakeClock
+    ) -> None:
+        turn = session.turn()
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        process = {"host": os.uname().nodename, "pid": child.pid, "started": process_started(child.pid)}
+        session.all.start("p", "s", turn, executor="agent", process=process)
+        assert other.turn("p", "s", turn).wire_status == "running"
+
+        child.communicate(b"\n")
+        at_first = other.turn("p", "s", turn)
+        clock.advance(3.0)
+        later = other.turns("p", "s")[-1]
+
+        assert at_first.wire_status == "running"  # whoever started it may still say how it ended
+        assert later.wire_status == "failed"
+        assert f"process {child.pid}" in (later.error or "")
+        assert session.all.turn("p", "s", turn) == later
+
+    def test_a_turn_whose_process_is_on_another_machine_goes_on(
+        self, session: Session, clock: FakeClock
+    ) -> None:
+        turn = session.turn()
+        elsewhere = {"host": f"not-{socket.gethostname()}", "pid": 1, "started": 1}
+        session.all.start("p", "s", turn, process=elsewhere)
+        session.all.turn("p", "s", turn)
+
+        clock.advance(3600.0)
+
+        assert session.all.turn("p", "s", turn).wire_status == "running"
+
+
+def at_once(deeds: Sequence[Callable[[], None]]) -> None:
+    """Do all of these at the same time; what one of them raises is raised here."""
+    raised: list[BaseException] = []
+
+    def do(deed: Callable[[], None]) -> None:
+        try:
+            deed()
+        except BaseException as error:  # noqa: BLE001 - a thread has no caller
+            raised.append(error)
+
+    threads = [threading.Thread(target=do, args=(deed,)) for deed in deeds]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]

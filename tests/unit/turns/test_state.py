@@ -1,0 +1,148 @@
+"""A turn is the fold of its events, whatever their order."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.events import Event
+from longwatch.runs import Status, fold, summarise
+from longwatch.turns import TurnState, status_view, tag_of, turn_state, turn_view
+
+TURN = "turn-1"
+
+_TEXT = {"kind": "content", "text": "hi"}
+_CREATED = {"project_id": "p", "conversation_id": "s", "number": 2, "prompt": "go"}
+
+
+def told(type: str, at: int, name: str, /, **said: object) -> Event:
+    return Event(run_id=TURN, event_id=f"{TURN}-{name}", type=type, occurred_at=at, payload=said)
+
+
+def block(number: int, at: int, key: str = "00aa", item: int = 0, **said: object) -> Event:
+    name = f"{number:08d}-{item:03d}-{key}"
+    return told("block", at, name, **{**_TEXT, "line_number": number, "item": item, **said})
+
+
+CREATED = told("turn_created", 10, "00-created", **_CREATED)
+STARTED = told("turn_started", 20, "00-started", executor="agent", process={"host": "h", "pid": 7})
+DONE = told("turn_completed", 90, "00000009-000-00ff", result="ok")
+
+stories = st.lists(
+    st.one_of(
+        st.just(CREATED),
+        st.just(STARTED),
+        st.just(DONE),
+        st.builds(block, st.integers(1, 4), st.integers(30, 60), st.sampled_from(["00aa", "00bb"])),
+        st.builds(lambda at: told("turn_line", at, f"line-{at}", line={}), st.integers(25, 60)),
+        st.builds(lambda at: told("turn_cancelled", at, f"cancel-{at}"), st.integers(50, 99)),
+        st.builds(
+            lambda at: told("workflow_error", at, f"dead-{at}", error_message="gone", written_for=True),
+            st.integers(50, 99),
+        ),
+    ),
+    max_size=15,
+)
+
+
+def test_nothing_is_pending() -> None:
+    state = turn_state([])
+
+    assert (state.wire_status, state.blocks, state.last_updated) == ("pending", (), None)
+
+
+def test_a_turn_knows_what_it_was_created_with() -> None:
+    view = turn_view(turn_state([CREATED, STARTED]))
+
+    assert view == {
+        "id": TURN,
+        "project_id": "p",
+        "session_id": "s",
+        "number": 2,
+        "prompt": "go",
+        "status": "running",
+        "blocks": [],
+        "block_count": 0,
+        "error": None,
+        "created_at": "1970-01-01T00:00:00.010Z",
+        "started_at": "1970-01-01T00:00:00.020Z",
+        "completed_at": None,
+        "last_updated": "1970-01-01T00:00:00.020Z",
+    }
+    assert "blocks" not in turn_view(turn_state([CREATED]), blocks=False)
+
+
+def test_the_end_is_visible_without_a_block() -> None:
+    running = turn_state([CREATED, block(1, 30)])
+
+    ended = running.plus([DONE])
+
+    assert status_view(running)["block_count"] == status_view(ended)["block_count"]
+    assert status_view(ended)["status"] == "completed"
+    assert tag_of(running) != tag_of(ended)
+
+
+def test_an_end_written_for_a_dead_process_fails_the_turn() -> None:
+    dead = told(
+        "workflow_error", 50, "dead", status="failed", error_message="process 7 is gone", written_for=True
+    )
+
+    state = turn_state([CREATED, STARTED, dead])
+
+    assert (state.wire_status, state.error) == ("failed", "process 7 is gone")
+
+
+def test_every_end_is_completed_or_failed_on_the_wire() -> None:
+    words = {
+        status: turn_state([CREATED, told("turn_failed", 50, "x", status=status.value)]) for status in Status
+    }
+
+    assert words[Status.SUCCEEDED].wire_status == "completed"
+    for status in (Status.FAILED, Status.PARTIAL, Status.CANCELLED, Status.UNKNOWN):
+        assert words[status].wire_status == "failed"
+        assert words[status].error
+
+
+def test_a_block_of_no_known_kind_is_none() -> None:
+    odd = told("block", 30, "x", kind="sculpture")
+
+    assert turn_state([CREATED, odd, told("block", 31, "y")]).blocks == ()
+
+
+def test_blocks_that_were_not_fed_as_lines_come_last_and_in_order() -> None:
+    state = turn_state([told("block", 50, "b", **_TEXT), told("block", 40, "a", **_TEXT), block(3, 60)])
+
+    assert [each.id for each in state.blocks] == [f"{TURN}-00000003-000-00aa", f"{TURN}-a", f"{TURN}-b"]
+
+
+def test_an_event_that_comes_again_changes_nothing() -> None:
+    once = turn_state([CREATED, block(1, 30), DONE])
+
+    assert once.plus([block(1, 30), DONE, CREATED]) == once
+    assert once.plus([]) is once
+
+
+def test_a_line_stored_twice_is_one_block_and_the_earlier_time_counts() -> None:
+    early, late = block(1, 30), block(1, 45)
+
+    assert turn_state([early, late]).blocks == turn_state([late, early]).blocks == turn_state([early]).blocks
+
+
+@given(stories, st.randoms(use_true_random=False), st.integers(0, 15))
+def test_any_order_and_any_division_give_the_same_turn(story: list[Event], random: object, cut: int) -> None:
+    shuffled = list(story)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+
+    whole = TurnState(TURN).plus(story)
+    parts = TurnState(TURN).plus(shuffled[:cut]).plus(shuffled[cut:])
+
+    assert parts == whole
+    assert tag_of(parts) == tag_of(whole)
+
+
+@given(stories)
+def test_a_turn_ends_as_its_run_does(story: list[Event]) -> None:
+    state, run = turn_state(story), fold(story)
+
+    if run is not None:
+        assert state.ending == run.summary.ending == summarise(story)[TURN].ending
