@@ -1,0 +1,58 @@
+"""A drop-in for Amazon Bedrock AgentCore's app: the same import from here, and its sessions are journaled.
+
+    from longwatch.integrations.bedrock_agentcore import BedrockAgentCoreApp
+
+    app = BedrockAgentCoreApp()
+
+    @app.entrypoint
+    async def handle(payload, context): ...
+
+    @app.async_task
+    async def research(question): ...
+
+The entrypoint writes AGENT_ENTRYPOINT_STARTED and, if it fails, AGENT_ENTRYPOINT_FAILED; an async task writes
+AGENT_BACKGROUND_TASK_STARTED and COMPLETED or FAILED. Table and region come from LONGWATCH_TABLE_NAME and
+LONGWATCH_REGION.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from longwatch.errors import MissingExtra
+from longwatch.recording.sessions.agent import Opened, session_recorder
+from longwatch.recording.sessions.recorder import SessionRecorder
+from longwatch.recording.sessions.wrapping import agent_entrypoint, background_task
+
+try:
+    from bedrock_agentcore.runtime import BedrockAgentCoreApp as _App
+    from bedrock_agentcore.runtime.context import BedrockAgentCoreContext
+except ImportError as error:
+    raise MissingExtra("longwatch.integrations.bedrock_agentcore", "agentcore") from error
+
+
+class BedrockAgentCoreApp(_App):
+    """AgentCore's app, whose entrypoint and async tasks are journaled."""
+
+    def __init__(self, *args: Any, does_the_work: bool = False, **options: Any) -> None:
+        """`does_the_work`: there is no async task, the entrypoint itself is the work."""
+        super().__init__(*args, **options)
+        self._does_the_work = does_the_work
+
+    def entrypoint(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        opened: Opened = recorder_of
+        journaled = agent_entrypoint(does_the_work=self._does_the_work, opened=opened)(func)
+        return super().entrypoint(journaled)
+
+    def async_task(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        return super().async_task(background_task(func))
+
+
+def recorder_of(payload: object, context: object = None) -> SessionRecorder | None:
+    """The session of a request: as its payload says, else as AgentCore's own header does."""
+    said = payload if isinstance(payload, Mapping) else {}
+    if said.get("session_id"):
+        return session_recorder(said)
+    session_id = getattr(context, "session_id", None) or BedrockAgentCoreContext.get_session_id()
+    return session_recorder({**said, "session_id": session_id} if session_id else said)

@@ -1,0 +1,138 @@
+"""Writes the journal of one session: each status at once, durably, and never changed afterwards.
+
+Unlike the recorder of workflows nothing is queued. A Lambda or an agent's container can end at any moment,
+and what the state machine waits for must be in the journal before.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import InvalidEvent, WorthAnotherTry
+from longwatch.events import Event, new_event_id
+from longwatch.journal.base import Journal
+from longwatch.journal.codec import to_line
+from longwatch.journal.opening import open_journal
+from longwatch.recording.capture import error_text
+from longwatch.recording.redaction import redact_text
+from longwatch.recording.sessions.statuses import checked_status, tells_of_failure
+from longwatch.settings import load_settings
+
+log = logging.getLogger("longwatch")
+
+TABLE_VARIABLE = "LONGWATCH_TABLE_NAME"
+REGION_VARIABLE = "LONGWATCH_REGION"
+JOURNAL_VARIABLE = "LONGWATCH_JOURNAL"  # another journal than the table, such as a SQLite file
+SESSION_VARIABLE = "LONGWATCH_SESSION_ID"
+EXECUTION_VARIABLE = "LONGWATCH_EXECUTION"
+
+QUICK_RETRIES = (0.2, 1.0, 3.0)  # seconds
+PATIENT_RETRIES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # for an end: without it the session stays unconfirmed
+
+
+class SessionRecorder:
+    """The journal of one session, for one execution of the state machine."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        session_id: str,
+        *,
+        execution: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        if not session_id:
+            raise InvalidEvent("a session needs an id; pass session_id in the payload of the invocation")
+        self.journal = journal
+        self.session_id = session_id
+        self.execution = execution  # only events of its own execution count for the state machine
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last_ms = 0
+
+    def record(
+        self,
+        status: str,
+        *,
+        error: BaseException | str | None = None,
+        retries: Sequence[float] = QUICK_RETRIES,
+        **payload: object,
+    ) -> Event:
+        """Store one status. Raises `InvalidEvent` for an unknown one, and what the journal raises."""
+        event = self._event(checked_status(status), error, payload)
+        for seconds in retries:
+            try:
+                self.journal.append([event])
+            except WorthAnotherTry as problem:
+                log.warning("longwatch: %s is tried again in %.1f s: %s", status, seconds, problem)
+                self._clock.sleep(seconds)
+            else:
+                return event
+        self.journal.append([event])
+        return event
+
+    def tell(
+        self,
+        status: str,
+        *,
+        error: BaseException | str | None = None,
+        retries: Sequence[float] = QUICK_RETRIES,
+        **payload: object,
+    ) -> bool:
+        """Store one status, whatever happens: what cannot be stored is logged whole, and the work goes on."""
+        try:
+            self.record(status, error=error, retries=retries, **payload)
+        except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
+            event = self._event(status, error, {})
+            log.error("longwatch: %s could not be journaled: %s; it was %s", status, problem, to_line(event))
+            return False
+        return True
+
+    def _event(self, status: str, error: BaseException | str | None, payload: Mapping[str, object]) -> Event:
+        said = dict(payload)
+        if self.execution is not None:
+            said["execution"] = self.execution
+        if error is not None:
+            said["error_message"] = error if isinstance(error, str) else failure_text(error)
+        elif tells_of_failure(status):
+            said["error_message"] = "no message"
+        at = self._next_ms()
+        return Event(
+            run_id=self.session_id, event_id=new_event_id(at), type=status, occurred_at=at, payload=said
+        )
+
+    def _next_ms(self) -> int:
+        """Now, but never the same millisecond twice: what came later is read later."""
+        with self._lock:
+            self._last_ms = max(self._clock.now_ms(), self._last_ms + 1)
+            return self._last_ms
+
+
+def failure_text(error: BaseException) -> str:
+    """The class and the message; for an error of an AWS service its code and message."""
+    response = getattr(error, "response", None)
+    told = response.get("Error") if isinstance(response, Mapping) else None
+    if isinstance(told, Mapping) and told.get("Code"):
+        return redact_text(f"{type(error).__name__}: {told['Code']}: {told.get('Message') or 'no message'}")
+    return redact_text(error_text(error))
+
+
+def open_session_journal(environment: Mapping[str, str] = os.environ) -> Journal:
+    """The journal that the environment names: a table in the layout of document 002, or another address.
+
+    Opened once for each: a warm Lambda keeps its connection.
+    """
+    url = environment.get(JOURNAL_VARIABLE) or "dynamodb://?layout=session"
+    return _opened(url, environment.get(TABLE_VARIABLE), environment.get(REGION_VARIABLE))
+
+
+@cache
+def _opened(url: str, table: str | None, region: str | None) -> Journal:
+    given = {TABLE_VARIABLE: table, REGION_VARIABLE: region}
+    named = {name: value for name, value in given.items() if value}
+    return open_journal(url, settings=load_settings(environment={**os.environ, **named}))

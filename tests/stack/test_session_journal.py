@@ -1,0 +1,373 @@
+"""infrastructure/session-journal.yaml, deployed: executions with real Lambda code, to each of their ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.events import Event
+from longwatch.journal.base import Journal
+from longwatch.journal.opening import open_journal
+from longwatch.recording.sessions import SessionRecorder
+from tests.stack.acting import ActingAgent
+from tests.stack.deploying import REGION, client, configure, deploy, ended, uploaded
+from tests.stack.templates import ROOT
+
+TEMPLATE = ROOT / "infrastructure" / "session-journal.yaml"
+MAX_LOOKS = 8
+
+
+@dataclass
+class Deployed:
+    """The stack on the engine, and the agent that it invokes."""
+
+    url: str
+    name: str
+    outputs: dict[str, str]
+    journal: Journal
+    agent: ActingAgent
+
+    def start(self, session_id: str, act: str, *, execution: str | None = None) -> str:
+        arn: str = self.sfn.start_execution(
+            stateMachineArn=self.outputs["StateMachineArn"],
+            name=execution or f"{session_id}-{uuid.uuid4().hex[:6]}",
+            input=json.dumps({"session_id": session_id, "payload": {"act": act}}),
+        )["executionArn"]
+        return arn
+
+    def play(self, act: str) -> tuple[dict[str, Any], list[Event]]:
+        """One session to its end: the execution and the journal."""
+        session_id = new_session()
+        execution = ended(self.sfn, self.start(session_id, act))
+        return execution, list(self.journal.read(session_id).events)
+
+    def play_with(
+        self,
+        act: str,
+        state: str,
+        visits: str,
+        error: str,
+        *,
+        session_id: str | None = None,
+        returns: dict[str, object] | None = None,
+    ) -> tuple[dict[str, Any], list[Event]]:
+        """One session in which these visits to a state end in this error."""
+        session_id = session_id or new_session()
+        machine = self.outputs["StateMachineArn"]
+        responses: dict[str, dict[str, Any]] = {
+            name: {"0": {"Return": value}} for name, value in (returns or {}).items()
+        }
+        # The engine counts only visits that it was told of.
+        first: dict[str, Any] = {} if visits.startswith("0") else {"0": {"Return": {}}}
+        responses[state] = {**first, visits: {"Throw": {"Error": error, "Cause": "as the test asked"}}}
+        case = {name: name for name in responses}
+        mocked = {
+            "StateMachines": {machine.rsplit(":", 1)[1]: {"TestCases": {"case": case}}},
+            "MockedResponses": responses,
+        }
+        configure(self.url, _sfn_mock_config=mocked)
+        try:
+            started = self.sfn.start_execution(
+                stateMachineArn=f"{machine}#case",
+                name=session_id,
+                input=json.dumps({"session_id": session_id, "payload": {"act": act}}),
+            )
+            execution = ended(self.sfn, started["executionArn"])
+        finally:
+            configure(self.url, _sfn_mock_config={})
+        return execution, list(self.journal.read(session_id).events)
+
+    @property
+    def sfn(self) -> Any:
+        return client("stepfunctions", self.url)
+
+    @property
+    def journal_url(self) -> str:
+        return self.journal.url
+
+
+def new_session() -> str:
+    return f"session-{uuid.uuid4()}"  # AgentCore wants 33 characters and more
+
+
+def types(events: list[Event]) -> list[str]:
+    return [event.type for event in events]
+
+
+@pytest.fixture(scope="module")
+def deployed(ministack_url: str) -> Iterator[Deployed]:
+    name = f"sessions-{uuid.uuid4().hex[:8]}"
+    table = f"{name}-journal"
+    endpoint = f"dynamodb://{table}?region={REGION}&layout=session&endpoint={ministack_url}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        journal = open_journal(endpoint)
+        agent = ActingAgent(journal)
+        parameters = {
+            **uploaded(ministack_url, f"{name}-code"),
+            "AgentUrl": agent.url,
+            "TableName": table,
+            "MaxLooks": str(MAX_LOOKS),
+            "GraceLooks": "3",
+        }
+        outputs = deploy(ministack_url, TEMPLATE, name, parameters)
+        yield Deployed(ministack_url, name, outputs, journal, agent)
+        agent.close()
+        journal.close()
+
+
+def test_a_session_runs_to_its_end_and_is_journaled_in_order(deployed: Deployed) -> None:
+    execution, events = deployed.play("complete")
+
+    assert execution["status"] == "SUCCEEDED"
+    assert set(types(events)) == {
+        "SESSION_INITIATED",
+        "AGENT_INVOCATION_STARTED",
+        "AGENT_ENTRYPOINT_STARTED",
+        "AGENT_INVOCATION_SUCCEEDED",
+        "AGENT_BACKGROUND_TASK_STARTED",
+        "AGENT_BACKGROUND_TASK_COMPLETED",
+        "SESSION_SUCCEEDED",
+    }
+    assert types(events)[:3] == ["SESSION_INITIATED", "AGENT_INVOCATION_STARTED", "AGENT_ENTRYPOINT_STARTED"]
+    assert types(events)[-1] == "SESSION_SUCCEEDED"
+    assert {event.payload["execution"] for event in events} == {execution["executionArn"]}
+
+
+@pytest.mark.xfail(strict=True, reason="MiniStack 1.5.33 leaves out the Output of a JSONata Succeed state")
+def test_the_output_names_the_session(deployed: Deployed) -> None:
+    execution, events = deployed.play("complete")
+
+    assert json.loads(execution["output"])["session_id"] == events[0].run_id
+
+
+def test_the_agent_is_told_its_session_in_payload_and_environment(deployed: Deployed) -> None:
+    _, events = deployed.play("complete")
+
+    request = deployed.agent.requests[-1]
+    assert request["session_id"] == events[0].run_id
+    assert request["environment"]["LONGWATCH_SESSION_ID"] == events[0].run_id
+    assert request["environment"]["LONGWATCH_TABLE_NAME"] == deployed.outputs["TableName"]
+    assert request["environment"]["LONGWATCH_REGION"] == REGION
+
+
+def test_a_failed_task_fails_the_session_with_its_message(deployed: Deployed) -> None:
+    execution, events = deployed.play("fail")
+
+    assert (execution["status"], execution["error"]) == ("FAILED", "SessionFailed")
+    assert execution["cause"] == "RuntimeError: out of luck"
+    assert types(events)[-1] == "SESSION_FAILED"
+    assert events[-1].payload["error_message"] == "RuntimeError: out of luck"
+
+
+def test_a_failed_entrypoint_fails_the_session_at_once(deployed: Deployed) -> None:
+    execution, events = deployed.play("break")
+
+    assert execution["cause"] == "ValueError: the question is missing"
+    assert "AGENT_ENTRYPOINT_FAILED" in types(events)
+    assert types(events)[-1] == "SESSION_FAILED"
+
+
+def test_an_invocation_that_fails_decides_when_the_agent_wrote_nothing(deployed: Deployed) -> None:
+    execution, events = deployed.play("refuse")
+
+    assert execution["status"] == "FAILED"
+    assert "not today" in execution["cause"]
+    assert types(events) == [
+        "SESSION_INITIATED",
+        "AGENT_INVOCATION_STARTED",
+        "AGENT_INVOCATION_FAILED",
+        "SESSION_FAILED",
+    ]
+
+
+def test_an_agent_that_completes_beats_its_failed_invocation(deployed: Deployed) -> None:
+    execution, events = deployed.play("complete_then_break")
+
+    assert execution["status"] == "SUCCEEDED"
+    assert {"AGENT_INVOCATION_FAILED", "AGENT_BACKGROUND_TASK_COMPLETED"} <= set(types(events))
+    assert types(events)[-1] == "SESSION_SUCCEEDED"
+
+
+def test_an_agent_that_dies_silently_is_unconfirmed_not_failed(deployed: Deployed) -> None:
+    execution, events = deployed.play("die")
+
+    assert (execution["status"], execution["error"]) == ("FAILED", "SessionUnconfirmed")
+    assert types(events)[-1] == "SESSION_UNCONFIRMED"
+    assert f"after {MAX_LOOKS} looks" in str(events[-1].payload["error_message"])
+
+
+def test_a_late_completion_is_found(deployed: Deployed) -> None:
+    session_id = new_session()
+    deployed.agent.gate.clear()
+    configure(deployed.url, _SFN_WAIT_SCALE=0.02)  # 5 s take 0.1 s
+    try:
+        execution = deployed.start(session_id, "late")
+        recorder = SessionRecorder(deployed.journal, session_id, execution=execution)
+        recorder.record("TASK_thinking_STARTED")
+
+        deployed.agent.gate.set()
+        found = ended(deployed.sfn, execution)
+    finally:
+        configure(deployed.url, _SFN_WAIT_SCALE=0)
+
+    assert found["status"] == "SUCCEEDED"
+
+
+def test_a_reused_session_id_does_not_find_the_old_end(deployed: Deployed) -> None:
+    session_id = new_session()
+    first = ended(deployed.sfn, deployed.start(session_id, "complete"))
+
+    second = ended(deployed.sfn, deployed.start(session_id, "die"))
+
+    assert (first["status"], second["status"]) == ("SUCCEEDED", "FAILED")
+    assert second["error"] == "SessionUnconfirmed"
+
+
+def test_an_agent_that_knows_no_execution_is_understood_by_its_times(deployed: Deployed) -> None:
+    session_id = new_session()
+    configure(deployed.url, _SFN_WAIT_SCALE=0.02)
+    try:
+        execution = deployed.start(session_id, "foreign")
+        SessionRecorder(deployed.journal, session_id).record("AGENT_BACKGROUND_TASK_COMPLETED")
+        found = ended(deployed.sfn, execution)
+    finally:
+        configure(deployed.url, _SFN_WAIT_SCALE=0)
+
+    assert found["status"] == "SUCCEEDED"
+
+
+def test_an_execution_without_a_session_id_is_journaled_under_its_own_name(deployed: Deployed) -> None:
+    name = f"nameless-{uuid.uuid4()}"
+    execution = deployed.sfn.start_execution(
+        stateMachineArn=deployed.outputs["StateMachineArn"],
+        name=name,
+        input=json.dumps({"payload": {"act": "complete"}}),
+    )["executionArn"]
+
+    found = ended(deployed.sfn, execution)
+
+    assert found["status"] == "SUCCEEDED"
+    assert types(list(deployed.journal.read(name).events))[0] == "SESSION_INITIATED"
+
+
+def test_a_throttled_query_delays_and_does_not_decide(deployed: Deployed) -> None:
+    # The engine throws for a whole visit to the state, its retries included: what a long throttling does.
+    found, _ = deployed.play_with(
+        "complete", "Look", "0-3", "DynamoDb.ProvisionedThroughputExceededException"
+    )
+
+    assert found["status"] == "SUCCEEDED"
+
+
+def test_a_journal_that_refuses_the_start_fails_the_session(deployed: Deployed) -> None:
+    found, events = deployed.play_with("complete", "Record", "0", "DynamoDB.ResourceNotFoundException")
+
+    assert found["status"] == "FAILED"
+    assert "SESSION_INITIATED could not be written" in found["cause"]
+    assert types(events) == ["SESSION_FAILED"]
+
+
+def test_an_end_that_can_not_be_journaled_stays_what_it_is(deployed: Deployed) -> None:
+    found, events = deployed.play_with("complete", "Record", "1", "DynamoDB.ResourceNotFoundException")
+
+    assert found["status"] == "SUCCEEDED"
+    assert "SESSION_SUCCEEDED" not in types(events)
+
+
+def test_a_first_try_that_won_unnoticed_is_recognised(deployed: Deployed) -> None:
+    session_id = new_session()
+    arn = f"{deployed.outputs['StateMachineArn'].replace(':stateMachine:', ':execution:')}:{session_id}"
+    taken = {"Status": {"S": "SESSION_INITIATED"}, "Payload": {"M": {"execution": {"S": arn}}}}
+
+    found, events = deployed.play_with(
+        "complete",
+        "Record",
+        "0",
+        "DynamoDB.ConditionalCheckFailedException",
+        session_id=session_id,
+        returns={"WhoseIsIt": {"Items": [taken]}},
+    )
+
+    assert found["status"] == "SUCCEEDED"
+    assert "SESSION_INITIATED" not in types(events)  # not written again
+
+
+def test_a_place_that_another_event_took_moves_the_start_on(deployed: Deployed) -> None:
+    found, events = deployed.play_with("complete", "Record", "0", "DynamoDB.ConditionalCheckFailedException")
+
+    assert found["status"] == "SUCCEEDED"
+    assert types(events)[0] == "SESSION_INITIATED"
+
+
+def test_thirty_sessions_at_once_all_end(deployed: Deployed) -> None:
+    sessions = {new_session(): act for act in ("complete", "fail", "break") for _ in range(10)}
+
+    executions = {session: deployed.start(session, act) for session, act in sessions.items()}
+    ends = {session: ended(deployed.sfn, execution)["status"] for session, execution in executions.items()}
+
+    assert ends == {
+        session: "SUCCEEDED" if act == "complete" else "FAILED" for session, act in sessions.items()
+    }
+
+
+def test_the_command_line_shows_the_session(deployed: Deployed) -> None:
+    _, events = deployed.play("complete")
+
+    shown = longwatch(deployed, "show", events[0].run_id)
+
+    assert shown.returncode == 0, shown.stderr
+    assert "succeeded" in shown.stdout
+    assert "session" in shown.stdout
+
+
+@pytest.mark.parametrize(("act", "status"), [("refuse", "failed"), ("die", "unknown")])
+def test_the_list_knows_the_end_that_only_the_machine_wrote(
+    deployed: Deployed, act: str, status: str
+) -> None:
+    _, events = deployed.play(act)
+
+    listed = {run.run_id: run.status for run in deployed.journal.find_runs(limit=200).runs}
+
+    assert listed[events[0].run_id] == status
+
+
+@pytest.mark.parametrize(("act", "code"), [("complete", 0), ("fail", 1)])
+def test_a_watch_follows_the_machine_and_leaves_with_its_verdict(
+    deployed: Deployed, act: str, code: int
+) -> None:
+    session_id = new_session()
+    watching = subprocess.Popen(
+        [command("longwatch"), "--journal", deployed.journal_url, "watch", session_id, "--wait"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    ended(deployed.sfn, deployed.start(session_id, act))
+    said, problems = watching.communicate(timeout=60)
+
+    assert watching.returncode == code, problems
+    assert "AGENT_BACKGROUND_TASK" in said
+
+
+def longwatch(deployed: Deployed, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [command("longwatch"), "--journal", deployed.journal_url, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def command(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))

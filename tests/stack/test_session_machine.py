@@ -1,0 +1,201 @@
+"""What the session journal's template and state machine say, before anything is deployed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore import xform_name
+
+from longwatch.recording.sessions import SessionStatus
+from tests.engines.start import ENGINES
+from tests.stack.policies import statements
+from tests.stack.templates import ROOT, load_template
+
+MACHINE = ROOT / "infrastructure" / "session-journal.asl.json"
+TEMPLATE = ROOT / "infrastructure" / "session-journal.yaml"
+OPTIMISED = {"putItem", "getItem", "updateItem", "deleteItem"}  # DynamoDB's own; a query is none of them
+MOST_HISTORY_EVENTS = 25_000
+EVENTS_A_LOOK = 11  # a task is five, a choice and a wait two each
+DAY_SECONDS = 24 * 60 * 60
+
+
+@pytest.fixture(scope="module")
+def template() -> dict[str, Any]:
+    return load_template(TEMPLATE)
+
+
+@pytest.fixture(scope="module")
+def machine() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(MACHINE.read_text())
+    return loaded
+
+
+def tasks(machine: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((name, state) for name, state in machine["States"].items() if state["Type"] == "Task")
+
+
+def filled(template: dict[str, Any]) -> str:
+    """The definition as it is deployed with the defaults."""
+    text = MACHINE.read_text()
+    for name in substitutions(template):
+        default = template["Parameters"].get(name, {}).get("Default", "stand-in")
+        text = text.replace(f"${{{name}}}", str(default))
+    return text
+
+
+def substitutions(template: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = template["Resources"]["SessionMachine"]["Properties"]["DefinitionSubstitutions"]
+    return found
+
+
+def test_cfn_lint_finds_nothing() -> None:
+    result = subprocess.run(
+        [Path(sys.executable).with_name("cfn-lint"), TEMPLATE], capture_output=True, text=True
+    )
+
+    assert (result.returncode, result.stdout) == (0, "")
+
+
+def test_statelint_finds_nothing() -> None:
+    result = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "check-machines", MACHINE], capture_output=True, text=True
+    )
+
+    assert (result.returncode, result.stdout) == (0, "")
+
+
+def test_asl_validator_finds_nothing(template: dict[str, Any], tmp_path: Path) -> None:
+    checker = ENGINES / "node_modules" / ".bin" / "asl-validator"
+    if shutil.which("node") is None or not checker.exists():
+        pytest.skip("asl-validator is not installed; run `make engines`, which needs npm")
+    (tmp_path / "machine.json").write_text(filled(template))
+
+    result = subprocess.run(
+        [checker, "--json-path", tmp_path / "machine.json"], capture_output=True, text=True
+    )
+
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_substitution_is_given_and_used(template: dict[str, Any]) -> None:
+    used = set(re.findall(r"\$\{(\w+)\}", MACHINE.read_text()))
+
+    assert used == set(substitutions(template))
+
+
+def test_nothing_is_null() -> None:
+    assert "null" not in MACHINE.read_text()  # CloudFormation would refuse it
+
+
+def test_every_action_is_one_that_the_service_has(machine: dict[str, Any]) -> None:
+    session = botocore.session.get_session()
+    for name, state in tasks(machine):
+        integration = state["Resource"].removeprefix("arn:aws:states:::")
+        if integration.startswith("aws-sdk:"):
+            _, service, action = integration.split(":")
+            operations = {
+                xform_name(operation) for operation in session.get_service_model(service).operation_names
+            }
+            assert xform_name(action[0].upper() + action[1:]) in operations, name
+        elif integration.startswith("dynamodb:"):
+            assert integration.removeprefix("dynamodb:") in OPTIMISED, name
+        else:
+            assert integration == "lambda:invoke", name
+
+
+def test_every_task_has_a_retry_policy_a_timeout_and_a_way_out(machine: dict[str, Any]) -> None:
+    for name, state in tasks(machine):
+        assert state["Retry"], name
+        assert state["TimeoutSeconds"], name
+        assert state["Catch"][-1]["ErrorEquals"] == ["States.ALL"], name
+
+
+def test_the_agent_is_not_asked_twice_unless_it_was_certainly_not_reached(machine: dict[str, Any]) -> None:
+    (policy,) = machine["States"]["Invoke"]["Retry"]
+
+    assert policy["ErrorEquals"] == ["Lambda.TooManyRequestsException"]
+
+
+def test_every_write_is_conditional(machine: dict[str, Any]) -> None:
+    writes = [state for _, state in tasks(machine) if state["Resource"].endswith("dynamodb:putItem")]
+
+    assert writes
+    assert all(write["Arguments"]["ConditionExpression"] == "attribute_not_exists(PK)" for write in writes)
+
+
+def test_every_status_that_the_machine_names_is_one_of_ours() -> None:
+    named = set(re.findall(r"\b(?:SESSION|AGENT)_[A-Z_]+\b", MACHINE.read_text()))
+
+    assert named <= set(SessionStatus)
+
+
+def test_a_run_of_a_day_stays_far_from_the_limit_of_history_events(template: dict[str, Any]) -> None:
+    defaults = {name: about.get("Default") for name, about in template["Parameters"].items()}
+    wait, passed, looks = float(defaults["FirstWaitSeconds"]), 0.0, 0
+    while looks < defaults["MaxLooks"]:
+        looks += 1
+        passed += wait
+        wait = min(wait * 1.5, defaults["MaxWaitSeconds"])
+
+    assert passed >= DAY_SECONDS
+    assert looks * EVENTS_A_LOOK < MOST_HISTORY_EVENTS / 5
+    assert template["Parameters"]["MaxLooks"]["MaxValue"] * EVENTS_A_LOOK < MOST_HISTORY_EVENTS
+
+
+TABLE, OTHER_TABLE = "JournalTable", "arn:aws:dynamodb:eu-west-1:000000000000:table/other"
+
+
+@pytest.mark.parametrize(
+    ("who", "action", "resource", "allowed"),
+    [
+        ("MachineRole", "dynamodb:PutItem", TABLE, True),
+        ("MachineRole", "dynamodb:Query", TABLE, True),
+        ("MachineRole", "lambda:InvokeFunction", "InvokerFunction", True),
+        ("MachineRole", "dynamodb:GetItem", TABLE, False),
+        ("MachineRole", "dynamodb:UpdateItem", TABLE, False),
+        ("MachineRole", "dynamodb:DeleteItem", TABLE, False),
+        ("MachineRole", "dynamodb:Scan", TABLE, False),
+        ("MachineRole", "dynamodb:PutItem", OTHER_TABLE, False),
+        ("MachineRole", "dynamodb:Query", OTHER_TABLE, False),
+        ("MachineRole", "lambda:InvokeFunction", "AnotherFunction", False),
+        ("InvokerRole", "dynamodb:PutItem", TABLE, True),
+        ("InvokerRole", "bedrock-agentcore:InvokeAgentRuntime", "AgentRuntimeArn", True),
+        ("InvokerRole", "logs:PutLogEvents", "InvokerLogs", True),
+        ("InvokerRole", "dynamodb:Query", TABLE, False),
+        ("InvokerRole", "dynamodb:UpdateItem", TABLE, False),
+        ("InvokerRole", "dynamodb:PutItem", OTHER_TABLE, False),
+        ("InvokerRole", "bedrock-agentcore:InvokeAgentRuntime", "AnotherRuntime", False),
+        ("InvokerRole", "logs:PutLogEvents", "MachineLogs", False),
+        ("AgentJournalPolicy", "dynamodb:PutItem", TABLE, True),
+        ("AgentJournalPolicy", "dynamodb:Query", TABLE, False),
+        ("AgentJournalPolicy", "dynamodb:PutItem", OTHER_TABLE, False),
+    ],
+)
+def test_a_role_may_do_what_it_needs_and_nothing_else(
+    template: dict[str, Any], who: str, action: str, resource: str, allowed: bool
+) -> None:
+    granted = any(statement.allows(action, resource) for statement in statements(template, who))
+
+    assert granted is allowed
+
+
+@pytest.mark.parametrize("who", ["MachineRole", "InvokerRole", "AgentJournalPolicy"])
+def test_no_statement_on_tables_reaches_beyond_the_journal(template: dict[str, Any], who: str) -> None:
+    on_tables = [
+        statement
+        for statement in statements(template, who)
+        if any(action.startswith("dynamodb:") for action in statement.actions)
+    ]
+
+    assert on_tables
+    assert all(statement.resources == (TABLE,) for statement in on_tables)
+    assert not [action for each in on_tables for action in each.actions if "*" in action]

@@ -1,0 +1,112 @@
+"""Writing the journal of one session."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
+
+from longwatch.errors import EventConflict, InvalidEvent, JournalUnavailable, Throttled
+from longwatch.events import Event
+from longwatch.recording.sessions import SessionRecorder, SessionStatus
+from longwatch.recording.sessions.recorder import QUICK_RETRIES, failure_text
+from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
+
+EXECUTION = "arn:aws:states:eu-west-1:000000000000:execution:session:one"
+
+
+def only_event(journal: MemoryJournal) -> Event:
+    (event,) = journal.read("s-1").events
+    return event
+
+
+def test_a_status_is_stored_at_once_with_its_execution() -> None:
+    journal, clock = MemoryJournal(), FakeClock()
+
+    SessionRecorder(journal, "s-1", execution=EXECUTION, clock=clock).record(SessionStatus.SESSION_INITIATED)
+
+    event = only_event(journal)
+    assert (event.type, event.occurred_at) == ("SESSION_INITIATED", clock.now_ms())
+    assert dict(event.payload) == {"execution": EXECUTION}
+
+
+def test_a_failure_carries_class_and_message() -> None:
+    journal = MemoryJournal()
+
+    SessionRecorder(journal, "s-1").record("AGENT_BACKGROUND_TASK_FAILED", error=ValueError("no answer"))
+
+    assert only_event(journal).payload["error_message"] == "ValueError: no answer"
+
+
+def test_a_failure_without_an_error_says_that_there_is_no_message() -> None:
+    journal = MemoryJournal()
+
+    SessionRecorder(journal, "s-1").record("AGENT_BACKGROUND_TASK_FAILED")
+
+    assert only_event(journal).payload["error_message"] == "no message"
+
+
+def test_an_unknown_status_is_refused_before_anything_is_written() -> None:
+    journal = MemoryJournal()
+
+    with pytest.raises(InvalidEvent, match="'DONE' is no status"):
+        SessionRecorder(journal, "s-1").record("DONE")
+
+    assert not journal.read("s-1").events
+
+
+def test_a_session_needs_an_id() -> None:
+    with pytest.raises(InvalidEvent, match="session_id"):
+        SessionRecorder(MemoryJournal(), "")
+
+
+def test_what_may_pass_is_waited_out() -> None:
+    clock, memory = FakeClock(), MemoryJournal()
+    journal = FaultyJournal(memory)
+    journal.fail(2, Throttled("slow down"))
+
+    SessionRecorder(journal, "s-1", clock=clock).record("SESSION_INITIATED")
+
+    assert len(memory.read("s-1").events) == 1
+    assert clock.slept == list(QUICK_RETRIES[:2])
+
+
+def test_what_does_not_pass_is_raised() -> None:
+    journal = FaultyJournal(MemoryJournal())
+    journal.fail(10, Throttled("slow down"))
+
+    with pytest.raises(JournalUnavailable):
+        SessionRecorder(journal, "s-1", clock=FakeClock()).record("SESSION_INITIATED")
+
+
+def test_telling_never_raises_and_logs_what_could_not_be_stored(caplog: pytest.LogCaptureFixture) -> None:
+    journal = FaultyJournal(MemoryJournal())
+    journal.fail(1, EventConflict(["x"]))
+
+    with caplog.at_level(logging.ERROR, "longwatch"):
+        told = SessionRecorder(journal, "s-1").tell("AGENT_BACKGROUND_TASK_COMPLETED")
+
+    assert not told
+    assert '"type":"AGENT_BACKGROUND_TASK_COMPLETED"' in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (RuntimeError("out of luck"), "RuntimeError: out of luck"),
+        (KeyError(), "KeyError"),
+        (NoCredentialsError(), "NoCredentialsError: Unable to locate credentials"),
+        (
+            ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "InvokeAgentRuntime"),
+            "ClientError: AccessDenied: not you",
+        ),
+        (
+            ClientError({"Error": {"Code": "Throttled", "Message": ""}}, "Query"),
+            "ClientError: Throttled: no message",
+        ),
+        (ValueError("token ghp_" + "a" * 36), "ValueError: token [redacted]"),
+    ],
+)
+def test_an_error_is_told_by_class_and_message(error: Exception, text: str) -> None:
+    assert failure_text(error) == text
