@@ -1,0 +1,137 @@
+"""What a source answered, and what an execution looks like once the answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from longwatch.watching.due import CLOCK_TOLERANCE_MS
+from longwatch.watching.model import Action, Evidence, Execution, Job, JobState, Server, Wave
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer: which call gave it, when, and the jobs as the source has them.
+
+    A job that was asked about and is not among them is unknown to the source, now. Jobs that were not asked
+    about are in neither.
+    """
+
+    call: str  # as "drs:DescribeJobs"
+    at: int  # epoch ms; when the source was asked
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def evidence(self) -> Evidence:
+        """The answer as a verdict cites it."""
+        return Evidence(
+            self.call,
+            self.at,
+            {
+                "jobs": {
+                    job_id: {
+                        "status": job.word or job.state.value,
+                        "servers": {each.server_id: each.word or each.state.value for each in job.servers},
+                    }
+                    for job_id, job in sorted(self.jobs.items())
+                },
+                **({"missing": sorted(self.missing)} if self.missing else {}),
+            },
+        )
+
+
+def applied(execution: Execution, answer: Answer) -> Execution:
+    """The execution with this answer. One that is older than what is known already changes nothing.
+
+    What is known from further ahead than clocks differ was stamped by one that was wrong.
+    """
+    known = execution.last_answer_at
+    if known is not None and answer.at < known <= answer.at + CLOCK_TOLERANCE_MS:
+        return execution
+    waves = tuple(_wave(wave, answer) for wave in execution.waves)
+    return replace(
+        execution,
+        waves=waves,
+        last_polled_at=answer.at,
+        last_answer_at=answer.at,
+        last_change_at=answer.at if waves != execution.waves else execution.last_change_at,
+        failures=0,
+        last_error=None,
+        next_poll_at=None,
+    )
+
+
+def unanswered(execution: Execution, at: int, problem: str, *, retry_after_ms: int | None) -> Execution:
+    """The execution after a poll that brought no answer. It stays open: silence is no verdict."""
+    return replace(
+        execution,
+        last_polled_at=at,
+        failures=execution.failures + 1,
+        last_error=problem,
+        next_poll_at=None if retry_after_ms is None else at + retry_after_ms,
+    )
+
+
+def _wave(wave: Wave, answer: Answer) -> Wave:
+    jobs = tuple(_job(job, answer) for job in wave.jobs)
+    return wave if jobs == wave.jobs else replace(wave, jobs=jobs)
+
+
+def _job(known: Job, answer: Answer) -> Job:
+    told = answer.jobs.get(known.job_id)
+    if told is None:
+        if known.job_id in answer.missing and known.state is not JobState.MISSING:
+            return replace(known, state=JobState.MISSING, since=answer.at)
+        return known
+    finished = told.state is JobState.FINISHED
+    return replace(
+        told,
+        region=told.region or known.region,
+        account=told.account or known.account,
+        since=_since(known.state, known.since, told.state, answer.at),
+        finished_at=(known.finished_at or answer.at) if finished else None,
+        servers=_servers(known, told, answer.at),
+    )
+
+
+def _servers(known: Job, told: Job, at: int) -> tuple[Server, ...]:
+    """What the source lists, and what it listed before: a server that is no longer listed has not ended."""
+    before = {server.server_id: server for server in known.servers}
+    now = {server.server_id: server for server in told.servers}
+    merged = []
+    for server_id in dict.fromkeys([*before, *now]):
+        server, earlier = now.get(server_id), before.get(server_id)
+        merged.append(_server(earlier, server, at) if server else before[server_id])
+    return tuple(merged)
+
+
+def _server(known: Server | None, told: Server, at: int) -> Server:
+    if known is None:
+        return replace(told, since=at, actions=_actions((), told.actions, at))
+    return replace(
+        told,
+        since=_since(known.state, known.since, told.state, at),
+        instance_id=told.instance_id or known.instance_id,
+        actions=_actions(known.actions, told.actions, at),
+    )
+
+
+def _actions(known: tuple[Action, ...], told: tuple[Action, ...], at: int) -> tuple[Action, ...]:
+    before = {action.run_id: action for action in known}
+    now = {action.run_id: action for action in told}
+    merged = []
+    for run_id in dict.fromkeys([*before, *now]):
+        action, earlier = now.get(run_id), before.get(run_id)
+        if action is None:
+            merged.append(before[run_id])
+        elif earlier is None:
+            merged.append(replace(action, since=at))
+        else:
+            merged.append(replace(action, since=_since(earlier.state, earlier.since, action.state, at)))
+    return tuple(merged)
+
+
+def _since(known: object, since: int | None, told: object, at: int) -> int:
+    """When the state was first seen: what was stored and never seen at the source is seen now."""
+    return since if known is told and since is not None else at

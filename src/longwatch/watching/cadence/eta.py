@@ -1,0 +1,102 @@
+"""How long an execution still takes, with a range, or nothing if the past says too little.
+
+Only executions that went well count: one that failed early says nothing about how long success takes. What
+is left is asked of those that lasted longer in the same phase, so that what has passed already is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+
+from longwatch.watching.cadence.history import Sample
+from longwatch.watching.cadence.learned import phase_began_at
+from longwatch.watching.model import Execution
+from longwatch.watching.phases import Phase, phase_of
+
+FEWEST = 10  # past executions, for a range
+FEWEST_LIKE_IT = 5  # of them, that came as far as this one
+MINUTE, HOUR = 60.0, 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Seconds between which eight of ten lie, and the one in the middle."""
+
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Eta:
+    """What the past says about an execution that is under way."""
+
+    elapsed: float  # seconds since its start
+    usually: Range  # the whole, from start to end
+    longest: float  # that was ever seen, in seconds
+    left: Range | None  # None: too few came as far as this one to say
+    executions: int  # that this rests on
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it takes longer than nine of ten did."""
+        return self.elapsed > self.usually.high
+
+    def words(self) -> str:
+        """For people: `usually 19–22 min, now 24`."""
+        low, high, now, unit = _in_one_unit(self.usually.low, self.usually.high, self.elapsed)
+        said = f"usually {_span(low, high)} {unit}, now {now}"
+        if self.elapsed > self.longest:
+            return f"{said}, longer than any of the last {self.executions}"
+        if self.left is None:
+            return said
+        low, high, _, unit = _in_one_unit(self.left.low, self.left.high, 0.0)
+        return f"{said}, {_span(low, high)} {unit} to go"
+
+
+def eta_of(execution: Execution, samples: Iterable[Sample], now_ms: int) -> Eta | None:
+    """The ETA of an execution from past ones of its kind; None if it has ended or they say too little."""
+    if execution.verdict is not None:
+        return None
+    return eta(
+        samples,
+        phase=phase_of(execution),
+        in_phase=max(now_ms - phase_began_at(execution), 0) / 1000,
+        elapsed=max(now_ms - execution.started_at, 0) / 1000,
+    )
+
+
+def eta(samples: Iterable[Sample], *, phase: Phase, in_phase: float, elapsed: float) -> Eta | None:
+    """The ETA of an execution that has been in this phase and under way for so many seconds."""
+    past = [sample for sample in samples if sample.went_well]
+    if len(past) < FEWEST:
+        return None
+    wholes = [sample.whole for sample in past]
+    like_it = [
+        sample.whole - sample.before(phase) - in_phase
+        for sample in past
+        if sample.seconds.get(phase, 0.0) > in_phase
+    ]
+    left = range_of(like_it) if len(like_it) >= FEWEST_LIKE_IT else None
+    return Eta(elapsed, range_of(wholes), max(wholes), left, len(past))
+
+
+def range_of(seconds: Sequence[float]) -> Range:
+    """The middle eight tenths. Never wider than what was seen, however few there were."""
+    tenths = quantiles(seconds, n=10, method="inclusive")
+    return Range(tenths[0], tenths[4], tenths[8])
+
+
+def _in_one_unit(low: float, high: float, now: float) -> tuple[str, str, str, str]:
+    """Three lengths of time in the same unit, which is the one that suits the range."""
+    if high < 2 * MINUTE:
+        return f"{low:.0f}", f"{high:.0f}", f"{now:.0f}", "s"
+    if high < 2 * HOUR:
+        return f"{low / MINUTE:.0f}", f"{high / MINUTE:.0f}", f"{now / MINUTE:.0f}", "min"
+    return f"{low / HOUR:.1f}", f"{high / HOUR:.1f}", f"{now / HOUR:.1f}", "h"
+
+
+def _span(low: str, high: str) -> str:
+    return low if low == high else f"{low}–{high}"

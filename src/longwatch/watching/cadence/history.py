@@ -1,0 +1,191 @@
+"""How long the phases of past executions took, from their events in the journal.
+
+Durations are as they were seen: from the look that saw a phase begin to the one that saw it end. Events may
+come in any order and twice. Memory is bounded, by kind and by the number of kinds.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from longwatch.events import START, Event, text_of
+from longwatch.journal.base import Journal, RunQuery
+from longwatch.summaries import STATUS_WORDS, Status
+from longwatch.watching import transitions
+from longwatch.watching.model import Execution, ServerState
+from longwatch.watching.phases import Phase
+
+SAMPLES_OF_A_KIND = 200  # the newest; older ones tell of how it used to be
+KINDS = 200
+EXECUTIONS_READ = 1000  # of a journal, the newest
+LIST_PAGE, READ_PAGE = 100, 500
+LONGEST_SECONDS = 30 * 86_400.0  # what took longer was forgotten by its watcher, or has a wrong clock
+
+_FINAL = frozenset(state.value for state in ServerState if state.is_final)
+_BEGUN = frozenset({ServerState.IN_PROGRESS.value, ServerState.UNKNOWN.value})
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Which executions can be compared with each other."""
+
+    source: str
+    mode: str
+    plan_id: str | None = None  # None: of any plan
+
+    @classmethod
+    def of(cls, execution: Execution) -> Kind:
+        return cls(execution.source, execution.mode.value, execution.plan_id)
+
+    @property
+    def of_any_plan(self) -> Kind:
+        return replace(self, plan_id=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How long one past execution took."""
+
+    kind: Kind
+    status: Status
+    seconds: Mapping[Phase, float]  # of the phases that were seen, in their order
+    whole: float  # seconds
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it took as long as it takes: one that failed may have been cut short."""
+        return self.status in (Status.SUCCEEDED, Status.PARTIAL)
+
+    def before(self, phase: Phase) -> float:
+        """Seconds from the start to the beginning of this phase."""
+        earlier = list(Phase)[: list(Phase).index(phase)]
+        return sum(self.seconds.get(each, 0.0) for each in earlier)
+
+
+class History:
+    """The newest samples of each kind. Add them from the oldest to the newest."""
+
+    def __init__(self, *, samples_of_a_kind: int = SAMPLES_OF_A_KIND, kinds: int = KINDS) -> None:
+        self._most, self._kinds = samples_of_a_kind, kinds
+        self._samples: OrderedDict[Kind, deque[Sample]] = OrderedDict()
+
+    def add(self, sample: Sample) -> None:
+        """Remember it. Of too many kinds, the one that was not added to for the longest time is forgotten."""
+        for kind in (sample.kind, sample.kind.of_any_plan):
+            self._samples.setdefault(kind, deque(maxlen=self._most)).append(sample)
+            self._samples.move_to_end(kind)
+        while len(self._samples) > self._kinds:
+            self._samples.popitem(last=False)
+
+    def samples(self, kind: Kind, *, fewest: int = 1) -> tuple[Sample, ...]:
+        """The samples of this kind or, if there are fewer than that, of its source and mode with any plan."""
+        own = self._samples.get(kind, ())
+        return tuple(own if len(own) >= fewest else self._samples.get(kind.of_any_plan, own))
+
+    def kinds(self) -> Iterator[Kind]:
+        """Every kind that samples are kept of."""
+        return iter(self._samples)
+
+
+class Timeline:
+    """The moments of one execution that matter, gathered from its events one by one."""
+
+    def __init__(self) -> None:
+        self._kind: Kind | None = None
+        self._at: dict[str, int] = {}  # epoch ms: the earliest of each
+        self._status: Status | None = None
+        self._status_order: tuple[bool, tuple[int, str, int, str]] | None = None
+
+    def saw(self, event: Event) -> None:
+        said = event.payload
+        match event.type:
+            case transitions.STARTED:
+                source, mode = text_of(said, "source"), text_of(said, "mode")
+                if source and mode:
+                    self._kind = Kind(source, mode, text_of(said, "plan_id"))
+                self._earliest("start", event.occurred_at)
+            case transitions.SERVER:
+                word = said.get("to")
+                if word in _BEGUN:
+                    self._earliest("begun", event.occurred_at)
+                elif word in _FINAL:
+                    self._earliest("finished", event.occurred_at)
+            case transitions.ENDED:
+                self._earliest("end", event.occurred_at)
+                self._ended(event, corrected=False)
+            case transitions.CORRECTED:
+                self._ended(event, corrected=True)
+
+    def sample(self) -> Sample | None:
+        """How long it took; None if it is open, cancelled, or its times make no sense."""
+        start, end = self._at.get("start"), self._at.get("end")
+        if self._kind is None or start is None or end is None:
+            return None
+        if self._status in (None, Status.CANCELLED, Status.UNKNOWN):
+            return None
+        # Whoever skipped a phase, or was seen in it by no look, has no time in it.
+        finished = min(self._at.get("finished", end), end)
+        begun = min(self._at.get("begun", finished), finished)
+        lengths = {
+            Phase.PENDING: (begun - start) / 1000,
+            Phase.STARTED: (finished - begun) / 1000,
+            Phase.IN_PROGRESS: (end - finished) / 1000,
+        }
+        whole = (end - start) / 1000
+        if not 0 < whole <= LONGEST_SECONDS or min(lengths.values()) < 0:
+            return None
+        assert self._status is not None
+        seen = {phase: seconds for phase, seconds in lengths.items() if seconds > 0}
+        return Sample(self._kind, self._status, seen, whole)
+
+    def _earliest(self, moment: str, at: int) -> None:
+        self._at[moment] = min(self._at.get(moment, at), at)
+
+    def _ended(self, event: Event, *, corrected: bool) -> None:
+        word = text_of(event.payload, "status") or ""
+        status = STATUS_WORDS.get(word.casefold())
+        order = (corrected, event.order)
+        if status is not None and (self._status_order is None or order > self._status_order):
+            self._status, self._status_order = status, order
+
+
+def sample_of(events: Iterable[Event]) -> Sample | None:
+    """How long the execution took that these events are of; None if that can not be told."""
+    timeline = Timeline()
+    for event in events:
+        timeline.saw(event)
+    return timeline.sample()
+
+
+def read_history(journal: Journal, *, most: int = EXECUTIONS_READ) -> History:
+    """What the newest executions in the journal say. One execution is in memory at a time."""
+    history = History()
+    for sample in reversed(list(_newest_samples(journal, most))):
+        history.add(sample)
+    return history
+
+
+def _newest_samples(journal: Journal, most: int) -> Iterator[Sample]:
+    cursor, left = None, most
+    while left > 0:
+        page = journal.find_runs(RunQuery(kind="execution"), after=cursor, limit=min(LIST_PAGE, left))
+        left -= len(page.runs)
+        for run in page.runs:
+            sample = sample_of(_events(journal, run.run_id)) if run.ending is not None else None
+            if sample is not None:
+                yield sample
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _events(journal: Journal, run_id: str) -> Iterator[Event]:
+    cursor = START
+    while True:
+        page = journal.read(run_id, after=cursor, limit=READ_PAGE)
+        yield from page.events
+        cursor = page.cursor
+        if not page.more:
+            return

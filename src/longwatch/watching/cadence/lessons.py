@@ -1,0 +1,51 @@
+"""What was learned of each kind of execution, kept ready for whoever watches many. Opt-in: hand it over."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+
+from longwatch.polling.schedules import EXECUTION_PHASES, Phased
+from longwatch.watching.cadence.eta import Eta, eta_of
+from longwatch.watching.cadence.history import KINDS, History, Kind, Sample
+from longwatch.watching.cadence.learned import FEWEST, Learned, learn
+from longwatch.watching.model import Execution
+from longwatch.watching.phases import phase_of
+
+
+class Lessons:
+    """Learns a kind of execution when it is first asked about it, and again after one of it has ended."""
+
+    def __init__(self, history: History, phases: Phased = EXECUTION_PHASES) -> None:
+        self._history, self._phases = history, phases
+        self._learned: OrderedDict[Kind, Learned] = OrderedDict()
+
+    def ended(self, sample: Sample | None) -> None:
+        """One more execution is over. None, for one that says nothing, changes nothing."""
+        if sample is None:
+            return
+        self._history.add(sample)
+        for kind in list(self._learned):
+            if kind.of_any_plan == sample.kind.of_any_plan:
+                del self._learned[kind]
+
+    def learned(self, kind: Kind) -> Learned:
+        """The cadence for executions of this kind."""
+        known = self._learned.get(kind)
+        if known is None:
+            known = self._learned[kind] = learn(self._history.samples(kind, fewest=FEWEST), self._phases)
+            if len(self._learned) > KINDS:
+                self._learned.popitem(last=False)
+        return known
+
+    def phases_for(self, execution: Execution) -> Phased:
+        """The phases with the learned delay in the one that it is in: for `is_due` and `next_poll_at`.
+
+        So the rules of `due` hold as ever: the deadline asks at once, and a source that said "wait" is heard.
+        """
+        delay = self.learned(Kind.of(execution)).delay_for(execution)
+        return replace(self._phases, seconds={**self._phases.seconds, phase_of(execution).value: delay})
+
+    def eta_of(self, execution: Execution, now_ms: int) -> Eta | None:
+        """How long it still takes; None if the past says too little."""
+        return eta_of(execution, self._history.samples(Kind.of(execution), fewest=FEWEST), now_ms)

@@ -1,0 +1,53 @@
+"""What is true of an open execution at this moment, and why it is still running. Computed, never stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from longwatch.watching.due import deadline_at, is_overdue, next_poll_at
+from longwatch.watching.model import Execution, JobState
+
+UNREACHABLE_AFTER = 3  # polls in a row without an answer
+SILENT_AFTER_MS = 10 * 60 * 1000  # without anything new
+UNWATCHED_AFTER_MS = 3 * 60 * 1000  # past the time at which somebody should have asked
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something worth saying that is no part of the execution's history."""
+
+    name: str  # overdue, silent, unreachable, unwatched or missing
+    message: str
+
+
+def conditions(execution: Execution, now_ms: int) -> list[Condition]:
+    """Every condition that holds, the gravest first."""
+    if not execution.is_open:
+        return []
+    found = []
+    waited = now_ms - next_poll_at(execution)
+    if waited > UNWATCHED_AFTER_MS:
+        found.append(Condition("unwatched", f"nobody has asked for {_words(waited)} beyond its time"))
+    if execution.failures >= UNREACHABLE_AFTER:
+        found.append(
+            Condition(
+                "unreachable",
+                f"{execution.source} has not answered {execution.failures} times in a row: "
+                f"{execution.last_error or 'no reason was given'}",
+            )
+        )
+    lost = [job.job_id for wave in execution.waves for job in wave.jobs if job.state is JobState.MISSING]
+    if lost:
+        found.append(Condition("missing", f"{execution.source} no longer knows {', '.join(lost)}"))
+    if is_overdue(execution, now_ms):
+        over = now_ms - (deadline_at(execution) or now_ms)
+        found.append(Condition("overdue", f"past its deadline for {_words(over)}; it is asked about on"))
+    changed = max(execution.last_change_at or 0, execution.started_at)
+    if now_ms - changed > SILENT_AFTER_MS and execution.failures < UNREACHABLE_AFTER:
+        found.append(Condition("silent", f"nothing new for {_words(now_ms - changed)}"))
+    return found
+
+
+def _words(ms: int) -> str:
+    seconds = ms // 1000
+    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"

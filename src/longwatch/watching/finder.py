@@ -1,0 +1,138 @@
+"""Finds the executions that are due and hands each to a poller. Cheap when nothing is open."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.polling.schedules import EXECUTION_PHASES
+from longwatch.summaries import Status
+from longwatch.watching.due import is_due, is_leased, next_poll_at
+from longwatch.watching.model import Execution, Mode
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.records import is_untold
+
+SHORTEST_MS = round(min(EXECUTION_PHASES.seconds.values()) * 1000)
+RUN_SECONDS = 55.0  # a schedule begins a new run every minute
+LONGEST_NAP_SECONDS = 15.0  # an execution that is new is found no later than this
+CANCELLED_AT_ONCE = 25  # of the newest, looked at in each run
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What is open at a moment, and what is to be done about it."""
+
+    due: tuple[Execution, ...] = ()
+    leased: int = 0  # somebody is polling them now
+    waiting: int = 0
+    modes: Mapping[Mode, int] = field(default_factory=dict)  # open ones by their type
+    oldest_ms: int = 0  # for how long the oldest open one has been running
+    next_at: int | None = None  # epoch ms; when the next one becomes due
+
+    @property
+    def open(self) -> int:
+        return len(self.due) + self.leased + self.waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One look: what was found, and what was handed out."""
+
+    survey: Survey
+    handed_out: int = 0
+    failed: int = 0  # could not be handed out; the next look finds them again
+
+
+def survey(executions: Iterable[Execution], now_ms: int) -> Survey:
+    """Sort open executions by what is to be done. The longest due come first."""
+    due, leased, waiting, started = [], 0, 0, now_ms
+    modes: Counter[Mode] = Counter()
+    upcoming: list[int] = []
+    for execution in executions:
+        if execution.closed:
+            continue
+        modes[execution.mode] += 1
+        started = min(started, execution.started_at)
+        if is_leased(execution, now_ms):
+            leased += 1
+            upcoming.append(execution.lease_until or now_ms)
+        elif is_due(execution, now_ms):
+            due.append(execution)
+        else:
+            waiting += 1
+            upcoming.append(next_poll_at(execution))
+    return Survey(
+        due=tuple(sorted(due, key=next_poll_at)),
+        leased=leased,
+        waiting=waiting,
+        modes=modes,
+        oldest_ms=now_ms - started,
+        next_at=min(upcoming, default=None),
+    )
+
+
+class Finder:
+    """Looks for due executions and hands them out. What becomes of them is the pollers' affair."""
+
+    def __init__(
+        self,
+        store: ExecutionStore,
+        hand_out: Callable[[Execution], None],
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        report: Callable[[Tick], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._hand_out = hand_out
+        self._clock = clock
+        self._report = report
+
+    def run(self, seconds: float = RUN_SECONDS) -> list[Tick]:
+        """Look now, and again whenever something becomes due within these seconds."""
+        until = self._clock.now_ms() + round(seconds * 1000)
+        ticks = [self.tick(also=self._cancelled())]
+        while (next_at := next_look(ticks[-1], self._clock.now_ms())) is not None and next_at <= until:
+            self._clock.sleep(max(0.0, (next_at - self._clock.now_ms()) / 1000))
+            ticks.append(self.tick())
+        return ticks
+
+    def tick(self, also: Iterable[Execution] = ()) -> Tick:
+        """Look once. One that can not be handed out stops none of the others."""
+        found = survey(self._store.open_executions(), self._clock.now_ms())
+        handed_out = failed = 0
+        for execution in (*found.due, *also):
+            try:
+                self._hand_out(execution)
+                handed_out += 1
+            except Exception:
+                failed += 1
+                log.exception("execution %s could not be handed to a poller", execution.execution_id)
+        tick = Tick(survey=found, handed_out=handed_out, failed=failed)
+        if self._report is not None:
+            self._report(tick)
+        return tick
+
+    def _cancelled(self) -> list[Execution]:
+        """Those that another writer cancelled while they were watched: nobody has told their end yet."""
+        newest = self._store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE)
+        return [each for each in newest if is_untold(each)]
+
+
+def next_look(tick: Tick, now_ms: int) -> int | None:
+    """When to look again, in epoch ms; None: nothing is open, so nothing becomes due.
+
+    What was just handed out comes back after the shortest interval at the earliest.
+    """
+    if not tick.survey.open:
+        return None
+    soon = [now_ms + round(LONGEST_NAP_SECONDS * 1000)]
+    if tick.survey.next_at is not None:
+        soon.append(max(now_ms, tick.survey.next_at))
+    if tick.survey.due:
+        soon.append(now_ms + SHORTEST_MS)
+    return min(soon)

@@ -1,0 +1,185 @@
+"""Executions as longwatch knows them: waves of jobs, jobs of servers, and how each stands.
+
+One model for every outside system. A disaster-recovery drill has several waves of many servers; a build is
+one wave with one job and one server. Everything here is a value: a poll makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from longwatch.summaries import Status
+
+DEFAULT_DEADLINE_MS = 30 * 60 * 1000
+
+
+class Mode(StrEnum):
+    """What an execution is for, which decides when a server is done."""
+
+    DRILL = "DRILL"  # done once it is launched
+    RECOVERY = "RECOVERY"  # done once its launch actions have ended too
+    JOB = "JOB"  # any other system: done when it says so
+
+
+class ServerState(StrEnum):
+    """How one server, or one item of another system, stands."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    LAUNCHED = "launched"  # what it is there for has happened
+    FAILED = "failed"
+    TERMINATED = "terminated"  # it was launched and is gone again
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"  # a word that the source's table does not have
+
+    @property
+    def is_final(self) -> bool:
+        return self in _FINAL
+
+
+_FINAL = frozenset({ServerState.LAUNCHED, ServerState.FAILED, ServerState.TERMINATED, ServerState.CANCELLED})
+
+
+class JobState(StrEnum):
+    """How a job stands. Finished says nothing about success."""
+
+    PENDING = "pending"
+    STARTED = "started"
+    FINISHED = "finished"
+    MISSING = "missing"  # the source no longer knows it
+
+
+class ActionState(StrEnum):
+    """How a launch action stands."""
+
+    IN_PROGRESS = "in_progress"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One launch action of a server."""
+
+    name: str
+    run_id: str
+    state: ActionState
+    reason: str | None = None
+    since: int | None = None  # epoch ms at which this state was first seen
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server of a job, as it was last seen."""
+
+    server_id: str
+    state: ServerState = ServerState.PENDING
+    instance_id: str | None = None
+    actions: tuple[Action, ...] = ()
+    word: str | None = None  # the source's own word for the state
+    reason: str | None = None
+    since: int | None = None  # epoch ms at which this state was first seen; None: never seen at the source
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job of a wave, as it was last seen."""
+
+    job_id: str
+    state: JobState = JobState.PENDING
+    servers: tuple[Server, ...] = ()
+    region: str | None = None
+    account: str | None = None
+    finished_at: int | None = None  # epoch ms at which it was first seen finished
+    cancelled: bool = False
+    word: str | None = None
+    since: int | None = None  # epoch ms at which this state was first seen; None: never seen at the source
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it can bring no more: it has finished, or its source has forgotten it since."""
+        return self.state in (JobState.FINISHED, JobState.MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """One wave of an execution. Its jobs may not exist yet."""
+
+    name: str
+    jobs: tuple[Job, ...] = ()
+    expected_servers: tuple[str, ...] = ()  # ids that the plan names, whether or not a job lists them yet
+
+    def servers(self) -> Iterator[Server]:
+        """Every server of the wave: those of its jobs, then those that only the plan knows."""
+        listed = {server.server_id: server for job in self.jobs for server in job.servers}
+        yield from listed.values()
+        yield from (Server(each) for each in self.expected_servers if each not in listed)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a verdict rests on: which call, when, and the fields that decided."""
+
+    call: str  # as "drs:DescribeJobs"
+    at: int  # epoch ms
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How an execution ended."""
+
+    status: Status  # succeeded, partial, failed or cancelled; never running
+    at: int  # epoch ms
+    evidence: tuple[Evidence, ...]
+    message: str | None = None
+    late: bool = False  # past its deadline
+    warnings: tuple[str, ...] = ()
+    corrects: Status | None = None  # what an earlier verdict had said; None: this is the first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """One execution and everything that is known of it."""
+
+    execution_id: str
+    plan_id: str
+    source: str = "drs"  # which declaration asks about it
+    mode: Mode = Mode.DRILL
+    started_at: int  # epoch ms
+    waves: tuple[Wave, ...] = ()
+    total_waves: int | None = None  # None: nobody has said; "all stored waves are done" is then no end
+    deadline_ms: int | None = DEFAULT_DEADLINE_MS  # after the start; past it the source is asked and followed
+    verdict: Verdict | None = None
+    closed: bool = False  # its verdict is told, or it is another writer's: there is nothing left to do
+    last_polled_at: int | None = None
+    last_answer_at: int | None = None  # when the source last answered
+    last_change_at: int | None = None  # when a poll last brought something new
+    failures: int = 0  # polls in a row without an answer
+    last_error: str | None = None
+    next_poll_at: int | None = None  # not before: set by backing off, else the cadence decides
+    lease_holder: str | None = None
+    lease_until: int | None = None
+    version: int = 0  # grows with every write; a write names the one it was made from
+    name: str | None = None
+    stored: Mapping[str, object] | None = field(default=None, compare=False, repr=False)  # as it was read
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has said yet how it ended."""
+        return self.verdict is None and not self.closed
+
+    @property
+    def status(self) -> Status:
+        return self.verdict.status if self.verdict else Status.RUNNING
+
+    def servers(self) -> Iterator[tuple[Wave, Server]]:
+        """Every server with its wave."""
+        for wave in self.waves:
+            for server in wave.servers():
+                yield wave, server
+
+    def job_ids(self) -> tuple[str, ...]:
+        return tuple(job.job_id for wave in self.waves for job in wave.jobs)

@@ -1,0 +1,179 @@
+"""How servers, waves and executions ended, as far as that is certain. None means that it is not.
+
+A job that has finished says nothing about success; only its servers do. An empty list is never "all done",
+and later waves may not exist yet: an execution ends only when its number of waves is known and each has its
+end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from longwatch.summaries import Status
+from longwatch.watching.due import deadline_at
+from longwatch.watching.model import (
+    ActionState,
+    Evidence,
+    Execution,
+    Job,
+    JobState,
+    Mode,
+    Server,
+    ServerState,
+    Verdict,
+    Wave,
+)
+
+GRACE_MS = 2 * 60 * 1000  # in which a finished job may still list a server as pending
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How something ended."""
+
+    status: Status
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
+    """How one server ended. `job` lists it, or is the last one that could have."""
+    match server.state:
+        case ServerState.LAUNCHED:
+            return _launched(server, job, mode, now_ms)
+        case ServerState.TERMINATED if server.instance_id:  # it was there, which is what was asked for
+            return Outcome(Status.SUCCEEDED, warnings=(f"{server.server_id} was terminated afterwards",))
+        case ServerState.TERMINATED:
+            return Outcome(Status.FAILED, (f"{server.server_id} was terminated and never seen launched",))
+        case ServerState.FAILED:
+            return Outcome(Status.FAILED, (f"{server.server_id}: {server.reason or 'launch failed'}",))
+        case ServerState.CANCELLED:
+            return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled",))
+    if job is not None and job.state is JobState.FINISHED and _is_past_grace(job, now_ms):
+        if job.cancelled:
+            return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled with its job",))
+        word = server.word or server.state.value
+        return Outcome(Status.FAILED, (f"{server.server_id} is still {word} after its job has finished",))
+    return None
+
+
+def _launched(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
+    if mode is not Mode.RECOVERY:
+        return Outcome(Status.SUCCEEDED)
+    if (
+        job is None
+        or not job.is_over
+        or any(each.state is ActionState.IN_PROGRESS for each in server.actions)
+    ):
+        return None
+    # None listed may mean none configured, or none begun: the source gets a moment to list them.
+    if not server.actions and now_ms - (server.since or 0) < GRACE_MS:
+        return None
+    failed = tuple(
+        f"{server.server_id}: launch action {action.name} failed"
+        + (f": {action.reason}" if action.reason else "")
+        for action in server.actions
+        if action.state is ActionState.FAILED
+    )
+    return Outcome(Status.SUCCEEDED, warnings=failed)
+
+
+def _is_past_grace(job: Job, now_ms: int) -> bool:
+    return job.finished_at is not None and now_ms - job.finished_at >= GRACE_MS
+
+
+def wave_outcome(wave: Wave, mode: Mode, now_ms: int) -> Outcome | None:
+    """How a wave ended: when every one of its servers has.
+
+    A job may list its servers one by one and may try one again. So while a job runs, only the plan's servers
+    all launched is an end.
+    """
+    if not wave.jobs:
+        return None  # it has not begun
+    job_of = {server.server_id: job for job in wave.jobs for server in job.servers}
+    last = _last_finished(wave)
+    outcomes = []
+    for server in wave.servers():
+        outcome = server_outcome(server, job_of.get(server.server_id, last), mode, now_ms)
+        if outcome is None:
+            return None
+        outcomes.append(outcome)
+    if not outcomes:
+        if last is None or not _is_past_grace(last, now_ms):
+            return None
+        return Outcome(Status.FAILED, (f"wave {wave.name} finished and lists no server",))
+    if all(job.is_over for job in wave.jobs):
+        if any(job.state is JobState.MISSING and not job.servers for job in wave.jobs):
+            return None  # nobody ever saw what it was to do
+        return _together([*outcomes, *_forgotten(wave)])
+    if _are_complete(wave) and all(each.status is Status.SUCCEEDED for each in outcomes):
+        return _together(outcomes)
+    return None
+
+
+def _last_finished(wave: Wave) -> Job | None:
+    """The job of the wave that finished last, if all have."""
+    if any(job.state is not JobState.FINISHED for job in wave.jobs):
+        return None
+    return max(wave.jobs, key=lambda job: job.finished_at or 0)
+
+
+def _forgotten(wave: Wave) -> list[Outcome]:
+    """A warning for each job that the source no longer knows, on what its servers were when last seen."""
+    return [
+        Outcome(Status.SUCCEEDED, warnings=(f"job {job.job_id} is no longer known; its servers had ended",))
+        for job in wave.jobs
+        if job.state is JobState.MISSING
+    ]
+
+
+def _are_complete(wave: Wave) -> bool:
+    """Whether the plan names the servers and all of them are listed."""
+    listed = {server.server_id for job in wave.jobs for server in job.servers}
+    return bool(wave.expected_servers) and set(wave.expected_servers) <= listed
+
+
+def execution_outcome(execution: Execution, now_ms: int) -> Outcome | None:
+    """How the execution ended, if it is certain that it has."""
+    if execution.total_waves is None or len(execution.waves) < execution.total_waves or not execution.waves:
+        return None
+    outcomes = [wave_outcome(wave, execution.mode, now_ms) for wave in execution.waves]
+    known = [outcome for outcome in outcomes if outcome is not None]
+    return _together(known) if len(known) == len(outcomes) else None
+
+
+def verdict(execution: Execution, evidence: tuple[Evidence, ...], now_ms: int) -> Verdict | None:
+    """The verdict on an execution, with what it rests on. A deadline decides nothing; being late is told."""
+    if not evidence:
+        return None
+    outcome = execution_outcome(execution, now_ms)
+    if outcome is None:
+        return None
+    deadline = deadline_at(execution)
+    return Verdict(
+        status=outcome.status,
+        at=now_ms,
+        evidence=evidence,
+        message="; ".join(outcome.reasons) or None,
+        late=deadline is not None and now_ms > deadline,
+        warnings=outcome.warnings,
+        corrects=execution.verdict.status if execution.verdict else None,
+    )
+
+
+def is_contradicted(execution: Execution, later: Verdict) -> bool:
+    """Whether later truth says otherwise than the verdict that was given."""
+    given = execution.verdict
+    return given is not None and given.status is not later.status
+
+
+def _together(outcomes: list[Outcome]) -> Outcome:
+    """Several outcomes as one: partial where some succeeded and some did not."""
+    reasons = tuple(reason for outcome in outcomes for reason in outcome.reasons)
+    warnings = tuple(warning for outcome in outcomes for warning in outcome.warnings)
+    statuses = {outcome.status for outcome in outcomes}
+    if len(statuses) == 1:
+        return Outcome(statuses.pop(), reasons, warnings)
+    if statuses & {Status.SUCCEEDED, Status.PARTIAL}:
+        return Outcome(Status.PARTIAL, reasons, warnings)
+    return Outcome(Status.FAILED, reasons, warnings)

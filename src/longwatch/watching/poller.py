@@ -1,0 +1,265 @@
+"""Asks about one execution, writes down what has changed, and closes it when its end is certain.
+
+The order makes it safe to die anywhere. A lease is taken, so that nobody else asks meanwhile. Changes go into
+the journal before the record, so none is lost; their ids keep them from being told twice. A verdict goes into
+the record, then into the journal, and only then is the execution closed: whoever finds a verdict that is not
+told yet tells the same one. Every write of the record is refused if somebody else wrote in between.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import ExecutionNotFound, VersionConflict
+from longwatch.events import Event
+from longwatch.journal.base import Journal
+from longwatch.watching.answers import Answer, applied, unanswered
+from longwatch.watching.due import deadline_at, is_due, is_leased
+from longwatch.watching.model import Execution
+from longwatch.watching.outcomes import is_contradicted, verdict
+from longwatch.watching.phases import Phase, phase_of
+from longwatch.watching.sources.base import Source, SourceProblem, Told
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.records import is_foreign, is_untold
+from longwatch.watching.telling import tell
+from longwatch.watching.transitions import asked, changes, ended, started
+
+LEASE_MS = 90_000  # longer than asking and writing take; a dead poller's work waits no longer than this
+EARLY_MS = 1_000  # the finder's clock and ours may differ by as much
+
+log = logging.getLogger(__name__)
+
+
+class Result(StrEnum):
+    """What a poll came to."""
+
+    ASKED = "asked"  # the source answered, and the execution goes on
+    UNANSWERED = "unanswered"  # it did not
+    ENDED = "ended"  # the end is told and the execution closed
+    CORRECTED = "corrected"  # later truth was told about one that was closed
+    EARLY = "early"  # it is not time yet
+    BUSY = "busy"  # somebody else is at it, or was quicker
+    CLOSED = "closed"  # there is nothing left to do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polled:
+    """One poll, for whoever counts them."""
+
+    execution: Execution  # as it is now
+    result: Result
+    phase: Phase  # when it was asked about
+    seconds: float = 0.0
+    told: int = 0  # events that were new
+    problem: SourceProblem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An execution that is ours to ask about until its lease ends."""
+
+    execution: Execution
+    began: float  # monotonic seconds
+
+
+Report = Callable[[Polled], None]
+
+
+class Poller:
+    """Polls executions of any source. Threads may share it."""
+
+    def __init__(
+        self,
+        store: ExecutionStore,
+        journal: Journal,
+        sources: Mapping[str, Source],
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        holder: str | None = None,
+        lease_ms: int = LEASE_MS,
+        report: Report | None = None,
+    ) -> None:
+        self.holder = holder or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._store = store
+        self._journal = journal
+        self._sources = sources
+        self._clock = clock
+        self._lease_ms = lease_ms
+        self._report = report
+
+    def poll(self, execution_id: str, plan_id: str | None = None) -> Polled:
+        """Ask about one execution, if it is time and nobody else does."""
+        claim = self.claim(execution_id, plan_id)
+        if isinstance(claim, Polled):
+            return claim
+        execution = claim.execution
+        told = self.ask([claim])
+        return self.settle(claim, told[execution.execution_id])
+
+    def claim(self, execution_id: str, plan_id: str | None = None) -> Claim | Polled:
+        """Take the lease of an execution that is due. What it is, is read again: an index is only a hint."""
+        began, now = self._clock.monotonic(), self._clock.now_ms()
+        record = self._read(execution_id, plan_id)
+        if record.closed:
+            return self._acknowledge(record, began)
+        if is_leased(record, now, to_other_than=self.holder):
+            return self._done(record, Result.BUSY, began)
+        if not is_due(record, now + EARLY_MS):
+            return self._done(record, Result.EARLY, began)
+        try:
+            leased = self._store.update(
+                replace(record, lease_holder=self.holder, lease_until=now + self._lease_ms)
+            )
+        except VersionConflict:
+            return self._done(record, Result.BUSY, began)
+        if leased.verdict is not None:
+            return self._close(leased, began, told=0)
+        return Claim(leased, began)
+
+    def ask(self, claims: list[Claim]) -> Mapping[str, Told]:
+        """What the sources say about these executions, with as few calls as it takes."""
+        found: dict[str, Told] = {}
+        for name in dict.fromkeys(claim.execution.source for claim in claims):
+            mine = [claim.execution for claim in claims if claim.execution.source == name]
+            source = self._sources.get(name)
+            if source is None:
+                problem = SourceProblem(
+                    f"nobody here can ask {name!r}; known are: {', '.join(self._sources)}"
+                )
+                found |= {each.execution_id: problem for each in mine}
+            else:
+                found |= source.ask(mine)
+        return found
+
+    def settle(self, claim: Claim, told: Told) -> Polled:
+        """Write down what the source said, and end what has ended."""
+        if isinstance(told, SourceProblem):
+            return self._unanswered(claim, told)
+        before = claim.execution
+        after = applied(before, told)
+        found = verdict(after, (told.evidence,), told.at)
+        new = tell(self._journal, _events(before, after, told))
+        free = replace(after, lease_holder=None, lease_until=None)
+        try:
+            # A verdict is told next, and until then the lease keeps others away.
+            stored = self._store.update(free if found is None else replace(after, verdict=found))
+        except VersionConflict:
+            return self._overtaken(before, claim.began, told=new)
+        if found is not None:
+            return self._close(stored, claim.began, told=new)
+        return self._done(stored, Result.ASKED, claim.began, phase=phase_of(before), told=new)
+
+    def review(self, execution_id: str, plan_id: str | None = None) -> Polled:
+        """Ask again about an execution that is closed, and tell what is otherwise than the verdict said.
+
+        What another writer decided stays as it is: nobody can know better what was meant to be.
+        """
+        began = self._clock.monotonic()
+        record = self._read(execution_id, plan_id)
+        if not record.closed or record.verdict is None or is_foreign(record):
+            return self._done(record, Result.CLOSED, began)
+        told = self.ask([Claim(record, began)])[record.execution_id]
+        if isinstance(told, SourceProblem):
+            return self._done(record, Result.UNANSWERED, began, problem=told)
+        after = applied(record, told)
+        later = verdict(after, (told.evidence,), told.at)
+        if later is None or not is_contradicted(record, later):
+            return self._done(record, Result.CLOSED, began)
+        after = replace(after, verdict=later)
+        new = tell(self._journal, [*changes(record, after, told.at), ended(after, later)])
+        try:
+            return self._done(self._store.update(after), Result.CORRECTED, began, told=new)
+        except VersionConflict:
+            return self._overtaken(record, began, told=new)
+
+    def _unanswered(self, claim: Claim, problem: SourceProblem) -> Polled:
+        wish = problem.retry_after_seconds
+        after = unanswered(
+            claim.execution,
+            self._clock.now_ms(),
+            problem.message,
+            retry_after_ms=None if wish is None else round(wish * 1000),
+        )
+        try:
+            stored = self._store.update(replace(after, lease_holder=None, lease_until=None))
+        except VersionConflict:
+            return self._overtaken(claim.execution, claim.began, told=0)
+        return self._done(stored, Result.UNANSWERED, claim.began, problem=problem)
+
+    def _close(self, execution: Execution, began: float, *, told: int) -> Polled:
+        assert execution.verdict is not None
+        new = told + tell(self._journal, [ended(execution, execution.verdict)])
+        try:
+            closed = self._store.update(replace(execution, closed=True, lease_holder=None, lease_until=None))
+        except VersionConflict:
+            return self._overtaken(execution, began, told=new)
+        return self._done(closed, Result.ENDED, began, phase=phase_of(execution), told=new)
+
+    def _overtaken(self, before: Execution, began: float, *, told: int) -> Polled:
+        """Somebody wrote in between. If that ended the execution, its end is told."""
+        record = self._read(before.execution_id, before.plan_id)
+        if record.closed:
+            return self._acknowledge(record, began, told=told)
+        return self._done(record, Result.BUSY, began, told=told)
+
+    def _acknowledge(self, record: Execution, began: float, *, told: int = 0) -> Polled:
+        """Tell the end that another writer put into the record, and note that it is told."""
+        if record.verdict is None or not is_untold(record):
+            return self._done(record, Result.CLOSED, began, told=told)
+        new = told + tell(self._journal, [ended(record, record.verdict)])
+        try:
+            record = self._store.update(replace(record, lease_holder=None, lease_until=None))
+        except VersionConflict:
+            log.info("the end of %s was noted by somebody else", record.execution_id)
+        return self._done(record, Result.ENDED, began, told=new)
+
+    def _read(self, execution_id: str, plan_id: str | None) -> Execution:
+        record = self._store.get(execution_id, plan_id)
+        if record is None:
+            raise ExecutionNotFound(
+                f"There is no execution {execution_id!r}"
+                + (f" of plan {plan_id!r}" if plan_id else "")
+                + ". List them: longwatch executions list"
+            )
+        return record
+
+    def _done(
+        self,
+        execution: Execution,
+        result: Result,
+        began: float,
+        *,
+        phase: Phase | None = None,
+        told: int = 0,
+        problem: SourceProblem | None = None,
+    ) -> Polled:
+        polled = Polled(
+            execution=execution,
+            result=result,
+            phase=phase or phase_of(execution),
+            seconds=self._clock.monotonic() - began,
+            told=told,
+            problem=problem,
+        )
+        if self._report is not None:
+            self._report(polled)
+        return polled
+
+
+def _events(before: Execution, after: Execution, told: Answer) -> list[Event]:
+    events = [started(before)] if before.last_answer_at is None else []
+    events += changes(before, after, told.at)
+    deadline = deadline_at(after)
+    asked_before = (
+        before.last_answer_at is not None and deadline is not None and before.last_answer_at >= deadline
+    )
+    if deadline is not None and told.at >= deadline and not asked_before:
+        events.append(asked(after, told.evidence, told.at))
+    return events

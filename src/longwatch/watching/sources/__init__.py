@@ -1,0 +1,1 @@
+"""The outside systems that executions run in."""

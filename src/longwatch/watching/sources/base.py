@@ -1,0 +1,39 @@
+"""What answers questions about executions: one source for each outside system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from longwatch.watching.answers import Answer
+from longwatch.watching.model import Execution
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProblem:
+    """Why there is no answer. It says nothing about the execution, which stays as it is."""
+
+    message: str
+    retry_after_seconds: float | None = None  # the source's own wish; None: our backoff decides
+    throttled: bool = False
+
+
+Told = Answer | SourceProblem
+
+
+class Source(Protocol):
+    """An outside system. Blocking; it never starts, stops or changes what it is asked about."""
+
+    @property
+    def name(self) -> str:
+        """The word in `Execution.source` that means this system."""
+
+    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+        """What the system says now, for each execution by its id, with as few calls as it takes.
+
+        A problem is an answer of its own kind, for those that it concerns; it is never raised.
+        """
+
+    def close(self) -> None:
+        """Let go of connections."""

@@ -1,0 +1,245 @@
+"""AWS Elastic Disaster Recovery: what `DescribeJobs` says, in our words.
+
+A job's status has no word for failure: COMPLETED only means that it has finished. How it went is in its
+servers. Jobs are kept for each region and account, so each of these places is asked by a call of its own.
+Asking takes the right to `drs:DescribeJobs`, and nothing else is ever called.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import MissingExtra
+from longwatch.watching.answers import Answer
+from longwatch.watching.model import (
+    Action,
+    ActionState,
+    Execution,
+    Job,
+    JobState,
+    Server,
+    ServerState,
+)
+from longwatch.watching.sources.base import SourceProblem, Told
+
+CALL = "drs:DescribeJobs"
+JOBS_AT_ONCE = 200  # ids in one call; the service takes 1,000, and its answers are paged in any case
+MOST_PAGES = 100  # of one call: a service that never stops is a problem, not an answer
+CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 2, 10
+ATTEMPTS = 2  # boto3's own; the poller backs off outside
+
+JOB_STATES: Mapping[str, JobState] = {
+    "PENDING": JobState.PENDING,
+    "STARTED": JobState.STARTED,
+    "COMPLETED": JobState.FINISHED,
+}
+SERVER_STATES: Mapping[str, ServerState] = {
+    "PENDING": ServerState.PENDING,
+    "IN_PROGRESS": ServerState.IN_PROGRESS,
+    "LAUNCHED": ServerState.LAUNCHED,
+    "FAILED": ServerState.FAILED,
+    "TERMINATED": ServerState.TERMINATED,
+}
+ACTION_STATES: Mapping[str, ActionState] = {
+    "IN_PROGRESS": ActionState.IN_PROGRESS,
+    "SUCCEEDED": ActionState.SUCCEEDED,
+    "FAILED": ActionState.FAILED,
+}
+THROTTLING = frozenset(
+    {"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded"}
+)
+
+Place = tuple[str | None, str | None]
+"""A region and an account."""
+Connect = Callable[[str | None, str | None], Any]
+"""A boto3 client for DRS in this region, with the rights in this account."""
+
+
+class DrsSource:
+    """A `Source` that asks DRS. `connect` makes the client for a place; jobs of other accounts need one."""
+
+    name = "drs"
+
+    def __init__(self, connect: Connect | None = None, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._connect = connect or drs_client
+        self._clock = clock
+        self._clients: dict[Place, Any] = {}
+        self._lock = threading.Lock()
+        self.calls = 0  # made so far
+
+    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+        at = self._clock.now_ms()
+        told = {place: self._ask_place(place, ids) for place, ids in _by_place(executions).items()}
+        return {each.execution_id: _answer(each, told, at) for each in executions}
+
+    def close(self) -> None:
+        with self._lock:
+            clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            client.close()
+
+    def _ask_place(self, place: Place, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+        found: dict[str, Job | SourceProblem] = {}
+        for begin in range(0, len(ids), JOBS_AT_ONCE):
+            found |= self._ask_some(place, ids[begin : begin + JOBS_AT_ONCE])
+        return found
+
+    def _ask_some(self, place: Place, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+        from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+        from botocore.parsers import ResponseParserError
+
+        try:
+            client = self._client(place)
+            return {item["jobID"]: job_from(item) for item in self._pages(client, ids)}
+        except ParamValidationError as error:
+            if len(ids) > 1:
+                return self._ask_halves(place, ids)
+            problem = SourceProblem(f"{ids[0]!r} is no job of DRS ({error})")
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") == "ValidationException" and len(ids) > 1:
+                return self._ask_halves(place, ids)
+            problem = _refused(error.response, place)
+        except (BotoCoreError, ResponseParserError) as error:
+            problem = SourceProblem(f"DRS in {_where(place)} can not be reached ({error})")
+        except _EndlessPages:
+            problem = SourceProblem(f"DRS in {_where(place)} answered with more than {MOST_PAGES} pages")
+        return dict.fromkeys(ids, problem)
+
+    def _ask_halves(self, place: Place, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+        """One id that is refused must not stop the others."""
+        half = len(ids) // 2
+        return self._ask_some(place, ids[:half]) | self._ask_some(place, ids[half:])
+
+    def _pages(self, client: Any, ids: Sequence[str]) -> Iterable[Mapping[str, Any]]:
+        asked: dict[str, Any] = {"filters": {"jobIDs": list(ids)}}
+        for _ in range(MOST_PAGES):
+            self.calls += 1
+            answer = client.describe_jobs(**asked)
+            yield from answer.get("items", ())
+            if not answer.get("nextToken"):
+                return
+            asked["nextToken"] = answer["nextToken"]
+        raise _EndlessPages
+
+    def _client(self, place: Place) -> Any:
+        with self._lock:
+            if place not in self._clients:
+                self._clients[place] = self._connect(*place)
+            return self._clients[place]
+
+
+class _EndlessPages(Exception):
+    """The service did not come to an end."""
+
+
+def drs_client(region: str | None, account: str | None = None) -> Any:
+    """A client with our timeouts. Whose account it asks in is up to the credentials around it."""
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError as error:
+        raise MissingExtra("Asking DRS", "aws") from error
+    return boto3.Session().client(
+        "drs",
+        region_name=region,
+        config=Config(
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            read_timeout=READ_TIMEOUT_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+        ),
+    )
+
+
+def job_from(item: Mapping[str, Any]) -> Job:
+    """A job as DRS describes it. Only its id is sure to be there."""
+    word = item.get("status")
+    return Job(
+        job_id=item["jobID"],
+        state=JOB_STATES.get(word or "", JobState.STARTED if word else JobState.PENDING),
+        servers=tuple(
+            _server_from(each) for each in item.get("participatingServers", ()) if each.get("sourceServerID")
+        ),
+        word=word,
+    )
+
+
+def _server_from(item: Mapping[str, Any]) -> Server:
+    word = item.get("launchStatus")
+    return Server(
+        server_id=item["sourceServerID"],
+        state=SERVER_STATES.get(word, ServerState.UNKNOWN) if word else ServerState.PENDING,
+        instance_id=item.get("recoveryInstanceID"),
+        actions=tuple(
+            _action_from(run, number)
+            for number, run in enumerate(item.get("launchActionsStatus", {}).get("runs", ()))
+        ),
+        word=word,
+    )
+
+
+def _action_from(run: Mapping[str, Any], number: int) -> Action:
+    action = run.get("action", {})
+    name = str(action.get("name") or action.get("actionId") or f"action {number + 1}")
+    return Action(
+        name=name,
+        run_id=str(run.get("runId") or f"{name}#{number}"),
+        # A word nobody knows is no end.
+        state=ACTION_STATES.get(run.get("status", ""), ActionState.IN_PROGRESS),
+        reason=run.get("failureReason"),
+    )
+
+
+def _by_place(executions: Sequence[Execution]) -> dict[Place, list[str]]:
+    places: dict[Place, dict[str, None]] = {}
+    for execution in executions:
+        for wave in execution.waves:
+            for job in wave.jobs:
+                places.setdefault((job.region, job.account), {})[job.job_id] = None
+    return {place: list(ids) for place, ids in places.items()}
+
+
+def _answer(execution: Execution, told: Mapping[Place, Mapping[str, Job | SourceProblem]], at: int) -> Told:
+    """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""
+    jobs: dict[str, Job] = {}
+    missing = set()
+    for job in (job for wave in execution.waves for job in wave.jobs):
+        found = told[job.region, job.account].get(job.job_id)
+        if isinstance(found, SourceProblem):
+            return found
+        if found is None:
+            missing.add(job.job_id)
+        else:
+            jobs[job.job_id] = found
+    return Answer(CALL, at, jobs, frozenset(missing))
+
+
+def _refused(response: Mapping[str, Any], place: Place) -> SourceProblem:
+    error = response.get("Error", {})
+    code, message = error.get("Code", "unknown"), error.get("Message", "")
+    throttled = code in THROTTLING or response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 429
+    return SourceProblem(
+        f"DRS in {_where(place)} answered {code}" + (f": {message}" if message else ""),
+        _retry_after(response),
+        throttled,
+    )
+
+
+def _retry_after(response: Mapping[str, Any]) -> float | None:
+    """What the service wishes: as its errors model it, or as HTTP has it."""
+    headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    for said in (response.get("retryAfterSeconds"), headers.get("retry-after")):
+        try:
+            seconds = float(said)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+        if 0 < seconds < 86_400:
+            return seconds
+    return None
+
+
+def _where(place: Place) -> str:
+    region, account = place
+    return (region or "the default region") + (f" of account {account}" if account else "")

@@ -1,0 +1,1 @@
+"""Where executions are kept: memory, a SQLite file or a DynamoDB table."""

@@ -1,0 +1,220 @@
+"""Executions in a DynamoDB table as document 004 has it: `ExecutionId` and `PlanId`, and the `StatusIndex`.
+
+Readers need the rights to GetItem and Query (of the table and of the index), writers also UpdateItem, and
+whoever adds executions PutItem.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
+from longwatch.journal.dynamodb.client import BotoTable
+from longwatch.journal.dynamodb.failures import TableAddress, sdk_errors, translated
+from longwatch.journal.dynamodb.values import Item, from_attribute, to_attribute
+from longwatch.summaries import Status
+from longwatch.watching.model import Execution
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT
+from longwatch.watching.stores.memory import changed
+from longwatch.watching.stores.records import (
+    GUARDED,
+    KEY,
+    POLLING,
+    STATUS_WORDS,
+    WORDS,
+    Record,
+    execution_from,
+    record_of,
+)
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+TEMPLATE = "infrastructure/executions.yaml"
+INDEX = "StatusIndex"
+LOST = "ConditionalCheckFailedException"
+
+
+class DynamoExecutionStore:
+    """An `ExecutionStore` through boto3's client, which is made on first use and again after a fork."""
+
+    def __init__(self, address: TableAddress) -> None:
+        self.address = address
+        self._forget()
+
+    def _forget(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._made: DynamoDBClient | None = None
+
+    def add(self, execution: Execution) -> Execution:
+        record = record_of(replace(execution, version=1, stored=None))
+        asked: dict[str, Any] = {
+            "TableName": self.address.table,
+            "Item": _item(record),
+            "ConditionExpression": f"attribute_not_exists({KEY[0]})",
+        }
+        there = self._conditional("put_item", asked)
+        if there is not None and there != record:  # else it is ours: the first try's answer was lost
+            raise AlreadyThere(f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there")
+        return execution_from(record)
+
+    def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
+        with self._translation() as client:
+            if plan_id is not None:
+                key = _item({"ExecutionId": execution_id, "PlanId": plan_id})
+                answer: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
+                found = [answer["Item"]] if answer.get("Item") else []
+            else:
+                answer = client.query(
+                    TableName=self.address.table,
+                    KeyConditionExpression="ExecutionId = :id",
+                    ExpressionAttributeValues={":id": {"S": execution_id}},
+                    ConsistentRead=True,
+                    Limit=1,
+                )
+                found = answer["Items"]
+        return execution_from(_record(found[0])) if found else None
+
+    def update(self, execution: Execution) -> Execution:
+        read = dict(execution.stored or {})
+        record = record_of(replace(execution, version=execution.version + 1))
+        there = self._conditional("update_item", self._update(execution, read, record))
+        if there is None:
+            return execution_from(record)
+        ours = {**changed(read, record), **dict.fromkeys(read.keys() - record.keys())}
+        if all(there.get(name) == value for name, value in ours.items()):
+            return execution_from(there)  # the first try won, and its answer was lost
+        raise VersionConflict(execution.execution_id, execution.version)
+
+    def _update(self, execution: Execution, read: Record, record: Record) -> dict[str, Any]:
+        names: dict[str, str] = {}
+        values: Item = {}
+
+        def name_of(attribute: str) -> str:
+            names[f"#{attribute}"] = attribute
+            return f"#{attribute}"
+
+        def value_of(prefix: str, attribute: str, value: object) -> str:
+            values[f":{prefix}{attribute}"] = to_attribute(value)
+            return f":{prefix}{attribute}"
+
+        sets = [
+            f"{name_of(each)} = {value_of('new', each, value)}"
+            for each, value in changed(read, record).items()
+        ]
+        removes = [name_of(each) for each in sorted(read.keys() - record.keys())]
+        holds = [
+            f"{name_of(each)} = {value_of('old', each, read[each])}"
+            if each in read
+            else f"attribute_not_exists({name_of(each)})"
+            for each in GUARDED
+        ]
+        return {
+            "TableName": self.address.table,
+            "Key": _item({"ExecutionId": execution.execution_id, "PlanId": execution.plan_id}),
+            "UpdateExpression": f"SET {', '.join(sets)}"
+            + (f" REMOVE {', '.join(removes)}" if removes else ""),
+            "ConditionExpression": " AND ".join(["attribute_exists(ExecutionId)", *holds]),
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+
+    def open_executions(self) -> Iterator[Execution]:
+        return self._with_status(POLLING)
+
+    def find(self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT) -> Sequence[Execution]:
+        words = STATUS_WORDS if status is None else [WORDS[status]] if status in WORDS else []
+        found: list[Execution] = []
+        for word in words:
+            for number, each in enumerate(self._with_status(word, newest=limit)):
+                if number == limit:
+                    break
+                found.append(each)
+        return sorted(found, key=lambda each: each.started_at, reverse=True)[:limit]
+
+    def _with_status(self, word: str, *, newest: int | None = None) -> Iterator[Execution]:
+        asked: dict[str, Any] = {
+            "TableName": self.address.table,
+            "IndexName": INDEX,
+            "KeyConditionExpression": "#status = :status",
+            "ExpressionAttributeNames": {"#status": "Status"},
+            "ExpressionAttributeValues": {":status": {"S": word}},
+            "ScanIndexForward": newest is None,
+            **({} if newest is None else {"Limit": newest}),
+        }
+        while True:
+            with self._translation() as client:
+                answer: Any = client.query(**asked)
+            for item in answer["Items"]:
+                yield execution_from(_record(item))
+            if not answer.get("LastEvaluatedKey"):
+                return
+            asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def close(self) -> None:
+        made, self._made = self._made, None
+        if made is not None and self._process == os.getpid():
+            made.close()
+
+    def connect(self) -> DynamoDBClient:
+        """A new client, with the journal's timeouts and retries."""
+        return BotoTable(self.address).connect()
+
+    def _conditional(self, call: str, asked: dict[str, Any]) -> Record | None:
+        """Make the write: None. Or, if its condition does not hold, the record that is there."""
+        from botocore.exceptions import ClientError
+
+        with self._translation() as client:
+            try:
+                getattr(client, call)(**asked, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") != LOST:
+                    raise
+                there: Any = error.response.get("Item", {})
+                return _record(there)
+        return None
+
+    @contextmanager
+    def _translation(self) -> Iterator[DynamoDBClient]:
+        client = self._client()
+        try:
+            yield client
+        except sdk_errors() as error:
+            raise self._problem(error) from error
+
+    def _client(self) -> DynamoDBClient:
+        if self._process != os.getpid():  # the parent's connections, and its lock, are not ours to use
+            self._forget()
+        if self._made is not None:
+            return self._made
+        with self._lock:
+            if self._made is None:
+                self._made = self.connect()
+            return self._made
+
+    def _problem(self, error: Exception) -> LongwatchError:
+        problem, at = translated(error, self.address), self.address
+        if not isinstance(problem, TableProblem):
+            return problem
+        deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table."
+        match problem.kind:
+            case "not-found":
+                return TableProblem("not-found", f"There is no table {at.table!r} in {at.where}. {deploy}")
+            case "refused":
+                return TableProblem("refused", f"{problem} If it has no {INDEX}: {deploy}")
+            case _:
+                return problem
+
+
+def _item(record: Record) -> Item:
+    return {name: to_attribute(value) for name, value in record.items()}
+
+
+def _record(item: Item) -> Record:
+    return {name: from_attribute(value) for name, value in item.items()}

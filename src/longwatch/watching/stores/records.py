@@ -1,0 +1,199 @@
+"""Executions as records of document 004, and back. Every store keeps these; only this module knows the names.
+
+A record is a plain map. Times are epoch seconds, ours with milliseconds as decimals. What another writer put
+into a record, a wave or a server stays there. A record without our attributes reads as well: somebody has
+started its jobs, and its waves are all there are. `TotalWaves` of null says that more may come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from longwatch.clock import ms_from_iso
+from longwatch.errors import InvalidInput
+from longwatch.summaries import Status
+from longwatch.watching.model import DEFAULT_DEADLINE_MS, Evidence, Execution, Mode, Verdict
+from longwatch.watching.stores.waves import from_seconds, seconds, wave_from, wave_record
+
+POLLING = "POLLING"
+STATUS_WORDS: Mapping[str, Status] = {
+    POLLING: Status.RUNNING,
+    "COMPLETED": Status.SUCCEEDED,
+    "PARTIAL": Status.PARTIAL,
+    "FAILED": Status.FAILED,
+    "CANCELLED": Status.CANCELLED,
+    "UNKNOWN": Status.UNKNOWN,
+}
+WORDS = {status: word for word, status in STATUS_WORDS.items()}
+KEY = ("ExecutionId", "PlanId")
+FOREIGN = "record:Status"  # the call that a verdict of another writer cites
+GUARDED = ("Version", "Status", "Waves")  # must be as they were read, or an update is refused
+
+_MOST_SECONDS = 100_000_000_000  # a number above this is one of milliseconds
+
+Record = dict[str, Any]
+
+
+def execution_from(record: Mapping[str, Any]) -> Execution:
+    """The execution that this record tells of."""
+    verdict = verdict_from(record)
+    waves = tuple(wave_from(wave, number) for number, wave in enumerate(record.get("Waves") or (), 1))
+    deadline = record.get("Deadline", DEFAULT_DEADLINE_MS // 1000)
+    return Execution(
+        execution_id=str(record["ExecutionId"]),
+        plan_id=str(record["PlanId"]),
+        source=str(record.get("Source") or "drs"),
+        mode=_mode(record.get("ExecutionType")),
+        started_at=_start(record.get("StartTime")),
+        waves=waves,
+        total_waves=_whole(record["TotalWaves"]) if "TotalWaves" in record else len(waves) or None,
+        deadline_ms=from_seconds(deadline),
+        verdict=verdict,
+        closed=_word(record) != POLLING,
+        last_polled_at=from_seconds(record.get("LastPolledTime")),
+        last_answer_at=from_seconds(record.get("LastAnswerTime")),
+        last_change_at=from_seconds(record.get("LastChangeTime")),
+        failures=_whole(record.get("Failures")) or 0,
+        last_error=record.get("LastError"),
+        next_poll_at=from_seconds(record.get("NextPollTime")),
+        lease_holder=record.get("LeaseHolder"),
+        lease_until=from_seconds(record.get("LeaseUntil")),
+        version=_whole(record.get("Version")) or 0,
+        name=record.get("Name"),
+        stored=record,
+    )
+
+
+def record_of(execution: Execution) -> Record:
+    """The record for this execution: what it was read from, with what has become of it."""
+    read = execution.stored or {}
+    record: Record = {**read, **_always(execution)}
+    if not read or "TotalWaves" in read:
+        record["TotalWaves"] = execution.total_waves
+    optional = {
+        "EndTime": execution.verdict.at // 1000 if execution.verdict and execution.closed else None,
+        "LeaseHolder": execution.lease_holder,
+        "LeaseUntil": seconds(execution.lease_until),
+        "LastPolledTime": seconds(execution.last_polled_at),
+        "LastAnswerTime": seconds(execution.last_answer_at),
+        "LastChangeTime": seconds(execution.last_change_at),
+        "NextPollTime": seconds(execution.next_poll_at),
+        "LastError": execution.last_error,
+        "Name": execution.name,
+        "Verdict": _verdict_record(execution.verdict) if execution.verdict else None,
+    }
+    for name, value in optional.items():
+        if value is None:
+            record.pop(name, None)
+        else:
+            record[name] = value
+    return record
+
+
+def _always(execution: Execution) -> Record:
+    read: Any = (execution.stored or {}).get("Waves") or ()
+    word = WORDS[execution.status] if execution.closed else POLLING
+    if execution.closed and execution.verdict is None:  # a word of another writer that is not for us
+        word = str((execution.stored or {}).get("Status", "UNKNOWN"))
+    at = execution.last_answer_at or execution.started_at
+    return {
+        "ExecutionId": execution.execution_id,
+        "PlanId": execution.plan_id,
+        "Status": word,
+        "StartTime": (execution.stored or {}).get("StartTime", execution.started_at // 1000),
+        "ExecutionType": execution.mode.value,
+        "Source": execution.source,
+        "Deadline": seconds(execution.deadline_ms),
+        "Failures": execution.failures,
+        "Version": execution.version,
+        "Waves": [
+            wave_record(wave, read[number] if number < len(read) else {}, execution.mode, at)
+            for number, wave in enumerate(execution.waves)
+        ],
+    }
+
+
+def verdict_from(record: Mapping[str, Any]) -> Verdict | None:
+    """The verdict in the record. Another writer's word in `Status` counts more than one of ours."""
+    said = record.get("Verdict")
+    ours = _verdict_of(said) if isinstance(said, Mapping) else None
+    word = _word(record)
+    status = STATUS_WORDS.get(word)
+    if word == POLLING or status is None or (ours is not None and ours.status is status):
+        return ours
+    at = from_seconds(record.get("EndTime")) or from_seconds(record.get("LastPolledTime"))
+    at = at or _start(record.get("StartTime"))
+    foreign = Verdict(status, at, (Evidence(FOREIGN, at, {"Status": word}),), f"another writer: {word}")
+    return replace(foreign, corrects=ours.status) if ours else foreign
+
+
+def is_foreign(execution: Execution) -> bool:
+    """Whether the verdict is another writer's word."""
+    return execution.verdict is not None and any(each.call == FOREIGN for each in execution.verdict.evidence)
+
+
+def is_untold(execution: Execution) -> bool:
+    """Whether another writer ended an execution that longwatch was polling, and nobody has told so."""
+    if not execution.closed or execution.version == 0 or execution.verdict is None:
+        return False
+    said = (execution.stored or {}).get("Verdict")
+    return not (isinstance(said, Mapping) and said.get("Status") == execution.verdict.status.value)
+
+
+def _verdict_of(said: Mapping[str, Any]) -> Verdict:
+    return Verdict(
+        status=Status(said["Status"]),
+        at=from_seconds(said["Time"]) or 0,
+        evidence=tuple(
+            Evidence(each["Call"], from_seconds(each["Time"]) or 0, each.get("Fields") or {})
+            for each in said.get("Evidence") or ()
+        ),
+        message=said.get("Message"),
+        late=bool(said.get("Late")),
+        warnings=tuple(said.get("Warnings") or ()),
+        corrects=Status(said["Corrects"]) if said.get("Corrects") else None,
+    )
+
+
+def _verdict_record(verdict: Verdict) -> Record:
+    return {
+        "Status": verdict.status.value,
+        "Time": seconds(verdict.at),
+        "Late": verdict.late,
+        "Warnings": list(verdict.warnings),
+        "Evidence": [
+            {"Call": each.call, "Time": seconds(each.at), "Fields": dict(each.fields)}
+            for each in verdict.evidence
+        ],
+        **({"Message": verdict.message} if verdict.message else {}),
+        **({"Corrects": verdict.corrects.value} if verdict.corrects else {}),
+    }
+
+
+def _word(record: Mapping[str, Any]) -> str:
+    return str(record.get("Status") or "").upper()
+
+
+def _mode(word: object) -> Mode:
+    try:
+        return Mode(str(word or Mode.DRILL).upper())
+    except ValueError:
+        return Mode.RECOVERY  # the stricter rule for a word nobody knows
+
+
+def _start(value: object) -> int:
+    """Whole milliseconds from seconds, from milliseconds or from ISO 8601: earlier phases wrote all three."""
+    if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
+        try:
+            return ms_from_iso(value)
+        except ValueError as error:
+            raise InvalidInput(f"StartTime {value!r} is no time; write epoch seconds") from error
+    number = Decimal(str(value or 0))
+    return int(number) if number > _MOST_SECONDS else int(number * 1000)
+
+
+def _whole(value: object) -> int | None:
+    return None if value is None else int(str(value))

@@ -1,0 +1,137 @@
+"""Executions in a SQLite file, that of a journal or one of their own.
+
+The file's `user_version` counts the journal's migrations. Executions count theirs in a table, so that one
+file serves both, whichever was there first.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import AlreadyThere, NewerJournal, VersionConflict
+from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, statements
+from longwatch.journal.sqlite.journal import SCHEMA
+from longwatch.summaries import Status
+from longwatch.watching.model import Execution
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT
+from longwatch.watching.stores.memory import changed
+from longwatch.watching.stores.records import GUARDED, POLLING, WORDS, Record, execution_from, record_of
+
+PACKAGE = "longwatch.watching.stores"
+
+CREATE_VERSION = "CREATE TABLE IF NOT EXISTS execution_schema (version INTEGER NOT NULL) STRICT"
+READ_VERSION = "SELECT version FROM execution_schema"
+INSERT = (
+    "INSERT INTO executions (execution_id, plan_id, status, started_at, record) VALUES (?,?,?,?,?) "
+    "ON CONFLICT DO NOTHING"
+)
+UPDATE = "UPDATE executions SET status = ?, started_at = ?, record = ? WHERE execution_id = ? AND plan_id = ?"
+READ = "SELECT record FROM executions WHERE execution_id = ? AND plan_id = coalesce(?, plan_id)"
+OPEN = "SELECT record FROM executions WHERE status = ? ORDER BY started_at"
+LIST = "SELECT record FROM executions ORDER BY started_at DESC LIMIT ?"
+LIST_BY_STATUS = "SELECT record FROM executions WHERE status = ? ORDER BY started_at DESC LIMIT ?"
+
+
+class SqliteExecutionStore:
+    """An `ExecutionStore` that many threads and processes may use at once."""
+
+    def __init__(
+        self, path: Path, *, clock: Clock = SYSTEM_CLOCK, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+    ) -> None:
+        self.path = path.expanduser().absolute()
+        self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
+        self._ready = False
+
+    def add(self, execution: Execution) -> Execution:
+        self._prepare()
+        record = record_of(replace(execution, version=1, stored=None))
+        with self._database.writing() as connection:
+            if not connection.execute(INSERT, _row(record)).rowcount:
+                raise AlreadyThere(
+                    f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there"
+                )
+        return _execution(json.dumps(record))
+
+    def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
+        rows = self._fetch(READ, (execution_id, plan_id))
+        return _execution(rows[0][0]) if rows else None
+
+    def update(self, execution: Execution) -> Execution:
+        self._prepare()
+        read = execution.stored or {}
+        record = record_of(replace(execution, version=execution.version + 1))
+        key = (execution.execution_id, execution.plan_id)
+        with self._database.writing() as connection:
+            row = connection.execute(READ, key).fetchone()
+            known: Record = json.loads(row[0]) if row else {}
+            if not row or any(known.get(name) != read.get(name) for name in GUARDED):
+                raise VersionConflict(execution.execution_id, execution.version)
+            gone = read.keys() - record.keys()
+            merged = {
+                name: value for name, value in {**known, **changed(read, record)}.items() if name not in gone
+            }
+            row = _row(merged)
+            connection.execute(UPDATE, (*row[2:], *key))
+        return _execution(str(row[-1]))
+
+    def open_executions(self) -> Iterator[Execution]:
+        for (text,) in self._fetch(OPEN, (POLLING,)):
+            yield _execution(text)
+
+    def find(self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT) -> Sequence[Execution]:
+        if status is None:
+            rows = self._fetch(LIST, (limit,))
+        else:
+            rows = self._fetch(LIST_BY_STATUS, (WORDS.get(status, ""), limit))
+        return [_execution(text) for (text,) in rows]
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _fetch(self, query: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        self._prepare()
+        return self._database.fetch(query, parameters)
+
+    def _prepare(self) -> None:
+        """Create the table or bring it up to date, once. Two may do this: the second finds nothing to do."""
+        if self._ready:
+            return
+        with self._database.writing() as connection:
+            _migrate(connection, self.path)
+        self._ready = True
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    folder = files(PACKAGE) / "migrations"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    connection.execute(CREATE_VERSION)
+    row = connection.execute(READ_VERSION).fetchone()
+    version = int(row[0]) if row else 0
+    if version > len(names):
+        raise NewerJournal(
+            f"The executions in {path} were written by a newer longwatch (version {version}, this one knows "
+            f"{len(names)}). Upgrade: pip install --upgrade longwatch"
+        )
+    for name in names[version:]:
+        for statement in statements((folder / name).read_text(encoding="utf-8")):
+            connection.execute(statement)
+    if version < len(names):
+        connection.execute("DELETE FROM execution_schema")
+        connection.execute("INSERT INTO execution_schema VALUES (?)", (len(names),))
+
+
+def _row(record: Record) -> tuple[object, ...]:
+    text = json.dumps(record)
+    found = execution_from(record)
+    return (found.execution_id, found.plan_id, str(record["Status"]).upper(), found.started_at, text)
+
+
+def _execution(text: str) -> Execution:
+    return execution_from(json.loads(text))

@@ -1,0 +1,197 @@
+"""Waves, jobs and servers as maps in a record of document 004, and back.
+
+A wave of another writer names its job (`JobId`) and its servers (`SourceServerId`). What longwatch learns is
+put beside that: `Jobs` with a map for each job, and in each server its status and since when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from longwatch.summaries import Status
+from longwatch.watching.model import Action, ActionState, Job, JobState, Mode, Server, ServerState, Wave
+from longwatch.watching.outcomes import wave_outcome
+
+_WAVE_WORDS = {
+    Status.SUCCEEDED: "COMPLETED",
+    Status.PARTIAL: "PARTIAL",
+    Status.FAILED: "FAILED",
+    Status.CANCELLED: "CANCELLED",
+}
+
+
+def wave_from(said: Mapping[str, Any], number: int) -> Wave:
+    """A wave; one without a name is called by its number."""
+    listed = said.get("Servers") or ()
+    ids = list(dict.fromkeys(_server_id(each) for each in listed))
+    jobs = _jobs(said)
+    only = jobs[0]["JobId"] if len(jobs) == 1 else None
+    return Wave(
+        name=str(said.get("WaveName") or said.get("Name") or f"wave {number}"),
+        jobs=tuple(_job_from(job, listed, only, said.get("Region")) for job in jobs),
+        expected_servers=tuple(each for each in ids if each and _is_planned(each, listed)),
+    )
+
+
+def wave_record(wave: Wave, read: Mapping[str, Any], mode: Mode, at: int) -> dict[str, Any]:
+    """The map for a wave: what was read, with what is known now."""
+    servers = {server.server_id: (job.job_id, server) for job in wave.jobs for server in job.servers}
+    record: dict[str, Any] = {**read}
+    if not read:
+        record["WaveName"] = wave.name
+    record["Status"] = _wave_word(wave, mode, at)
+    record["Jobs"] = [_job_record(job, _same(job.job_id, "JobId", _jobs(read))) for job in wave.jobs]
+    listed = list(read.get("Servers") or ())
+    there = {_server_id(each) for each in listed}
+    listed += [{"SourceServerId": each} for each in wave.expected_servers if each not in there]
+    there |= set(wave.expected_servers)
+    listed += [{"SourceServerId": each, "Planned": False} for each in servers if each not in there]
+    record["Servers"] = [
+        _server_record(each, *servers.get(_server_id(each), (None, None))) for each in listed
+    ]
+    return record
+
+
+def _jobs(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The wave's jobs, each as a map: those in `Jobs`, and what `JobId` or `JobIds` name beside them."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for each in [*(said.get("Jobs") or ()), *(said.get("JobIds") or ()), said.get("JobId")]:
+        job = each if isinstance(each, Mapping) else {"JobId": each}
+        if job.get("JobId"):
+            found.setdefault(str(job["JobId"]), job)
+    return list(found.values())
+
+
+def _job_from(said: Mapping[str, Any], listed: Sequence[Any], only: object, region: object) -> Job:
+    job_id = str(said["JobId"])
+    seen = [each for each in listed if isinstance(each, Mapping) and each.get("StatusSince") is not None]
+    since = from_seconds(said.get("StatusSince"))
+    state = JobState.PENDING
+    if since is not None:  # another writer's word for a job is none of ours
+        state = JobState(str(said.get("Status") or "pending").lower())
+    return Job(
+        job_id=job_id,
+        state=state,
+        servers=tuple(_server_from(each) for each in seen if str(each.get("JobId") or only) == job_id),
+        region=_text(said.get("Region") or region),
+        account=_text(said.get("AccountId")),
+        finished_at=from_seconds(said.get("FinishedTime")),
+        cancelled=bool(said.get("Cancelled")),
+        word=said.get("Word"),
+        since=since,
+    )
+
+
+def _job_record(job: Job, read: Mapping[str, Any]) -> dict[str, Any]:
+    return _filled(
+        {**read, "JobId": job.job_id},
+        {
+            "Status": job.state.value.upper(),
+            "StatusSince": seconds(job.since),
+            "Region": job.region,
+            "AccountId": job.account,
+            "FinishedTime": seconds(job.finished_at),
+            "Cancelled": job.cancelled or None,
+            "Word": job.word,
+        },
+    )
+
+
+def _server_from(said: Mapping[str, Any]) -> Server:
+    return Server(
+        server_id=_server_id(said),
+        state=ServerState(str(said["Status"]).lower()),
+        instance_id=said.get("RecoveryInstanceId"),
+        actions=tuple(_action_from(each) for each in said.get("LaunchActions") or ()),
+        word=said.get("Word"),
+        reason=said.get("Reason"),
+        since=from_seconds(said.get("StatusSince")),
+    )
+
+
+def _server_record(read: Any, job_id: str | None, server: Server | None) -> Any:
+    if server is None:
+        return read
+    return _filled(
+        {**(read if isinstance(read, Mapping) else {}), "SourceServerId": server.server_id},
+        {
+            "JobId": job_id,
+            "Status": server.state.value.upper(),
+            "StatusSince": seconds(server.since),
+            "RecoveryInstanceId": server.instance_id,
+            "LaunchActions": [_action_record(action) for action in server.actions] or None,
+            "Word": server.word,
+            "Reason": server.reason,
+        },
+    )
+
+
+def _action_from(said: Mapping[str, Any]) -> Action:
+    return Action(
+        name=str(said["Name"]),
+        run_id=str(said["RunId"]),
+        state=ActionState(str(said["Status"]).lower()),
+        reason=said.get("Reason"),
+        since=from_seconds(said.get("StatusSince")),
+    )
+
+
+def _action_record(action: Action) -> dict[str, Any]:
+    return _filled(
+        {"Name": action.name, "RunId": action.run_id, "Status": action.state.value.upper()},
+        {"Reason": action.reason, "StatusSince": seconds(action.since)},
+    )
+
+
+def _wave_word(wave: Wave, mode: Mode, at: int) -> str:
+    outcome = wave_outcome(wave, mode, at)
+    if outcome is not None:
+        return _WAVE_WORDS[outcome.status]
+    begun = any(job.state is not JobState.PENDING for job in wave.jobs)
+    return "IN_PROGRESS" if begun else "PENDING"
+
+
+def _is_planned(server_id: str, listed: Sequence[Any]) -> bool:
+    """Whether the plan named it, rather than a job."""
+    return not any(
+        isinstance(each, Mapping) and each.get("Planned") is False and _server_id(each) == server_id
+        for each in listed
+    )
+
+
+def _server_id(said: Any) -> str:
+    if isinstance(said, Mapping):
+        return str(said.get("SourceServerId") or said.get("SourceServerID") or said.get("ServerId") or "")
+    return str(said)
+
+
+def _same(wanted: str, name: str, among: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return next((each for each in among if each.get(name) == wanted), {})
+
+
+def _filled(record: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with these values; one that is None is left out, also if it was there."""
+    for name, value in values.items():
+        if value is None:
+            record.pop(name, None)
+        else:
+            record[name] = value
+    return record
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def seconds(ms: int | None) -> float | int | None:
+    """Epoch seconds, with milliseconds as decimals where there are any."""
+    if ms is None:
+        return None
+    return ms // 1000 if ms % 1000 == 0 else ms / 1000
+
+
+def from_seconds(value: object) -> int | None:
+    """Whole milliseconds."""
+    return None if value is None else round(Decimal(str(value)) * 1000)

@@ -1,0 +1,109 @@
+"""Executions as plain maps, for commands and the API: names as in the code, times in epoch milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from longwatch.watching.conditions import conditions
+from longwatch.watching.due import deadline_at, next_poll_at
+from longwatch.watching.model import Execution, Job, Server, Verdict
+from longwatch.watching.outcomes import wave_outcome
+from longwatch.watching.phases import phase_of
+
+NOT_YET = "running"
+
+
+def execution_view(execution: Execution, *, now_ms: int) -> dict[str, Any]:
+    """Everything that is known of an execution."""
+    waves = [
+        {
+            "name": wave.name,
+            "status": outcome.status.value if outcome else NOT_YET,
+            "jobs": [_job(job) for job in wave.jobs],
+            "servers": [_server(server) for server in wave.servers()],
+        }
+        for wave in execution.waves
+        for outcome in [wave_outcome(wave, execution.mode, now_ms)]
+    ]
+    return {
+        **execution_line(execution, now_ms=now_ms),
+        "waves": waves,
+        "verdict": _verdict(execution.verdict),
+    }
+
+
+def execution_line(execution: Execution, *, now_ms: int) -> dict[str, Any]:
+    """An execution as one line of a list."""
+    states = [server.state for _, server in execution.servers()]
+    verdict = execution.verdict
+    return {
+        "execution_id": execution.execution_id,
+        "plan_id": execution.plan_id,
+        "name": execution.name,
+        "source": execution.source,
+        "mode": execution.mode.value,
+        "status": execution.status.value,
+        "phase": phase_of(execution).value if execution.is_open else None,
+        "started_at": execution.started_at,
+        "ended_at": verdict.at if verdict else None,
+        "late": verdict.late if verdict else False,
+        "total_waves": execution.total_waves,
+        "stored_waves": len(execution.waves),
+        "servers": len(states),
+        "servers_ended": sum(state.is_final for state in states),
+        "conditions": [
+            {"name": each.name, "message": each.message} for each in conditions(execution, now_ms)
+        ],
+        "deadline_at": deadline_at(execution),
+        "last_polled_at": execution.last_polled_at,
+        "last_answer_at": execution.last_answer_at,
+        "last_change_at": execution.last_change_at,
+        "last_error": execution.last_error,
+        "failures": execution.failures,
+        "next_poll_at": None if execution.closed else next_poll_at(execution),
+        "lease_holder": execution.lease_holder,
+        "lease_until": execution.lease_until,
+        "version": execution.version,
+    }
+
+
+def _job(job: Job) -> dict[str, Any]:
+    return {
+        "job_id": job.job_id,
+        "state": job.state.value,
+        "word": job.word,
+        "region": job.region,
+        "account": job.account,
+        "since": job.since,
+    }
+
+
+def _server(server: Server) -> dict[str, Any]:
+    return {
+        "server_id": server.server_id,
+        "state": server.state.value,
+        "word": server.word,
+        "instance_id": server.instance_id,
+        "reason": server.reason,
+        "since": server.since,
+        "actions": [
+            {"name": each.name, "state": each.state.value, "reason": each.reason, "since": each.since}
+            for each in server.actions
+        ],
+    }
+
+
+def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    return {
+        "status": verdict.status.value,
+        "at": verdict.at,
+        "message": verdict.message,
+        "late": verdict.late,
+        "warnings": list(verdict.warnings),
+        "corrects": verdict.corrects.value if verdict.corrects else None,
+        "evidence": [
+            {"call": each.call, "at": each.at, "fields": dict(each.fields)} for each in verdict.evidence
+        ],
+    }

@@ -1,0 +1,295 @@
+"""What every execution store promises, as tests. An adapter's test class inherits them and opens it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from longwatch.errors import AlreadyThere, VersionConflict
+from longwatch.summaries import Status
+from longwatch.watching.answers import applied
+from longwatch.watching.model import ActionState, Execution, Job, JobState, Mode, Server, Verdict, Wave
+from longwatch.watching.stores.base import ExecutionStore
+from tests.unit.watching.making import (
+    EVIDENCE,
+    FAILED,
+    IN_PROGRESS,
+    LAUNCHED,
+    PENDING,
+    SECOND,
+    START,
+    action,
+    answer,
+    finished,
+    job,
+)
+
+Writes = Callable[[Mapping[str, Any]], None]
+"""Puts a whole record into the store, as another program does that knows nothing of longwatch."""
+Reads = Callable[[str, str], dict[str, Any]]
+"""The record as it lies there."""
+
+
+class ExecutionsContract:
+    """The promises of `longwatch.watching.stores.base.ExecutionStore`."""
+
+    @pytest.fixture
+    def store(self) -> ExecutionStore:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def write(self, store: Any) -> Writes:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def read(self, store: Any) -> Reads:
+        raise NotImplementedError
+
+    def test_what_was_added_is_read_again(self, store: ExecutionStore) -> None:
+        fresh = new_execution(name="east", deadline_ms=None, mode=Mode.RECOVERY)
+
+        added = store.add(fresh)
+
+        assert added == replace(fresh, version=1)
+        assert store.get(fresh.execution_id, "p-1") == added
+        assert store.get(fresh.execution_id) == added
+
+    def test_an_unknown_one_is_none(self, store: ExecutionStore) -> None:
+        assert store.get("x-unknown", "p-1") is None
+        assert store.get("x-unknown") is None
+
+    def test_an_id_is_taken_once(self, store: ExecutionStore) -> None:
+        fresh = new_execution()
+        store.add(fresh)
+
+        with pytest.raises(AlreadyThere, match=fresh.execution_id):
+            store.add(replace(fresh, name="another"))
+
+    def test_everything_that_is_known_is_kept(self, store: ExecutionStore) -> None:
+        added = store.add(new_execution(total_waves=None))
+        known = replace(
+            applied(added, answer(START + 1_234, *everything())),
+            failures=2,
+            last_error="throttled",
+            next_poll_at=START + 99_001,
+            lease_holder="poller-1",
+            lease_until=START + 60_500,
+        )
+
+        updated = store.update(known)
+
+        assert updated == replace(known, version=2)
+        assert store.get(added.execution_id, "p-1") == updated
+
+    def test_what_is_over_is_taken_out_again(self, store: ExecutionStore) -> None:
+        added = store.add(new_execution())
+        leased = store.update(replace(added, lease_holder="a", lease_until=START, last_error="no"))
+
+        free = store.update(replace(leased, lease_holder=None, lease_until=None, last_error=None))
+
+        again = store.get(added.execution_id)
+        assert again == free
+        assert again is not None
+        assert (again.lease_holder, again.lease_until, again.last_error) == (None, None, None)
+
+    def test_of_two_who_read_the_same_one_writes(self, store: ExecutionStore) -> None:
+        store.add(fresh := new_execution())
+        one, other = store.get(fresh.execution_id), store.get(fresh.execution_id)
+        assert one is not None
+        assert other is not None
+
+        store.update(replace(one, last_error="one"))
+        with pytest.raises(VersionConflict):
+            store.update(replace(other, last_error="other"))
+
+        assert _get(store, fresh).last_error == "one"
+
+    def test_an_update_of_what_is_not_there_is_refused(self, store: ExecutionStore) -> None:
+        with pytest.raises(VersionConflict):
+            store.update(new_execution())
+
+        assert not list(store.find())
+
+    def test_a_cancel_between_read_and_write_survives(
+        self, store: ExecutionStore, write: Writes, read: Reads
+    ) -> None:
+        store.add(fresh := new_execution())
+        seen = _get(store, fresh)
+        write({**read(fresh.execution_id, "p-1"), "Status": "CANCELLED", "EndTime": START // 1000 + 7})
+
+        with pytest.raises(VersionConflict):
+            store.update(replace(seen, verdict=Verdict(Status.SUCCEEDED, START, EVIDENCE), closed=True))
+
+        now = _get(store, fresh)
+        assert (now.status, now.is_open) == (Status.CANCELLED, False)
+        assert now.verdict is not None
+        assert now.verdict.at == START + 7 * SECOND
+        assert now.verdict.evidence[0].call == "record:Status"
+
+    def test_a_wave_that_the_orchestrator_adds_between_read_and_write_survives(
+        self, store: ExecutionStore, write: Writes, read: Reads
+    ) -> None:
+        store.add(fresh := new_execution(total_waves=2))
+        seen = _get(store, fresh)
+        record = read(fresh.execution_id, "p-1")
+        write({**record, "Waves": [*record["Waves"], {"WaveName": "two", "JobId": "j-2"}]})
+
+        with pytest.raises(VersionConflict):
+            store.update(applied(seen, answer(START, job(PENDING))))
+
+        assert [wave.name for wave in _get(store, fresh).waves] == ["one", "two"]
+
+    def test_a_record_of_an_earlier_phase_is_found_and_finished(
+        self, store: ExecutionStore, write: Writes, read: Reads
+    ) -> None:
+        execution_id = _new_id()
+        write(foreign(execution_id))
+
+        (found,) = [each for each in store.open_executions() if each.execution_id == execution_id]
+        polled = store.update(applied(_get(store, found), answer(START + 9_000, finished(LAUNCHED))))
+        ended = replace(polled, verdict=Verdict(Status.SUCCEEDED, START + 9_000, EVIDENCE), closed=True)
+        store.update(ended)
+
+        assert (found.mode, found.started_at, found.version) == (Mode.DRILL, START, 0)
+        assert (found.total_waves, found.job_ids()) == (1, ("j-1",))
+        assert found.waves[0].expected_servers == ("s-1",)
+        record = read(execution_id, "p-1")
+        assert (record["Status"], record["EndTime"], record["Version"]) == (
+            "COMPLETED",
+            START // 1000 + 9,
+            2,
+        )
+        assert record["Waves"][0]["Servers"][0]["Status"] == "LAUNCHED"
+        assert record["Waves"][0]["Status"] == "COMPLETED"
+        assert not [each for each in store.open_executions() if each.execution_id == execution_id]
+
+    def test_what_longwatch_does_not_know_stays(
+        self, store: ExecutionStore, write: Writes, read: Reads
+    ) -> None:
+        execution_id = _new_id()
+        write(foreign(execution_id))
+        seen = store.get(execution_id)
+        assert seen is not None
+        write({**read(execution_id, "p-1"), "ApprovedBy": "somebody"})  # between read and write
+
+        store.update(applied(seen, answer(START, job(IN_PROGRESS))))
+
+        record = read(execution_id, "p-1")
+        assert (record["InitiatedBy"], record["ApprovedBy"]) == ("ops", "somebody")
+        assert record["Waves"][0]["Tier"] == "database"
+        assert record["Waves"][0]["Servers"][0]["HostName"] == "db-1"
+        assert record["StartTime"] == START // 1000
+
+    def test_a_wave_that_comes_later_counts_in_a_record_without_a_total(
+        self, store: ExecutionStore, write: Writes, read: Reads
+    ) -> None:
+        execution_id = _new_id()
+        write(foreign(execution_id))
+        seen = store.get(execution_id)
+        assert seen is not None
+        store.update(applied(seen, answer(START, job(IN_PROGRESS))))
+        record = read(execution_id, "p-1")
+
+        write({**record, "Waves": [*record["Waves"], {"WaveName": "two"}]})
+
+        assert _get(store, seen).total_waves == 2
+
+    def test_a_word_of_an_earlier_phase_is_not_for_us(self, store: ExecutionStore, write: Writes) -> None:
+        execution_id = _new_id()
+        write({**foreign(execution_id), "Status": "PENDING"})
+
+        found = store.get(execution_id)
+
+        assert found is not None
+        assert (found.is_open, found.verdict) == (False, None)
+        assert execution_id not in [each.execution_id for each in store.open_executions()]
+
+    def test_open_ones_come_oldest_first_and_all_of_them(self, store: ExecutionStore) -> None:
+        ids = [
+            store.add(new_execution(started_at=START + offset * SECOND)).execution_id for offset in (3, 1, 2)
+        ]
+
+        found = [each.execution_id for each in store.open_executions()]
+
+        assert [each for each in found if each in ids] == [ids[1], ids[2], ids[0]]
+
+    def test_a_verdict_that_is_known_and_not_told_leaves_it_open(self, store: ExecutionStore) -> None:
+        added = store.add(new_execution())
+        verdict = Verdict(
+            Status.PARTIAL, START + 1, EVIDENCE, "s-2: launch failed", True, ("slow",), Status.FAILED
+        )
+
+        store.update(replace(added, verdict=verdict))
+
+        assert _get(store, added).verdict == verdict
+        assert added.execution_id in [each.execution_id for each in store.open_executions()]
+
+    def test_executions_are_listed_newest_first_and_by_status(self, store: ExecutionStore) -> None:
+        first, second, third = (store.add(new_execution(started_at=START + n * SECOND)) for n in range(3))
+        verdict = Verdict(Status.FAILED, START, EVIDENCE)
+        store.update(replace(second, verdict=verdict, closed=True))
+
+        assert [each.execution_id for each in store.find(limit=2)] == [
+            third.execution_id,
+            second.execution_id,
+        ]
+        assert [each.execution_id for each in store.find(status=Status.FAILED)] == [second.execution_id]
+        assert [each.execution_id for each in store.find(status=Status.RUNNING)] == [
+            third.execution_id,
+            first.execution_id,
+        ]
+
+
+def new_execution(**more: Any) -> Execution:
+    more = {"started_at": START, "total_waves": 1, **more}
+    wave = Wave("one", (Job("j-1", region="eu-west-1", account="111122223333"),), ("s-1", "s-2"))
+    return Execution(execution_id=_new_id(), plan_id="p-1", waves=(wave,), **more)
+
+
+def everything() -> tuple[Job, ...]:
+    """A job with every field set."""
+    actions = (
+        action(ActionState.FAILED, "r-1", reason="no agent"),
+        action(ActionState.IN_PROGRESS, "r-2"),
+    )
+    servers = (
+        Server("s-1", LAUNCHED, "i-1", actions, "LAUNCHED"),
+        Server("s-9", FAILED, word="FAILED", reason="no capacity"),
+    )
+    return (Job("j-1", JobState.FINISHED, servers, cancelled=True, word="COMPLETED"),)
+
+
+def foreign(execution_id: str) -> dict[str, Any]:
+    """A record as an earlier phase writes it, with nothing of ours."""
+    return {
+        "ExecutionId": execution_id,
+        "PlanId": "p-1",
+        "Status": "POLLING",
+        "StartTime": START // 1000,
+        "ExecutionType": "DRILL",
+        "InitiatedBy": "ops",
+        "Waves": [
+            {
+                "WaveName": "one",
+                "JobId": "j-1",
+                "Region": "eu-west-1",
+                "Tier": "database",
+                "Status": "LAUNCHING",
+                "Servers": [{"SourceServerId": "s-1", "Status": "LAUNCHING", "HostName": "db-1"}],
+            }
+        ],
+    }
+
+
+def _new_id() -> str:
+    return f"x-{secrets.token_hex(6)}"
+
+
+def _get(store: ExecutionStore, wanted: Execution) -> Execution:
+    found = store.get(wanted.execution_id, wanted.plan_id)
+    assert found is not None
+    return found

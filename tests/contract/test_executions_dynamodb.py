@@ -1,0 +1,106 @@
+"""The execution store on DynamoDB keeps the promises, on two engines."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from longwatch.errors import TableProblem
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.values import from_attribute, to_attribute
+from longwatch.watching.stores.dynamodb import INDEX, DynamoExecutionStore
+from tests.contract.executions import ExecutionsContract, Reads, Writes, new_execution
+from tests.contract.tables import REGION, client_of
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+
+class SharedExecutionStore(DynamoExecutionStore):
+    """A store over the connections that all tests share."""
+
+    def connect(self) -> DynamoDBClient:
+        return client_of(str(self.address.endpoint))
+
+    def close(self) -> None:
+        """Others still use them."""
+
+
+class TestDynamoExecutionStore(ExecutionsContract):
+    @pytest.fixture
+    def store(self, engine_url: str) -> Iterator[DynamoExecutionStore]:
+        with new_execution_table(engine_url) as at:
+            yield SharedExecutionStore(at)
+
+    @pytest.fixture
+    def write(self, store: DynamoExecutionStore) -> Writes:
+        def write(record: Mapping[str, Any]) -> None:
+            item = {name: to_attribute(value) for name, value in record.items()}
+            store.connect().put_item(TableName=store.address.table, Item=item)
+
+        return write
+
+    @pytest.fixture
+    def read(self, store: DynamoExecutionStore) -> Reads:
+        def read(execution_id: str, plan_id: str) -> dict[str, Any]:
+            key = {"ExecutionId": {"S": execution_id}, "PlanId": {"S": plan_id}}
+            found: Any = store.connect().get_item(TableName=store.address.table, Key=key, ConsistentRead=True)
+            return {name: from_attribute(value) for name, value in found["Item"].items()}
+
+        return read
+
+    def test_a_write_whose_answer_was_lost_is_success_when_it_is_made_again(
+        self, store: DynamoExecutionStore
+    ) -> None:
+        added = store.add(fresh := new_execution())
+        again = store.add(fresh)
+        claimed = replace(added, lease_holder="poller-1", lease_until=added.started_at)
+
+        assert again == added
+        assert store.update(claimed) == store.update(claimed)
+
+    def test_a_table_that_is_not_there_is_named(self, engine_url: str) -> None:
+        store = SharedExecutionStore(TableAddress(table="no-such-table", region=REGION, endpoint=engine_url))
+
+        with pytest.raises(TableProblem, match="no table 'no-such-table'"):
+            list(store.open_executions())
+
+
+@contextmanager
+def new_execution_table(endpoint: str) -> Iterator[TableAddress]:
+    """An empty table as document 004 has it, deleted afterwards."""
+    name = f"executions-{secrets.token_hex(4)}"
+    client = client_of(endpoint)
+    client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": "ExecutionId", "AttributeType": "S"},
+            {"AttributeName": "PlanId", "AttributeType": "S"},
+            {"AttributeName": "Status", "AttributeType": "S"},
+            {"AttributeName": "StartTime", "AttributeType": "N"},
+        ],
+        KeySchema=[
+            {"AttributeName": "ExecutionId", "KeyType": "HASH"},
+            {"AttributeName": "PlanId", "KeyType": "RANGE"},
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": INDEX,
+                "KeySchema": [
+                    {"AttributeName": "Status", "KeyType": "HASH"},
+                    {"AttributeName": "StartTime", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
+    try:
+        yield TableAddress(table=name, region=REGION, endpoint=endpoint)
+    finally:
+        client.delete_table(TableName=name)

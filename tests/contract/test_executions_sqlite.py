@@ -1,0 +1,80 @@
+"""The execution store on SQLite keeps the promises, beside a journal in one file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.errors import NewerJournal
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.watching.stores.sqlite import SqliteExecutionStore
+from longwatch.watching.transitions import started
+from tests.contract.executions import ExecutionsContract, Reads, Writes, new_execution
+
+
+class TestSqliteExecutionStore(ExecutionsContract):
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "executions.db"
+
+    @pytest.fixture
+    def store(self, path: Path) -> Iterator[SqliteExecutionStore]:
+        store = SqliteExecutionStore(path)
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def write(self, store: SqliteExecutionStore, path: Path) -> Writes:
+        list(store.open_executions())  # which makes the table
+
+        def write(record: Mapping[str, Any]) -> None:
+            row = (record["ExecutionId"], record["PlanId"], record["Status"], record["StartTime"] * 1000)
+            connection = sqlite3.connect(path)
+            with connection:
+                connection.execute("REPLACE INTO executions VALUES (?,?,?,?,?)", (*row, json.dumps(record)))
+            connection.close()
+
+        return write
+
+    @pytest.fixture
+    def read(self, path: Path) -> Reads:
+        def read(execution_id: str, plan_id: str) -> dict[str, Any]:
+            connection = sqlite3.connect(path)
+            wanted = "SELECT record FROM executions WHERE execution_id = ? AND plan_id = ?"
+            ((text,),) = connection.execute(wanted, (execution_id, plan_id)).fetchall()
+            connection.close()
+            return dict(json.loads(text))
+
+        return read
+
+    @pytest.mark.parametrize("journal_first", [True, False])
+    def test_one_file_serves_a_journal_and_executions(
+        self, store: SqliteExecutionStore, path: Path, journal_first: bool
+    ) -> None:
+        fresh = new_execution()
+
+        with SqliteJournal(path) as journal:
+            if journal_first:
+                journal.append([started(fresh)])
+            store.add(fresh)
+            journal.append([started(fresh)])
+
+            assert journal.find_run(fresh.execution_id) is not None
+        assert store.get(fresh.execution_id) is not None
+
+    def test_a_newer_file_is_refused(self, store: SqliteExecutionStore, path: Path) -> None:
+        store.add(new_execution())
+        connection = sqlite3.connect(path)
+        with connection:
+            connection.execute("UPDATE execution_schema SET version = 99")
+        connection.close()
+
+        other = SqliteExecutionStore(path)
+        with pytest.raises(NewerJournal, match="version 99"):
+            list(other.open_executions())
+        other.close()

@@ -1,0 +1,148 @@
+"""`longwatch executions`, from adding one to its end, beside a simulated DRS."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from longwatch.cli.invocation import Invocation
+from longwatch.cli.main import cli
+from longwatch.errors import AlreadyThere, ExecutionNotFound, InvalidInput
+from longwatch.testing import FakeClock
+from longwatch.testing.drs import DrsSimulator, drill
+
+JOURNAL = "sqlite:///watching.db"
+
+
+@pytest.fixture(autouse=True)
+def _ask_the_simulator(drs: DrsSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DRS", drs.url)
+
+
+class Shell:
+    """Runs the command in this process, in virtual time."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+
+    def __call__(self, *arguments: str) -> Result:
+        return CliRunner().invoke(
+            cli,
+            ["--journal", JOURNAL, *arguments],
+            obj=Invocation(clock=self.clock),
+            catch_exceptions=False,
+            standalone_mode=False,
+        )
+
+    def executions(self, *arguments: str) -> Result:
+        return self("executions", *arguments)
+
+
+@pytest.fixture
+def shell(clock: FakeClock) -> Shell:
+    return Shell(clock)
+
+
+def test_an_execution_is_added_watched_and_shown(shell: Shell, drs: DrsSimulator) -> None:
+    first = drs.play(drill("s-1", "s-2", pending=60, active=60))
+    second = drs.play(drill("s-3", pending=60, active=60))
+
+    added = shell.executions(
+        "add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={first}", "--wave", f"app={second}"
+    )
+    before = shell.executions("list")
+    watched = shell.executions("watch")
+    shown = shell.executions("show", "x-1")
+    explained = shell.executions("explain", "x-1")
+    run = shell("show", "x-1", "-o", "json")
+
+    assert added.stdout == "x-1\n"
+    assert "running" in before.stdout
+    assert watched.return_value == 0
+    assert "x-1 started, " in watched.stdout
+    assert watched.stdout.splitlines()[-1].endswith("x-1 succeeded")
+    assert shown.stdout.count("launched") == 3
+    assert "drs:DescribeJobs" in explained.stdout
+    assert '"execution"' in run.stdout
+
+
+def test_a_failure_is_an_exit_code_and_a_reason(shell: Shell, drs: DrsSimulator) -> None:
+    job = drs.play(drill("s-1", pending=10, active=10).without("s-1"))
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={job}")
+
+    watched = shell.executions("watch")
+    explained = shell.executions("explain", "x-1")
+
+    assert watched.return_value == 1
+    assert "failed: s-00000000000000001: launch failed" in watched.stdout
+    assert "launch failed" in explained.stdout
+
+
+def test_one_look_leaves_what_is_running_and_says_so(shell: Shell, drs: DrsSimulator) -> None:
+    job = drs.play(drill("s-1"))
+    shell.executions("add", "--plan", "p-1", "--wave", f"db={job}")
+
+    assert shell.executions("watch", "--once").return_value == 4
+
+
+def test_an_outage_is_told_and_explained(shell: Shell, drs: DrsSimulator, clock: FakeClock) -> None:
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={drs.play(drill('s-1'))}")
+    drs.throttle(9)
+    printed = ""
+    for _ in range(3):
+        printed += shell.executions("watch", "--once").stdout
+        clock.advance(60)
+
+    explained = shell.executions("explain", "x-1").stdout
+
+    assert "no answer: DRS in the default region answered ThrottlingException" in printed
+    assert "unreachable" in explained
+    assert "last error" in explained
+
+
+def test_lists_are_data_too(shell: Shell, drs: DrsSimulator) -> None:
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--mode", "recovery", "--more-waves")
+
+    (line,) = json.loads(shell.executions("list", "-o", "json").stdout)
+    lines = shell.executions("list", "-o", "jsonl").stdout.splitlines()
+    view = json.loads(shell.executions("show", "x-1", "-o", "json").stdout)
+
+    assert (line["status"], line["mode"], line["total_waves"]) == ("running", "RECOVERY", None)
+    assert json.loads(lines[0]) == line
+    assert view["waves"] == []
+    assert "No executions" in shell.executions("list", "--status", "failed").stderr
+
+
+def test_what_is_added_can_be_printed_whole(shell: Shell) -> None:
+    added = shell.executions(
+        "add",
+        "--plan",
+        "p-1",
+        "--wave",
+        "db=j-1,j-2",
+        "--deadline",
+        "never",
+        "--region",
+        "eu-west-1",
+        "-o",
+        "json",
+    )
+
+    view = json.loads(added.stdout)
+    assert [job["job_id"] for job in view["waves"][0]["jobs"]] == ["j-1", "j-2"]
+    assert (view["deadline_at"], view["execution_id"][:2]) == (None, "x-")
+
+
+def test_mistakes_are_named(shell: Shell) -> None:
+    shell.executions("add", "--plan", "p-1", "--id", "x-1")
+
+    with pytest.raises(AlreadyThere, match="'x-1'"):
+        shell.executions("add", "--plan", "p-1", "--id", "x-1")
+    with pytest.raises(InvalidInput, match="write NAME=JOB"):
+        shell.executions("add", "--plan", "p-1", "--wave", "db")
+    with pytest.raises(ExecutionNotFound, match="executions list"):
+        shell.executions("show", "x-2")
+    with pytest.raises(ExecutionNotFound, match="executions list"):
+        shell.executions("explain", "x-2")

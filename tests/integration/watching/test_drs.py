@@ -1,0 +1,199 @@
+"""The source asks DRS through the real client, over the wire; the simulator answers as the model says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from longwatch.testing.clock import FakeClock
+from longwatch.testing.drs import DrsSimulator, drill, recovery
+from longwatch.watching.answers import Answer
+from longwatch.watching.model import ActionState, Execution, Job, JobState, ServerState, Wave
+from longwatch.watching.sources.base import SourceProblem
+from longwatch.watching.sources.drs import JOBS_AT_ONCE, DrsSource
+
+
+def watching(*job_ids: str, execution_id: str = "x-1", region: str | None = "eu-west-1") -> Execution:
+    jobs = tuple(Job(job_id, region=region) for job_id in job_ids)
+    return Execution(execution_id=execution_id, plan_id="p-1", started_at=0, waves=(Wave("one", jobs),))
+
+
+def answer_of(source: DrsSource, execution: Execution) -> Answer:
+    told = source.ask([execution])[execution.execution_id]
+    assert isinstance(told, Answer), told
+    return told
+
+
+def problem_of(source: DrsSource, execution: Execution) -> SourceProblem:
+    told = source.ask([execution])[execution.execution_id]
+    assert isinstance(told, SourceProblem), told
+    return told
+
+
+def test_a_drill_is_seen_as_it_goes(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
+    job_id = drs.play(drill("s-1"))
+    seen = []
+
+    for seconds in (0, 808, 376):
+        clock.advance(seconds)
+        seen.append(answer_of(source, watching(job_id)).jobs[job_id])
+
+    assert [(job.state, job.servers[0].state) for job in seen] == [
+        (JobState.PENDING, ServerState.PENDING),
+        (JobState.STARTED, ServerState.IN_PROGRESS),
+        (JobState.FINISHED, ServerState.LAUNCHED),
+    ]
+    assert seen[-1].servers[0].instance_id == "i-00000000000000001"
+
+
+def test_launch_actions_of_a_recovery_are_seen(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    job_id = drs.play(recovery("s-1", pending=1, active=1, actions={"install": 5}))
+    clock.advance(3)
+
+    (action,) = answer_of(source, watching(job_id)).jobs[job_id].servers[0].actions
+
+    assert (action.name, action.state) == ("install", ActionState.IN_PROGRESS)
+
+
+def test_a_job_that_is_gone_is_missing(source: DrsSource, drs: DrsSimulator) -> None:
+    kept, gone = drs.play(drill("s-1")), drs.play(drill("s-2"))
+    drs.forget(gone)
+
+    told = answer_of(source, watching(kept, gone))
+
+    assert set(told.jobs) == {kept}
+    assert told.missing == {gone}
+
+
+def test_many_executions_take_one_call(source: DrsSource, drs: DrsSimulator) -> None:
+    all_ = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(50)]
+
+    told = source.ask(all_)
+
+    assert len(told) == 50
+    assert all(isinstance(each, Answer) and len(each.jobs) == 1 for each in told.values())
+    assert drs.calls["DescribeJobs"] == 1
+
+
+def test_more_ids_than_one_call_takes_are_asked_in_parts(clock: FakeClock, connect: Any) -> None:
+    ids = [f"drsjob-{n:017}" for n in range(JOBS_AT_ONCE + 1)]
+    source = DrsSource(connect, clock=clock)
+
+    told = answer_of(source, watching(*ids))
+
+    assert told.missing == set(ids)
+    assert source.calls == 2
+    source.close()
+
+
+def test_all_pages_are_read(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
+    drs._page = 2
+    ids = [drs.play(drill("s-1")) for _ in range(5)]
+    source = DrsSource(connect, clock=clock)
+
+    told = answer_of(source, watching(*ids))
+
+    assert set(told.jobs) == set(ids)
+    assert drs.calls["DescribeJobs"] == 3
+    source.close()
+
+
+def test_being_throttled_is_a_problem_with_the_wish_of_the_service(
+    source: DrsSource, drs: DrsSimulator
+) -> None:
+    drs.throttle(retry_after=7)
+
+    problem = problem_of(source, watching("drsjob-00000000000000001"))
+
+    assert (problem.throttled, problem.retry_after_seconds) == (True, 7.0)
+    assert problem.message.startswith("DRS in eu-west-1 answered ThrottlingException")
+
+
+@pytest.mark.parametrize(
+    ("shape", "wish"),
+    [("InternalServerException", {"retryAfterSeconds": 3}), ("UninitializedAccountException", {})],
+)
+def test_an_error_is_a_problem_and_nothing_is_raised(
+    source: DrsSource, drs: DrsSimulator, shape: str, wish: dict[str, int]
+) -> None:
+    drs.fail(shape, **wish)
+
+    problem = problem_of(source, watching("drsjob-00000000000000001"))
+
+    assert shape in problem.message
+    assert (problem.throttled, problem.retry_after_seconds) == (False, wish.get("retryAfterSeconds"))
+
+
+def test_an_answer_that_is_lost_is_a_problem(source: DrsSource, drs: DrsSimulator) -> None:
+    drs.lose_answers()
+
+    assert "can not be reached" in problem_of(source, watching("drsjob-00000000000000001")).message
+
+
+def test_an_id_that_the_service_does_not_take_stops_nobody_else(source: DrsSource, drs: DrsSimulator) -> None:
+    good = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(5)]
+    bad = watching("not a job", execution_id="x-bad")
+
+    told = source.ask([*good[:2], bad, *good[2:]])
+
+    assert isinstance(told["x-bad"], SourceProblem)
+    assert all(isinstance(told[each.execution_id], Answer) for each in good)
+
+
+def test_each_region_is_asked_by_itself(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
+    asked: list[str | None] = []
+
+    def noting(region: str | None, account: str | None) -> Any:
+        asked.append(region)
+        return connect(region)
+
+    source = DrsSource(noting, clock=clock)
+    source.ask([watching("drsjob-00000000000000001", region=None), watching("drsjob-00000000000000002")])
+
+    assert asked == [None, "eu-west-1"]
+    source.close()
+
+
+def test_an_execution_without_jobs_needs_no_call(source: DrsSource) -> None:
+    told = answer_of(source, watching())
+
+    assert (told.jobs, told.missing, source.calls) == ({}, frozenset(), 0)
+
+
+def test_the_real_client_pages_and_reads_the_log(client: Any, drs: DrsSimulator, clock: FakeClock) -> None:
+    job_id = drs.play(drill("s-1", "s-2", pending=1, active=1).without("s-2"))
+    drs.play(drill("s-3"))
+    clock.advance(60)
+
+    pages = list(client.get_paginator("describe_jobs").paginate(PaginationConfig={"PageSize": 1}))
+    log = client.describe_job_log_items(jobID=job_id)["items"]
+
+    assert [len(page["items"]) for page in pages] == [1, 1]
+    assert [item["event"] for item in log] == ["JOB_START", "LAUNCH_FAILED", "JOB_END"]
+
+
+def test_an_orchestrator_under_test_can_start_a_drill(client: Any, drs: DrsSimulator) -> None:
+    answer = client.start_recovery(sourceServers=[{"sourceServerID": "s-00000000000000001"}], isDrill=True)
+
+    assert answer["job"]["initiatedBy"] == "START_DRILL"
+    assert answer["job"]["status"] == "PENDING"
+
+
+def test_what_is_not_simulated_is_refused_in_the_service_s_words(client: Any) -> None:
+    with pytest.raises(client.exceptions.InternalServerException, match="not simulated"):
+        client.describe_source_servers()
+
+
+def test_time_can_be_sped_up(connect: Any, clock: FakeClock) -> None:
+    with DrsSimulator(clock=clock, speed=600) as fast:
+        job_id = fast.play(drill("s-1"))
+        clock.advance(2)
+
+        reply = fast.reply("POST", "/DescribeJobs", b"{}")
+
+    assert reply is not None
+    assert b'"COMPLETED"' in reply.body
+    assert job_id.encode() in reply.body

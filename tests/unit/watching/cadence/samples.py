@@ -1,0 +1,63 @@
+"""Past executions to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from longwatch.events import Event
+from longwatch.summaries import Status
+from longwatch.watching import transitions
+from longwatch.watching.cadence.history import Kind, Sample
+from longwatch.watching.cadence.worlds import Given
+from longwatch.watching.model import Evidence, Execution, Job, JobState, Server, ServerState, Verdict, Wave
+from longwatch.watching.phases import Phase
+
+START_MS = 1_794_736_931_000
+DRILLS = Kind("drs", "DRILL", "plan-1")
+DRILL = {Phase.PENDING: 808.0, Phase.STARTED: 76.0, Phase.IN_PROGRESS: 300.0}
+
+
+def sample(*seconds: float, kind: Kind = DRILLS, status: Status = Status.SUCCEEDED) -> Sample:
+    """An execution whose phases took so long."""
+    return Sample(kind, status, dict(zip(Phase, seconds, strict=False)), sum(seconds))
+
+
+def drills(count: int, *, spread: float = 0.25, seed: int = 1) -> Sequence[Sample]:
+    """What the journal says of so many drills."""
+    return Given(DRILL, spread).past(Random(seed), count)
+
+
+def execution(*states: ServerState, at: int = START_MS, **fields: object) -> Execution:
+    """An execution with a server in each of these states since `at`."""
+    servers = tuple(Server(f"s-{number}", state, since=at) for number, state in enumerate(states))
+    job = Job("job-1", JobState.STARTED, servers, since=at)
+    values: dict[str, object] = {
+        "execution_id": "ex-1",
+        "plan_id": "plan-1",
+        "started_at": START_MS,
+        "waves": (Wave("web", (job,)),),
+        "total_waves": 1,
+    }
+    return Execution(**(values | fields))  # type: ignore[arg-type]
+
+
+def story(
+    *moments: tuple[float, tuple[ServerState, ...]],
+    ended: float | None,
+    status: Status = Status.SUCCEEDED,
+    execution_id: str = "ex-1",
+    started_at: int = START_MS,
+) -> list[Event]:
+    """The events of an execution: at so many seconds its servers were seen like this."""
+    before = execution(started_at=started_at, execution_id=execution_id)
+    events = [transitions.started(before)]
+    for seconds, states in moments:
+        at = started_at + round(seconds * 1000)
+        after = execution(*states, at=at, started_at=started_at, execution_id=execution_id)
+        events += transitions.changes(before, after, at)
+        before = after
+    if ended is not None:
+        at = started_at + round(ended * 1000)
+        events.append(transitions.ended(before, Verdict(status, at, (Evidence("drs:DescribeJobs", at),))))
+    return events

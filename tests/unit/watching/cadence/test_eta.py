@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from statistics import fmean
+
+import pytest
+
+from longwatch.summaries import Status
+from longwatch.watching.cadence.eta import FEWEST, Eta, Range, eta, eta_of
+from longwatch.watching.cadence.history import Sample
+from longwatch.watching.cadence.worlds import Given
+from longwatch.watching.model import Evidence, ServerState, Verdict
+from longwatch.watching.phases import Phase
+from tests.unit.watching.cadence.samples import DRILL, START_MS, drills, execution, sample
+
+MINUTE = 60.0
+
+
+def past(*, status: Status = Status.SUCCEEDED) -> list[Sample]:
+    """Executions of 19 to 22 minutes: 13 to 16 pending, then one started and five in progress."""
+    return [sample((13 + step / 10) * MINUTE, MINUTE, 5 * MINUTE, status=status) for step in range(31)]
+
+
+def at(minutes: float, phase: Phase = Phase.PENDING, in_phase: float | None = None) -> Eta:
+    lasted = minutes if in_phase is None else in_phase
+    told = eta(past(), phase=phase, in_phase=lasted * MINUTE, elapsed=minutes * MINUTE)
+    assert told is not None
+    return told
+
+
+@pytest.mark.parametrize(
+    ("minutes", "phase", "in_phase", "words"),
+    [
+        (7, Phase.PENDING, 7, "usually 19–22 min, now 7, 12–15 min to go"),
+        (15, Phase.STARTED, 0.5, "usually 19–22 min, now 15, 6 min to go"),
+        (21, Phase.IN_PROGRESS, 4.5, "usually 19–22 min, now 21, 30 s to go"),
+        (21.5, Phase.IN_PROGRESS, 6, "usually 19–22 min, now 22"),
+        (24, Phase.IN_PROGRESS, 8, "usually 19–22 min, now 24, longer than any of the last 31"),
+    ],
+)
+def test_people_are_told_what_is_usual_what_is_now_and_what_is_left(
+    minutes: float, phase: Phase, in_phase: float, words: str
+) -> None:
+    assert at(minutes, phase, in_phase).words() == words
+
+
+@pytest.mark.parametrize(
+    ("usually", "elapsed", "words"),
+    [
+        (Range(19, 20, 42), 25, "usually 19–42 s, now 25"),
+        (Range(200, 200, 210), 60, "usually 3–4 min, now 1"),
+        (Range(300, 300, 301), 60, "usually 5 min, now 1"),
+        (Range(9000, 9500, 10_000), 3600, "usually 2.5–2.8 h, now 1.0"),
+    ],
+)
+def test_a_range_is_told_in_a_unit_that_suits_it(usually: Range, elapsed: float, words: str) -> None:
+    assert Eta(elapsed, usually, longest=1e6, left=None, executions=30).words() == words
+
+
+def test_one_that_takes_longer_than_nine_of_ten_is_late() -> None:
+    assert not at(20).is_late
+    assert at(22).is_late
+
+
+def test_the_remaining_time_is_that_of_those_that_lasted_as_long() -> None:
+    left = at(15.5, Phase.PENDING, 15.5).left
+
+    assert left is not None
+    assert 6.0 * MINUTE < left.low <= left.middle <= left.high <= 6.5 * MINUTE
+
+
+def test_a_thin_history_says_nothing() -> None:
+    assert eta(past()[: FEWEST - 1], phase=Phase.PENDING, in_phase=0, elapsed=0) is None
+    assert eta([], phase=Phase.PENDING, in_phase=0, elapsed=0) is None
+
+
+def test_executions_that_failed_say_nothing_about_how_long_success_takes() -> None:
+    failed = past(status=Status.FAILED)
+
+    assert eta(failed, phase=Phase.PENDING, in_phase=0, elapsed=0) is None
+    assert eta([*past(), *failed], phase=Phase.PENDING, in_phase=0, elapsed=0) == at(0)
+
+
+def test_if_few_came_as_far_as_this_one_nothing_is_said_about_the_rest() -> None:
+    assert at(15.7, Phase.PENDING, 15.7).left is None
+
+
+def test_an_execution_is_told_by_its_own_phase_and_time() -> None:
+    busy = execution(ServerState.IN_PROGRESS, at=START_MS + 840_000)
+
+    told = eta_of(busy, past(), START_MS + 870_000)
+
+    assert told == at(14.5, Phase.STARTED, 0.5)
+
+
+def test_an_execution_that_is_over_has_no_eta() -> None:
+    over = replace(
+        execution(ServerState.LAUNCHED),
+        verdict=Verdict(Status.SUCCEEDED, START_MS, (Evidence("drs:DescribeJobs", START_MS),)),
+    )
+
+    assert eta_of(over, past(), START_MS + 1000) is None
+
+
+def test_about_eight_of_ten_fresh_executions_end_within_the_range_they_were_told() -> None:
+    random, world = Random(5), Given(DRILL, 0.25)
+    past, inside = drills(200), []
+    for _ in range(500):
+        fresh = world.draw(random)
+        told = eta(past, phase=Phase.PENDING, in_phase=600.0, elapsed=600.0)
+        if fresh[Phase.PENDING] > 600.0 and told is not None and told.left is not None:
+            inside.append(told.left.low <= sum(fresh.values()) - 600.0 <= told.left.high)
+
+    assert 0.72 <= fmean(inside) <= 0.88

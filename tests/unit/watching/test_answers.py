@@ -1,0 +1,143 @@
+"""An answer makes a new state of an execution; no answer makes none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from longwatch.watching.answers import applied, unanswered
+from longwatch.watching.due import CLOCK_TOLERANCE_MS
+from longwatch.watching.model import ActionState, Execution, Job, JobState, Server, Wave
+from tests.unit.watching.making import (
+    IN_PROGRESS,
+    LAUNCHED,
+    MINUTE,
+    PENDING,
+    SECOND,
+    START,
+    action,
+    answer,
+    drill,
+    execution,
+    finished,
+    job,
+)
+
+LATER = START + MINUTE
+
+
+def only_job(found: Execution) -> Job:
+    return found.waves[0].jobs[0]
+
+
+def test_an_answer_brings_states_and_since_when() -> None:
+    fresh = execution(Wave("one", (Job("j-1", region="eu-west-1"),)))
+
+    known = applied(fresh, answer(LATER, job(IN_PROGRESS)))
+
+    assert only_job(known).state is JobState.STARTED
+    assert only_job(known).region == "eu-west-1"
+    assert only_job(known).since == LATER
+    assert only_job(known).servers == (Server("s-1", IN_PROGRESS, since=LATER),)
+    assert (known.last_polled_at, known.last_answer_at, known.last_change_at) == (LATER, LATER, LATER)
+
+
+def test_a_state_that_stays_keeps_its_since() -> None:
+    known = applied(drill(PENDING), answer(LATER, job(PENDING)))
+
+    assert only_job(known).servers[0].since == START
+    assert known.last_change_at is None
+
+
+def test_what_was_stored_and_never_seen_is_seen_now() -> None:
+    stored = execution(Wave("one", (Job("j-1"),)))
+
+    known = applied(stored, answer(LATER, Job("j-1")))
+
+    assert only_job(known).since == LATER
+
+
+def test_a_server_that_is_no_longer_listed_stays_as_it_was() -> None:
+    known = applied(drill(LAUNCHED, PENDING), answer(LATER, job(LAUNCHED)))
+
+    assert [server.state for server in only_job(known).servers] == [LAUNCHED, PENDING]
+
+
+def test_an_instance_that_is_no_longer_named_is_remembered() -> None:
+    before = execution(Wave("one", (Job("j-1", servers=(Server("s-1", LAUNCHED, "i-1"),)),)))
+
+    known = applied(before, answer(LATER, job(LAUNCHED)))
+
+    assert only_job(known).servers[0].instance_id == "i-1"
+
+
+def test_a_job_is_finished_since_it_was_first_seen_so() -> None:
+    once = applied(drill(PENDING), answer(LATER, finished(PENDING, finished_at=None)))
+    twice = applied(once, answer(LATER + MINUTE, finished(PENDING, finished_at=None)))
+
+    assert only_job(twice).finished_at == LATER
+
+
+def test_a_job_that_the_source_does_not_know_is_missing_and_keeps_its_servers() -> None:
+    known = applied(drill(LAUNCHED), answer(LATER, missing=("j-1",)))
+
+    assert only_job(known).state is JobState.MISSING
+    assert only_job(known).servers == only_job(drill(LAUNCHED)).servers
+    assert applied(known, answer(LATER + 1, missing=("j-1",))).waves == known.waves
+
+
+def test_a_job_that_was_not_asked_about_stays_as_it_was() -> None:
+    assert applied(drill(PENDING), answer(LATER)).waves == drill(PENDING).waves
+
+
+def test_launch_actions_remember_since_when_and_do_not_vanish() -> None:
+    def told(*states: ActionState) -> Job:
+        listed = tuple(action(state, f"r-{n}") for n, state in enumerate(states))
+        return Job("j-1", JobState.STARTED, (Server("s-1", LAUNCHED, actions=listed),))
+
+    running = applied(drill(LAUNCHED), answer(LATER, told(ActionState.IN_PROGRESS, ActionState.SUCCEEDED)))
+    done = applied(running, answer(LATER + SECOND, told(ActionState.SUCCEEDED)))
+
+    assert [each.since for each in only_job(running).servers[0].actions] == [LATER, LATER]
+    assert [each.since for each in only_job(done).servers[0].actions] == [LATER + SECOND, LATER]
+
+
+def test_an_older_answer_changes_nothing() -> None:
+    known = applied(drill(PENDING), answer(LATER, job(LAUNCHED)))
+
+    assert applied(known, answer(LATER - 1, job(PENDING))) is known
+
+
+def test_what_a_clock_that_was_wrong_has_stamped_does_not_stop_the_watch() -> None:
+    ahead = replace(drill(PENDING), last_answer_at=LATER + CLOCK_TOLERANCE_MS + 1)
+
+    assert applied(ahead, answer(LATER, job(LAUNCHED))).last_answer_at == LATER
+
+
+def test_an_answer_ends_a_row_of_failures() -> None:
+    failing = unanswered(drill(PENDING), LATER, "throttled", retry_after_ms=9_000)
+
+    known = applied(failing, answer(LATER + MINUTE, job(PENDING)))
+
+    assert (known.failures, known.last_error, known.next_poll_at) == (0, None, None)
+
+
+def test_no_answer_leaves_it_open_and_counts() -> None:
+    once = unanswered(drill(PENDING), LATER, "throttled", retry_after_ms=9_000)
+    twice = unanswered(once, LATER + MINUTE, "no connection", retry_after_ms=None)
+
+    assert once.next_poll_at == LATER + 9_000
+    assert (twice.failures, twice.last_error, twice.next_poll_at) == (2, "no connection", None)
+    assert twice.is_open
+    assert twice.last_answer_at is None
+
+
+def test_the_evidence_names_the_call_the_time_and_the_words() -> None:
+    told = Job("j-1", JobState.FINISHED, (Server("s-1", LAUNCHED, word="LAUNCHED"),), word="COMPLETED")
+
+    cited = answer(LATER, told, missing=("j-2",)).evidence
+
+    assert (cited.call, cited.at) == ("drs:DescribeJobs", LATER)
+    assert cited.fields == {
+        "jobs": {"j-1": {"status": "COMPLETED", "servers": {"s-1": "LAUNCHED"}}},
+        "missing": ["j-2"],
+    }

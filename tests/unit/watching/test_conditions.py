@@ -1,0 +1,88 @@
+"""What is true of an open execution now, and why it is still running."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from longwatch.watching.conditions import (
+    SILENT_AFTER_MS,
+    UNREACHABLE_AFTER,
+    UNWATCHED_AFTER_MS,
+    conditions,
+)
+from longwatch.watching.model import Execution, JobState, Wave
+from tests.unit.watching.making import MINUTE, PENDING, SECOND, START, drill, execution, job
+
+NOW = START + 40 * MINUTE
+
+
+def watched(**more: Any) -> Execution:
+    """One that was asked about just now, brought something, and has time."""
+    return drill(
+        PENDING,
+        **{"last_polled_at": NOW, "last_change_at": NOW, "deadline_ms": None, "last_answer_at": NOW, **more},
+    )
+
+
+def names(found: Execution, now: int = NOW) -> list[str]:
+    return [condition.name for condition in conditions(found, now)]
+
+
+def test_nothing_is_said_of_one_that_runs_as_it_should() -> None:
+    assert names(watched()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "before", "after"),
+    [
+        ({"deadline_ms": 40 * MINUTE}, -1, 0),
+        ({"last_change_at": NOW - SILENT_AFTER_MS}, 0, 1),
+        ({"last_polled_at": NOW - 45 * SECOND - UNWATCHED_AFTER_MS}, 0, 1),
+    ],
+)
+def test_a_condition_begins_to_the_millisecond(more: dict[str, Any], before: int, after: int) -> None:
+    assert names(watched(**more), NOW + before) == []
+    assert len(names(watched(**more), NOW + after)) == 1
+
+
+def test_overdue_says_for_how_long() -> None:
+    (found,) = conditions(watched(deadline_ms=30 * MINUTE), NOW)
+
+    assert (found.name, found.message) == ("overdue", "past its deadline for 10 min; it is asked about on")
+
+
+def test_an_unreachable_source_is_named_with_what_it_said() -> None:
+    failing = watched(failures=UNREACHABLE_AFTER, last_error="throttled")
+
+    (found,) = conditions(failing, NOW)
+
+    assert found.name == "unreachable"
+    assert found.message == "drs has not answered 3 times in a row: throttled"
+    assert names(watched(failures=UNREACHABLE_AFTER - 1)) == []
+
+
+def test_an_unreachable_source_is_not_called_silent() -> None:
+    assert names(watched(failures=UNREACHABLE_AFTER, last_change_at=START)) == ["unreachable"]
+
+
+def test_a_job_that_the_source_no_longer_knows_is_named() -> None:
+    lost = execution(
+        Wave("one", (job(PENDING, state=JobState.MISSING),)),
+        last_polled_at=NOW,
+        last_change_at=NOW,
+        deadline_ms=None,
+    )
+
+    (found,) = conditions(lost, NOW)
+
+    assert (found.name, found.message) == ("missing", "drs no longer knows j-1")
+
+
+def test_one_that_nobody_asks_about_is_unwatched() -> None:
+    assert "unwatched" in names(drill(PENDING), START + UNWATCHED_AFTER_MS + 1)
+
+
+def test_a_closed_one_has_no_conditions() -> None:
+    assert names(drill(PENDING, closed=True), START + 1000 * MINUTE) == []
