@@ -9,10 +9,17 @@ import select
 import signal
 import subprocess
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
+import pytest
+
+from longwatch.documents.opening import open_documents
+from longwatch.journal.base import RunQuery
 from longwatch.journal.opening import open_journal
 from longwatch.journal.verify import Verifier
 from longwatch.runs import RunSummary, Status, fold
+from longwatch.turns import BlockKind, Conversations
 from tests.acceptance.conftest import Longwatch, command, environment
 
 WAIT_SECONDS = 60
@@ -20,7 +27,7 @@ WAIT_SECONDS = 60
 
 def the_run(path: Path) -> RunSummary:
     with open_journal(f"sqlite:///{path}") as journal:
-        [run] = journal.find_runs().runs
+        [run] = journal.find_runs(RunQuery(kind="workflow")).runs
     return run
 
 
@@ -57,6 +64,61 @@ def test_the_demo_keeps_to_sqlite_when_settings_name_a_table(longwatch: Longwatc
     assert done.returncode == 0, done.stderr
     assert the_run(tmp_path / "demo.db").status is Status.SUCCEEDED
     assert "--journal sqlite:///" in done.stdout
+
+
+def test_beside_the_workflow_a_turn_with_blocks_writes_files(longwatch: Longwatch, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'demo.db'}"
+
+    done = longwatch("demo", "--once", "--journal", url)
+
+    assert done.returncode == 0, done.stderr
+    with open_journal(url) as journal, open_documents(url) as documents:
+        conversations = Conversations(journal)
+        [conversation] = conversations.conversations("demo")
+        [turn] = conversations.turns("demo", conversation.id)
+        files = [entry.path for entry in documents.files("demo").files]
+    assert turn.wire_status == "completed"
+    assert {block.kind for block in turn.blocks} == set(BlockKind)
+    assert files == ["notes/outline.md", "pages/brief.md"]
+
+
+def test_only_the_terminal_is_played_without_the_page(longwatch: Longwatch, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'demo.db'}"
+
+    done = longwatch("demo", "--no-page", "--pace", "0.05", "--journal", url)
+
+    assert done.returncode == 0, done.stderr
+    assert "http://" not in done.stdout
+    with open_journal(url) as journal:
+        assert [run.kind for run in journal.find_runs().runs] == ["workflow"]
+
+
+def test_the_page_is_served_while_the_demo_plays_and_after_it_until_ctrl_c(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command("demo", "--pace", "0.05", "--journal", f"sqlite:///{tmp_path / 'demo.db'}"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env=environment(PYTHONUNBUFFERED="1"),
+    )
+    assert process.stdout is not None
+    told = ""
+    for line in process.stdout:
+        told += line
+        if "Press Ctrl-C" in line:
+            break
+
+    page = re.search(r"Watch it on the page: (\S+)", told)
+    assert page is not None, told
+    with urlopen(f"{page[1]}api/projects/demo/sessions", timeout=WAIT_SECONDS) as answer:
+        assert b"Publish the brief" in answer.read()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=WAIT_SECONDS)
+
+    assert process.returncode == 0
+    with pytest.raises(URLError):
+        urlopen(page[1], timeout=WAIT_SECONDS)
 
 
 def test_on_a_terminal_the_demo_draws_and_ctrl_c_ends_the_run_as_cancelled(tmp_path: Path) -> None:

@@ -7,17 +7,24 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import click
 
 from longwatch import errors
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
 from longwatch.events import CALL_WORDS
+from longwatch.journal.dynamodb.session import SessionLayout
+from longwatch.journal.dynamodb.values import AttributeValue, from_attribute
+from longwatch.recording.sessions import SessionRecorder, SessionStatus, TaskState, task_status
+from longwatch.recording.sessions.statuses import tells_of_failure
 from longwatch.settings import SETTINGS
 from longwatch.summaries import ENDS, STARTS, STATUS_WORDS
+from longwatch.testing import FakeClock, MemoryJournal
 from tests.docs.pages import ROOT
 
 PLACES: Mapping[str, str] = {  # part -> page under docs/
@@ -28,30 +35,38 @@ PLACES: Mapping[str, str] = {  # part -> page under docs/
     "endings": "reference/events.md",
     "status words": "reference/events.md",
     "call words": "reference/events.md",
+    "session records": "../LOCAL_DEVELOPMENT.md",
 }
 
 LINE_COLUMNS = 120
+
+_COMMA = ",\n"
+_EXECUTION = "arn:aws:states:eu-west-1:123456789012:execution:longwatch-sessions-session:7c2d"
 
 _SHARED = ("--journal", "--debug", "--help")  # told once, at the top of the page
 
 
 def commands() -> str:
-    return "\n\n".join(_command(name) for name in COMMANDS)
+    context = click.Context(cli, info_name=PROGRAM, help_option_names=["-h", "--help"])
+    return "\n\n".join(part for name in COMMANDS for part in _command(name, cli, context))
 
 
-def _command(name: str) -> str:
-    context = click.Context(cli, info_name=PROGRAM)
-    command = cli.get_command(context, name)
+def _command(name: str, group: click.Group, context: click.Context) -> Iterator[str]:
+    """A command, and after it those that it is a group of."""
+    command = group.get_command(context, name)
     assert command is not None
     here = click.Context(command, info_name=name, parent=context)
     usage = " ".join(command.get_usage(here).removeprefix("Usage: ").split())
     paragraphs = inspect.cleandoc(command.help or "").split("\b")[0].split("\n\n")
-    parts = [f"## longwatch {name}", f"```text\n{usage}\n```"]
+    parts = [f"## {here.command_path}", f"```text\n{usage}\n```"]
     parts += [_wrapped(paragraph) for paragraph in paragraphs if paragraph.strip()]
     rows = list(_option_rows(command, here))
     if rows:
         parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
-    return "\n\n".join(parts)
+    yield "\n\n".join(parts)
+    if isinstance(command, click.Group):
+        for each in command.list_commands(here):
+            yield from _command(each, command, here)
 
 
 def _wrapped(paragraph: str) -> str:
@@ -114,6 +129,30 @@ def call_words() -> str:
     return _table(("word", "read as"), _by_meaning(CALL_WORDS))
 
 
+def session_records() -> str:
+    """One record of every status of a session, as the table holds it."""
+    clock, layout = FakeClock(), SessionLayout()
+    journal = MemoryJournal()
+    recorder = SessionRecorder(journal, "session-1f0c6a52", execution=_EXECUTION, clock=clock)
+    parts = []
+    for status in (*SessionStatus, task_status("indexing", TaskState.STARTED)):
+        clock.advance(1.5)
+        error = "RuntimeError: out of luck" if tells_of_failure(status) else None
+        event = replace(recorder.record(status, error=error), event_id=f"{clock.now_ms():012x}…")
+        item = layout.placed(layout.item(event), event, event.occurred_at)
+        if str(status).startswith("SESSION_"):  # written by the state machine, which knows nothing of these
+            item = {name: value for name, value in item.items() if name not in ("Longwatch", "EventId")}
+            item["Payload"] = {"M": {"execution": {"S": _EXECUTION}}}
+        named = {name: item.pop(name) for name in ("PK", "SK")} | item
+        lines = (f"  {json.dumps(name)}: {_compact(value)}" for name, value in named.items())
+        parts.append(f"```json\n{{\n{_COMMA.join(lines)}\n}}\n```")
+    return "\n\n".join(parts)
+
+
+def _compact(value: AttributeValue) -> str:
+    return json.dumps(from_attribute(value), ensure_ascii=False)
+
+
 def _by_meaning(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for meaning in dict.fromkeys(words.values()):
         same = ", ".join(f"`{word}`" for word, other in words.items() if other == meaning)
@@ -145,6 +184,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "endings": endings,
     "status words": status_words,
     "call words": call_words,
+    "session records": session_records,
 }
 
 

@@ -88,8 +88,12 @@ def anchor_of(heading: str) -> str:
 
 
 def all_pages() -> list[Page]:
-    """README.md and everything under docs/."""
-    return [Page(ROOT / "README.md"), *map(Page, sorted((ROOT / "docs").rglob("*.md")))]
+    """README.md, LOCAL_DEVELOPMENT.md and everything under docs/."""
+    return [
+        Page(ROOT / "README.md"),
+        Page(ROOT / "LOCAL_DEVELOPMENT.md"),
+        *map(Page, sorted((ROOT / "docs").rglob("*.md"))),
+    ]
 
 
 def page(name: str) -> Page:

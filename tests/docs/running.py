@@ -6,6 +6,7 @@
 - `console`: lines that begin with `$ ` are run in a shell (`> ` continues one), the others are what they
   print. A command that ends in `# exits 1` must end with that code, every other one with 0. `export` holds
   for the rest of the page.
+- `tsx`: checked by `tests/web/test_docs.py`.
 - `toml`: must be settings that longwatch accepts; saved if the first line is `# longwatch.toml`.
 
 What is printed is compared loosely: ids, times, sizes and bars may differ. `…` stands for anything, on a
@@ -28,7 +29,7 @@ from typing import Self
 from longwatch.settings import load_settings
 from tests.docs.pages import ROOT, Block, Page
 
-LANGUAGES = frozenset({"python", "output", "console", "toml", "json", "text", "yaml", "sh"})
+LANGUAGES = frozenset({"python", "output", "console", "toml", "json", "text", "yaml", "sh", "tsx"})
 ALWAYS_MARKED = frozenset({"sh"})  # never run, so each has to say why
 COMMAND_SECONDS = 60
 

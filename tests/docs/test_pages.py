@@ -14,6 +14,7 @@ import pytest
 from tests.docs.pages import ROOT, Page, all_pages
 
 MOST_LINES = 300
+MOST_REFERENCE_LINES = 500  # a reference is searched, not read from top to bottom
 EXAMPLE_SECONDS = 20  # they take less than two; a busy machine gets more
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -37,7 +38,9 @@ def test_relative_links_and_anchors_lead_somewhere(page: Page) -> None:
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
 def test_a_page_is_short_enough_to_be_read(page: Page) -> None:
-    assert len(page.text.splitlines()) <= MOST_LINES
+    is_reference = page.name.startswith("docs/reference/") or page.name == "docs/runbook.md"
+
+    assert len(page.text.splitlines()) <= (MOST_REFERENCE_LINES if is_reference else MOST_LINES)
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:

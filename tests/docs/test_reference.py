@@ -138,12 +138,14 @@ def _options_in(words: list[str]) -> set[str]:
 
 
 def _options_of(name: str) -> set[str]:
-    command = cli.get_command(click.Context(cli, info_name=PROGRAM), name)
+    command = cli.get_command(click.Context(cli, info_name=PROGRAM, help_option_names=["-h", "--help"]), name)
     assert command is not None
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
+    parts = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
     return {
         option
-        for parameter in command.get_params(context)
+        for part in parts
+        for parameter in part.get_params(context)
         for option in (*parameter.opts, *parameter.secondary_opts)
     } | {"-h", "--help"}
 

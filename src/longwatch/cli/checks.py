@@ -20,8 +20,14 @@ PACKAGES = ("longwatch", "click", "rich", "boto3", "opentelemetry-sdk", "fastapi
 OTHER_VARIABLES = (
     "LONGWATCH_CONFIG",
     "LONGWATCH_DATA",
+    "LONGWATCH_PROJECT",
+    "LONGWATCH_PROMPT",
+    "LONGWATCH_READ_TOKEN",
     "LONGWATCH_RUN_ID",
+    "LONGWATCH_SESSION",
     "LONGWATCH_STRICT",
+    "LONGWATCH_TOKEN",
+    "LONGWATCH_TURN_ID",
 )
 
 
@@ -95,6 +101,7 @@ def misspelt_variables(environment: Mapping[str, str]) -> list[str]:
 def look_at_journal(settings: Settings, clock: Clock, finding: Finding) -> None:
     """Open the journal and tell what it is."""
     from longwatch.cli.journals import sqlite_path
+    from longwatch.journal.base import WORK
     from longwatch.journal.opening import open_journal
 
     finding.add("address", settings.journal)
@@ -114,7 +121,7 @@ def look_at_journal(settings: Settings, clock: Clock, finding: Finding) -> None:
         version = getattr(journal, "schema_version", None)
         if version is not None:
             finding.add("file version", version)
-        page = journal.find_runs(limit=COUNTED_RUNS)
+        page = journal.find_runs(WORK, limit=COUNTED_RUNS)
         count = f"{len(page.runs):,}" + ("" if page.cursor is None else " or more")
         finding.add("runs", count)
         if page.runs:

@@ -27,19 +27,24 @@ FAILED, USAGE, CONTACT_LOST, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 # Name -> module with an attribute `command`, and its one line of help, compared with the real one in a test.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("longwatch.cli.demo", "Play a workflow of several agents and record it."),
+    "demo": ("longwatch.cli.demo", "Play a workflow of several agents, record it, and show it on a page."),
     "init": ("longwatch.cli.init", "Write a commented longwatch.toml."),
     "run": ("longwatch.cli.run", "Run a command and record what it does."),
+    "turn": ("longwatch.cli.turn", "Run a coding agent as a turn of a session."),
     "record": ("longwatch.cli.record", "Record one event."),
     "runs": ("longwatch.cli.runs", "List runs, newest first."),
     "show": ("longwatch.cli.show", "Show a run: its agents, tools and times."),
     "watch": ("longwatch.cli.watch", "Follow a run until it ends."),
     "tail": ("longwatch.cli.tail", "Print a run's events, one line each."),
     "verify": ("longwatch.cli.verify", "Check that no event of a run is missing or altered."),
-    "export": ("longwatch.cli.export", "Write runs as JSON lines."),
+    "export": ("longwatch.cli.export", "Write runs as JSON lines, or one run as a page."),
     "import": ("longwatch.cli.importing", "Read events from JSON lines."),
     "ship": ("longwatch.cli.ship", "Deliver the events that wait in the outbox."),
     "prune": ("longwatch.cli.prune", "Delete old events."),
+    "executions": ("longwatch.cli.executions", "Watch work that runs in other systems."),
+    "serve": ("longwatch.cli.serve", "Serve the API and the page."),
+    "package": ("longwatch.cli.package", "Build the Lambda code and the state machine."),
+    "simulate": ("longwatch.cli.simulate", "Play ways of watching against executions, and compare them."),
     "doctor": ("longwatch.cli.doctor", "Check settings, journal, outbox and versions."),
     "completion": ("longwatch.cli.completion", "Print the shell completion script."),
 }

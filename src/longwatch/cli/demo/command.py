@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import sys
 import threading
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import click
 
+from longwatch.cli.demo.page import ServedPage, page_is_possible, say_what_is_missing
+from longwatch.cli.demo.session import Session
 from longwatch.cli.demo.stage import Stage, staged
 from longwatch.cli.demo.workflow import Pace, Team
 from longwatch.cli.invocation import Invocation
@@ -35,36 +38,78 @@ GIVE_UP_SECONDS = 120.0
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Play quickly and print lines, for scripts.")
+@click.option("--once", is_flag=True, help="Play quickly, print lines, and exit: for scripts.")
 @click.option("--pace", type=click.FloatRange(0.01, 10), help="1 is the pace for people, less is quicker.")
+@click.option("--no-page", is_flag=True, help="Play in the terminal only.")
 @common_options
 @pass_invocation
-def command(invocation: Invocation, once: bool, pace: float | None) -> int:
-    """Play a workflow of several agents and record it.
+def command(invocation: Invocation, once: bool, pace: float | None, no_page: bool) -> int:
+    """Play a workflow of several agents, record it, and show it on a page.
 
     A team writes a market brief: three agents work side by side, a tool fails and is tried again, and one
-    event is told late. Everything is recorded into a SQLite journal with the decorators of this package,
-    and shown as it arrives there.
+    event is told late. Beside it a coding agent publishes the brief: a turn with blocks, and files that grow.
+    Everything is recorded into a SQLite journal and shown as it arrives there, in the terminal and on the
+    page, whose address is printed first. The page is served until Ctrl-C, unless --once is given.
     """
     settings = _on_sqlite(invocation.settings())
     recorder = configure(settings=settings)
-    terminal = Terminal.of_stdout()
-    live = not once and sys.stdout.isatty()
     factor = pace if pace is not None else (SCRIPTED_PACE if once else 1.0)
     remark(f"Recording into {sqlite_path(settings.journal) or settings.journal}")
+    with contextlib.ExitStack() as stack:
+        journal = stack.enter_context(open_journal(settings=settings, clock=invocation.clock))
+        page, session = None, None
+        if not no_page and page_is_possible():
+            session = Session(journal, settings, invocation.clock, pace=factor)
+            page = None if once else stack.enter_context(ServedPage(settings))
+        elif not no_page:
+            say_what_is_missing()
+        if page is not None and page.url:
+            click.echo(f"Watch it on the page: {page.url}")
+        run = _play(journal, settings, recorder, session, factor, invocation.clock, once=once)
+        _sum_up(run, settings, invocation.clock.now_ms(), page=page, session=session)
+        if page is not None and page.url:
+            _serve_on(page)
+    return 0 if run.status is Status.SUCCEEDED else 1
+
+
+def _play(
+    journal: Journal,
+    settings: Settings,
+    recorder: Recorder,
+    session: Session | None,
+    factor: float,
+    clock: Clock,
+    *,
+    once: bool,
+) -> Run:
+    """Play everything to its end, or stop all of it and go on with whatever stopped it."""
     team = Team(Pace(factor))
     play = Play(team.brief("the Nordic power market"), recorder)
-    with open_journal(settings=settings, clock=invocation.clock) as journal:
-        play.start()
-        try:
-            with staged(terminal, live=live, clock=invocation.clock) as stage:
-                run = _watch(journal, team, play, stage, invocation.clock)
-        except BaseException:
-            play.stop()
-            raise
-        play.join()
-    _sum_up(run, settings, terminal, invocation.clock.now_ms())
-    return 0 if run.status is Status.SUCCEEDED else 1
+    play.start()
+    if session is not None:
+        session.start()
+    try:
+        with staged(Terminal.of_stdout(), live=not once and sys.stdout.isatty(), clock=clock) as stage:
+            run = _watch(journal, team, play, stage, clock)
+    except BaseException:
+        play.stop()
+        if session is not None:
+            session.stop()
+        raise
+    play.join()
+    if session is not None:
+        session.join()
+        if session.error is not None:
+            remark(f"The session beside it was not played: {session.error}")
+    return run
+
+
+def _serve_on(page: ServedPage) -> None:
+    remark("\nServing the page. Press Ctrl-C to stop.")
+    try:
+        page.wait()
+    except KeyboardInterrupt:
+        remark("")
 
 
 class Play:
@@ -125,7 +170,10 @@ def _watch(journal: Journal, team: Team, play: Play, stage: Stage, clock: Clock)
     raise LongwatchError(f"The demo did not end as it should: {play.error or 'it took too long'}")
 
 
-def _sum_up(run: Run, settings: Settings, terminal: Terminal, now_ms: int) -> None:
+def _sum_up(
+    run: Run, settings: Settings, now_ms: int, *, page: ServedPage | None, session: Session | None
+) -> None:
+    terminal = Terminal.of_stdout()
     lines, _ = run_lines(run, [], now_ms=now_ms, width=terminal.columns)
     click.echo()
     terminal.show(lines)
@@ -138,8 +186,14 @@ def _sum_up(run: Run, settings: Settings, terminal: Terminal, now_ms: int) -> No
         (f"tail {run.run_id}", "its events, one a line"),
         (f"verify {run.run_id}", "is anything missing or altered?"),
         (f"export {run.run_id}", "its events as JSON lines"),
+        (f"export {run.run_id} --html", "the same as a page that needs no server"),
+        ("serve", "the page of all runs"),
     ):
-        click.echo(f"  {program}{chosen} {words:<24} {about}")
+        click.echo(f"  {program}{chosen} {words:<30} {about}")
+    if page is not None and page.url:
+        click.echo(f"\nOn the page:\n  {page.url}runs/{run.run_id}")
+        if session is not None and session.error is None:
+            click.echo(f"  {page.url}{session.path}")
 
 
 def _program() -> str:

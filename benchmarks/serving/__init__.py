@@ -1,0 +1,16 @@
+"""What a server costs: the status of a turn, asked for again and again, and one run seen by thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+
+from benchmarks.harness import Result
+
+PARTS = ("status", "fan_out")
+
+
+def measure(*, quick: bool) -> Iterator[Result]:
+    """Every part's table, as soon as it is there."""
+    for part in PARTS:
+        yield from import_module(f"{__name__}.{part}").measure(quick=quick)

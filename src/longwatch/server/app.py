@@ -1,0 +1,75 @@
+"""The server as one ASGI application: the guard, the hot answers, then FastAPI with everything else."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from longwatch.server.context import ServerContext
+from longwatch.server.errors import CatchAll, install_errors
+from longwatch.server.feed import HotStream
+from longwatch.server.feed import install as install_feed
+from longwatch.server.guard import Guard
+from longwatch.server.hot import HotStatus
+from longwatch.server.openapi import describe
+from longwatch.server.pages import Pages, page_routes
+from longwatch.server.routes import documents, events, files, login, metrics, projects, runs, turns
+from longwatch.server.routes.health import health_routes
+
+GZIP_FROM_BYTES = 1_000
+GZIP_LEVEL = 5  # of 9: nearly as small, at a third of the time
+
+
+def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp:
+    """The whole server over these parts, which the caller opens and closes."""
+    api = create_api(context, pages=pages)
+    compressed = GZipMiddleware(api, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
+    status = HotStatus(CatchAll(RawRunPaths(compressed)), context)
+    return Guard(
+        HotStream(status, api.state.feed),
+        access=context.access,
+        hosts=context.hosts,
+        limits=context.limits,
+        closing=context.closing,
+        traffic=context.traffic,
+        quick=status.quick,
+    )
+
+
+def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI:
+    """The routes alone."""
+    app = FastAPI(
+        title="longwatch",
+        version=version("longwatch"),
+        docs_url=None,  # their pages load code from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.context = context
+    install_errors(app)
+    for router in (runs.router, events.router, projects.router, turns.router, files.router, documents.router):
+        app.include_router(router)
+    app.include_router(login.router)
+    app.include_router(health_routes())
+    if metrics.is_possible():
+        app.include_router(metrics.router)
+    install_feed(app, context)
+    app.include_router(page_routes(pages or Pages()))
+    describe(app)
+    return app
+
+
+class RawRunPaths:
+    """Leaves a run's id quoted until its route is found: an id may hold a slash."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/api/runs/"):
+            raw: bytes = scope.get("raw_path") or scope["path"].encode()
+            scope = {**scope, "path": raw.decode("latin-1").partition("?")[0]}
+        await self._app(scope, receive, send)

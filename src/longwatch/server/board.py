@@ -1,0 +1,331 @@
+"""What is known now of every run that somebody asks about, kept up to date by the hub.
+
+The first question about a run begins to follow it; the answers after that come from memory, without reading
+the journal. While a run is on the board its process is watched too, so a run whose producer died ends even if
+it is only polled. Runs that nobody asks about any more leave the board.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from longwatch.errors import JournalUnavailable, JournalUnusable, LongwatchError
+from longwatch.events import START, Cursor, Event
+from longwatch.following.hub import Hub
+from longwatch.following.items import CaughtUp, Ended, Followed, Reason
+from longwatch.journal.asynchronous import AsyncJournal
+from longwatch.runs import Run, fold
+
+IDLE_SECONDS = 30.0  # after the last question a run leaves the board
+SWEEP_SECONDS = 5.0
+FINAL_SECONDS = (
+    5.0  # how long the state of an ended run holds before it is looked at again: late truth may come
+)
+READY_SECONDS = 15.0  # for a run's history to be read
+MOST_RUNS = 20_000
+READ_AHEAD_TRIES = 5  # a run that moves faster than it is read is brought up to date by the hub anyway
+KINDS = ("run", "pulse", "turn")  # names of the kinds that there are
+FOLD_AT_ONCE = 2_000  # events; a long history is folded in parts, so that others get their turn
+
+log = logging.getLogger("longwatch.server")
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[S]):
+    """A way to keep a run: what it is before its first event, and what more events make of it."""
+
+    name: str
+    empty: Callable[[str], S]  # of a run id
+    plus: Callable[[S, Sequence[Event]], S]
+
+
+class Watched(Generic[S]):
+    """One run on the board."""
+
+    def __init__(self, run_id: str, kind: Kind[S]) -> None:
+        self.run_id = run_id
+        self.state: S = kind.empty(run_id)
+        self.events = 0  # how many the state has
+        self.revision = 0  # grows with every change
+        self.cursor: Cursor = START
+        self.touched = 0.0  # time of the loop of the last question
+        self.final_until: float | None = None  # the run has ended; until then that is known for certain
+        self.trouble: LongwatchError | None = None  # why the state cannot be vouched for
+        self.is_ready = False
+        self.delivered = 0  # times that something came by the follower
+        self._early: set[str] = (
+            set()
+        )  # ids of events that were read ahead of the follower, which brings them too
+        self._kind = kind
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    @property
+    def is_waited_for(self) -> bool:
+        return bool(self._waiters)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the state has events that the follower has still to bring."""
+        return bool(self._early)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """These came by the follower, each of them once."""
+        self.delivered += 1
+        if self._early:
+            known = self._early.intersection(event.event_id for event in events)
+            self._early -= known
+            events = [event for event in events if event.event_id not in known]
+        self._add(events)
+
+    def take_early(self, events: Sequence[Event]) -> None:
+        """These were read ahead of the follower."""
+        events = [event for event in events if event.event_id not in self._early]
+        self._early.update(event.event_id for event in events)
+        self._add(events)
+
+    def _add(self, events: Sequence[Event]) -> None:
+        if events:
+            self.state = self._kind.plus(self.state, events)
+            self.events += len(events)
+            self.changed()
+
+    def changed(self) -> None:
+        """Wake everybody who waits for news."""
+        self.revision += 1
+        waiters, self._waiters = self._waiters, set()
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def news(self, after: int, seconds: float) -> bool:
+        """Wait until there is a later revision than this. False if the time is up before."""
+        if self.revision != after:
+            return True
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            return False
+        finally:
+            self._waiters.discard(waiter)
+        return True
+
+
+class Board:
+    """All runs that are asked about. Belongs to one event loop."""
+
+    def __init__(self, hub: Hub, journal: AsyncJournal, closing: asyncio.Event) -> None:
+        self._hub = hub
+        self._journal = journal
+        self._closing = closing
+        self._watched: dict[tuple[str, str], Watched[object]] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._refreshing: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._sweep: asyncio.TimerHandle | None = None
+        self._closer: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._watched)
+
+    def glance(self, kind: Kind[S], run_id: str) -> Watched[S] | None:
+        """The run if it is on the board and can be vouched for, at no cost; else ask `look`."""
+        found = self._watched.get((kind.name, run_id))
+        if found is None or not found.is_ready or found.trouble is not None:
+            return None
+        now = asyncio.get_running_loop().time()
+        if found.final_until is not None and now > found.final_until:
+            return None
+        found.touched = now
+        return found  # type: ignore[return-value]  # the kind's name stands for its type
+
+    async def look(self, kind: Kind[S], run_id: str) -> Watched[S]:
+        """The run, followed from now on. Raises if its history cannot be read in good time."""
+        quick = self.glance(kind, run_id)
+        if quick is not None:
+            return quick
+        key = (kind.name, run_id)
+        found = self._watched.get(key)
+        if found is None or (found.trouble is not None and key not in self._tasks):
+            found = self._begin(key, kind, run_id)
+        found.touched = asyncio.get_running_loop().time()
+        if found.final_until is not None:
+            await self._look_again(key, found)
+        await self._until_ready(found)
+        return found  # type: ignore[return-value]
+
+    async def _until_ready(self, found: Watched[object]) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + READY_SECONDS
+        while not found.is_ready and found.trouble is None and loop.time() < until:
+            await found.news(found.revision, until - loop.time())
+        if found.trouble is not None:
+            raise found.trouble
+        if not found.is_ready:
+            raise JournalUnavailable(
+                f"The history of run {found.run_id!r} was not read within {READY_SECONDS:.0f} s. Try again."
+            )
+
+    def _begin(self, key: tuple[str, str], kind: Kind[S], run_id: str) -> Watched[object]:
+        if len(self._watched) >= MOST_RUNS:
+            self._make_room()
+        watched: Watched[object] = Watched(run_id, kind)  # type: ignore[arg-type]
+        self._watched[key] = watched
+        task = asyncio.get_running_loop().create_task(self._follow(key, watched))
+        self._tasks[key] = task
+        task.add_done_callback(lambda _: self._forget_task(key, task))
+        self._plan_sweep()
+        if self._closer is None:
+            self._closer = asyncio.get_running_loop().create_task(self._wake_all_when_closing())
+        return watched
+
+    async def _wake_all_when_closing(self) -> None:
+        """Whoever holds a long poll answers now rather than when its time is up."""
+        await self._closing.wait()
+        for watched in list(self._watched.values()):
+            watched.changed()
+
+    def _forget_task(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+
+    async def _follow(self, key: tuple[str, str], watched: Watched[object]) -> None:
+        """Keep one run up to date until it ends or leaves the board."""
+        follower = self._hub.follow(watched.run_id)
+        waiting: list[Event] = []
+        try:
+            async with aclosing(aiter(follower)) as items:
+                async for item in items:
+                    match item:
+                        case Followed(page=page, count=count):
+                            if count < len(page.events):
+                                continue
+                            waiting += page.events
+                            if watched.is_ready or len(waiting) >= FOLD_AT_ONCE:
+                                watched.take(waiting)
+                                waiting = []
+                        case CaughtUp():
+                            watched.take(waiting)
+                            waiting = []
+                            watched.is_ready = True
+                            watched.changed()
+                        case Ended():
+                            watched.take(waiting)
+                            self._ended(watched, item)
+                    watched.cursor = follower.cursor
+        except Exception as error:
+            log.exception("the board lost run %s; whoever asks for it again begins anew", watched.run_id)
+            watched.trouble = JournalUnusable(f"Run {watched.run_id!r} cannot be followed: {error}")
+            watched.changed()
+        finally:
+            if watched.trouble is not None and self._watched.get(key) is watched:
+                del self._watched[key]  # the next question begins anew
+
+    def _ended(self, watched: Watched[object], ended: Ended) -> None:
+        if ended.reason in (Reason.ENDED, Reason.PRODUCER_DEAD):
+            watched.final_until = asyncio.get_running_loop().time() + FINAL_SECONDS
+            watched.is_ready = True
+        else:
+            watched.trouble = JournalUnusable(
+                f"Run {watched.run_id!r} cannot be followed any more: {ended.message or ended.reason}"
+            )
+        watched.changed()
+
+    async def _look_again(self, key: tuple[str, str], watched: Watched[object]) -> None:
+        """A run has ended, and something may have been written since; one look serves all who ask."""
+        task = self._refreshing.get(key)
+        if task is None:
+            task = self._refreshing[key] = asyncio.get_running_loop().create_task(self._refresh(watched))
+            task.add_done_callback(partial(self._refreshed, key))
+        await asyncio.shield(task)
+
+    def _refreshed(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+        self._refreshing.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # told to those who wait; there may be nobody left
+
+    async def _refresh(self, watched: Watched[object]) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            page = await self._journal.read(watched.run_id, after=watched.cursor, thorough=True)
+            watched.cursor = page.cursor
+            watched.take(page.events)
+            if not page.more:
+                watched.final_until = loop.time() + FINAL_SECONDS
+                return
+
+    def _plan_sweep(self) -> None:
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._on_sweep)
+
+    def _on_sweep(self) -> None:
+        self._sweep = None
+        idle = asyncio.get_running_loop().time() - IDLE_SECONDS
+        for key, watched in list(self._watched.items()):
+            if watched.touched < idle and not watched.is_waited_for:
+                self._drop(key)
+        if self._watched:
+            self._plan_sweep()
+
+    def _make_room(self) -> None:
+        """The board is full: the tenth that nobody has asked about for longest leaves."""
+        by_age = sorted(self._watched.items(), key=lambda pair: pair[1].touched)
+        for key, watched in by_age[: MOST_RUNS // 10]:
+            if not watched.is_waited_for:
+                self._drop(key)
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        self._watched.pop(key, None)
+        task = self._tasks.pop(key, None)
+        if task is not None:
+            task.cancel()
+
+    async def catch_up(self, run_id: str) -> None:
+        """Show what this server has just written at once, rather than when the hub brings it."""
+        for kind in KINDS:
+            watched = self._watched.get((kind, run_id))
+            if watched is not None and watched.is_ready:
+                await self._read_ahead(watched)
+
+    async def _read_ahead(self, watched: Watched[object]) -> None:
+        for _ in range(READ_AHEAD_TRIES):
+            before = watched.delivered
+            page = await self._journal.read(watched.run_id, after=watched.cursor, thorough=True)
+            if watched.delivered == before:  # else some of the page may have come by the follower meanwhile
+                watched.take_early(page.events)
+                return
+
+    def drop_empty(self, kind: Kind[S], run_id: str) -> None:
+        """There is no such run: nothing to follow, and no memory for whoever guesses ids."""
+        watched = self._watched.get((kind.name, run_id))
+        if watched is not None and not watched.events and not watched.is_waited_for:
+            self._drop((kind.name, run_id))
+
+    async def aclose(self) -> None:
+        """Follow nothing any more."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        tasks = [*self._tasks.values(), *self._refreshing.values()]
+        if self._closer is not None:
+            tasks.append(self._closer)
+        for watched in self._watched.values():
+            watched.changed()
+        self._watched.clear()
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+RUN: Kind[Run | None] = Kind("run", lambda run_id: None, lambda run, events: fold(events, run))
+PULSE: Kind[int] = Kind("pulse", lambda run_id: 0, lambda count, events: count + len(events))

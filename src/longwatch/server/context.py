@@ -1,0 +1,100 @@
+"""What every route needs: the stores, the hub that reads them once for all, the board, time and limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.documents.store import DocumentStore
+from longwatch.following.hub import Hub
+from longwatch.journal.asynchronous import AsyncJournal
+from longwatch.journal.base import Journal
+from longwatch.server.access import Access
+from longwatch.server.appending import Appender
+from longwatch.server.board import Board
+from longwatch.server.hosts import Hosts
+from longwatch.server.limits import Limits
+from longwatch.server.rates import Traffic
+from longwatch.server.versions import Versions
+from longwatch.settings import Settings
+from longwatch.turns import Conversations
+
+THREADS = 8  # for calls of the stores that requests wait for
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerContext:
+    """One server's parts. Belongs to the event loop in which it was opened."""
+
+    journal: Journal
+    async_journal: AsyncJournal
+    hub: Hub
+    board: Board
+    appender: Appender
+    conversations: Conversations
+    documents: DocumentStore
+    versions: Versions
+    clock: Clock
+    limits: Limits
+    access: Access
+    hosts: Hosts
+    threads: ThreadPoolExecutor
+    traffic: Traffic = field(default_factory=Traffic)
+    closing: asyncio.Event = field(default_factory=asyncio.Event)  # set when the server is going down
+
+    async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call something that blocks, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self.threads, partial(function, *args, **kwargs)
+        )
+
+
+@asynccontextmanager
+async def open_context(
+    journal: Journal,
+    documents: DocumentStore,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    limits: Limits | None = None,
+    access: Access | None = None,
+    hosts: Hosts | None = None,
+    settings: Settings | None = None,
+) -> AsyncIterator[ServerContext]:
+    """The parts of a server over these stores, which stay open; everything else is closed at the end."""
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longwatch-server")
+    closing = asyncio.Event()
+    try:
+        async with AsyncJournal(journal) as async_journal, Hub(journal, clock=clock) as hub:
+            board, versions = Board(hub, async_journal, closing), Versions()
+            try:
+                yield ServerContext(
+                    journal=journal,
+                    async_journal=async_journal,
+                    hub=hub,
+                    board=board,
+                    appender=Appender(journal),
+                    conversations=Conversations(journal, clock, settings=settings),
+                    documents=documents,
+                    versions=versions,
+                    clock=clock,
+                    limits=limits or Limits(),
+                    access=access or Access(clock=clock),
+                    hosts=hosts or Hosts(),
+                    threads=threads,
+                    closing=closing,
+                )
+            finally:
+                closing.set()
+                await versions.aclose()
+                await board.aclose()
+    finally:
+        await asyncio.to_thread(threads.shutdown)

@@ -1,0 +1,190 @@
+"""One shape for every answer that is not what was asked for: a code for programs, a message for people."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from longwatch.errors import (
+    AlreadyThere,
+    DocumentNotFound,
+    EventConflict,
+    InvalidEvent,
+    JournalUnavailable,
+    JournalUnusable,
+    LongwatchError,
+    MissingExtra,
+    NotWorthAnotherTry,
+    RunNotFound,
+    TurnEnded,
+    TurnTaken,
+    WorthAnotherTry,
+)
+
+log = logging.getLogger("longwatch.server")
+
+RETRY_SECONDS = 2  # after which a store that was away is worth another try
+MOST_DETAILS = 20
+
+STATUSES: tuple[tuple[type[LongwatchError], int], ...] = (  # the first that fits
+    (RunNotFound, 404),  # also projects, sessions and turns
+    (DocumentNotFound, 404),
+    (EventConflict, 409),
+    (AlreadyThere, 409),
+    (TurnEnded, 409),
+    (TurnTaken, 409),
+    (InvalidEvent, 422),
+    (JournalUnusable, 503),
+    (MissingExtra, 503),
+    (NotWorthAnotherTry, 400),  # what was sent is not what it should be
+    (WorthAnotherTry, 503),
+)
+
+
+class ApiError(Exception):
+    """An answer that says why there is no other."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        details: Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.status = status
+        self.code = code
+        self.message = message
+        self.details = tuple(details)[:MOST_DETAILS]  # field and message
+        self.headers = dict(headers or {})
+        super().__init__(status, code, message)
+
+    @property
+    def body(self) -> bytes:
+        said: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.details:
+            said["details"] = [{"field": field, "message": message} for field, message in self.details]
+        return json.dumps({"error": said}, ensure_ascii=False).encode(errors="replace")
+
+    def response(self) -> Response:
+        return Response(self.body, self.status, self.headers, media_type="application/json")
+
+    async def send(self, send: Send) -> None:
+        """Answer with this, outside any framework."""
+        body = self.body
+        headers = {"content-type": "application/json", "content-length": str(len(body)), **self.headers}
+        headers.setdefault("x-content-type-options", "nosniff")
+        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": self.status, "headers": raw})
+        await send({"type": "http.response.body", "body": body})
+
+
+def api_error(error: LongwatchError) -> ApiError:
+    """How one of our own errors is told over HTTP."""
+    status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+    headers = {"Retry-After": str(RETRY_SECONDS)} if status == 503 else {}
+    return ApiError(status, code_of(type(error)), str(error), headers=headers)
+
+
+def code_of(kind: type[LongwatchError]) -> str:
+    """`run_not_found` for `RunNotFound`. The kinds of a store's trouble are told as one."""
+    for common in (JournalUnavailable, JournalUnusable):
+        if issubclass(kind, common):
+            kind = common
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def install_errors(app: FastAPI) -> None:
+    """Let every error of a route leave in the one shape."""
+
+    @app.exception_handler(ApiError)
+    async def _own(request: Request, error: ApiError) -> Response:
+        return error.response()
+
+    @app.exception_handler(LongwatchError)
+    async def _ours(request: Request, error: LongwatchError) -> Response:
+        return api_error(error).response()
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(request: Request, error: RequestValidationError) -> Response:
+        return invalid_request(error).response()
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> Response:
+        return http_error(error, request.method, request.url.path).response()
+
+
+def invalid_request(error: RequestValidationError) -> ApiError:
+    """What FastAPI found wrong with a request: 400 if it could not be read at all, else 422 with details."""
+    found = error.errors()
+    if any(each["type"] == "json_invalid" for each in found):
+        return ApiError(400, "not_json", "The body is not JSON. Send one JSON value in UTF-8.")
+    details = [(field_of(each["loc"]), str(each["msg"])) for each in found]
+    fields = ", ".join(dict.fromkeys(field for field, _ in details if field)) or "the request"
+    return ApiError(
+        422, "invalid_request", f"Not acceptable: {fields}. The details say why.", details=details
+    )
+
+
+def field_of(location: Sequence[object]) -> str:
+    """`events[3].type`, without the part of the request it is in."""
+    parts = list(location[1:]) if len(location) > 1 else list(location)
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def http_error(error: HTTPException, method: str, path: str) -> ApiError:
+    """The framework's own refusals."""
+    phrase = HTTPStatus(error.status_code).phrase
+    code = re.sub(r"[^a-z]+", "_", phrase.lower())
+    messages = {
+        404: f"There is nothing at {path}. GET /openapi.json lists every route.",
+        405: f"{method} is not possible at {path}. The Allow header says what is.",
+        400: f"The request cannot be read: {error.detail}.",
+    }
+    message = messages.get(error.status_code, f"{phrase}: {error.detail}")
+    return ApiError(error.status_code, code, message, headers=dict(error.headers or {}))
+
+
+class CatchAll:
+    """The last line of defence: whatever a route raises is logged once and told as a 500."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def noting(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        except ApiError as error:
+            if started or scope["type"] != "http":
+                raise
+            await error.send(send)
+        except Exception:
+            if started or scope["type"] != "http":
+                raise
+            log.exception("a request failed that should not have: %s %s", scope["method"], scope["path"])
+            await ApiError(
+                500,
+                "internal_error",
+                "The server made a mistake, which is in its log. Trying again may help.",
+            ).send(send)

@@ -1,0 +1,114 @@
+"""Opens topics: which source tells which, and the lines that their viewers share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from longwatch.errors import NotWorthAnotherTry
+from longwatch.server.context import ServerContext
+from longwatch.server.feed.conversations import ConversationSubscription, TurnListRenderer
+from longwatch.server.feed.files import FilesSource
+from longwatch.server.feed.following import FollowingSource, Renderer, RunRenderer
+from longwatch.server.feed.lines import Lines
+from longwatch.server.feed.run_list import RunListSource
+from longwatch.server.feed.subscriptions import Refused, Subscription, Taking
+from longwatch.server.feed.topics import Kind, Topic
+from longwatch.server.feed.turns import TurnRenderer, state_at
+from longwatch.server.feed.viewers import Viewers
+from longwatch.turns.names import conversation_run
+
+Wake = Callable[[], None]
+
+
+class Feed:
+    """Everything that a server tells live. Belongs to the server's event loop."""
+
+    def __init__(self, context: ServerContext) -> None:
+        self.context = context
+        self.lines = Lines()
+        self.viewers = Viewers(self.lines, context.closing, context.clock)
+        self._runs = RunListSource(context.journal, lines=self.lines, clock=context.clock, call=context.call)
+
+    def open(self, topic: Topic, after: str, wake: Wake) -> Taking:
+        """Follow a topic from a cursor. What is wrong with either is told in the topic's own messages."""
+        match topic.kind:
+            case Kind.RUN:
+                return Subscription(self._run(topic), after, wake)
+            case Kind.RUNS:
+                return Subscription(self._runs, after, wake)
+            case Kind.TURN:
+                return Subscription(self._turn(topic), after, wake)
+            case Kind.SESSION:
+                try:
+                    return self._conversation(topic, after, wake)
+                except NotWorthAnotherTry as error:  # its cursor has parts, and is read at once
+                    return Refused(topic.name, error)
+            case Kind.FILES:
+                return Subscription(self._files(topic), after, wake)
+
+    def _run(self, topic: Topic) -> FollowingSource:
+        async def renderer(after: str) -> Renderer:
+            return RunRenderer(topic.name)
+
+        return self._following(topic.name, topic.parts[0], renderer)
+
+    def _turn(self, topic: Topic) -> FollowingSource:
+        project, conversation, turn_id = topic.parts
+        look = self._look(project, conversation, turn_id)
+
+        async def renderer(after: str) -> Renderer:
+            await look()  # raises if there is no such turn
+            state = await state_at(self.context.hub, turn_id, after)
+            return TurnRenderer(topic.name, state, clock=self.context.clock)
+
+        return self._following(topic.name, turn_id, renderer, look)
+
+    def _files(self, topic: Topic) -> FilesSource:
+        context = self.context
+        return FilesSource(
+            topic.name, topic.parts[0], store=context.documents, lines=self.lines, call=context.call
+        )
+
+    def _conversation(self, topic: Topic, after: str, wake: Wake) -> Taking:
+        project, conversation = topic.parts
+        context = self.context
+
+        async def renderer(after: str) -> Renderer:
+            await context.call(context.conversations.conversation, project, conversation)
+            return TurnListRenderer(topic.name)
+
+        def make_list(after: str, wake: Wake) -> Subscription:
+            run_id = conversation_run(project, conversation)
+            return Subscription(self._following(topic.name, run_id, renderer), after, wake)
+
+        def make_turn(turn_id: str, after: str, wake: Wake) -> Subscription:
+            async def renderer(after: str) -> Renderer:
+                state = await state_at(context.hub, turn_id, after)
+                return TurnRenderer(topic.name, state, clock=context.clock, settles=True)
+
+            look = self._look(project, conversation, turn_id)
+            return Subscription(self._following(topic.name, turn_id, renderer, look), after, wake)
+
+        return ConversationSubscription(
+            topic.name, after, make_list=make_list, make_turn=make_turn, wake=wake
+        )
+
+    def _look(self, project: str, conversation: str, turn_id: str) -> Callable[[], Awaitable[object]]:
+        """Reads a turn, which ends one whose process is gone."""
+        return lambda: self.context.call(self.context.conversations.turn, project, conversation, turn_id)
+
+    def _following(
+        self,
+        topic: str,
+        run_id: str,
+        renderer: Callable[[str], Awaitable[Renderer]],
+        look_after: Callable[[], Awaitable[object]] | None = None,
+    ) -> FollowingSource:
+        return FollowingSource(
+            topic,
+            run_id,
+            hub=self.context.hub,
+            lines=self.lines,
+            renderer=renderer,
+            look_after=look_after,
+        )

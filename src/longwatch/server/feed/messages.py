@@ -1,0 +1,110 @@
+"""What the feed says: each message is written once, and the same text goes to everybody who follows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from longwatch.errors import LongwatchError
+from longwatch.events import Event
+from longwatch.journal.codec import to_line
+from longwatch.server.errors import code_of
+
+
+class Frame:
+    """One message of one topic, and where the topic stands once it has been taken.
+
+    A frame without a cursor leaves the topic where it was: whoever resumes gets it again.
+    """
+
+    __slots__ = ("_body", "_sse", "_wire", "cursor", "data", "name")
+
+    def __init__(self, name: str, data: str, cursor: str | None = None) -> None:
+        self.name = name
+        self.data = data  # JSON, without a line break
+        self.cursor = cursor
+        self._body: bytes | None = None
+        self._sse: bytes | None = None
+        self._wire: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Frame({self.name!r}, {self.data!r}, {self.cursor!r})"
+
+    def at(self, cursor: str) -> Frame:
+        """The same message where it stands for another cursor, without being written again."""
+        moved = Frame(self.name, self.data, cursor)
+        moved._body = self.body
+        return moved
+
+    @property
+    def body(self) -> bytes:
+        """A server-sent event without its id."""
+        if self._body is None:
+            self._body = f"event: {self.name}\ndata: {self.data}\n\n".encode()
+        return self._body
+
+    @property
+    def sse(self) -> bytes:
+        """A server-sent event of a stream that has this topic alone: its id is the bare cursor."""
+        if self._sse is None:
+            self._sse = (
+                self.body if self.cursor is None else b"id: %b\n%b" % (self.cursor.encode(), self.body)
+            )
+        return self._sse
+
+    @property
+    def wire(self) -> str:
+        """A message of the WebSocket."""
+        if self._wire is None:
+            cursor = "null" if self.cursor is None else json.dumps(self.cursor)
+            self._wire = f'{{"event":"{self.name}","cursor":{cursor},"data":{self.data}}}'
+        return self._wire
+
+
+def message(name: str, topic: str | None, cursor: str | None = None, **values: Any) -> Frame:
+    """A message from values that JSON can say."""
+    data = values if topic is None else {"topic": topic, **values}
+    return Frame(name, json.dumps(data, separators=(",", ":"), ensure_ascii=False), cursor)
+
+
+def event_message(topic: str, event: Event, *, late: bool, cursor: str) -> Frame:
+    """One event of a run."""
+    quoted, said = json.dumps(topic, ensure_ascii=False), "true" if late else "false"
+    return Frame("event", f'{{"topic":{quoted},"event":{to_line(event)},"late":{said}}}', cursor)
+
+
+def caught_up(topic: str, cursor: str | None) -> Frame:
+    """Everything that was there has been sent; what comes now is live."""
+    return message("caught_up", topic, cursor)
+
+
+def missed(topic: str, count: int) -> Frame:
+    """The viewer was too slow, and so many messages were left out. What they said comes next, read anew."""
+    return message("missed", topic, count=count)
+
+
+def failure(topic: str, error: LongwatchError) -> Frame:
+    """The topic cannot be followed, and trying again would not help."""
+    return message("error", topic, code=code_of(type(error)), message=str(error))
+
+
+def failure_of(topic: str, code: str, text: str) -> Frame:
+    """The same, where there is no error of longwatch."""
+    return message("error", topic, code=code, message=text)
+
+
+def files_message(
+    topic: str, version: int, changes: Sequence[Mapping[str, Any]], cursor: str | None
+) -> Frame:
+    """Files that were made, changed or deleted."""
+    return message("files", topic, cursor, version=version, changes=list(changes))
+
+
+def beat(now_ms: int) -> Frame:
+    """The connection is alive; a real event, so that a client can tell a quiet run from a stalled proxy."""
+    return message("beat", None, now=now_ms)
+
+
+CLOSING = message("closing", None)
+"""The server is going down: come back soon."""

@@ -1,0 +1,116 @@
+"""The schema: FastAPI's own, with what it cannot know: hot answers, tokens, and how sockets speak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from longwatch.server.access import COOKIE
+from longwatch.server.described import CACHE_HEADER, ERRORS, TAG_HEADER
+from longwatch.server.parameters import MAX_WAIT_SECONDS
+from longwatch.server.turn_schemas import TurnStatusShape
+
+STATUS_PATH = "/api/projects/{project_id}/sessions/{session_id}/turns/{turn_id}/status"
+ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
+ABOUT = """Runs, turns and documents: read, followed, appended to.
+
+Every answer from 400 on has one shape, `{"error": {"code", "message", "details"?}}`. Answers that have an
+`ETag` are cheap to ask for again: send it as `If-None-Match`, and 304 says that nothing changed. With `wait`
+the server holds such a question until something does. Two WebSockets are not described here, since OpenAPI
+cannot: `/api/socket` follows topics, `/api/projects/{project_id}/sync/{path}` is y-websocket's protocol.
+"""
+
+
+def describe(app: FastAPI) -> None:
+    """Let the application hand out the whole schema."""
+
+    def schema() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = completed(
+                get_openapi(title=app.title, version=app.version, description=ABOUT, routes=app.routes)
+            )
+        return app.openapi_schema
+
+    app.openapi = schema  # type: ignore[method-assign]
+
+
+def completed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with what the framework does not know."""
+    components = schema.setdefault("components", {})
+    shapes = components.setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        shapes.pop(unused, None)
+    for path in schema["paths"].values():
+        for operation in path.values():
+            _correct_errors(operation["responses"])
+    shapes["TurnStatusShape"] = TurnStatusShape.model_json_schema()
+    schema["paths"][STATUS_PATH] = {"get": _status_operation()}
+    components["securitySchemes"] = {
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "Needed unless only loopback is served.",
+        },
+        "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "From `/api/login`."},
+    }
+    schema["security"] = [{}, {"token": []}, {"cookie": []}]
+    return schema
+
+
+def _correct_errors(responses: dict[str, Any]) -> None:
+    """An error is JSON, also where the answer is a stream or a file."""
+    for status, response in responses.items():
+        if status.isdigit() and int(status) >= 400:
+            response["content"] = ERROR_CONTENT
+
+
+def _status_operation() -> dict[str, Any]:
+    headers = {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER}
+    return {
+        "tags": ["turns"],
+        "summary": "Turn Status",
+        "description": "Tell how a turn stands. With `wait` and a tag that holds, 304 comes after so long.",
+        "operationId": "turn_status",
+        "parameters": [
+            *(_path_parameter(name) for name in ("project_id", "session_id", "turn_id")),
+            {
+                "name": "wait",
+                "in": "query",
+                "required": False,
+                "description": "Seconds to wait for news when there is none.",
+                "schema": {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS, "default": 0},
+            },
+            {
+                "name": "If-None-Match",
+                "in": "header",
+                "required": False,
+                "description": "The ETag of what the caller has: 304 if it is still true.",
+                "schema": {"type": "string"},
+            },
+        ],
+        "responses": {
+            "200": {
+                "description": "As it stands.",
+                "headers": headers,
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TurnStatusShape"}}},
+            },
+            "304": {"description": "Unchanged since `If-None-Match`.", "headers": headers},
+            **{
+                str(status): {"description": ERRORS[status], "content": ERROR_CONTENT}
+                for status in (400, 401, 403, 404, 414, 422, 431, 503)
+            },
+        },
+    }
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    what = name.removesuffix("_id")
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": f"The id of the {what}.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+    }

@@ -1,0 +1,135 @@
+"""Runs: the list, one run, and its files: export, report and check."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
+
+from longwatch.errors import RunNotFound
+from longwatch.journal.base import RunQuery
+from longwatch.journal.json_views import run_view, summary_view, verification_view
+from longwatch.journal.verify import Verifier
+from longwatch.runs import Run, RunSummary, Status, conditions
+from longwatch.server.answers import LINES_TYPE, bytes_answer, json_answer, not_modified, to_json
+from longwatch.server.board import RUN
+from longwatch.server.context import ServerContext
+from longwatch.server.described import plain, raw, tagged
+from longwatch.server.parameters import After, ContextDep, IfNoneMatch, Moment, PageSize, RunId, cursor_of
+from longwatch.server.reading import all_events, attachment, exported_lines
+from longwatch.server.report import render_report, report_name
+from longwatch.server.schemas import RunListShape, VerificationShape, WholeRunShape
+from longwatch.server.tags import list_tag, matches, run_tag, summary_tag
+
+UNLISTED_KINDS = frozenset(
+    {"project", "conversation"}
+)  # rooms for turns rather than work; listed when asked for
+
+router = APIRouter(prefix="/api/runs", tags=["runs"])
+
+
+@router.get("", response_class=Response, responses=tagged(RunListShape))
+async def list_runs(
+    context: ContextDep,
+    status: Annotated[Status | None, Query(description="Only runs that stand like this.")] = None,
+    kind: Annotated[
+        str, Query(max_length=200, description="Only this kind; without it, no projects or conversations.")
+    ] = "",
+    since: Annotated[Moment | None, Query(description="Began at or after, epoch ms.")] = None,
+    until: Annotated[Moment | None, Query(description="Began before, epoch ms.")] = None,
+    text: Annotated[str, Query(max_length=200, description="Part of the id or the name.")] = "",
+    limit: Annotated[PageSize, Query()] = 50,
+    after: After = "",
+    if_none_match: IfNoneMatch = "",
+) -> Response:
+    """List runs, newest first."""
+    query = RunQuery(
+        status=status,
+        kind=kind or None,
+        since=since,
+        until=until,
+        text=text or None,
+        except_kinds=frozenset() if kind else UNLISTED_KINDS,
+    )
+    page = await context.async_journal.find_runs(
+        query, after=cursor_of(after) if after else None, limit=limit
+    )
+    now = context.clock.now_ms()
+    tag = list_tag((summary_tag(run, now) for run in page.runs), page.cursor)
+    if matches(if_none_match, tag):
+        return not_modified(tag)
+    return json_answer({"runs": [_listed(run, now) for run in page.runs], "cursor": page.cursor}, tag=tag)
+
+
+def _listed(run: RunSummary, now_ms: int) -> dict[str, Any]:
+    told = [
+        {"name": condition.name, "message": condition.message} for condition in conditions(Run(run), now_ms)
+    ]
+    return {**summary_view(run, now_ms=now_ms), "conditions": told}
+
+
+@router.get(
+    "/{run_id}/export", response_class=Response, responses=raw(LINES_TYPE, "Every event, one a line.", 404)
+)
+async def export_run(context: ContextDep, run_id: RunId) -> Response:
+    """Download a run as JSON lines, which `longwatch import` reads."""
+    await _summary(context, run_id)
+    headers = {"Content-Disposition": attachment(run_id, ".jsonl"), "Cache-Control": "no-store"}
+    return StreamingResponse(exported_lines(context, run_id), media_type=LINES_TYPE, headers=headers)
+
+
+@router.get(
+    "/{run_id}/report",
+    response_class=Response,
+    responses=raw("text/html", "One file, to be opened anywhere.", 404),
+)
+async def report_run(context: ContextDep, run_id: RunId) -> Response:
+    """Download a run as one HTML file that needs no server."""
+    summary = await _summary(context, run_id)
+    events = [event async for page in all_events(context, run_id) for event in page]
+    body = await context.call(render_report, summary, events, now_ms=context.clock.now_ms())
+    headers = {"Content-Disposition": attachment(report_name(run_id), ""), "Cache-Control": "no-store"}
+    return Response(body, headers=headers, media_type="text/html; charset=utf-8")
+
+
+@router.get("/{run_id}/verify", response_class=Response, responses=plain(VerificationShape, 404))
+async def verify_run(context: ContextDep, run_id: RunId) -> Response:
+    """Tell whether every event of a run is there and as it was written."""
+    found = await _summary(context, run_id)
+    verifier = Verifier()
+    async for events in all_events(context, run_id):
+        for event in events:
+            verifier.add(event)
+    report = verifier.report(
+        context.clock.now_ms(), started_at=found.started_at, expired_before=found.expired_before
+    )
+    return json_answer(verification_view(run_id, report))
+
+
+@router.get("/{run_id}", response_class=Response, responses=tagged(WholeRunShape, 404))
+async def show_run(context: ContextDep, run_id: RunId, if_none_match: IfNoneMatch = "") -> Response:
+    """Show one run: how it stands, its calls, its producers."""
+    watched = await context.board.look(RUN, run_id)
+    run = watched.state
+    if run is None:
+        context.board.drop_empty(RUN, run_id)
+        raise no_such_run(run_id)
+    now = context.clock.now_ms()
+    tag = run_tag(run, now)
+    if matches(if_none_match, tag):
+        return not_modified(tag)
+    body = await context.call(lambda: to_json(run_view(run, now_ms=now)))
+    return bytes_answer(body, "application/json", tag=tag)
+
+
+async def _summary(context: ServerContext, run_id: str) -> RunSummary:
+    found = await context.async_journal.find_run(run_id)
+    if found is None:
+        raise no_such_run(run_id)
+    return found
+
+
+def no_such_run(run_id: str) -> RunNotFound:
+    """The error for a run that nobody recorded."""
+    return RunNotFound(f"No run {run_id[:100]!r}. GET /api/runs lists them.")

@@ -1,0 +1,131 @@
+"""Running the server: a socket, uvicorn, and an end that open streams do not hold up."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from longwatch.errors import InvalidInput
+from longwatch.server.context import ServerContext
+from longwatch.server.limits import Limits
+
+BACKLOG = 2_048
+KEEP_ALIVE_SECONDS = 30  # polls come every few seconds, and a new connection costs more than an open one
+GRACE_SECONDS = 0.5  # for answers under way, once streams have been told to end
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+COLLECT_EVERY = (20_000, 50, 1_000)  # objects, and collections of the younger generations
+
+
+class Server(uvicorn.Server):
+    """Tells streams that the server goes down, which uvicorn alone would wait for; remembers the signal."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.signal: int | None = None
+        self._closing = closing
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.signal = self.signal or sig
+        super().handle_exit(sig, frame)
+        self._closing.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Without raising them again at the end: stores are still open then."""
+        loop = asyncio.get_running_loop()
+        for each in SIGNALS:
+            loop.add_signal_handler(each, self.handle_exit, each, None)
+        try:
+            yield
+        finally:
+            for each in SIGNALS:
+                loop.remove_signal_handler(each)
+
+
+def make_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+    """How uvicorn is run."""
+    try:
+        from longwatch.server.protocol import limited_protocol
+    except ImportError:  # no httptools here: h11 has limits of its own, and takes longer
+        protocol = "h11"
+    else:
+        protocol = limited_protocol(limits)
+    return uvicorn.Config(
+        app,
+        http=protocol,
+        log_config=None,
+        access_log=False,  # it would write queries, and a login code is in one
+        lifespan="off",
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,  # type: ignore[arg-type]  # it is awaited, any number will do
+        h11_max_incomplete_event_size=limits.header_bytes,
+        ws_max_size=limits.body_bytes,
+    )
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it is installed."""
+    return uvicorn.Config("", log_config=None).get_loop_factory()
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket at this address, or words on why there is none."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise InvalidInput(f"{host!r} is no address of this machine: {error.strerror}.") from error
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(BACKLOG)
+    except OSError as error:
+        found.close()
+        if error.errno == errno.EADDRINUSE:
+            raise InvalidInput(
+                f"Port {port} on {host} is in use, perhaps by another longwatch. Choose another with --port, "
+                "or --port 0 for any that is free."
+            ) from error
+        if error.errno == errno.EACCES:
+            raise InvalidInput(
+                f"Port {port} may not be used. Choose one from 1024 on with --port."
+            ) from error
+        raise InvalidInput(f"{host} port {port} cannot be used: {error.strerror}.") from error
+    return found
+
+
+def collect_less_often() -> None:
+    """Look for unused cycles less often, for a process that is a server and nothing else.
+
+    Each event makes an object for each viewer that waits for it. Going through all of them several times a
+    second took a sixth of what a delivery costs.
+    """
+    gc.freeze()  # what was loaded stays
+    gc.set_threshold(*COLLECT_EVERY)
+
+
+async def serve(
+    app: ASGIApp, context: ServerContext, bound: socket.socket, ready: Callable[[], None]
+) -> int | None:
+    """Answer until a signal comes, and return it."""
+    server = Server(make_config(app, context.limits), context.closing, ready)
+    await server.serve(sockets=[bound])
+    return server.signal

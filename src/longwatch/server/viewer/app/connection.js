@@ -1,0 +1,58 @@
+/**
+ * How the connection to the server stands, for every view that wants to say so.
+ */
+
+import { fill, h } from "./dom.js";
+import { icon } from "./icons.js";
+import { Store } from "./store.js";
+
+/** @typedef {"none" | "connecting" | "live" | "polling" | "offline" | "resting"} ConnectionState */
+/** @typedef {{state: ConnectionState, retryInMs: number | null, message: string}} Connection */
+
+/** @type {Store<Connection>} */
+export const connection = new Store(/** @type {Connection} */ ({ state: "none", retryInMs: null, message: "" }));
+
+/** Whether the server has asked for a token. */
+export const signedOut = new Store(false);
+
+const LOOKS = /** @type {Record<ConnectionState, [string, string, string]>} */ ({
+  none: ["live", "", "Nothing here changes by itself"],
+  live: ["live", "Live", "New events arrive by themselves"],
+  polling: ["square", "Polling", "Something between here and the server holds streams back; the page asks again and again instead"],
+  connecting: ["triangle", "Connecting", "Connecting to the server"],
+  offline: ["cross", "Offline", "No answer from the server; the page tries again by itself and goes on where it was"],
+  resting: ["square", "Resting", "Nobody was here for a while; the page goes on as soon as you move"],
+});
+
+/**
+ * Say in a line what being offline means and what to do, with a button that tries at once.
+ * @param {HTMLElement} element
+ * @param {() => void} tryNow
+ */
+export function showOffline(element, tryNow) {
+  connection.watch(({ state }) => {
+    const offline = state === "offline";
+    if (element.hidden === !offline) return;
+    element.hidden = !offline;
+    fill(
+      element,
+      icon("lost"),
+      h("span", {}, "No answer from the server. You see what it said last; the page tries again by itself and goes on where it was. Is longwatch serve still running?"),
+      h("button", { type: "button", on: { click: tryNow } }, "Try now"),
+    );
+  });
+}
+
+/**
+ * Show the state of the connection in an element.
+ * @param {HTMLElement} element
+ */
+export function showConnection(element) {
+  connection.watch(({ state, message }) => {
+    const [symbol, word, about] = LOOKS[state];
+    element.dataset["state"] = state;
+    element.hidden = state === "none";
+    element.title = message ? `${about}. ${message}` : about;
+    fill(element, icon(symbol), h("span", {}, word));
+  });
+}

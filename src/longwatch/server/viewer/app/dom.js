@@ -1,0 +1,145 @@
+/**
+ * Elements made in code. Text only ever becomes a text node, so nothing that was recorded can be markup.
+ */
+
+/** @typedef {Node | string | number | null | undefined | false} Child */
+/**
+ * @typedef {object} Given
+ * @property {string | null} [class]
+ * @property {Record<string, string | number>} [style] custom properties and styles, set through the CSSOM
+ * @property {Record<string, string>} [data]
+ * @property {Record<string, (event: any) => void>} [on]
+ */
+/** @typedef {Given & {[attribute: string]: unknown}} Props */
+
+const SVG = "http://www.w3.org/2000/svg";
+const REFUSED = /^(on|srcdoc$|style$)/i;
+
+/**
+ * An HTML element. Properties are attributes, but for `class`, `style`, `data` and `on`.
+ * @type {{
+ *   <Tag extends keyof HTMLElementTagNameMap>(tag: Tag, props?: Props, ...children: Child[]): HTMLElementTagNameMap[Tag],
+ *   (tag: string, props?: Props, ...children: Child[]): HTMLElement,
+ * }}
+ */
+export const h = (/** @type {string} */ tag, /** @type {Props} */ props = {}, /** @type {Child[]} */ ...children) => {
+  const element = document.createElement(tag);
+  dress(element, props);
+  put(element, children);
+  return /** @type {any} */ (element);
+};
+
+/**
+ * An SVG element, with the same rules.
+ * @param {string} tag
+ * @param {Props} [props]
+ * @param {...Child} children
+ * @returns {SVGElement}
+ */
+export function svg(tag, props = {}, ...children) {
+  const element = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
+  dress(element, props);
+  put(element, children);
+  return element;
+}
+
+/**
+ * Replace what an element holds.
+ * @param {Element} parent
+ * @param {...Child} children
+ */
+export function fill(parent, ...children) {
+  parent.replaceChildren();
+  put(parent, children);
+}
+
+/**
+ * Make the children of `parent` those of `items`, in order, keeping the elements of items that stay.
+ * @template Item
+ * @param {Element} parent
+ * @param {Iterable<Item>} items
+ * @param {{key: (item: Item) => string, make: (item: Item) => HTMLElement, update?: (element: HTMLElement, item: Item) => void}} how
+ */
+export function keep(parent, items, { key, make, update }) {
+  const known = new Map([...parent.children].map((child) => [/** @type {HTMLElement} */ (child).dataset.key, child]));
+  let place = parent.firstElementChild;
+  for (const item of items) {
+    const name = key(item);
+    let element = /** @type {HTMLElement | undefined} */ (known.get(name));
+    if (element) {
+      known.delete(name);
+    } else {
+      element = make(item);
+      element.dataset.key = name;
+    }
+    update?.(element, item);
+    if (element === place) {
+      place = place.nextElementSibling;
+    } else {
+      parent.insertBefore(element, place);
+    }
+  }
+  for (const gone of known.values()) gone.remove();
+}
+
+/**
+ * Set text only where it differs: an unchanged node costs no layout.
+ * @param {Node} node
+ * @param {string} text
+ */
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/**
+ * Run a function once before the next paint, however often it was asked for.
+ * @param {() => void} draw
+ * @returns {() => void}
+ */
+export function beforePaint(draw) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      draw();
+    });
+  };
+}
+
+/**
+ * @param {Element} element
+ * @param {Props} props
+ */
+function dress(element, props) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "class") {
+      element.setAttribute("class", String(value));
+    } else if (name === "style") {
+      for (const [property, worth] of Object.entries(/** @type {Record<string, string | number>} */ (value))) {
+        /** @type {HTMLElement | SVGElement} */ (element).style.setProperty(property, String(worth));
+      }
+    } else if (name === "data") {
+      Object.assign(/** @type {HTMLElement} */ (element).dataset, value);
+    } else if (name === "on") {
+      for (const [type, listener] of Object.entries(/** @type {Record<string, EventListener>} */ (value))) {
+        element.addEventListener(type, listener);
+      }
+    } else if (!REFUSED.test(name)) {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+}
+
+/**
+ * @param {Element} parent
+ * @param {Child[]} children
+ */
+function put(parent, children) {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    parent.append(child instanceof Node ? child : String(child));
+  }
+}

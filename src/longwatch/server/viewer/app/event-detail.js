@@ -1,0 +1,140 @@
+/**
+ * `<lw-detail>`: everything about one event or one call, beside the log or over it on a phone.
+ */
+
+import { payloadOf } from "../core/payloads.js";
+import { fill, h } from "./dom.js";
+import { Part, define } from "./element.js";
+import { isoTime, length, moment, timeElement } from "./format.js";
+import { agentMark, iconButton, statusMark } from "./icons.js";
+import { copy } from "./toast.js";
+import { valueText, valueTree } from "./value-tree.js";
+import { errorOf } from "./words.js";
+
+/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @typedef {import("./types.js").Call} Call */
+/** @typedef {import("./run-model.js").RunModel} RunModel */
+/** @typedef {[string, import("./dom.js").Child][]} Facts */
+
+export class Detail extends Part {
+  /** Called when the reader closes it. @type {() => void} */
+  onClose = () => {};
+  /** Called when the reader goes to another event. @type {(eventId: string) => void} */
+  onEvent = () => {};
+  /** Called when the reader goes to a call. @type {(callId: string) => void} */
+  onCall = () => {};
+
+  connectedCallback() {
+    this.setAttribute("role", "region");
+    this.setAttribute("aria-label", "Details");
+  }
+
+  /**
+   * @param {RunEvent} event
+   * @param {RunModel} model
+   */
+  showEvent(event, model) {
+    const call = model.callOf(event);
+    /** @type {Facts} */
+    const facts = [
+      ["Time", when(event.occurred_at)],
+      ["Agent", event.agent_name ? agentMark(event.agent_name) : null],
+      ["Call", call ? linkButton(`${call.kind} ${call.name}`, () => this.onCall(call.call_id)) : null],
+      ["Event id", idText(event.event_id, "Event id")],
+      ["Call id", event.call_id ? idText(event.call_id, "Call id") : null],
+      ["Producer", event.producer ? `${event.producer}, number ${event.number}` : null],
+      ["Trace id", event.trace_id ? idText(event.trace_id, "Trace id") : null],
+      ["Arrived", model.late.has(event.event_id) ? "late: events that happened after it came first" : null],
+    ];
+    this.#show(event.type, null, facts, errorOf(event), [["Payload", payloadOf(event)]]);
+  }
+
+  /**
+   * @param {Call} call
+   * @param {RunModel} model
+   */
+  showCall(call, model) {
+    const events = model.eventsOf(call);
+    const first = events[0];
+    const last = events.length > 1 ? events[events.length - 1] : undefined;
+    const end = last ?? (call.ended_at === null ? undefined : first);
+    /** @type {Facts} */
+    const facts = [
+      ["Agent", call.agent_name ? agentMark(call.agent_name) : null],
+      ["System", text(first, "system") ?? text(end, "system")],
+      ["Role", text(first, "role")],
+      ["Began", when(call.started_at)],
+      ["Ended", call.ended_at === null ? "not yet" : when(call.ended_at)],
+      ["Duration", call.duration_ms === null ? null : length(call.duration_ms)],
+      ["Call id", idText(call.call_id, "Call id")],
+      ["Events", h("span", {}, ...events.flatMap((event, at) => [at ? ", " : "", linkButton(at ? "end" : call.ended_at !== null && events.length === 1 ? "end" : "start", () => this.onEvent(event.event_id))]))],
+    ];
+    /** @type {[string, unknown][]} */
+    const values = [
+      ["Input", said(first, "input") ?? said(first, "handoff_prompt")],
+      ["Output", said(end, "output") ?? said(end, "response")],
+    ];
+    this.#show(call.name, call.status, facts, call.error, values.filter(([, value]) => value !== undefined && value !== null));
+  }
+
+  /**
+   * @param {string} title
+   * @param {string | null} status
+   * @param {Facts} facts
+   * @param {string | null} problem
+   * @param {[string, unknown][]} values
+   */
+  #show(title, status, facts, problem, values) {
+    fill(
+      this,
+      h("header", {}, h("h2", { class: "cut", title }, title), status ? statusMark(status, { badge: true }) : null, h("span", { class: "spread" }), iconButton("close", "Close details", () => this.onClose())),
+      problem ? h("p", { class: "problem" }, problem) : null,
+      h("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => (value ? [h("dt", {}, name), h("dd", {}, value)] : []))),
+      ...values.map(([name, value]) =>
+        h("section", {}, h("header", {}, h("h3", {}, name), iconButton("copy", `Copy ${name.toLowerCase()}`, () => void copy(valueText(value), name))), valueTree(value)),
+      ),
+    );
+    this.scrollTop = 0;
+  }
+}
+
+/**
+ * @param {RunEvent | undefined} event
+ * @param {string} name
+ */
+function text(event, name) {
+  const value = said(event, name);
+  return typeof value === "string" ? value : null;
+}
+
+/**
+ * @param {RunEvent | undefined} event
+ * @param {string} name
+ * @returns {unknown}
+ */
+function said(event, name) {
+  return event ? payloadOf(event)[name] : undefined;
+}
+
+/** @param {number} at */
+function when(at) {
+  return h("span", {}, timeElement(at, `${moment(at, Date.now())}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`), h("span", { class: "dim" }, ` · ${isoTime(at).slice(11, 23)} UTC`));
+}
+
+/**
+ * @param {string} id
+ * @param {string} what
+ */
+function idText(id, what) {
+  return h("span", { class: "id" }, h("code", {}, id), iconButton("copy", `Copy ${what.toLowerCase()}`, () => void copy(id, what)));
+}
+
+/**
+ * @param {string} label
+ * @param {() => void} click
+ */
+function linkButton(label, click) {
+  return h("button", { type: "button", class: "linkish", on: { click } }, label);
+}
+
+define("lw-detail", Detail);

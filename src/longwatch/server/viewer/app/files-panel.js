@@ -1,0 +1,181 @@
+/**
+ * `<lw-files>`: the files of a project as a tree, live, and the text of the one that is chosen.
+ */
+
+import { contentPath } from "../core/routes.js";
+import { fill, h } from "./dom.js";
+import { Part, define } from "./element.js";
+import { bytes, moment, timeElement } from "./format.js";
+import { icon, iconButton } from "./icons.js";
+import { changedLines, treeOf } from "./file-tree.js";
+import { api } from "./live.js";
+import { failure, loading, state } from "./states.js";
+
+/** @typedef {import("./types.js").FileEntry} FileEntry */
+/** @typedef {import("./file-tree.js").Folder} Folder */
+
+const LONGEST_TEXT = 400_000; // characters; a longer file is offered as a download
+const MOST_LINES = 5000;
+
+export class FilesPanel extends Part {
+  /** @type {import("./session-model.js").SessionModel | undefined} */
+  model;
+  /** Called with the path that the reader chooses, or null to close it. @type {(path: string | null) => void} */
+  onChoose = () => {};
+
+  #tree = h("div", { class: "file-tree" });
+  #reader = h("div", { class: "file-reader", hidden: true });
+  /** @type {Set<string>} */
+  #closed = new Set();
+  #drawn = "";
+  /** @type {{path: string, version: number, text: string | null} | null} */
+  #open = null;
+  #asked = 0;
+
+  connectedCallback() {
+    if (!this.hasChildNodes()) this.append(h("h2", {}, "Files"), this.#tree, this.#reader);
+  }
+
+  /**
+   * Draw what the model has now, with this file open.
+   * @param {string | null} path
+   */
+  show(path) {
+    const { model } = this;
+    if (!model) return;
+    const drawn = `${path} ${model.filesCaughtUp} ${[...model.files.values()].map((file) => `${file.path}@${file.version}`).join()} ${model.touched.size} ${[...this.#closed].join()}`;
+    if (drawn !== this.#drawn) {
+      this.#drawn = drawn;
+      this.#drawTree(path);
+    }
+    void this.#read(path);
+  }
+
+  /** @param {string | null} chosen */
+  #drawTree(chosen) {
+    const { files, filesCaughtUp, touched, project } = /** @type {import("./session-model.js").SessionModel} */ (this.model);
+    if (!files.size) {
+      fill(this.#tree, filesCaughtUp ? state({ symbol: "file", title: "No files yet", text: "Files of the project appear here as soon as something writes them.", command: `curl -T notes.md ${location.origin}/api/projects/${project}/content/notes.md` }) : loading("files", 4));
+      return;
+    }
+    const focused = document.activeElement?.getAttribute("data-path");
+    fill(this.#tree, this.#folder(treeOf(files.values()), chosen, touched));
+    if (focused) /** @type {HTMLElement | null} */ (this.#tree.querySelector(`[data-path="${CSS.escape(focused)}"]`))?.focus();
+  }
+
+  /**
+   * @param {Folder} folder
+   * @param {string | null} chosen
+   * @param {Set<string>} touched
+   * @returns {HTMLElement}
+   */
+  #folder(folder, chosen, touched) {
+    return h(
+      "ul",
+      {},
+      ...folder.folders.map((each) => {
+        const details = h("details", { open: !this.#closed.has(each.path) }, h("summary", { data: { path: each.path } }, icon("folder"), h("span", { class: "cut" }, each.name)), this.#folder(each, chosen, touched));
+        details.addEventListener("toggle", () => {
+          if (details.open) this.#closed.delete(each.path);
+          else this.#closed.add(each.path);
+        });
+        return h("li", {}, details);
+      }),
+      ...folder.files.map(({ name, entry }) =>
+        h(
+          "li",
+          {},
+          h(
+            "button",
+            { type: "button", class: "file quiet", data: { path: entry.path }, "aria-pressed": String(entry.path === chosen), title: entry.path, on: { click: () => this.onChoose(entry.path === chosen ? null : entry.path) } },
+            icon("file"),
+            h("span", { class: "cut" }, name),
+            touched.has(entry.path) ? h("span", { class: "tag warn" }, entry.version === 1 ? "new" : "changed") : null,
+            h("span", { class: "dim nums size" }, bytes(entry.size)),
+          ),
+        ),
+      ),
+    );
+  }
+
+  /** @param {string | null} path */
+  async #read(path) {
+    const entry = path ? this.model?.files.get(path) : undefined;
+    if (!entry) {
+      this.#reader.hidden = !path || !this.model?.filesCaughtUp;
+      if (path && this.model?.filesCaughtUp) fill(this.#reader, this.#head(path, null), h("p", { class: "dim" }, "This file is not there, or no longer."));
+      this.#open = null;
+      return;
+    }
+    const before = this.#open;
+    if (before?.path === entry.path && before.version >= entry.version) return;
+    const same = before?.path === entry.path;
+    this.#open = { path: entry.path, version: entry.version, text: same ? before.text : null };
+    this.#reader.hidden = false;
+    this.#asked += 1;
+    const asked = this.#asked;
+    if (!same) fill(this.#reader, this.#head(entry.path, entry), loading("file", 5));
+    try {
+      const text = await this.#text(entry);
+      if (asked !== this.#asked) return;
+      const changed = same && before.text !== null && text !== null ? changedLines(before.text, text) : null;
+      this.#open = { path: entry.path, version: entry.version, text };
+      fill(this.#reader, this.#head(entry.path, entry), text === null ? this.#notText(entry) : lines(text, changed));
+    } catch (error) {
+      if (asked !== this.#asked) return;
+      this.#open = null;
+      fill(this.#reader, this.#head(entry.path, entry), failure("This file", error, () => void this.#read(path)));
+    }
+  }
+
+  /**
+   * @param {FileEntry} entry
+   * @returns {Promise<string | null>}
+   */
+  async #text(entry) {
+    if (entry.kind !== "text" || entry.size > LONGEST_TEXT) return null;
+    const response = await api.request(api.address(contentPath(this.model?.project ?? "", entry.path)));
+    return response.text();
+  }
+
+  /**
+   * @param {string} path
+   * @param {FileEntry | null} entry
+   */
+  #head(path, entry) {
+    const changed = entry ? Date.parse(entry.last_modified) : 0;
+    return h(
+      "header",
+      {},
+      h("h3", { class: "cut", title: path }, path),
+      entry ? h("span", { class: "dim nums" }, `v${entry.version} · `, timeElement(changed, moment(changed, Date.now()))) : null,
+      h("span", { class: "spread" }),
+      entry ? h("a", { class: "button icon quiet", href: this.#address(path), download: path.split("/").pop() ?? "file", title: "Download", "aria-label": `Download ${path}` }, icon("download")) : null,
+      iconButton("close", "Close the file", () => this.onChoose(null)),
+    );
+  }
+
+  /** @param {FileEntry} entry */
+  #notText(entry) {
+    return state({ symbol: "file", title: entry.kind === "text" ? "Too long to show here" : "Not a text file", text: `${bytes(entry.size)}. Download it to look at it.` }, h("a", { class: "button", href: this.#address(entry.path), download: entry.path.split("/").pop() ?? "file" }, "Download"));
+  }
+
+  /** @param {string} path */
+  #address(path) {
+    return contentPath(this.model?.project ?? "", path);
+  }
+}
+
+/**
+ * @param {string} text
+ * @param {{from: number, to: number} | null} changed
+ */
+function lines(text, changed) {
+  const all = text.split("\n");
+  if (all[all.length - 1] === "") all.pop();
+  const shown = all.slice(0, MOST_LINES).map((line, at) => h("li", { class: changed && at >= changed.from && at < changed.to ? "changed" : null }, line || " "));
+  const list = h("ol", { class: "file-lines", tabindex: 0, "aria-label": "Text of the file" }, ...shown);
+  return all.length > MOST_LINES ? h("div", {}, list, h("p", { class: "dim" }, `${all.length - MOST_LINES} more lines; download the file to see them.`)) : list;
+}
+
+define("lw-files", FilesPanel);

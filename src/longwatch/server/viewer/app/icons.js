@@ -1,0 +1,139 @@
+/**
+ * Drawn marks: one shape for every status, and the few symbols of the buttons. All are 16 × 16.
+ */
+
+import { h, svg } from "./dom.js";
+
+/** @typedef {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "unknown"} Status */
+
+const RING = "M8 1.75a6.25 6.25 0 1 1 0 12.5a6.25 6.25 0 0 1 0-12.5z";
+
+/** Paths by name; a `*` before one means filled. Nothing turns: a page of running things would never be idle. */
+const SHAPES = /** @type {Record<string, string[]>} */ ({
+  pending: ["M8 1.75a6.25 6.25 0 0 1 3.1.83M13.5 5.1a6.25 6.25 0 0 1 .7 3.9M12.9 11.9a6.25 6.25 0 0 1-3.3 2.1M6.3 14a6.25 6.25 0 0 1-3.4-2.4M1.8 8.9a6.25 6.25 0 0 1 .9-4.2M4.9 2.6"],
+  running: ["M8 1.75a6.25 6.25 0 0 1 6.25 6.25M8 14.25a6.25 6.25 0 0 1-6.25-6.25", "*M8 5.4a2.6 2.6 0 1 1 0 5.2a2.6 2.6 0 0 1 0-5.2z"],
+  succeeded: [RING, "M5.2 8.2l2 2l3.7-4.1"],
+  failed: ["M5.4 1.75h5.2l3.65 3.65v5.2l-3.65 3.65H5.4L1.75 10.6V5.4z", "M5.9 5.9l4.2 4.2M10.1 5.9l-4.2 4.2"],
+  partial: [RING, "*M8 1.75a6.25 6.25 0 0 1 0 12.5z"],
+  cancelled: [RING, "M3.7 12.3L12.3 3.7"],
+  unknown: [RING, "M6.2 6.3c0-2.4 3.7-2.3 3.7-.1c0 1.5-1.8 1.6-1.8 2.9M8.1 11.3v.1"],
+  skipped: [RING, "M5 8h6"],
+  copy: ["M5.5 5.5V3.2c0-.6.4-1 1-1h6.3c.6 0 1 .4 1 1v6.3c0 .6-.4 1-1 1h-2.3", "M3.2 5.5h6.3c.6 0 1 .4 1 1v6.3c0 .6-.4 1-1 1H3.2c-.6 0-1-.4-1-1V6.5c0-.6.4-1 1-1z"],
+  search: ["M7 2.2a4.8 4.8 0 1 1 0 9.6a4.8 4.8 0 0 1 0-9.6z", "M10.6 10.6l3.2 3.2"],
+  link: ["M6.7 9.3a2.7 2.7 0 0 0 3.9 0l2.3-2.3a2.8 2.8 0 0 0-3.9-3.9l-.8.8", "M9.3 6.7a2.7 2.7 0 0 0-3.9 0L3.1 9a2.8 2.8 0 0 0 3.9 3.9l.8-.8"],
+  download: ["M8 2.2v8M4.9 7.3L8 10.4l3.1-3.1M2.6 13.4h10.8"],
+  pause: ["M5.5 3.2v9.6M10.5 3.2v9.6"],
+  play: ["*M4.6 2.8l8.2 5.2l-8.2 5.2z"],
+  down: ["M8 2.6v10M4 8.8l4 4l4-4"],
+  sun: ["M8 5.1a2.9 2.9 0 1 1 0 5.8a2.9 2.9 0 0 1 0-5.8z", "M8 1.2v1.5M8 13.3v1.5M1.2 8h1.5M13.3 8h1.5M3.2 3.2l1 1M11.8 11.8l1 1M12.8 3.2l-1 1M4.2 11.8l-1 1"],
+  moon: ["M13.6 9.6A6 6 0 0 1 6.4 2.4a6 6 0 1 0 7.2 7.2z"],
+  auto: [RING, "*M8 1.75a6.25 6.25 0 0 0 0 12.5z"],
+  help: [RING, "M6.2 6.3c0-2.4 3.7-2.3 3.7-.1c0 1.5-1.8 1.6-1.8 2.9M8.1 11.3v.1"],
+  close: ["M3.6 3.6l8.8 8.8M12.4 3.6l-8.8 8.8"],
+  plus: ["M8 3v10M3 8h10"],
+  minus: ["M3 8h10"],
+  fit: ["M2.4 6V2.4H6M10 2.4h3.6V6M13.6 10v3.6H10M6 13.6H2.4V10"],
+  stop: ["*M4 4h8v8H4z"],
+  file: ["M4 1.9h5.2L12.6 5.3v8.8H4z", "M9 2v3.4h3.4"],
+  folder: ["M1.9 12.8V3.4h4.3l1.4 1.7h6.5v7.7z"],
+  tool: ["M10.3 2.1a3.6 3.6 0 0 0-3.9 5L2.2 11.3l2.5 2.5l4.2-4.2a3.6 3.6 0 0 0 5-3.9L11.6 8L8 7.9L8 4.4z"],
+  thought: ["M3.4 10.6C.6 7 3.4 2.2 8 2.2s7.3 3.9 5.2 7c-1.5 2.3-4.2 2.6-6.1 2.3L3.3 13.4z"],
+  lost: ["M2 2l12 12M4.9 10.4a4.4 4.4 0 0 1 5.2-.7M2.6 8a7.4 7.4 0 0 1 3-1.9M8.6 5.6a7.4 7.4 0 0 1 4.8 2.4M8 13v.1"],
+  inbox: ["M1.9 9.2l2.2-6h7.8l2.2 6v3.9H1.9z", "M2.2 9.2h3.2l1 1.6h3.2l1-1.6h3.2"],
+  live: ["*M8 4a4 4 0 1 1 0 8a4 4 0 0 1 0-8z"],
+  square: ["*M4 4h8v8H4z"],
+  triangle: ["*M8 3.4l5 9H3z"],
+  cross: ["M3.6 3.6l8.8 8.8M12.4 3.6l-8.8 8.8"],
+});
+
+/**
+ * @param {string} name
+ * @returns {SVGElement}
+ */
+export function icon(name) {
+  const paths = (SHAPES[name] ?? SHAPES["unknown"] ?? []).map((path) => {
+    const filled = path.startsWith("*");
+    return svg("path", {
+      d: filled ? path.slice(1) : path,
+      fill: filled ? "currentColor" : "none",
+      stroke: filled ? "none" : "currentColor",
+    });
+  });
+  return svg(
+    "svg",
+    { class: "glyph", viewBox: "0 0 16 16", "aria-hidden": "true", "stroke-width": 1.5, "stroke-linecap": "round", "stroke-linejoin": "round" },
+    ...paths,
+  );
+}
+
+/** A turn's words and a call's words, as the statuses that have a shape. */
+const KNOWN = /** @type {Record<string, Status | "skipped">} */ ({
+  started: "running",
+  completed: "succeeded",
+  skipped: "cancelled",
+  pending: "pending",
+  running: "running",
+  succeeded: "succeeded",
+  failed: "failed",
+  partial: "partial",
+  cancelled: "cancelled",
+});
+
+/**
+ * Which of the drawn statuses a word stands for; a word nobody knows is `unknown`.
+ * @param {string} word
+ */
+export function statusOf(word) {
+  return KNOWN[word] ?? "unknown";
+}
+
+/**
+ * A status as a shape and a word. `quiet` leaves the word to screen readers.
+ * @param {string} word
+ * @param {{badge?: boolean, quiet?: boolean}} [look]
+ */
+export function statusMark(word, { badge = false, quiet = false } = {}) {
+  const status = statusOf(word);
+  return h(
+    "span",
+    { class: `status is-${status}${badge ? " badge" : ""}`, title: quiet ? word : null },
+    icon(word === "skipped" ? "skipped" : status),
+    h("span", { class: quiet ? "unseen" : null }, word),
+  );
+}
+
+/**
+ * Text that names an agent, with the agent's swatch.
+ * @param {string} name
+ */
+export function agentMark(name) {
+  return h("span", { class: `agent swatch-${swatchOf(name)}` }, h("span", { class: "cut" }, name));
+}
+
+const SWATCHES = 8;
+/** @type {Map<string, number>} */
+const swatches = new Map();
+
+/**
+ * A number from 0 to 7, in the order in which names appear: the first eight are told apart.
+ * @param {string} name
+ */
+export function swatchOf(name) {
+  let found = swatches.get(name);
+  if (found === undefined) {
+    found = swatches.size % SWATCHES;
+    swatches.set(name, found);
+  }
+  return found;
+}
+
+/**
+ * A button with only a symbol. Its name is read out and shown on hover.
+ * @param {string} symbol
+ * @param {string} name
+ * @param {(event: MouseEvent) => void} click
+ * @param {string} [look]
+ */
+export function iconButton(symbol, name, click, look = "quiet") {
+  return h("button", { type: "button", class: `icon ${look}`, "aria-label": name, title: name, on: { click } }, icon(symbol));
+}

@@ -1,0 +1,169 @@
+/**
+ * `<lw-live-run>`: a run of the server. Reads its history in large pages, then follows it.
+ */
+
+import { runPath } from "../core/routes.js";
+import { fill, h } from "./dom.js";
+import { Part, define } from "./element.js";
+import { api, follow } from "./live.js";
+import { place, sessionPath } from "./router.js";
+import { RunModel } from "./run-model.js";
+import { failure, loading, state } from "./states.js";
+import "./run-view.js";
+
+/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @typedef {import("./run-view.js").RunView} RunView */
+
+const FIRST_PAGE = 500; // something to look at soon
+const PAGE = 5000;
+const NOT_FOUND = 404;
+
+export class LiveRun extends Part {
+  #stopped = new AbortController();
+
+  connectedCallback() {
+    this.#stopped = new AbortController();
+    const { signal } = this.#stopped;
+    this.whenGone(() => this.#stopped.abort());
+    const runId = place.value.ids["run"] ?? "";
+    fill(this, loading("run", 12));
+    void this.#open(runId, signal);
+  }
+
+  /**
+   * @param {string} runId
+   * @param {AbortSignal} signal
+   */
+  async #open(runId, signal) {
+    const model = new RunModel(runId);
+    try {
+      const [summary, first] = await Promise.all([listed(runId, signal), page(runId, "", FIRST_PAGE, signal)]);
+      if (signal.aborted) return;
+      if (summary) model.tell(summary);
+      model.add(first.events);
+      this.#show(model);
+      const cursor = await this.#readOn(model, first, signal);
+      if (signal.aborted) return;
+      this.#follow(model, cursor);
+    } catch (error) {
+      if (signal.aborted) return;
+      const again = () => {
+        this.disconnectedCallback();
+        this.connectedCallback();
+      };
+      fill(this, isMissing(error) ? missing(runId) : failure("This run", error, again));
+    }
+  }
+
+  /** @param {RunModel} model */
+  #show(model) {
+    const view = /** @type {RunView} */ (h("lw-run"));
+    const base = runPath(model.runId);
+    view.model = model;
+    view.actions = {
+      links: [
+        ...conversationLink(model),
+        { href: `${base}/export`, label: "JSONL", title: "Download the events, one a line", download: true },
+        { href: `${base}/report`, label: "HTML", title: "Download this view as one file that works offline", download: true },
+      ],
+    };
+    document.title = `${model.summary?.name ?? model.runId} · longwatch`;
+    fill(this, view);
+  }
+
+  /**
+   * The rest of the history. The next page is asked for while the last one is taken in.
+   * @param {RunModel} model
+   * @param {{events: RunEvent[], cursor: string, more: boolean}} first
+   * @param {AbortSignal} signal
+   */
+  async #readOn(model, first, signal) {
+    let { cursor, more } = first;
+    let next = more ? page(model.runId, cursor, PAGE, signal) : null;
+    while (next) {
+      const found = await next;
+      ({ cursor, more } = found);
+      next = more && !signal.aborted ? page(model.runId, cursor, PAGE, signal) : null;
+      model.add(found.events);
+    }
+    return cursor;
+  }
+
+  /**
+   * @param {RunModel} model
+   * @param {string} cursor
+   */
+  #follow(model, cursor) {
+    /** @type {RunEvent[]} */
+    let waiting = [];
+    let asked = false;
+    const take = () => {
+      asked = false;
+      const events = waiting;
+      waiting = [];
+      model.add(events);
+    };
+    const stop = follow(`run:${model.runId}`, {
+      after: cursor,
+      onMessage: ({ event, data }) => {
+        if (event === "event" && data.late) model.add([data.event], { late: true });
+        else if (event === "event") {
+          waiting.push(data.event);
+          // Many events of one read become one change.
+          if (!asked) queueMicrotask(take);
+          asked = true;
+        } else if (event === "caught_up") {
+          queueMicrotask(() => model.caught());
+        }
+      },
+    });
+    this.whenGone(stop);
+    if (!model.open) model.caught();
+  }
+}
+
+/**
+ * @param {string} runId
+ * @param {string} after
+ * @param {number} limit
+ * @param {AbortSignal} signal
+ * @returns {Promise<{events: RunEvent[], cursor: string, more: boolean}>}
+ */
+async function page(runId, after, limit, signal) {
+  const response = await api.request(api.address(`${runPath(runId)}/events`, { after: after || null, limit }), { signal });
+  return response.json();
+}
+
+/**
+ * The run's line in the list, which costs next to nothing; the server would have to read all events to tell more.
+ * @param {string} runId
+ * @param {AbortSignal} signal
+ * @returns {Promise<import("./types.js").Summary | undefined>}
+ */
+async function listed(runId, signal) {
+  const { runs } = await api.get("/api/runs", { query: { text: runId, limit: 5 }, signal });
+  return runs.find((/** @type {import("./types.js").Summary} */ run) => run.run_id === runId);
+}
+
+/** @param {RunModel} model */
+function conversationLink(model) {
+  const created = model.events.find((event) => event.type === "turn_created");
+  const { project_id: project, conversation_id: session } = created?.payload ?? {};
+  if (typeof project !== "string" || typeof session !== "string") return [];
+  return [{ href: sessionPath(project, session), label: "Session", title: "The session this turn belongs to", symbol: "thought" }];
+}
+
+/** @param {unknown} error */
+function isMissing(error) {
+  return error instanceof Error && "status" in error && error.status === NOT_FOUND;
+}
+
+/** @param {string} runId */
+function missing(runId) {
+  return state(
+    { symbol: "search", title: "There is no such run", text: `Nothing with the id ${runId} is in this journal. It may have expired, or be in another journal.` },
+    h("a", { class: "button", href: "/runs" }, "All runs"),
+  );
+}
+
+define("lw-live-run", LiveRun);

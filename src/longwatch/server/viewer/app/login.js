@@ -1,0 +1,48 @@
+/**
+ * `<lw-login>`: asks for the token when the server wants one. The token is exchanged for a cookie that scripts
+ * cannot read, and is kept nowhere here.
+ */
+
+import { h, say } from "./dom.js";
+import { Part, define } from "./element.js";
+import { api } from "./live.js";
+import { signedOut } from "./connection.js";
+
+export class Login extends Part {
+  #token = h("input", { type: "password", name: "token", "aria-label": "Token", placeholder: "Token", autocomplete: "current-password", required: true });
+  #error = h("p", { class: "is-failed", role: "alert" });
+  #button = h("button", { type: "submit", class: "primary" }, "Sign in");
+
+  connectedCallback() {
+    if (!this.hasChildNodes()) {
+      this.append(
+        h(
+          "div",
+          { class: "login" },
+          h("h1", {}, "Sign in"),
+          h("p", { class: "dim" }, "This server asks for a token. `longwatch serve` prints a link with a one-time code when it starts; whoever started it also has the token."),
+          h("form", { on: { submit: (/** @type {Event} */ event) => this.#submit(event) } }, this.#token, this.#button),
+          this.#error,
+        ),
+      );
+    }
+    this.#token.focus();
+  }
+
+  /** @param {Event} event */
+  async #submit(event) {
+    event.preventDefault();
+    this.#button.disabled = true;
+    try {
+      await api.send("POST", "/api/login", { token: this.#token.value });
+      signedOut.set(false);
+    } catch (error) {
+      say(this.#error, error instanceof Error ? error.message : String(error));
+      this.#token.select();
+    } finally {
+      this.#button.disabled = false;
+    }
+  }
+}
+
+define("lw-login", Login);

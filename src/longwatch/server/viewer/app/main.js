@@ -1,0 +1,74 @@
+/**
+ * Starts the page: theme, keyboard, addresses, and the view that the address means.
+ */
+
+import { fill, h } from "./dom.js";
+import { showConnection, showOffline, signedOut } from "./connection.js";
+import { icon } from "./icons.js";
+import { showHelp, startKeys } from "./keys.js";
+import { followAttention, tryNow } from "./live.js";
+import { place, startRouter } from "./router.js";
+import { state } from "./states.js";
+import { restoreTheme, themeButton } from "./theme.js";
+import "./live-run.js";
+import "./login.js";
+import "./projects-view.js";
+import "./runs-view.js";
+import "./session-view.js";
+
+/** @typedef {import("./router.js").Route} Route */
+
+/**
+ * Which element shows a view, which section of the navigation it belongs to, and its title. One more view is one
+ * more entry here and a line in the router.
+ * @type {Record<string, {element: string, section: string, title: (route: Route) => string}>}
+ */
+const VIEWS = {
+  runs: { element: "lw-runs", section: "runs", title: () => "Runs" },
+  run: { element: "lw-live-run", section: "runs", title: ({ ids }) => ids["run"] ?? "" },
+  projects: { element: "lw-projects", section: "projects", title: () => "Projects" },
+  project: { element: "lw-session", section: "projects", title: ({ ids }) => ids["project"] ?? "" },
+  session: { element: "lw-session", section: "projects", title: ({ ids }) => ids["session"] ?? "" },
+};
+
+const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+let shown = "";
+
+restoreTheme();
+themeButton(/** @type {HTMLElement} */ (document.querySelector("#theme")));
+showConnection(/** @type {HTMLElement} */ (document.querySelector("#connection")));
+showOffline(/** @type {HTMLElement} */ (document.querySelector("#offline")), tryNow);
+const help = /** @type {HTMLElement} */ (document.querySelector("#help"));
+fill(help, icon("help"));
+help.addEventListener("click", showHelp);
+document.querySelector(".skip-link")?.addEventListener("click", (event) => {
+  event.preventDefault(); // the hash is for what is selected
+  main.focus();
+});
+startKeys();
+startRouter();
+followAttention();
+place.watch(show);
+signedOut.watch(() => show(place.value));
+
+/** @param {Route} route */
+function show(route) {
+  const view = VIEWS[route.view];
+  const key = signedOut.value ? "login" : `${view?.element} ${Object.values(route.ids).join(" ")}`;
+  if (key === shown) return;
+  const first = shown === "";
+  shown = key;
+  for (const link of document.querySelectorAll("nav a")) {
+    const here = link.getAttribute("href") === `/${view?.section}`;
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = view ? `${view.title(route)} · longwatch` : "longwatch";
+  if (signedOut.value) fill(main, h("lw-login"));
+  else if (view) fill(main, h(view.element));
+  else fill(main, state({ symbol: "search", title: "There is no such page", text: "The address may be mistyped." }, h("a", { class: "button", href: "/runs" }, "All runs")));
+  if (!first) {
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * Starts a report: a file with a run inside, shown by the same view as on the page, without a server.
+ */
+
+import { fill, h } from "./dom.js";
+import { moment } from "./format.js";
+import { icon } from "./icons.js";
+import { showHelp, startKeys } from "./keys.js";
+import { watchAddress } from "./router.js";
+import { RunModel } from "./run-model.js";
+import { failure } from "./states.js";
+import { restoreTheme, themeButton } from "./theme.js";
+import "./run-view.js";
+
+const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+
+restoreTheme();
+themeButton(/** @type {HTMLElement} */ (document.querySelector("#theme")));
+const help = /** @type {HTMLElement} */ (document.querySelector("#help"));
+fill(help, icon("help"));
+help.addEventListener("click", showHelp);
+document.querySelector(".skip-link")?.addEventListener("click", (event) => {
+  event.preventDefault(); // the hash is for what is selected
+  main.focus();
+});
+startKeys();
+watchAddress();
+try {
+  show(JSON.parse(document.querySelector("#recorded")?.textContent ?? ""));
+} catch (error) {
+  fill(main, failure("This report", error, () => location.reload()));
+}
+
+/** @param {{made_at: number, summary: import("./types.js").Summary, events: import("./types.js").RunEvent[]}} recorded */
+function show({ made_at: madeAt, summary, events }) {
+  const model = new RunModel(summary.run_id, () => madeAt); // an open run stands as it stood then
+  model.tell(summary);
+  model.add(events);
+  model.caught();
+  const view = /** @type {import("./run-view.js").RunView} */ (h("lw-run"));
+  view.model = model;
+  view.actions = { note: `as of ${moment(madeAt, Date.now())}` };
+  fill(main, view);
+}

@@ -1,0 +1,131 @@
+/**
+ * Which view an address means, and how to go from one to another without loading the page anew.
+ *
+ * The path names the view, the query holds its filters, the hash what is selected in it. A new kind of view is
+ * one more line in `ROUTES`.
+ */
+
+import { Store } from "./store.js";
+
+/**
+ * @typedef {object} Route
+ * @property {string} view
+ * @property {Record<string, string>} ids what the path names
+ * @property {URLSearchParams} query
+ * @property {URLSearchParams} selection
+ */
+
+/** @type {[RegExp, string, string[]][]} pattern of the path, view, names of its groups */
+const ROUTES = [
+  [/^\/(?:runs\/?)?$/, "runs", []],
+  [/^\/runs\/([^/]+)\/?$/, "run", ["run"]],
+  [/^\/projects\/?$/, "projects", []],
+  [/^\/projects\/([^/]+)\/?$/, "project", ["project"]],
+  [/^\/projects\/([^/]+)\/sessions\/([^/]+)\/?$/, "session", ["project", "session"]],
+];
+
+/**
+ * @param {{pathname: string, search: string, hash: string}} address
+ * @returns {Route}
+ */
+export function routeOf({ pathname, search, hash }) {
+  const query = new URLSearchParams(search);
+  const selection = new URLSearchParams(hash.replace(/^#/, ""));
+  for (const [pattern, view, names] of ROUTES) {
+    const found = pattern.exec(pathname);
+    if (!found) continue;
+    try {
+      const ids = Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(found[at + 1] ?? "")]));
+      return { view, ids, query, selection };
+    } catch {
+      break; // not a well-formed escape: no view has that name
+    }
+  }
+  return { view: "missing", ids: {}, query, selection };
+}
+
+/** @param {string} runId */
+export const runPath = (runId) => `/runs/${encodeURIComponent(runId)}`;
+
+/** @param {string} project */
+export const projectPath = (project) => `/projects/${encodeURIComponent(project)}`;
+
+/**
+ * @param {string} project
+ * @param {string} session
+ */
+export const sessionPath = (project, session) => `${projectPath(project)}/sessions/${encodeURIComponent(session)}`;
+
+/** Where the page is. */
+export const place = new Store(routeOf(location));
+
+/**
+ * Go to another view, as a click on a link does.
+ * @param {string} path
+ */
+export function go(path) {
+  history.pushState(null, "", path);
+  place.set(routeOf(location));
+}
+
+/**
+ * Change filters in the address. The view is told, and no step is added to the history.
+ * @param {Record<string, string | null>} changes
+ */
+export function setQuery(changes) {
+  const url = new URL(shownAddress());
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  }
+  replace(url);
+}
+
+/**
+ * Select something, or nothing. The selection is in the hash, so that a link can point at it.
+ * @param {Record<string, string>} selection
+ */
+export function select(selection) {
+  const url = new URL(shownAddress());
+  url.hash = new URLSearchParams(selection).toString();
+  replace(url);
+}
+
+/** @type {string | null} an address that the browser would not take: some refuse to change that of a file */
+let kept = null;
+
+function shownAddress() {
+  return kept ?? location.href;
+}
+
+/** @param {URL} url */
+function replace(url) {
+  if (url.href === shownAddress()) return;
+  try {
+    history.replaceState(history.state, "", url);
+    kept = null;
+  } catch {
+    kept = url.href;
+  }
+  place.set(routeOf(url));
+}
+
+/** Follow the buttons back and forward, and addresses typed by hand. */
+export function watchAddress() {
+  addEventListener("popstate", () => place.set(routeOf(location)));
+  addEventListener("hashchange", () => place.set(routeOf(location)));
+}
+
+/** The same, and take over clicks on links of this page. */
+export function startRouter() {
+  watchAddress();
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0) return;
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
+    if (routeOf(link).view === "missing") return;
+    event.preventDefault();
+    go(link.pathname + link.search + link.hash);
+  });
+}

@@ -1,0 +1,156 @@
+/**
+ * `<lw-graph>`: the workflow as it was announced in `graph_structure`, each node in the state it is in now.
+ */
+
+import { beforePaint, fill, h, svg } from "./dom.js";
+import { Part, define } from "./element.js";
+import { length } from "./format.js";
+import { icon, statusOf } from "./icons.js";
+import { BOX, layOut } from "./graph-layout.js";
+
+/** @typedef {import("./types.js").Call} Call */
+/** @typedef {{status: string, last: Call | null, times: number}} NodeState */
+
+export class GraphView extends Part {
+  /** @type {import("./run-model.js").RunModel | undefined} */
+  model;
+  /** Called with the latest call of the node that the reader chooses. @type {(call: Call) => void} */
+  onSelect = () => {};
+
+  /** @type {import("./types.js").Graph | null} */
+  #graph = null;
+  /** @type {import("./graph-layout.js").Layout | null} */
+  #layout = null;
+  #draw = beforePaint(() => this.#drawNow());
+  /** @type {string | null} */
+  #chosen = null;
+  #space = h("div", { class: "graph-space", tabindex: "0", role: "group", "aria-label": "Workflow graph" });
+
+  connectedCallback() {
+    if (!this.hasChildNodes()) this.append(this.#space);
+    const stop = this.model?.watch(() => this.#draw());
+    if (stop) this.whenGone(stop);
+    this.#draw();
+  }
+
+  /** @param {string | null} callId */
+  reveal(callId) {
+    this.#chosen = callId;
+    this.#draw();
+  }
+
+  #drawNow() {
+    const graph = this.model?.graph;
+    if (!graph || !this.model) return;
+    if (graph !== this.#graph) {
+      this.#graph = graph;
+      this.#layout = layOut(graph);
+    }
+    const layout = /** @type {import("./graph-layout.js").Layout} */ (this.#layout);
+    const states = nodeStates(graph, this.model.calls());
+    const focused = document.activeElement?.getAttribute("data-node");
+    fill(
+      this.#space,
+      svg(
+        "svg",
+        { class: "graph", viewBox: `0 0 ${layout.width} ${layout.height}`, width: layout.width, height: layout.height, role: "group" },
+        svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, svg("path", { d: "M0 0.5L7.5 4L0 7.5z", fill: "context-stroke" }))),
+        ...layout.edges.map((edge) => edgeOf(edge, states)),
+        ...graph.nodes.map((node) => this.#node(node, layout.nodes.get(node.id), states.get(node.id))),
+      ),
+    );
+    if (focused) /** @type {SVGElement | null} */ (this.#space.querySelector(`[data-node="${CSS.escape(focused)}"]`))?.focus();
+  }
+
+  /**
+   * @param {import("./types.js").GraphNode} node
+   * @param {import("./graph-layout.js").Placed | undefined} place
+   * @param {NodeState | undefined} found
+   */
+  #node(node, place, found) {
+    if (!place) return null;
+    const { status, last, times } = found ?? { status: "pending", last: null, times: 0 };
+    const chosen = last !== null && last.call_id === this.#chosen;
+    const choose = () => last && this.onSelect(last);
+    const took = last && last.duration_ms !== null ? length(last.duration_ms) : "";
+    const about = [status, took, times > 1 ? `${times} times` : ""].filter(Boolean).join(" · ");
+    const mark = icon(statusOf(status));
+    mark.setAttribute("x", "12");
+    mark.setAttribute("y", "14");
+    mark.setAttribute("width", "16");
+    mark.setAttribute("height", "16");
+    return svg(
+      "g",
+      {
+        class: `node is-${statusOf(status)}${chosen ? " chosen" : ""}`,
+        transform: `translate(${place.x} ${place.y})`,
+        role: "button",
+        tabindex: 0,
+        "aria-label": `${node.name}, ${about}`,
+        "aria-disabled": last ? null : "true",
+        data: { node: node.id },
+        on: { click: choose, keydown: (/** @type {KeyboardEvent} */ event) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          choose();
+        } },
+      },
+      svg("title", {}, node.role ? `${node.name}: ${node.role}` : node.name),
+      svg("rect", { width: BOX.width, height: BOX.height, rx: 8 }),
+      mark,
+      svg("text", { x: 36, y: 19, class: "node-name" }, short(node.name, 19)),
+      svg("text", { x: 36, y: 34, class: "node-about" }, short(about, 24)),
+    );
+  }
+}
+
+/**
+ * How each node stands: by the latest call of that node, or of the agent with its name.
+ * @param {import("./types.js").Graph} graph
+ * @param {Call[]} calls
+ * @returns {Map<string, NodeState>}
+ */
+export function nodeStates(graph, calls) {
+  /** @type {Map<string, NodeState>} */
+  const byName = new Map();
+  for (const call of calls) {
+    if (call.kind === "tool") continue;
+    const known = byName.get(call.name);
+    byName.set(call.name, { status: call.status, last: call, times: (known?.times ?? 0) + 1 });
+  }
+  return new Map(graph.nodes.map((node) => [node.id, byName.get(node.id) ?? byName.get(node.name) ?? { status: "pending", last: null, times: 0 }]));
+}
+
+/**
+ * @param {import("./graph-layout.js").Path} edge
+ * @param {Map<string, NodeState>} states
+ */
+function edgeOf({ from, to, condition, points }, states) {
+  const walked = (states.get(from)?.times ?? 0) > 0 && (states.get(to)?.times ?? 0) > 0;
+  const [start, ...rest] = points;
+  if (!start) return null;
+  let path = `M${start.x} ${start.y}`;
+  let before = start;
+  for (const point of rest) {
+    const bend = (point.x - before.x) / 2;
+    path += point.y === before.y ? `L${point.x} ${point.y}` : `C${before.x + bend} ${before.y} ${point.x - bend} ${point.y} ${point.x} ${point.y}`;
+    before = point;
+  }
+  const middle = { x: (start.x + before.x) / 2, y: (start.y + before.y) / 2 };
+  return svg(
+    "g",
+    { class: `edge${walked ? " walked" : ""}` },
+    svg("path", { d: path, "marker-end": "url(#arrow)" }),
+    condition ? svg("text", { x: middle.x, y: middle.y - 6, "text-anchor": "middle" }, short(condition, 22)) : null,
+  );
+}
+
+/**
+ * @param {string} text
+ * @param {number} most
+ */
+function short(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+define("lw-graph", GraphView);

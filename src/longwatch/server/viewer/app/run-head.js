@@ -1,0 +1,105 @@
+/**
+ * `<lw-run-head>`: name, status, times, counts and conditions of a run, and what can be done with it.
+ */
+
+import { beforePaint, fill, h, keep, say } from "./dom.js";
+import { Part, define } from "./element.js";
+import { ago, conditionText, count, counted, length, moment, ticking, timeElement } from "./format.js";
+import { icon, iconButton, statusMark } from "./icons.js";
+import { everySecond } from "./ticker.js";
+import { copy } from "./toast.js";
+
+/** @typedef {{href: string, label: string, title: string, download?: boolean, symbol?: string}} HeadLink */
+/** @typedef {{links?: HeadLink[], note?: string}} HeadActions */
+
+export class RunHead extends Part {
+  /** @type {import("./run-model.js").RunModel | undefined} */
+  model;
+  /** @type {HeadActions} */
+  actions = {};
+
+  #draw = beforePaint(() => this.#drawNow());
+  #title = h("h1", { class: "cut" });
+  #status = h("span");
+  #facts = h("ul", { class: "run-facts" });
+  #conditions = h("ul", { class: "conditions" });
+  #buttons = h("div", { class: "toolbar run-buttons" });
+
+  connectedCallback() {
+    const model = /** @type {import("./run-model.js").RunModel} */ (this.model);
+    if (!this.hasChildNodes()) {
+      this.append(h("div", { class: "run-title" }, this.#title, this.#status, h("span", { class: "spread" }), this.#buttons), this.#facts, this.#conditions);
+      fill(
+        this.#buttons,
+        h("span", { class: "id" }, h("code", { class: "cut" }, model.runId), iconButton("copy", "Copy the run's id", () => void copy(model.runId, "Run id"))),
+        ...(this.actions.note ? [h("span", { class: "tag" }, this.actions.note)] : [iconButton("link", "Copy a link to this view", () => void copy(location.href, "Link"), "")]),
+        ...(this.actions.links ?? []).map((link) => h("a", { class: "button", href: link.href, title: link.title, download: link.download ?? false }, icon(link.symbol ?? "download"), link.label)),
+      );
+    }
+    this.whenGone(model.watch(() => this.#draw()));
+    this.whenGone(everySecond(() => model.open && this.#draw()));
+    this.#drawNow();
+  }
+
+  #drawNow() {
+    const { model } = this;
+    if (!model) return;
+    const now = model.now();
+    const summary = model.summary;
+    const name = summary?.name ?? model.runId;
+    say(this.#title, name);
+    this.#title.title = name;
+    const status = summary?.status ?? "pending";
+    if (this.#status.dataset["status"] !== status) {
+      this.#status.dataset["status"] = status;
+      fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
+    }
+    keep(this.#facts, facts(model, now), {
+      key: ([key]) => key,
+      make: ([key]) => h("li", { class: `fact-${key}` }),
+      update: (item, [, said, made]) => {
+        if (item.dataset["said"] === said) return;
+        item.dataset["said"] = said;
+        fill(item, made());
+      },
+    });
+    keep(this.#conditions, model.conditions(now), {
+      key: ({ name: what, message }) => (what === "silent" ? what : message),
+      make: () => h("li", { class: "banner" }, icon("unknown"), h("span")),
+      update: (item, condition) => say(/** @type {Element} */ (item.lastElementChild), conditionText(condition, summary?.last_event_at ?? now, now)),
+    });
+  }
+}
+
+/**
+ * What is told of the run in a line: a key, the text that is compared, and how to make it.
+ * @param {import("./run-model.js").RunModel} model
+ * @param {number} now
+ * @returns {[string, string, () => Node][]}
+ */
+function facts(model, now) {
+  const { summary } = model;
+  /** @type {[string, string, () => Node][]} */
+  const found = [];
+  const add = (/** @type {string} */ key, /** @type {string} */ said, /** @type {() => Node} */ make = () => document.createTextNode(said)) => found.push([key, said, make]);
+  if (summary) {
+    const took = summary.ended_at === null ? ticking(now - summary.started_at) : length(summary.ended_at - summary.started_at);
+    const begun = moment(summary.started_at, now);
+    add("kind", summary.kind, () => h("span", { class: "tag" }, summary.kind));
+    add("length", took, () => h("strong", { class: "nums" }, took));
+    add("started", `started ${begun}`, () => h("span", {}, "started ", timeElement(summary.started_at, begun)));
+    if (summary.agents.length) add("agents", counted(summary.agents.length, "agent"), () => h("span", { title: summary.agents.join(", ") }, counted(summary.agents.length, "agent")));
+    add("events", counted(summary.events, "event"));
+    if (summary.failed_calls) add("failed", `${counted(summary.failed_calls, "failed call")}`, () => h("span", { class: "is-failed" }, counted(summary.failed_calls, "failed call")));
+    if (summary.ended_at === null) {
+      const last = ago(summary.last_event_at, now);
+      add("last", `last event ${summary.last_event_type} ${last}`, () => h("span", { class: "dim" }, "last event ", h("code", {}, summary.last_event_type), " ", timeElement(summary.last_event_at, last)));
+    }
+  }
+  const reading = `reading history${model.events.length ? `, ${count(model.events.length)} events so far` : ""} …`;
+  add("caught-up", model.caughtUp ? "caught up" : reading, () => h("span", { class: "status dim", role: "status" }, icon(model.caughtUp ? "succeeded" : "running"), model.caughtUp ? "caught up" : reading));
+  if (summary?.error) add("error", summary.error, () => h("span", { class: "problem" }, summary.error));
+  return found;
+}
+
+define("lw-run-head", RunHead);

@@ -1,0 +1,238 @@
+/**
+ * `<lw-log>`: the events of a run, one a row, as they happen. Filter, search, pause, jump to the latest.
+ */
+
+import { beforePaint, fill, h, say } from "./dom.js";
+import { Part, define } from "./element.js";
+import { clock, count, counted, isoTime } from "./format.js";
+import { agentMark, icon, iconButton } from "./icons.js";
+import { matcher } from "./log-filter.js";
+import { state } from "./states.js";
+import { isFailure, wordsOf } from "./words.js";
+import "./window-list.js";
+
+/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @typedef {import("./log-filter.js").LogFilter} LogFilter */
+
+const SEARCH_MS = 120;
+/** Words that no event has: the list was filtered to nothing. */
+const NOTHING = { title: "No event matches", text: "Clear the search or choose other filters.", symbol: "search" };
+
+export class RunLog extends Part {
+  /** @type {import("./run-model.js").RunModel | undefined} */
+  model;
+  /** @type {LogFilter} */
+  #filter = { agent: "", type: "", errors: false, text: "" };
+  /** Called with the filters when the reader changes them. @type {(filter: LogFilter) => void} */
+  onFilter = () => {};
+  /** Called with the event that the reader chooses. @type {(event: RunEvent) => void} */
+  onSelect = () => {};
+
+  /** @type {RunEvent[]} what matches, in order */
+  #shown = [];
+  #seen = 0; // how many of the model's events the filter has looked at
+  #paused = false;
+  #waiting = 0; // matching events that came while paused
+  #draw = beforePaint(() => this.#drawNow());
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #typing;
+
+  #list = /** @type {import("./window-list.js").WindowList} */ (h("lw-window", { class: "log-rows", "aria-label": "Events" }));
+  #empty = h("div", { hidden: true });
+  #agents = h("select", { "aria-label": "Agent", on: { change: () => this.#change({ agent: this.#agents.value }) } });
+  #types = h("select", { "aria-label": "Event type", on: { change: () => this.#change({ type: this.#types.value }) } });
+  #errors = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#change({ errors: !this.#filter.errors }) } }, "Errors only");
+  #search = h("input", { type: "search", placeholder: "Search events", "aria-label": "Search events", autocomplete: "off", spellcheck: "false", on: { input: () => this.#typed() } });
+  #pause = iconButton("pause", "Pause", () => this.pause(!this.#paused), "");
+  #latest = h("button", { type: "button", class: "latest primary", hidden: true, on: { click: () => this.latest() } }, icon("down"), h("span"));
+  #tally = h("span", { class: "dim nums tally", role: "status" });
+
+  connectedCallback() {
+    if (!this.hasChildNodes()) {
+      this.append(
+        h("div", { class: "toolbar" }, h("div", { class: "search" }, icon("search"), this.#search, h("kbd", {}, "/")), this.#agents, this.#types, this.#errors, h("span", { class: "spread" }), this.#tally, this.#pause),
+        h("div", { class: "log-frame" }, this.#list, this.#empty, this.#latest),
+      );
+      this.#list.onSelect = (index) => {
+        const event = this.#shown[index];
+        if (event) this.onSelect(event);
+      };
+      this.#list.onFollow = () => this.#draw();
+    }
+    const stop = this.model?.watch((change) => {
+      if (change.reordered) this.#seen = -1;
+      this.#draw();
+    });
+    if (stop) this.whenGone(stop);
+    this.whenGone(() => clearTimeout(this.#typing));
+    this.#draw();
+  }
+
+  focusSearch() {
+    this.#search.focus();
+    this.#search.select();
+  }
+
+  /** @param {LogFilter} filter */
+  set filter(filter) {
+    const same = Object.entries(filter).every(([name, value]) => this.#filter[/** @type {keyof LogFilter} */ (name)] === value);
+    if (same) return;
+    this.#filter = filter;
+    if (document.activeElement !== this.#search) this.#search.value = filter.text;
+    this.#seen = -1;
+    this.#draw();
+  }
+
+  /**
+   * Hold the list still while events go on coming, or let it go on.
+   * @param {boolean} paused
+   */
+  pause(paused) {
+    this.#paused = paused;
+    fill(this.#pause, icon(paused ? "play" : "pause"));
+    this.#pause.setAttribute("aria-label", paused ? "Go on" : "Pause");
+    this.#pause.title = paused ? "Go on" : "Pause";
+    this.#pause.setAttribute("aria-pressed", String(paused));
+    this.#draw();
+  }
+
+  get paused() {
+    return this.#paused;
+  }
+
+  latest() {
+    if (this.#paused) this.pause(false);
+    this.#drawNow();
+    this.#list.follows = true;
+    this.#draw();
+  }
+
+  /**
+   * Stay at the end from the beginning, as for a run that is still going on.
+   */
+  follow() {
+    this.#list.follows = true;
+  }
+
+  /**
+   * Show where an event is; nothing if the filter hides it.
+   * @param {string | null} eventId
+   */
+  reveal(eventId) {
+    this.#drawNow();
+    const index = eventId ? this.#shown.findIndex((event) => event.event_id === eventId) : -1;
+    if (index < 0) this.#list.deactivate();
+    else if (index !== this.#list.active) {
+      this.#list.follows = false;
+      this.#list.activate(index, { centre: true });
+    }
+  }
+
+  /** @param {number} step */
+  move(step) {
+    this.#list.activate(this.#list.active < 0 ? this.#list.firstInSight : this.#list.active + step, { tell: true });
+  }
+
+  /** @param {Partial<LogFilter>} change */
+  #change(change) {
+    this.onFilter({ ...this.#filter, ...change });
+  }
+
+  #typed() {
+    clearTimeout(this.#typing);
+    this.#typing = setTimeout(() => this.#change({ text: this.#search.value }), SEARCH_MS);
+  }
+
+  #drawNow() {
+    if (!this.model) return;
+    const anchor = this.#take();
+    const shown = this.#shown;
+    this.#list.show(
+      { length: shown.length, key: (index) => shown[index]?.event_id ?? "", draw: (index) => row(/** @type {RunEvent} */ (shown[index]), this.model) },
+      { anchor },
+    );
+    const { events, agents, types, caughtUp } = this.model;
+    this.#pause.hidden = !this.model.open && !this.#paused;
+    options(this.#agents, "All agents", agents, this.#filter.agent);
+    options(this.#types, "All types", types, this.#filter.type);
+    this.#errors.setAttribute("aria-pressed", String(this.#filter.errors));
+    const all = shown.length + this.#waiting === events.length;
+    say(this.#tally, all ? counted(events.length, "event") : `${count(shown.length)} of ${counted(events.length, "event")}`);
+    const none = !shown.length && !this.#waiting && events.length > 0 && caughtUp;
+    this.#empty.hidden = !none;
+    if (none && !this.#empty.hasChildNodes()) this.#empty.append(state(NOTHING));
+    const behind = this.#waiting > 0 || (!this.#list.follows && !!this.model.open);
+    this.#latest.hidden = !behind || !shown.length;
+    say(/** @type {Element} */ (this.#latest.lastElementChild), this.#waiting ? `${count(this.#waiting)} new` : "Jump to latest");
+  }
+
+  /** Look at what is new; returns how many rows came in above the first one in sight. */
+  #take() {
+    const { events } = /** @type {import("./run-model.js").RunModel} */ (this.model);
+    const matches = matcher(this.#filter);
+    if (this.#paused && this.#seen >= 0) {
+      this.#waiting = 0;
+      for (let at = this.#seen; at < events.length; at += 1) this.#waiting += Number(matches(/** @type {RunEvent} */ (events[at])));
+      return 0;
+    }
+    this.#waiting = 0;
+    if (this.#seen >= 0) {
+      for (; this.#seen < events.length; this.#seen += 1) {
+        const event = /** @type {RunEvent} */ (events[this.#seen]);
+        if (matches(event)) this.#shown.push(event);
+      }
+      return 0;
+    }
+    const first = this.#shown[this.#list.firstInSight];
+    const before = this.#list.firstInSight;
+    const active = this.#shown[this.#list.active];
+    this.#shown = events.filter(matches);
+    this.#seen = events.length;
+    this.#list.deactivate();
+    if (active) {
+      const at = this.#shown.indexOf(active);
+      if (at >= 0) queueMicrotask(() => this.#list.activate(at));
+    }
+    if (!first || before === 0) return 0;
+    const now = this.#shown.indexOf(first);
+    return now < 0 ? 0 : now - before;
+  }
+}
+
+/**
+ * @param {RunEvent} event
+ * @param {import("./run-model.js").RunModel | undefined} model
+ */
+function row(event, model) {
+  const bad = isFailure(event);
+  const late = model?.late.has(event.event_id);
+  const utc = isoTime(event.occurred_at);
+  return h(
+    "div",
+    { class: `log-row${bad ? " bad" : ""}`, data: { event: event.event_id } },
+    h("time", { datetime: utc, title: `${utc} (UTC)` }, clock(event.occurred_at), h("span", { class: "ms" }, `.${String(event.occurred_at % 1000).padStart(3, "0")}`)),
+    event.agent_name ? agentMark(event.agent_name) : h("span"),
+    h("span", { class: "type cut" }, bad ? icon("failed") : null, event.type),
+    h("span", { class: "words cut" }, late ? h("span", { class: "tag warn" }, "late") : null, wordsOf(event)),
+  );
+}
+
+/**
+ * Keep the choices of a field up to date without disturbing whoever is choosing.
+ * @param {HTMLSelectElement} field
+ * @param {string} all
+ * @param {Map<string, number>} counts
+ * @param {string} chosen
+ */
+function options(field, all, counts, chosen) {
+  const names = [...counts.keys()].sort();
+  if (chosen && !counts.has(chosen)) names.push(chosen);
+  const known = [...field.options].map((option) => option.value);
+  if (known.length !== names.length + 1 || names.some((name, at) => known[at + 1] !== name)) {
+    fill(field, h("option", { value: "" }, all), ...names.map((name) => h("option", { value: name })));
+  }
+  names.forEach((name, at) => say(/** @type {HTMLOptionElement} */ (field.options[at + 1]), `${name} (${count(counts.get(name) ?? 0)})`));
+  if (field.value !== chosen) field.value = chosen;
+}
+
+define("lw-log", RunLog);

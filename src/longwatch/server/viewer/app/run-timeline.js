@@ -1,0 +1,305 @@
+/**
+ * `<lw-timeline>`: agents, tools and nodes as bars over time. Zoom with the wheel or the keys, drag to pan, drag
+ * over the overview to choose a stretch. Only the rows in sight are drawn.
+ */
+
+import { beforePaint, fill, h, say } from "./dom.js";
+import { Part, define } from "./element.js";
+import { length, timeElement } from "./format.js";
+import { iconButton, statusMark, statusOf, swatchOf } from "./icons.js";
+import { callRows } from "./call-tree.js";
+import { state } from "./states.js";
+import { everySecond } from "./ticker.js";
+import { panned, share, ticks, within, zoomed } from "./time-scale.js";
+import "./window-list.js";
+
+/** @typedef {import("./types.js").Call} Call */
+/** @typedef {import("./time-scale.js").Stretch} Stretch */
+
+const CLOSER = 0.5;
+const WHEEL = 1.0015;
+const PAN = 0.25;
+const TICKS = 7;
+const LEAST_SHARE = 0.0015; // of the width: a call of no length can still be seen and hit
+const OVERVIEW_LANES = 6;
+
+export class Timeline extends Part {
+  /** @type {import("./run-model.js").RunModel | undefined} */
+  model;
+  /** Called with the call that the reader chooses. @type {(call: Call) => void} */
+  onSelect = () => {};
+
+  /** @type {Stretch | null} what is in view; null while that is everything */
+  #view = null;
+  /** @type {Set<string>} */
+  #closed = new Set();
+  /** @type {import("./call-tree.js").CallRow[]} */
+  #rows = [];
+  #version = -1;
+  #shown = "";
+  #draw = beforePaint(() => this.#drawNow());
+
+  #list = /** @type {import("./window-list.js").WindowList} */ (h("lw-window", { class: "bars", "aria-label": "Timeline of calls" }));
+  #axis = h("div", { class: "axis", "aria-hidden": "true" });
+  #overview = h("canvas", { class: "overview", role: "img", "aria-label": "Overview of the whole run; drag to choose a stretch" });
+  #window = h("div", { class: "overview-window" });
+  #now = h("div", { class: "now", hidden: true, "aria-hidden": "true" });
+  #empty = h("div", { hidden: true }, state({ title: "No calls yet", text: "Agents, tools and nodes appear here as soon as the run records them.", symbol: "tool" }));
+  #label = h("span", { class: "dim nums", role: "status" });
+  #frame = h("div", { class: "timeline-frame" }, h("div", { class: "overview-frame" }, this.#overview, this.#window), this.#axis, this.#list, this.#now);
+
+  connectedCallback() {
+    if (!this.hasChildNodes()) {
+      this.append(
+        h(
+          "div",
+          { class: "toolbar" },
+          iconButton("plus", "Zoom in (+)", () => this.zoom(CLOSER), ""),
+          iconButton("minus", "Zoom out (−)", () => this.zoom(1 / CLOSER), ""),
+          iconButton("fit", "Show all (0)", () => this.fit(), ""),
+          h("span", { class: "spread" }),
+          this.#label,
+        ),
+        this.#frame,
+        this.#empty,
+      );
+      this.#list.onSelect = (index) => {
+        const row = this.#rows[index];
+        if (row) this.onSelect(row.call);
+      };
+      this.#list.onOpen = (index) => this.#fold(index);
+      this.#list.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+      this.#list.addEventListener("pointerdown", (event) => this.#drag(event));
+      this.#overview.addEventListener("pointerdown", (event) => this.#choose(event));
+    }
+    const stop = this.model?.watch(() => this.#draw());
+    if (stop) this.whenGone(stop);
+    this.whenGone(everySecond(() => this.model?.open && this.#draw()));
+    const size = new ResizeObserver(() => this.#draw());
+    size.observe(this);
+    this.whenGone(() => size.disconnect());
+    this.#draw();
+  }
+
+  /** @param {number} factor */
+  zoom(factor, at = 0.5) {
+    const whole = this.#whole();
+    const next = zoomed(this.#view ?? whole, whole, factor, at);
+    this.#view = next.to - next.from >= (whole.to - whole.from) * 0.999 ? null : next;
+    this.#draw();
+  }
+
+  /** @param {number} part */
+  pan(part) {
+    if (!this.#view) return;
+    this.#view = panned(this.#view, this.#whole(), part);
+    this.#draw();
+  }
+
+  fit() {
+    this.#view = null;
+    this.#draw();
+  }
+
+  /** @param {string} key */
+  press(key) {
+    if (key === "+" || key === "=") this.zoom(CLOSER);
+    else if (key === "-") this.zoom(1 / CLOSER);
+    else if (key === "0") this.fit();
+    else if (key === "ArrowLeft") this.pan(-PAN);
+    else if (key === "ArrowRight") this.pan(PAN);
+  }
+
+  /** @param {string | null} callId */
+  reveal(callId) {
+    this.#drawNow();
+    const index = callId ? this.#rows.findIndex(({ call }) => call.call_id === callId) : -1;
+    if (index < 0) this.#list.deactivate();
+    else if (index !== this.#list.active) this.#list.activate(index, { centre: true });
+  }
+
+  /** @param {number} step */
+  move(step) {
+    this.#list.activate(this.#list.active < 0 ? this.#list.firstInSight : this.#list.active + step, { tell: true });
+  }
+
+  /** @returns {Stretch} */
+  #whole() {
+    const from = this.model?.startedAt ?? 0;
+    const to = Math.max(from + 1, this.model?.lastAt ?? 0, this.model?.open ? this.model.now() : 0);
+    return { from, to: to + (to - from) * 0.02 };
+  }
+
+  #drawNow() {
+    const { model } = this;
+    if (!model || !this.isConnected) return;
+    if (model.version !== this.#version) {
+      this.#version = model.version;
+      this.#rows = callRows(model.calls(), this.#closed);
+    }
+    this.#empty.hidden = this.#rows.length > 0;
+    this.#frame.hidden = !this.#rows.length;
+    if (!this.#rows.length) return;
+    const whole = this.#whole();
+    const view = this.#view ? within(this.#view, whole) : whole;
+    const rows = this.#rows;
+    const drawn = `${view.from}/${view.to}`;
+    const moved = drawn !== this.#shown;
+    this.#shown = drawn;
+    this.#list.show(
+      { length: rows.length, key: (index) => keyOf(rows[index]), draw: (index) => this.#row(/** @type {import("./call-tree.js").CallRow} */ (rows[index]), view, index) },
+      { fresh: moved },
+    );
+    this.#drawAxis(view);
+    this.#drawOverview(whole, view);
+    say(this.#label, `${length(view.to - view.from)} in view`);
+  }
+
+  /**
+   * @param {import("./call-tree.js").CallRow} row
+   * @param {Stretch} view
+   * @param {number} index
+   */
+  #row({ call, depth, children }, view, index) {
+    const from = share(view, call.started_at);
+    const end = call.ended_at ?? (call.duration_ms !== null ? call.started_at + call.duration_ms : this.model?.open ? this.model.now() : (this.model?.lastAt ?? call.started_at));
+    const to = Math.max(share(view, end), from + LEAST_SHARE);
+    const seen = to > 0 && from < 1;
+    const left = Math.max(0, from);
+    const took = call.duration_ms !== null ? length(call.duration_ms) : "running";
+    const twist = children ? h("span", { class: "twist", "aria-hidden": "true", on: { click: (/** @type {Event} */ event) => {
+      event.stopPropagation();
+      this.#fold(index);
+    } } }, this.#closed.has(call.call_id) ? "▸" : "▾") : h("span", { class: "twist" });
+    return h(
+      "div",
+      { class: `bar-row kind-${call.kind}` },
+      h("span", { class: "bar-name cut", style: { "--depth": depth } }, twist, statusMark(call.status, { quiet: true }), h("span", { class: "cut" }, call.name), h("span", { class: "dim took nums" }, took)),
+      h("span", { class: "bar-space" }, seen ? h("span", { class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`, style: { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` } }) : null),
+    );
+  }
+
+  /** @param {number} index */
+  #fold(index) {
+    const row = this.#rows[index];
+    if (!row?.children) return;
+    const { call_id: id } = row.call;
+    if (!this.#closed.delete(id)) this.#closed.add(id);
+    this.#version = -1;
+    this.#shown = "";
+    this.#draw();
+  }
+
+  /** @param {Stretch} view */
+  #drawAxis(view) {
+    const start = this.model?.startedAt ?? 0;
+    const wide = this.#axis.clientWidth > 700 ? TICKS : Math.ceil(TICKS / 2);
+    fill(this.#axis, ...ticks(view, start, wide).map((at) => h("span", { style: { left: `${share(view, at) * 100}%` } }, timeElement(at, at === start ? "0" : `+${length(at - start)}`))));
+    const now = share(view, this.model?.now() ?? 0);
+    this.#now.hidden = !this.model?.open || now < 0 || now > 1;
+    this.#now.style.setProperty("--at", String(now));
+  }
+
+  /**
+   * @param {Stretch} whole
+   * @param {Stretch} view
+   */
+  #drawOverview(whole, view) {
+    const canvas = this.#overview;
+    const scale = devicePixelRatio || 1;
+    const [wide, high] = [canvas.clientWidth, canvas.clientHeight];
+    if (!wide || !high) return;
+    canvas.width = wide * scale;
+    canvas.height = high * scale;
+    const pen = canvas.getContext("2d");
+    if (!pen) return;
+    const colours = this.#colours();
+    pen.scale(scale, scale);
+    const lane = high / OVERVIEW_LANES;
+    const calls = this.model?.calls() ?? [];
+    calls.forEach((call, at) => {
+      const left = share(whole, call.started_at) * wide;
+      const right = share(whole, call.ended_at ?? (this.model?.open ? this.model.now() : call.started_at)) * wide;
+      const row = call.kind === "tool" ? 1 + (at % (OVERVIEW_LANES - 1)) : 0;
+      pen.fillStyle = colours.get(statusOf(call.status)) ?? "";
+      pen.globalAlpha = call.status === "failed" ? 1 : 0.6;
+      pen.fillRect(left, row * lane + 1, Math.max(1, right - left), lane - 2);
+    });
+    this.#window.hidden = !this.#view;
+    this.#window.style.left = `${share(whole, view.from) * 100}%`;
+    this.#window.style.width = `${(share(whole, view.to) - share(whole, view.from)) * 100}%`;
+  }
+
+  /** The statuses' colours in the theme that is on; a canvas knows no classes. */
+  #colours() {
+    const words = ["running", "succeeded", "failed", "cancelled", "unknown", "pending", "partial"];
+    const probe = h("span", { hidden: true });
+    this.append(probe);
+    const found = new Map(words.map((word) => {
+      probe.className = `is-${word}`;
+      return [word, getComputedStyle(probe).color];
+    }));
+    probe.remove();
+    return found;
+  }
+
+  /** @param {WheelEvent} event */
+  #wheel(event) {
+    const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    if (!event.ctrlKey && !event.metaKey && !event.shiftKey && !sideways) return; // plain wheel scrolls the rows
+    event.preventDefault();
+    if (sideways || event.shiftKey) {
+      this.pan((event.deltaX || event.deltaY) / Math.max(1, this.#axis.clientWidth));
+      return;
+    }
+    const box = this.#axis.getBoundingClientRect();
+    this.zoom(WHEEL ** event.deltaY, Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)));
+  }
+
+  /** @param {PointerEvent} event */
+  #drag(event) {
+    if (event.button !== 0 || event.pointerType === "touch" || !this.#view) return;
+    let x = event.clientX;
+    this.#follow(event, this.#list, (moved) => {
+      this.pan((x - moved.clientX) / Math.max(1, this.#axis.clientWidth));
+      x = moved.clientX;
+    });
+  }
+
+  /** @param {PointerEvent} event */
+  #choose(event) {
+    const box = this.#overview.getBoundingClientRect();
+    const whole = this.#whole();
+    const at = (/** @type {PointerEvent} */ each) => whole.from + (whole.to - whole.from) * Math.min(1, Math.max(0, (each.clientX - box.left) / box.width));
+    const start = at(event);
+    event.preventDefault();
+    this.#follow(event, this.#overview, (moved) => {
+      const end = at(moved);
+      if (Math.abs(end - start) < (whole.to - whole.from) * 0.005) return;
+      this.#view = { from: Math.min(start, end), to: Math.max(start, end) };
+      this.#draw();
+    });
+  }
+
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLElement} element
+   * @param {(event: PointerEvent) => void} moved
+   */
+  #follow(event, element, moved) {
+    const stop = new AbortController();
+    element.addEventListener("pointermove", moved, { signal: stop.signal });
+    for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
+      element.addEventListener(end, () => stop.abort(), { signal: stop.signal });
+    }
+    if (element === this.#overview) element.setPointerCapture(event.pointerId);
+    else addEventListener("pointerup", () => stop.abort(), { signal: stop.signal });
+  }
+}
+
+/** @param {import("./call-tree.js").CallRow | undefined} row */
+function keyOf(row) {
+  return row ? `${row.call.call_id}/${row.call.status}/${row.depth}/${row.children}` : "";
+}
+
+define("lw-timeline", Timeline);

@@ -1,0 +1,189 @@
+/**
+ * `<lw-run>`: one run. A head that says how it stands, and its events as log, timeline, calls and graph.
+ *
+ * The view is driven by a `RunModel` and knows nothing of where the events come from: the live page fills the
+ * model from the server, the offline report from the file itself.
+ */
+
+import { beforePaint, fill, h } from "./dom.js";
+import { Part, define } from "./element.js";
+import { count } from "./format.js";
+import { offerKeys } from "./keys.js";
+import { loading } from "./states.js";
+import { place, select, setQuery } from "./router.js";
+import "./event-detail.js";
+import "./run-calls.js";
+import "./run-graph.js";
+import "./run-head.js";
+import "./run-log.js";
+import "./run-timeline.js";
+
+/** @typedef {import("./run-model.js").RunModel} RunModel */
+/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @typedef {import("./types.js").Call} Call */
+/** @typedef {"log" | "timeline" | "calls" | "graph"} Tab */
+
+const TABS = /** @type {[Tab, string][]} */ ([["log", "Log"], ["timeline", "Timeline"], ["calls", "Tool calls"], ["graph", "Graph"]]);
+
+export class RunView extends Part {
+  /** @type {RunModel | undefined} */
+  model;
+  /** @type {import("./run-head.js").HeadActions} */
+  actions = {};
+
+  #head = /** @type {import("./run-head.js").RunHead} */ (h("lw-run-head"));
+  #tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of the run" });
+  #panel = h("div", { class: "panel", role: "tabpanel", id: "run-panel" });
+  #detail = /** @type {import("./event-detail.js").Detail} */ (h("lw-detail", { hidden: true }));
+  #frame = h("div", { class: "run-frame" }, this.#panel, this.#detail);
+  /** @type {Tab} */
+  #tab = "log";
+  #chosen = "";
+  #draw = beforePaint(() => this.#drawNow());
+  #parts = {
+    log: /** @type {import("./run-log.js").RunLog} */ (h("lw-log")),
+    timeline: /** @type {import("./run-timeline.js").Timeline} */ (h("lw-timeline")),
+    calls: /** @type {import("./run-calls.js").Calls} */ (h("lw-calls")),
+    graph: /** @type {import("./run-graph.js").GraphView} */ (h("lw-graph")),
+  };
+
+  connectedCallback() {
+    const model = /** @type {RunModel} */ (this.model);
+    if (!this.hasChildNodes()) {
+      this.#wire(model);
+      this.append(this.#head, this.#tabs, this.#frame);
+    }
+    this.whenGone(model.watch(() => this.#draw()));
+    this.whenGone(place.watch(() => this.#draw()));
+    this.whenGone(
+      offerKeys("Run", [
+        { keys: ["j", "ArrowDown"], about: "Next row", run: () => this.#move(1) },
+        { keys: ["k", "ArrowUp"], about: "Row before", run: () => this.#move(-1) },
+        { keys: ["1", "2", "3", "4"], about: "Log, timeline, tool calls, graph", run: (event) => this.#go(Number(event.key) - 1) },
+        { keys: ["/"], about: "Search events", run: () => this.#search() },
+        { keys: ["e"], about: "Errors only, or everything", run: () => setQuery({ errors: place.value.query.get("errors") ? null : "1", tab: null }) },
+        { keys: ["p"], about: "Pause the log, or go on", run: () => this.#parts.log.pause(!this.#parts.log.paused) },
+        { keys: ["G"], about: "Jump to the latest event", run: () => this.#parts.log.latest() },
+        { keys: ["+", "-", "0"], about: "Timeline: closer, further, all of it", run: (event) => this.#parts.timeline.press(event.key) },
+        { keys: ["ArrowLeft", "ArrowRight"], about: "Timeline: earlier, later", run: (event) => this.#parts.timeline.press(event.key) },
+        { keys: ["Escape"], about: "Close the details", run: () => select({}) },
+      ]),
+    );
+    if (model.open) this.#parts.log.follow();
+    this.#draw();
+  }
+
+  /** @param {RunModel} model */
+  #wire(model) {
+    const { log, timeline, calls, graph } = this.#parts;
+    this.#head.model = model;
+    this.#head.actions = this.actions;
+    log.model = timeline.model = calls.model = graph.model = model;
+    log.onSelect = (event) => select({ event: event.event_id });
+    log.onFilter = ({ agent, type, errors, text }) => setQuery({ agent, type, errors: errors ? "1" : null, q: text });
+    timeline.onSelect = calls.onSelect = graph.onSelect = (call) => select({ call: call.call_id });
+    this.#detail.onClose = () => select({});
+    this.#detail.onEvent = (eventId) => {
+      setQuery({ tab: null });
+      select({ event: eventId });
+    };
+    this.#detail.onCall = (callId) => select({ call: callId });
+    this.#tabs.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const names = this.#names();
+      const at = names.findIndex(([name]) => name === this.#tab);
+      this.#go((at + step + names.length) % names.length);
+      queueMicrotask(() => /** @type {HTMLElement | null} */ (this.#tabs.querySelector("[aria-selected=true]"))?.focus());
+    });
+  }
+
+  #names() {
+    return TABS.filter(([name]) => name !== "graph" || this.model?.graph);
+  }
+
+  /** @param {number} at */
+  #go(at) {
+    const tab = this.#names()[at]?.[0];
+    if (tab) setQuery({ tab: tab === "log" ? null : tab });
+  }
+
+  /** @param {number} step */
+  #move(step) {
+    if (this.#tab !== "graph") this.#parts[this.#tab].move(step);
+  }
+
+  #search() {
+    setQuery({ tab: null });
+    this.#drawNow();
+    this.#parts.log.focusSearch();
+  }
+
+  #drawNow() {
+    const { model } = this;
+    if (!model || !this.isConnected) return;
+    const { query, selection } = place.value;
+    const names = this.#names();
+    const tab = names.find(([name]) => name === query.get("tab"))?.[0] ?? "log";
+    this.#drawTabs(names, tab);
+    this.#parts.log.filter = { agent: query.get("agent") ?? "", type: query.get("type") ?? "", errors: query.has("errors"), text: query.get("q") ?? "" };
+    const part = this.#parts[tab];
+    if (!model.events.length && !model.caughtUp) {
+      if (!this.#panel.querySelector(".skeleton")) fill(this.#panel, loading("events", 12));
+    } else if (this.#panel.firstElementChild !== part) {
+      fill(this.#panel, part);
+      this.#chosen = "";
+    }
+    this.#drawSelection(selection.get("event"), selection.get("call"));
+  }
+
+  /**
+   * @param {[Tab, string][]} names
+   * @param {Tab} tab
+   */
+  #drawTabs(names, tab) {
+    const model = /** @type {RunModel} */ (this.model);
+    const counts = { log: model.events.length, timeline: 0, calls: model.toolCalls, graph: 0 };
+    const shown = `${tab} ${names.length} ${Object.values(counts).join()}`;
+    this.#tab = tab;
+    if (this.#tabs.dataset["shown"] === shown) return;
+    this.#tabs.dataset["shown"] = shown;
+    const focused = this.#tabs.contains(document.activeElement);
+    fill(
+      this.#tabs,
+      ...names.map(([name, title], at) =>
+        h(
+          "button",
+          { type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === tab), "aria-controls": "run-panel", tabindex: name === tab ? 0 : -1, on: { click: () => this.#go(at) } },
+          title,
+          counts[name] ? h("span", { class: "count" }, count(counts[name])) : null,
+        ),
+      ),
+    );
+    this.#panel.setAttribute("aria-labelledby", `tab-${tab}`);
+    if (focused) /** @type {HTMLElement | null} */ (this.#tabs.querySelector("[aria-selected=true]"))?.focus();
+  }
+
+  /**
+   * @param {string | null} eventId
+   * @param {string | null} callId
+   */
+  #drawSelection(eventId, callId) {
+    const model = /** @type {RunModel} */ (this.model);
+    const event = eventId ? model.event(eventId) : undefined;
+    const call = callId ? model.call(callId) : undefined;
+    const chosen = event ? `event ${eventId} ${model.late.has(event.event_id)}` : call ? `call ${callId} ${call.status} ${call.duration_ms}` : "";
+    if (chosen === this.#chosen) return;
+    this.#chosen = chosen;
+    this.#detail.hidden = !chosen;
+    this.#frame.classList.toggle("split", !!chosen);
+    if (event) this.#detail.showEvent(event, model);
+    else if (call) this.#detail.showCall(call, model);
+    if (this.#tab === "log") this.#parts.log.reveal(event?.event_id ?? null);
+    else this.#parts[this.#tab].reveal(call?.call_id ?? (event ? (model.callOf(event)?.call_id ?? null) : null));
+  }
+}
+
+define("lw-run", RunView);

@@ -1,0 +1,144 @@
+/**
+ * A session's turns as they arrive, and the files of its project. What the reader does shows at once and is taken
+ * back if the server refuses.
+ */
+
+import { sessionPath, turnPath, turnsPath } from "../core/routes.js";
+import { TurnState, isOver } from "../core/turn-state.js";
+import { api, follow } from "./live.js";
+
+/** @typedef {import("./types.js").FileEntry} FileEntry */
+/** @typedef {import("./types.js").Session} Session */
+/** @typedef {import("../core/turn-state.js").WireTurn & {blocks: import("../core/turn-state.js").WireBlock[]}} ShownTurn */
+
+const EXPECTED = "expected-"; // ids of turns that the server has not confirmed yet
+
+export class SessionModel {
+  /** @type {Session[] | null} */
+  sessions = null;
+  /** @type {Map<string, FileEntry>} */
+  files = new Map();
+  /** @type {Set<string>} paths that changed while the reader looked */
+  touched = new Set();
+  /** @type {unknown} */
+  error = null;
+  caughtUp = false;
+  filesCaughtUp = false;
+
+  #turns = new TurnState();
+  /** @type {Map<string, ShownTurn>} */
+  #expected = new Map();
+  /** @type {Set<string>} turns that the reader has interrupted */
+  #stopping = new Set();
+  /** @type {(() => void)[]} */
+  #undo = [];
+  /** @type {Set<() => void>} */
+  #watchers = new Set();
+
+  /**
+   * @param {string} project
+   * @param {string} session empty while none is chosen
+   */
+  constructor(project, session) {
+    this.project = project;
+    this.session = session;
+  }
+
+  /** @param {() => void} watcher */
+  watch(watcher) {
+    this.#watchers.add(watcher);
+    return () => {
+      this.#watchers.delete(watcher);
+    };
+  }
+
+  open() {
+    void this.refresh();
+    this.#undo.push(follow(`files:${this.project}`, { onMessage: (message) => this.#heardFiles(message) }));
+    if (this.session) this.#undo.push(follow(`session:${this.project}/${this.session}`, { onMessage: (message) => this.#heardTurns(message) }));
+    const seen = () => document.visibilityState === "visible" && void this.refresh();
+    document.addEventListener("visibilitychange", seen);
+    this.#undo.push(() => document.removeEventListener("visibilitychange", seen));
+  }
+
+  close() {
+    for (const undo of this.#undo.splice(0)) undo();
+  }
+
+  /** Ask which sessions the project has. Nothing is sent back if that has not changed. */
+  async refresh() {
+    try {
+      const { sessions } = await api.get(`/api/projects/${encodeURIComponent(this.project)}/sessions`);
+      this.sessions = sessions;
+      this.error = null;
+    } catch (error) {
+      if (!this.sessions) this.error = error;
+    }
+    this.#changed();
+  }
+
+  /** Turns in order, with what the reader did and the server has yet to confirm. */
+  turns() {
+    const told = this.#turns.turns().map((turn) => (this.#stopping.has(turn.id) && !isOver(turn) ? { ...turn, status: /** @type {const} */ ("failed"), error: "interrupting …" } : turn));
+    return [...told, ...this.#expected.values()];
+  }
+
+  /**
+   * Stop a turn: it shows as stopped before the server has answered.
+   * @param {string} turnId
+   */
+  async interrupt(turnId) {
+    this.#stopping.add(turnId);
+    this.#changed();
+    try {
+      const turn = await api.send("POST", `${turnPath(this.project, this.session, turnId)}/interrupt`, { reason: "interrupted from the page" });
+      this.#turns.take({ event: "turn", data: { turn } });
+    } finally {
+      this.#stopping.delete(turnId);
+      this.#changed();
+    }
+  }
+
+  /** @param {string} prompt */
+  async say(prompt) {
+    const now = new Date().toISOString();
+    const id = `${EXPECTED}${now}`;
+    const number = Math.max(0, ...this.turns().map((turn) => turn.number)) + 1;
+    this.#expected.set(id, { id, project_id: this.project, session_id: this.session, number, prompt, status: "pending", blocks: [], block_count: 0, error: null, created_at: now, started_at: null, completed_at: null, last_updated: now });
+    this.#changed();
+    try {
+      const turn = await api.send("POST", turnsPath(this.project, this.session), { prompt });
+      this.#turns.take({ event: "turn", data: { turn } });
+      api.cache.invalidate(api.address(sessionPath(this.project, this.session)));
+    } finally {
+      this.#expected.delete(id);
+      this.#changed();
+    }
+  }
+
+  /** @param {{event: string, data: any}} message */
+  #heardTurns(message) {
+    if (message.event === "error") this.error = new Error(message.data.message);
+    else if (message.event === "caught_up") this.caughtUp = true;
+    else if (!this.#turns.take(message)) return;
+    if (message.event === "turn" && this.caughtUp) void this.refresh();
+    this.#changed();
+  }
+
+  /** @param {{event: string, data: any}} message */
+  #heardFiles({ event, data }) {
+    if (event === "caught_up") this.filesCaughtUp = true;
+    for (const file of event === "files" ? /** @type {FileEntry[]} */ (data.changes) : []) {
+      const known = this.files.get(file.path);
+      if (known && known.version >= file.version) continue;
+      if (file.deleted) this.files.delete(file.path);
+      else this.files.set(file.path, file);
+      if (this.filesCaughtUp) this.touched.add(file.path);
+    }
+    this.#changed();
+  }
+
+  #changed() {
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+}

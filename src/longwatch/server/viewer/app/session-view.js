@@ -1,0 +1,178 @@
+/**
+ * `<lw-session>`: a project. Its sessions, the turns of the one that is open, and its files.
+ */
+
+import { projectPath } from "../core/routes.js";
+import { beforePaint, fill, h, keep } from "./dom.js";
+import { Part, define } from "./element.js";
+import { counted, moment, timeElement } from "./format.js";
+import { icon, statusMark } from "./icons.js";
+import { offerKeys } from "./keys.js";
+import { api } from "./live.js";
+import { place, select, sessionPath, setQuery } from "./router.js";
+import { SessionModel } from "./session-model.js";
+import { failure, loading, state } from "./states.js";
+import { toast } from "./toast.js";
+import "./files-panel.js";
+import { turnCard, updateTurn } from "./turn-card.js";
+
+/** @typedef {import("./types.js").Session} Session */
+
+const AT_END_PX = 80;
+const PANES = /** @type {[string, string][]} */ ([["turns", "Turns"], ["files", "Files"], ["sessions", "Sessions"]]);
+
+export class SessionView extends Part {
+  #model = new SessionModel("", "");
+  #draw = beforePaint(() => this.#drawNow());
+  #title = h("h1", { class: "cut" });
+  #crumb = h("a", { href: "/projects" }, "Projects");
+  #panes = h("div", { class: "panes chips", role: "group", "aria-label": "Part of the project" });
+  #sessions = h("ul", { class: "sessions" });
+  #turns = h("ol", { class: "turns", "aria-label": "Turns" });
+  #foot = h("div");
+  #prompt = h("textarea", { rows: 2, placeholder: "Ask for something new …", "aria-label": "Prompt of a new turn", on: { keydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.metaKey || event.ctrlKey) && void this.#say(event) } });
+  #form = h("form", { class: "new-turn", on: { submit: (/** @type {Event} */ event) => void this.#say(event) } }, this.#prompt, h("div", { class: "toolbar" }, h("span", { class: "dim" }, "The turn waits for its executor; one that is running is cancelled."), h("span", { class: "spread" }), h("button", { type: "submit", class: "primary" }, "New turn")));
+  #files = /** @type {import("./files-panel.js").FilesPanel} */ (h("lw-files"));
+
+  connectedCallback() {
+    const { project, session } = place.value.ids;
+    this.#model = new SessionModel(project ?? "", session ?? "");
+    this.#files.model = this.#model;
+    this.#files.onChoose = (path) => select(path ? { file: path } : {});
+    this.append(
+      h("div", { class: "page-head" }, h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, this.#crumb, " / "), this.#title),
+      this.#panes,
+      h(
+        "div",
+        { class: "project-grid" },
+        h("section", { class: "pane-sessions", "aria-label": "Sessions" }, h("h2", {}, "Sessions"), this.#sessions),
+        h("section", { class: "pane-turns", "aria-label": "Turns" }, this.#turns, this.#foot, this.#form),
+        h("section", { class: "pane-files", "aria-label": "Files" }, this.#files),
+      ),
+    );
+    this.#model.open();
+    this.whenGone(() => this.#model.close());
+    this.whenGone(this.#model.watch(this.#draw));
+    this.whenGone(place.watch(this.#draw));
+    this.whenGone(
+      offerKeys("Session", [
+        { keys: ["j", "k"], about: "Next turn, turn before", run: (event) => this.#move(event.key === "j" ? 1 : -1) },
+        { keys: ["n"], about: "New turn", run: () => this.#prompt.focus() },
+        { keys: ["G"], about: "Jump to the latest block", run: () => scrollTo(0, document.documentElement.scrollHeight) },
+      ]),
+    );
+    void this.#name(project ?? "");
+  }
+
+  /** @param {string} project */
+  async #name(project) {
+    this.#title.textContent = project;
+    try {
+      const { name } = await api.get(projectPath(project));
+      if (name) this.#title.textContent = name;
+    } catch {
+      // The list of sessions says what is wrong.
+    }
+  }
+
+  #drawNow() {
+    const model = this.#model;
+    const pane = PANES.find(([name]) => name === place.value.query.get("pane"))?.[0] ?? (model.session ? "turns" : "sessions");
+    this.dataset["pane"] = pane;
+    fill(this.#panes, ...PANES.map(([name, label]) => h("button", { type: "button", class: "chip", "aria-pressed": String(name === pane), on: { click: () => setQuery({ pane: name }) } }, label)));
+    this.#drawSessions();
+    this.#drawTurns();
+    this.#files.show(place.value.selection.get("file"));
+  }
+
+  #drawSessions() {
+    const { sessions, session: chosen, project } = this.#model;
+    if (!sessions) return;
+    keep(this.#sessions, sessions, {
+      key: (session) => `${session.id} ${session.turn_count} ${session.last_turn?.status} ${session.id === chosen}`,
+      make: (session) => sessionRow(project, session, session.id === chosen),
+    });
+    if (!sessions.length) fill(this.#sessions, h("li", { class: "dim" }, "None yet"));
+  }
+
+  #drawTurns() {
+    const model = this.#model;
+    const page = document.documentElement;
+    const atEnd = page.scrollTop > 0 && page.scrollTop + innerHeight >= page.scrollHeight - AT_END_PX;
+    const turns = model.turns();
+    keep(this.#turns, turns, {
+      key: (turn) => turn.id,
+      make: (turn) => turnCard(turn, (id) => void this.#interrupt(id)),
+      update: (card, turn) => updateTurn(card, turn),
+    });
+    if (atEnd) page.scrollTop = page.scrollHeight;
+    this.#form.hidden = !model.session || (!model.caughtUp && !turns.length);
+    if (model.error && !turns.length) fill(this.#foot, failure("This project", model.error, () => void model.refresh()));
+    else if (!model.session) fill(this.#foot, this.#choose());
+    else if (!turns.length && !model.caughtUp) fill(this.#foot, loading("turns"));
+    else if (!turns.length) fill(this.#foot, state({ symbol: "thought", title: "No turns yet", text: "Run a command as a turn of this session, or ask for one below.", command: `longwatch turn --project ${model.project} --session ${model.session} -- COMMAND` }));
+    else fill(this.#foot);
+  }
+
+  #choose() {
+    const { sessions, project } = this.#model;
+    if (!sessions) return loading("sessions");
+    const latest = sessions.reduce((/** @type {Session | undefined} */ last, each) => (last && last.created_at > each.created_at ? last : each), undefined);
+    if (!latest) return state({ symbol: "thought", title: "No sessions yet", text: "A session begins with its first turn.", command: `longwatch turn --project ${project} --session first -- COMMAND` });
+    return state({ symbol: "thought", title: counted(sessions.length, "session"), text: "Choose one to see its turns." }, h("a", { class: "button", href: sessionPath(project, latest.id) }, "Open the latest"));
+  }
+
+  /** @param {string} turnId */
+  async #interrupt(turnId) {
+    try {
+      await this.#model.interrupt(turnId);
+    } catch (error) {
+      toast(`Not interrupted: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+
+  /** @param {Event} event */
+  async #say(event) {
+    event.preventDefault();
+    const prompt = this.#prompt.value.trim();
+    if (!prompt) return;
+    this.#prompt.value = "";
+    try {
+      await this.#model.say(prompt);
+    } catch (error) {
+      this.#prompt.value ||= prompt;
+      toast(`No new turn: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+
+  /** @param {number} step */
+  #move(step) {
+    const cards = /** @type {HTMLElement[]} */ ([...this.#turns.children]);
+    const at = cards.findIndex((card) => card.contains(document.activeElement));
+    const next = cards[at < 0 ? (step > 0 ? 0 : cards.length - 1) : Math.max(0, Math.min(cards.length - 1, at + step))];
+    next?.focus();
+    next?.scrollIntoView({ block: "start" });
+  }
+}
+
+/**
+ * @param {string} project
+ * @param {Session} session
+ * @param {boolean} chosen
+ */
+function sessionRow(project, session, chosen) {
+  const made = Date.parse(session.created_at);
+  return h(
+    "li",
+    {},
+    h(
+      "a",
+      { href: sessionPath(project, session.id), "aria-current": chosen ? "true" : null },
+      session.last_turn ? statusMark(session.last_turn.status, { quiet: true }) : icon("pending"),
+      h("span", { class: "cut" }, session.title || session.id),
+      h("span", { class: "dim" }, counted(session.turn_count, "turn"), " · ", timeElement(made, moment(made, Date.now()))),
+    ),
+  );
+}
+
+define("lw-session", SessionView);

@@ -1,0 +1,44 @@
+/**
+ * One clock for every text that counts seconds. It stands still while nobody listens or the page is hidden,
+ * so that an idle page costs nothing.
+ */
+
+const STEP_MS = 1000;
+
+/** @type {Set<(now: number) => void>} */
+const listeners = new Set();
+/** @type {ReturnType<typeof setInterval> | undefined} */
+let timer;
+
+/**
+ * Be called about once a second until the returned function is called.
+ * @param {(now: number) => void} listener
+ * @returns {() => void}
+ */
+export function everySecond(listener) {
+  listeners.add(listener);
+  arrange();
+  return () => {
+    listeners.delete(listener);
+    arrange();
+  };
+}
+
+function arrange() {
+  const wanted = listeners.size > 0 && document.visibilityState === "visible";
+  if (wanted && timer === undefined) timer = setInterval(tick, STEP_MS);
+  if (!wanted && timer !== undefined) {
+    clearInterval(timer);
+    timer = undefined;
+  }
+}
+
+function tick() {
+  const now = Date.now();
+  for (const listener of [...listeners]) listener(now);
+}
+
+document.addEventListener("visibilitychange", () => {
+  arrange();
+  if (document.visibilityState === "visible" && listeners.size > 0) tick();
+});

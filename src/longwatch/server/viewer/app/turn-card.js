@@ -1,0 +1,142 @@
+/**
+ * One turn: its prompt, its blocks as they come, and how it ended. A tool's result stands in the block that asked
+ * for it.
+ */
+
+import { isOver } from "../core/turn-state.js";
+import { runPath } from "./router.js";
+import { fill, h, keep, say } from "./dom.js";
+import { clock, isoTime, length } from "./format.js";
+import { icon, iconButton, statusMark } from "./icons.js";
+import { copy } from "./toast.js";
+import { valueText, valueTree } from "./value-tree.js";
+
+/** @typedef {import("../core/turn-state.js").WireBlock} WireBlock */
+/** @typedef {import("./session-model.js").ShownTurn} ShownTurn */
+
+const GLANCE = 110;
+
+/**
+ * @param {ShownTurn} turn
+ * @param {(turnId: string) => void} interrupt
+ */
+export function turnCard(turn, interrupt) {
+  return h(
+    "li",
+    { class: "turn", tabindex: -1, "aria-label": `Turn ${turn.number}` },
+    h(
+      "header",
+      {},
+      h("span", { class: "turn-status" }),
+      h("h3", {}, `Turn ${turn.number}`),
+      h("span", { class: "dim turn-time nums" }),
+      h("span", { class: "spread" }),
+      h("a", { class: "button quiet", href: runPath(turn.id), title: "The turn as a run: log, timeline, export" }, "Events"),
+      h("button", { type: "button", class: "danger turn-stop", on: { click: () => interrupt(turn.id) } }, icon("stop"), "Interrupt"),
+    ),
+    turn.prompt ? h("p", { class: "prompt" }, turn.prompt) : null,
+    h("ol", { class: "blocks" }),
+    h("p", { class: "turn-waiting dim", hidden: true }),
+    h("p", { class: "problem turn-error", hidden: true }),
+  );
+}
+
+/**
+ * @param {HTMLElement} card
+ * @param {ShownTurn} turn
+ */
+export function updateTurn(card, turn) {
+  const shown = `${turn.status} ${turn.blocks.length} ${turn.last_updated} ${turn.error}`;
+  if (card.dataset["shown"] === shown) return;
+  card.dataset["shown"] = shown;
+  const over = isOver(turn);
+  fill(part(card, ".turn-status"), statusMark(turn.status, { badge: true }));
+  fill(part(card, ".turn-time"), time(turn));
+  part(card, ".turn-stop").hidden = over;
+  const error = part(card, ".turn-error");
+  error.hidden = !turn.error;
+  say(error, turn.error ?? "");
+  const waiting = part(card, ".turn-waiting");
+  waiting.hidden = over || turn.blocks.length > 0;
+  say(waiting, turn.status === "pending" ? "Waiting for its executor …" : "Working …");
+  const results = new Map(turn.blocks.filter((block) => block.type === "tool_result").map((block) => [block.content["tool_use_id"], block]));
+  const asked = new Set(turn.blocks.filter((block) => block.type === "tool_use").map((block) => block.content["tool_use_id"]));
+  const blocks = turn.blocks.filter((block) => block.type !== "tool_result" || !asked.has(block.content["tool_use_id"]));
+  keep(part(card, ".blocks"), blocks, {
+    key: (block) => block.id,
+    make: (block) => h("li", { class: `block ${block.type}` }),
+    update: (item, block) => {
+      const result = block.type === "tool_use" ? results.get(block.content["tool_use_id"]) : undefined;
+      const state = `${result?.id ?? ""} ${over}`;
+      if (item.dataset["state"] === state) return;
+      item.dataset["state"] = state;
+      const wasOpen = item.querySelector("details")?.open ?? false;
+      fill(item, blockBody(block, result, over));
+      const details = item.querySelector("details");
+      if (details && wasOpen) details.open = true;
+    },
+  });
+}
+
+/**
+ * @param {WireBlock} block
+ * @param {WireBlock | undefined} result
+ * @param {boolean} over
+ */
+function blockBody(block, result, over) {
+  const { content } = block;
+  if (block.type === "content") return h("div", { class: "said" }, text(content["text"]));
+  if (block.type === "thinking") {
+    return h("details", {}, h("summary", {}, icon("thought"), h("span", { class: "dim" }, "Thinking"), h("span", { class: "cut dim glance" }, glance(content["text"]))), h("div", { class: "said dim" }, text(content["text"])));
+  }
+  if (block.type === "tool_use") {
+    const status = result ? (result.content["error"] ? "failed" : "completed") : over ? "skipped" : "started";
+    return h(
+      "details",
+      {},
+      h("summary", {}, statusMark(status, { quiet: true }), h("strong", {}, text(content["tool_name"])), h("span", { class: "cut dim glance" }, glance(content["parameters"]))),
+      labelled("Parameters", content["parameters"]),
+      result ? resultBody(result) : h("p", { class: "dim" }, over ? "No result was told." : "No result yet."),
+    );
+  }
+  return h("details", {}, h("summary", {}, icon("tool"), h("span", { class: "dim" }, "Result of another turn's tool"), h("span", { class: "cut dim glance" }, glance(content["result"]))), resultBody(block));
+}
+
+/** @param {WireBlock} result */
+function resultBody({ content }) {
+  return h("div", {}, content["error"] ? h("p", { class: "problem" }, text(content["error"])) : null, content["result"] === null || content["result"] === undefined ? null : labelled("Result", content["result"]));
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ */
+function labelled(name, value) {
+  const shown = typeof value === "string" ? h("pre", { class: "output" }, value) : valueTree(value, { open: 1 });
+  return h("section", { class: "labelled" }, h("header", {}, h("h4", {}, name), iconButton("copy", `Copy ${name.toLowerCase()}`, () => void copy(valueText(value), name))), shown);
+}
+
+/** @param {ShownTurn} turn */
+function time(turn) {
+  const began = Date.parse(turn.started_at ?? turn.created_at);
+  const took = turn.completed_at && turn.started_at ? ` · ${length(Date.parse(turn.completed_at) - began)}` : "";
+  return h("time", { datetime: isoTime(began), title: `${isoTime(began)} (UTC)` }, `${clock(began)}${took}`);
+}
+
+/** @param {unknown} value */
+function text(value) {
+  return typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
+}
+
+/** @param {unknown} value */
+function glance(value) {
+  return text(value).slice(0, GLANCE).replace(/\s+/g, " ");
+}
+
+/**
+ * @param {HTMLElement} card
+ * @param {string} selector
+ */
+function part(card, selector) {
+  return /** @type {HTMLElement} */ (card.querySelector(selector));
+}

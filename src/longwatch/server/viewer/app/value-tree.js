@@ -1,0 +1,125 @@
+/**
+ * A recorded value as a tree that opens level by level. Only text nodes are made from it, and a level is drawn
+ * when it is opened, so that a payload of any size costs what is seen of it.
+ */
+
+import { h } from "./dom.js";
+
+const LONGEST_TEXT = 2000;
+const MOST_CHILDREN = 200;
+const OPEN_CHILDREN = 30;
+const PREVIEW = 60;
+
+/**
+ * @param {unknown} value
+ * @param {{name?: string, open?: number}} [how] `open` is how many levels are open from the start
+ * @returns {HTMLElement}
+ */
+export function valueTree(value, { name, open = 2 } = {}) {
+  return h("div", { class: "tree" }, branch(name, value, open));
+}
+
+/**
+ * The value as the text that the copy button puts on the clipboard.
+ * @param {unknown} value
+ */
+export function valueText(value) {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+/**
+ * @param {string | undefined} name
+ * @param {unknown} value
+ * @param {number} open
+ * @returns {HTMLElement}
+ */
+function branch(name, value, open) {
+  const label = name === undefined ? null : h("span", { class: "key" }, `${name}: `);
+  const tagged = taggedValue(value);
+  if (tagged) return h("div", {}, label, tagged);
+  if (value === null || typeof value !== "object") return h("div", {}, label, leaf(value));
+  const entries = Array.isArray(value) ? value.map((each, at) => /** @type {[string, unknown]} */ ([String(at), each])) : Object.entries(value);
+  const shape = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
+  if (!entries.length) return h("div", {}, label, h("span", { class: "note" }, shape));
+  const preview = h("span", { class: "note" }, ` ${shape} ${glance(value)}`);
+  const children = h("ul");
+  const details = h("details", {}, h("summary", {}, label, preview), children);
+  const shown = () => {
+    if (!children.hasChildNodes()) list(children, entries, 0, open - 1);
+  };
+  details.addEventListener("toggle", shown);
+  if (open > 0 && entries.length <= OPEN_CHILDREN) {
+    shown();
+    details.open = true;
+  }
+  return details;
+}
+
+/**
+ * @param {HTMLElement} into
+ * @param {[string, unknown][]} entries
+ * @param {number} from
+ * @param {number} open
+ */
+function list(into, entries, from, open) {
+  const to = Math.min(entries.length, from + MOST_CHILDREN);
+  for (const [name, value] of entries.slice(from, to)) into.append(h("li", {}, branch(name, value, open)));
+  if (to === entries.length) return;
+  const more = h("li", {}, h("button", { type: "button", on: { click: () => {
+    more.remove();
+    list(into, entries, to, 0);
+  } } }, `Show ${Math.min(MOST_CHILDREN, entries.length - to)} more of ${entries.length - to}`));
+  into.append(more);
+}
+
+/** @param {unknown} value */
+function leaf(value) {
+  if (typeof value === "string") return longText(value);
+  if (typeof value === "number") return h("span", { class: "number" }, value);
+  return h("span", { class: "word" }, String(value));
+}
+
+/** @param {string} text */
+function longText(text) {
+  const span = h("span", { class: "text" }, text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text);
+  if (text.length <= LONGEST_TEXT) return span;
+  const button = h("button", { type: "button", on: { click: () => {
+    span.textContent = text;
+    button.remove();
+  } } }, `Show all ${text.length.toLocaleString("en")} characters`);
+  return h("span", {}, span, " ", button);
+}
+
+/**
+ * JSON has no sets, bytes or exact decimals; they are tagged on the wire and shown as what they are.
+ * @param {unknown} value
+ */
+function taggedValue(value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return null;
+  const entries = Object.entries(value);
+  const [tag, held] = entries[0] ?? [];
+  if (entries.length !== 1) return null;
+  if (tag === "$decimal" && typeof held === "string") return h("span", { class: "number" }, held);
+  if (tag === "$bytes" && typeof held === "string") {
+    const size = Math.floor((held.replace(/=+$/, "").length * 3) / 4);
+    return h("span", {}, h("span", { class: "note" }, `bytes (${size}) `), longText(held));
+  }
+  return null;
+}
+
+/** @param {object} value */
+function glance(value) {
+  const parts = [];
+  let room = PREVIEW;
+  for (const [name, each] of Object.entries(value)) {
+    const word = each !== null && typeof each === "object" ? (Array.isArray(each) ? "[…]" : "{…}") : String(each).slice(0, 24);
+    const part = Array.isArray(value) ? word : `${name}: ${word}`;
+    if (part.length > room) {
+      parts.push("…");
+      break;
+    }
+    room -= part.length + 2;
+    parts.push(part);
+  }
+  return parts.join(", ").replace(/\s+/g, " ");
+}

@@ -1,0 +1,85 @@
+/**
+ * What an event says, in a few words, as the command line says it; and whether it tells of a failure.
+ */
+
+import { markOf } from "../core/calls.js";
+import { ENDS, endingOf } from "../core/endings.js";
+import { callStatus, durationOf, errorTextOf, payloadOf, textOf } from "../core/payloads.js";
+import { length } from "./format.js";
+
+/** @typedef {import("./types.js").RunEvent} RunEvent */
+
+const LONGEST = 300;
+const MOST_FIELDS = 8;
+const SPOKEN = ["message", "text", "line", "data", "name", "status"];
+const BAD_ENDINGS = ["failed", "partial", "unknown"];
+const SIGNS = /** @type {Record<string, string>} */ ({ started: "…", completed: "✓", failed: "✗", skipped: "–" });
+
+/**
+ * @param {RunEvent} event
+ * @returns {boolean}
+ */
+export function isFailure(event) {
+  const said = payloadOf(event);
+  const word = textOf(said, "status");
+  if (word !== null && callStatus(word) === "failed") return true;
+  const ending = endingOf(event);
+  if (ending) return BAD_ENDINGS.includes(ending.status);
+  return /(?:_failed|_error)$/i.test(event.type) || errorTextOf(said) !== null;
+}
+
+/**
+ * @param {RunEvent} event
+ * @returns {string}
+ */
+export function wordsOf(event) {
+  const said = payloadOf(event);
+  const call = markOf(event)?.mark;
+  if (call) {
+    const parts = [call.name, SIGNS[call.status] ?? call.status, call.durationMs === null ? "" : length(call.durationMs), call.error ?? ""];
+    return oneLine(parts.filter(Boolean).join(" "));
+  }
+  const error = errorTextOf(said);
+  const spoken = textOf(said, ...SPOKEN);
+  if (error || ENDS.has(event.type)) {
+    const took = durationOf(said);
+    return oneLine([error ?? spoken ?? "", took === null ? "" : length(took)].filter(Boolean).join(" "));
+  }
+  const names = Object.keys(said);
+  return spoken && names.length === 1 ? oneLine(spoken) : oneLine(fields(said, names));
+}
+
+/**
+ * What went wrong, by the payload of an event.
+ * @param {RunEvent} event
+ */
+export function errorOf(event) {
+  return errorTextOf(payloadOf(event));
+}
+
+/**
+ * @param {Record<string, unknown>} said
+ * @param {string[]} names
+ */
+function fields(said, names) {
+  const shown = names.slice(0, MOST_FIELDS).flatMap((name) => {
+    const value = said[name];
+    if (value === null || value === undefined) return [];
+    return [`${name}=${typeof value === "string" && value && !value.includes(" ") ? value.slice(0, LONGEST) : brief(value)}`];
+  });
+  return shown.join(" ");
+}
+
+/** @param {unknown} value */
+function brief(value) {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, LONGEST));
+  if (typeof value !== "object" || value === null) return String(value);
+  const size = Array.isArray(value) ? value.length : Object.keys(value).length;
+  // A big value is not written out for the sake of its first characters.
+  return size > 20 ? (Array.isArray(value) ? `[${size} items]` : `{${size} fields}`) : JSON.stringify(value).slice(0, LONGEST);
+}
+
+/** @param {string} text */
+function oneLine(text) {
+  return text.slice(0, LONGEST).replace(/\s+/g, " ");
+}

@@ -1,0 +1,161 @@
+/** The server's routes from a page: JSON in and out, tags kept, one kind of error. */
+
+import { ResponseCache } from "./cache.js";
+import { errorOf, isAbort, unreachable } from "./errors.js";
+import { browserWorld } from "./world.js";
+
+/** @import { Change } from "./cache.js" */
+
+/**
+ * @typedef {Record<string, string | number | boolean | null | undefined | readonly string[]>} Query
+ *
+ * @typedef {object} ApiOptions
+ * @property {string} [baseUrl] Where the server is; without it, where the page came from.
+ * @property {(address: string, options?: RequestInit) => Promise<Response>} [fetch]
+ * @property {Record<string, string>} [headers] Sent with every request, such as `Authorization`.
+ * @property {RequestCredentials} [credentials]
+ *
+ * @typedef {object} Action
+ * @property {string} [method]
+ * @property {string} path
+ * @property {unknown} [body]
+ * @property {Record<string, Change>} [shows] What to show at once: address → change of its body.
+ * @property {string[]} [invalidates] Beginnings of addresses that have to be asked anew afterwards.
+ */
+
+export class Api {
+  #baseUrl;
+  #fetch;
+  #headers;
+  #credentials;
+
+  /** @param {ApiOptions} [options] */
+  constructor({ baseUrl = "", fetch = browserWorld.fetch, headers = {}, credentials = "same-origin" } = {}) {
+    this.#baseUrl = baseUrl.replace(/\/+$/, "");
+    this.#fetch = fetch;
+    this.#headers = headers;
+    this.#credentials = credentials;
+    this.cache = new ResponseCache();
+  }
+
+  /**
+   * @param {string} path
+   * @param {Query} [query]
+   */
+  address(path, query = {}) {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) {
+      for (const each of Array.isArray(value) ? value : [value]) {
+        if (each !== null && each !== undefined) search.append(name, String(each));
+      }
+    }
+    const text = search.toString();
+    return `${this.#baseUrl}${path}${text && `?${text}`}`;
+  }
+
+  /**
+   * The body under this path, with users' unconfirmed changes unless it has to be `confirmed`. One that has not
+   * changed is the same object.
+   *
+   * @param {string} path
+   * @param {{query?: Query, signal?: AbortSignal, wait?: number, confirmed?: boolean}} [options] `wait`: seconds
+   *   for a long poll.
+   * @returns {Promise<any>}
+   */
+  async get(path, { query, signal, wait, confirmed = false } = {}) {
+    const key = this.address(path, query);
+    const address = wait ? this.address(path, { ...query, wait }) : key;
+    const found = () => (confirmed ? this.cache.confirmed(key) : this.cache.view(key));
+    for (;;) {
+      const { etag, epoch } = this.cache.asked(key);
+      const headers = etag === null ? undefined : { "If-None-Match": etag };
+      const response = await this.request(address, { headers, signal, accepts: [304] });
+      if (response.status === 304) return found();
+      const body = await bodyOf(response, address);
+      if (this.cache.store(key, { etag: response.headers.get("ETag"), body, epoch })) return found();
+    }
+  }
+
+  /**
+   * Send a body (JSON, or bytes and text as they are) and give the answer's.
+   *
+   * @param {string} method
+   * @param {string} path
+   * @param {unknown} [body]
+   * @param {{query?: Query, signal?: AbortSignal, type?: string}} [options]
+   * @returns {Promise<any>}
+   */
+  async send(method, path, body, { query, signal, type } = {}) {
+    const address = this.address(path, query);
+    const raw = typeof body === "string" || body instanceof Uint8Array;
+    const response = await this.request(address, {
+      method,
+      signal,
+      body: body === undefined ? undefined : raw ? /** @type {BodyInit} */ (body) : JSON.stringify(body),
+      headers: body === undefined ? undefined : { "Content-Type": type ?? "application/json" },
+    });
+    return response.status === 204 ? undefined : bodyOf(response, address);
+  }
+
+  /**
+   * Something a user does: shown at once, confirmed by the answer, taken back if it fails.
+   *
+   * @param {Action} action
+   * @returns {Promise<any>} the answer's body
+   */
+  async act({ method = "POST", path, body, shows = {}, invalidates = [] }) {
+    const layers = Object.entries(shows).map(([key, change]) => this.cache.change(this.address(key), change));
+    try {
+      const answer = await this.send(method, path, body);
+      for (const layer of layers) layer.confirm(answer);
+      return answer;
+    } catch (error) {
+      for (const layer of layers) layer.takeBack();
+      throw error;
+    } finally {
+      for (const prefix of invalidates) this.cache.invalidate(this.address(prefix));
+    }
+  }
+
+  /**
+   * The bare answer; an error unless it is a good one or one of `accepts`.
+   *
+   * @param {string} address
+   * @param {object} [options]
+   * @param {string} [options.method]
+   * @param {Record<string, string>} [options.headers]
+   * @param {BodyInit} [options.body]
+   * @param {AbortSignal} [options.signal]
+   * @param {number[]} [options.accepts]
+   * @returns {Promise<Response>}
+   */
+  async request(address, { method = "GET", headers = {}, body, signal, accepts = [] } = {}) {
+    let response;
+    try {
+      response = await this.#fetch(address, {
+        method,
+        body,
+        signal,
+        headers: { ...this.#headers, ...headers },
+        credentials: this.#credentials,
+        cache: "no-store",
+      });
+    } catch (error) {
+      throw isAbort(error) || signal?.aborted ? error : unreachable(address, error);
+    }
+    if (response.ok || accepts.includes(response.status)) return response;
+    throw await errorOf(response);
+  }
+}
+
+/**
+ * @param {Response} response
+ * @param {string} address
+ */
+async function bodyOf(response, address) {
+  try {
+    return await response.json();
+  } catch (error) {
+    throw isAbort(error) ? error : unreachable(address, error); // cut off in the middle, or no JSON at all
+  }
+}

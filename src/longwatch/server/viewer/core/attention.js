@@ -1,0 +1,136 @@
+/**
+ * How much attention people pay to a page, and what may be done for it: all while somebody is there, no polls
+ * after five idle minutes, nothing while the tab is hidden, and everything more slowly on a phone.
+ */
+
+import { worldWith } from "./world.js";
+
+/** @import { World } from "./world.js" */
+
+export const IDLE_MS = 300_000;
+export const SLOWDOWN = 2; // on a phone, or where people save data
+const NOTED_MS = 1_000; // a moving pointer says nothing new more often than that
+
+const INTERACTIONS = ["pointerdown", "pointermove", "keydown", "wheel", "scroll", "focus", "online"];
+
+/**
+ * @typedef {"active" | "idle" | "hidden"} Mode
+ *
+ * @typedef {object} Attentive
+ * @property {(mode: Mode) => void} attend Told of every change, and of interaction now and then.
+ *
+ * @typedef {object} AttentionOptions
+ * @property {Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">} [document]
+ * @property {Pick<Window, "addEventListener" | "removeEventListener">} [window]
+ * @property {Partial<Navigator> & {connection?: {saveData?: boolean}, userAgentData?: {mobile?: boolean}}} [navigator]
+ * @property {Partial<World>} [world]
+ * @property {number} [idleMs]
+ */
+
+/** Listens to the page only while somebody wants to know. */
+export class Attention {
+  #document;
+  #window;
+  #navigator;
+  #world;
+  #idleMs;
+  /** @type {Set<Attentive>} */
+  #attentive = new Set();
+  /** @type {Mode} */
+  #mode = "active";
+  #seenAt = 0;
+  /** @type {unknown} */
+  #timer = null;
+  #noticed = () => this.#notice();
+  #turned = () => this.#turn();
+
+  /** @param {AttentionOptions} [options] */
+  constructor({
+    document = globalThis.document,
+    window = globalThis.window,
+    navigator = globalThis.navigator,
+    world,
+    idleMs = IDLE_MS,
+  } = {}) {
+    this.#document = document;
+    this.#window = window;
+    this.#navigator = navigator;
+    this.#world = worldWith(world);
+    this.#idleMs = idleMs;
+  }
+
+  get mode() {
+    return this.#mode;
+  }
+
+  /** What delays between looks are multiplied by on this device. */
+  get slowdown() {
+    const { connection, userAgentData, userAgent = "" } = this.#navigator ?? {};
+    const isMobile = userAgentData?.mobile ?? /Mobi|Android/.test(userAgent);
+    return connection?.saveData || isMobile ? SLOWDOWN : 1;
+  }
+
+  /**
+   * Let a feed or a polling manager follow people's attention.
+   *
+   * @param {Attentive} attentive
+   * @returns {() => void} stops it
+   */
+  guide(attentive) {
+    if (this.#attentive.size === 0) this.#listen();
+    this.#attentive.add(attentive);
+    if (this.#mode !== "active") attentive.attend(this.#mode);
+    return () => {
+      if (this.#attentive.delete(attentive) && this.#attentive.size === 0) this.#stop();
+    };
+  }
+
+  #listen() {
+    this.#seenAt = this.#world.now();
+    this.#mode = this.#document?.visibilityState === "hidden" ? "hidden" : "active";
+    this.#document?.addEventListener("visibilitychange", this.#turned);
+    for (const name of INTERACTIONS) this.#window?.addEventListener(name, this.#noticed, { passive: true });
+    if (this.#mode === "active") this.#wait(this.#idleMs);
+  }
+
+  #stop() {
+    this.#world.clearTimeout(this.#timer);
+    this.#document?.removeEventListener("visibilitychange", this.#turned);
+    for (const name of INTERACTIONS) this.#window?.removeEventListener(name, this.#noticed);
+  }
+
+  #turn() {
+    if (this.#document?.visibilityState !== "hidden") return this.#notice();
+    this.#world.clearTimeout(this.#timer);
+    this.#enter("hidden");
+  }
+
+  #notice() {
+    const now = this.#world.now();
+    if (this.#document?.visibilityState === "hidden") return;
+    const isNews = this.#mode !== "active" || now - this.#seenAt >= NOTED_MS;
+    if (!isNews) return;
+    this.#seenAt = now;
+    if (this.#mode !== "active") this.#wait(this.#idleMs);
+    this.#enter("active");
+  }
+
+  /** @param {number} ms */
+  #wait(ms) {
+    this.#world.clearTimeout(this.#timer);
+    this.#timer = this.#world.setTimeout(() => {
+      const restMs = this.#seenAt + this.#idleMs - this.#world.now();
+      if (restMs > 0) this.#wait(restMs);
+      else this.#enter("idle");
+    }, ms);
+  }
+
+  /** @param {Mode} mode */
+  #enter(mode) {
+    this.#mode = mode;
+    for (const attentive of [...this.#attentive]) attentive.attend(mode);
+  }
+}
+
+/** The attention that everybody in this page shares. */
+export const pageAttention = new Attention();

@@ -1,0 +1,62 @@
+/** How long to leave alone what has just failed. A value: each failure and each success gives the next one. */
+
+/**
+ * @typedef {object} BackoffOptions
+ * @property {number} first Milliseconds.
+ * @property {number} factor
+ * @property {number} most Milliseconds.
+ * @property {number | null} [maxRetries] Without it, or null: it never gives up.
+ * @property {number} [jitter] The share that may come off each delay.
+ */
+
+export class Backoff {
+  /**
+   * @param {BackoffOptions} options
+   * @param {number} [failures] In a row, so far.
+   * @param {number} [drawn] The last draw for the jitter, from 0 up to 1.
+   */
+  constructor(options, failures = 0, drawn = 0) {
+    const { first, factor, most } = options;
+    if (!(first > 0 && first <= most && most < Infinity && factor >= 1 && factor < Infinity)) {
+      throw new RangeError(
+        `a backoff cannot go from ${first} ms times ${factor} up to ${most} ms; ` +
+          "give 0 < first <= most and a factor of at least 1",
+      );
+    }
+    this.options = options;
+    this.failures = failures;
+    this.drawn = drawn;
+    Object.freeze(this);
+  }
+
+  /** Whether it has given up. */
+  get stopped() {
+    const { maxRetries = null } = this.options;
+    return maxRetries !== null && this.failures > maxRetries;
+  }
+
+  /** Milliseconds until the next try: 0 without a failure, null when it has given up. */
+  get delay() {
+    if (this.failures === 0) return 0;
+    if (this.stopped) return null;
+    const { first, factor, most, jitter = 0 } = this.options;
+    return Math.min(most, first * factor ** (this.failures - 1)) * (1 - jitter * this.drawn);
+  }
+
+  /** The state after one more failure. */
+  failed(draw = Math.random) {
+    return new Backoff(this.options, this.failures + 1, this.options.jitter ? draw() : 0);
+  }
+
+  /** The state after a success: as if nothing had ever failed. */
+  succeeded() {
+    return this.failures ? new Backoff(this.options) : this;
+  }
+}
+
+/** Document 003, for requests: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row. */
+export const REQUEST_BACKOFF = new Backoff({ first: 2_000, factor: 2, most: 16_000, maxRetries: 5 });
+
+/** For a feed that must not end: 1, 2, 4, 8, 16, 30, 30 … seconds, up to a quarter less, so that many viewers
+ * of a server that went away do not come back together. */
+export const FEED_BACKOFF = new Backoff({ first: 1_000, factor: 2, most: 30_000, jitter: 0.25 });

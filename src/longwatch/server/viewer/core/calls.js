@@ -1,0 +1,252 @@
+/**
+ * Agent spans, tool calls and graph nodes: the events that start and end them, put together.
+ *
+ * A start and an end belong together by their call id. Other producers name none for agents and nodes; there an
+ * end closes the latest open start of the same agent, node or tool, as a reader of the list would pair them.
+ */
+
+import { compareOrders, orderOf } from "./order.js";
+import { durationOf, endStatus, errorTextOf, payloadOf, textOf, toolStatus } from "./payloads.js";
+
+/** @import { Order, WireEvent } from "./order.js" */
+
+/**
+ * The start or the end of a call, as one event told it.
+ *
+ * @typedef {object} Mark
+ * @property {Order} order
+ * @property {string} kind `agent`, `tool` or `node`
+ * @property {string} name
+ * @property {string} status
+ * @property {string | null} agentName
+ * @property {string | null} parentCallId
+ * @property {number | null} durationMs
+ * @property {string | null} error
+ *
+ * One agent span, tool call or node, as `GET /api/runs/{run_id}` gives it.
+ *
+ * @typedef {object} CallView
+ * @property {string} call_id
+ * @property {string} kind
+ * @property {string} name
+ * @property {string | null} agent_name
+ * @property {string | null} parent_call_id
+ * @property {string} status
+ * @property {number} started_at
+ * @property {number | null} ended_at
+ * @property {number | null} duration_ms
+ * @property {string | null} error
+ */
+
+/** A start, an end, or both. */
+export class Call {
+  /**
+   * @param {string} callId
+   * @param {Mark | null} start
+   * @param {Mark | null} end
+   */
+  constructor(callId, start, end) {
+    this.callId = callId;
+    this.start = start;
+    this.end = end;
+  }
+
+  /** The start, or the end of a call whose start was never told. */
+  get first() {
+    return /** @type {Mark} */ (this.start ?? this.end);
+  }
+
+  /** When it began; for a call whose start was never told, when it ended less its duration. */
+  get startedAt() {
+    if (this.start !== null) return this.start.order[0];
+    return Math.max(0, this.first.order[0] - roundHalfEven(this.first.durationMs ?? 0));
+  }
+
+  /** What the producer measured, else the time between the two events. */
+  get durationMs() {
+    if (this.end === null) return null;
+    if (this.end.durationMs !== null) return this.end.durationMs;
+    return this.start === null ? null : Math.max(0, this.end.order[0] - this.start.order[0]);
+  }
+
+  /**
+   * Of two starts or two ends the earlier counts.
+   *
+   * @param {Mark} mark
+   */
+  add(mark) {
+    if (mark.status === "started") this.start = earlier(this.start, mark);
+    else this.end = earlier(this.end, mark);
+  }
+
+  /** @returns {CallView} */
+  view() {
+    const { first, end } = this;
+    return {
+      call_id: this.callId,
+      kind: first.kind,
+      name: first.name,
+      agent_name: first.agentName || (end?.agentName ?? null),
+      parent_call_id: first.parentCallId || (end?.parentCallId ?? null),
+      status: end?.status ?? "started",
+      started_at: this.startedAt,
+      ended_at: end?.order[0] ?? null,
+      duration_ms: this.durationMs,
+      error: end?.error ?? null,
+    };
+  }
+}
+
+/** All that the events of a run tell of its calls, in whatever order they were told. */
+export class Calls {
+  /** @type {Map<string, Call>} */
+  #named = new Map();
+  /** @type {Map<string, Mark[]>} */
+  #unnamed = new Map(); // by what they are about
+  /** @type {Call[] | null} */
+  #ordered = null;
+
+  /** @param {WireEvent} event */
+  add(event) {
+    const found = markOf(event);
+    if (found === null) return;
+    const { subject, mark } = found;
+    this.#ordered = null;
+    if (event.call_id == null) {
+      const marks = this.#unnamed.get(subject);
+      if (marks) marks.push(mark);
+      else this.#unnamed.set(subject, [mark]);
+      return;
+    }
+    const known = this.#named.get(event.call_id);
+    if (known) known.add(mark);
+    else this.#named.set(event.call_id, callOf(event.call_id, mark));
+  }
+
+  /** All calls, in the order they began. */
+  ordered() {
+    this.#ordered ??= [...this.#byId().values()].sort(
+      (one, other) => one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
+    );
+    return this.#ordered;
+  }
+
+  #byId() {
+    if (this.#unnamed.size === 0) return this.#named;
+    /** @type {Map<string, Call>} */
+    const calls = new Map();
+    for (const marks of this.#unnamed.values()) {
+      marks.sort((one, other) => compareOrders(one.order, other.order));
+      for (const call of paired(marks)) calls.set(call.callId, call);
+    }
+    for (const [callId, call] of this.#named) calls.set(callId, call);
+    return calls;
+  }
+}
+
+/**
+ * What this event starts or ends, and what to pair it by if it has no call id.
+ *
+ * @param {WireEvent} event
+ * @returns {{subject: string, mark: Mark} | null}
+ */
+export function markOf(event) {
+  const said = payloadOf(event);
+  const agentName = event.agent_name || textOf(said, "agent_name");
+  let kind, name, status, about;
+  switch (event.type) {
+    case "tool_call":
+      kind = "tool";
+      name = textOf(said, "operation", "tool_name", "name") ?? "tool";
+      status = toolStatus(said);
+      about = `${agentName ?? ""}/${name}`;
+      break;
+    case "agent_start":
+    case "agent_end":
+      kind = "agent";
+      name = event.agent_name || (textOf(said, "agent_name", "node_name") ?? "agent");
+      status = event.type === "agent_end" ? endStatus(said) : "started";
+      about = name;
+      break;
+    case "node_start":
+    case "node_stop":
+      kind = "node";
+      about = textOf(said, "node_id", "node_name") ?? "node";
+      name = textOf(said, "node_name") ?? about;
+      status = event.type === "node_stop" ? endStatus(said) : "started";
+      break;
+    case "block":
+      if (said["kind"] !== "tool_use" && said["kind"] !== "tool_result") return null;
+      kind = "tool";
+      name = textOf(said, "tool_name") ?? "tool";
+      about = textOf(said, "tool_use_id") ?? name;
+      status = said["kind"] === "tool_result" ? endStatus(said) : "started";
+      break;
+    default:
+      return null;
+  }
+  const mark = {
+    order: orderOf(event),
+    kind,
+    name,
+    status,
+    agentName: agentName || null,
+    parentCallId: event.parent_call_id ?? null,
+    durationMs: durationOf(said),
+    error: errorTextOf(said),
+  };
+  return { subject: `${kind} ${about}`, mark };
+}
+
+/**
+ * @param {Mark[]} marks
+ * @returns {Call[]}
+ */
+function paired(marks) {
+  /** @type {Mark[]} */
+  const open = [];
+  /** @type {Call[]} */
+  const calls = [];
+  for (const mark of marks) {
+    if (mark.status === "started") {
+      open.push(mark);
+      continue;
+    }
+    const start = open.pop() ?? null;
+    calls.push(new Call(idFrom(start ?? mark), start, mark));
+  }
+  return [...calls, ...open.map((start) => new Call(idFrom(start), start, null))];
+}
+
+/** @param {Mark} mark */
+function idFrom(mark) {
+  return `${mark.kind}:${mark.order[3]}`;
+}
+
+/**
+ * @param {string} callId
+ * @param {Mark} mark
+ */
+function callOf(callId, mark) {
+  return mark.status === "started" ? new Call(callId, mark, null) : new Call(callId, null, mark);
+}
+
+/**
+ * @param {Mark | null} one
+ * @param {Mark} other
+ */
+function earlier(one, other) {
+  return one !== null && compareOrders(one.order, other.order) <= 0 ? one : other;
+}
+
+/**
+ * As Python rounds: 0.5 and 2.5 down, 1.5 up.
+ *
+ * @param {number} value
+ */
+function roundHalfEven(value) {
+  const low = Math.floor(value);
+  const rest = value - low;
+  if (rest !== 0.5) return Math.round(value);
+  return low % 2 === 0 ? low : low + 1;
+}

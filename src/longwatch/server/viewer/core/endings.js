@@ -1,0 +1,174 @@
+/** Which event says what a run is, and which one says how it ended. The same tables and rules as in Python. */
+
+import { compareOrders, orderOf } from "./order.js";
+import { errorTextOf, payloadOf, saysSomething, textOf } from "./payloads.js";
+
+/** @import { Order, WireEvent } from "./order.js" */
+
+/** @typedef {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "unknown"} Status */
+
+/** Event type → kind of run that it starts. */
+export const STARTS = new Map([
+  ["workflow_start", "workflow"],
+  ["SESSION_INITIATED", "session"],
+  ["project_added", "project"],
+  ["project_created", "project"],
+  ["conversation_created", "conversation"],
+  ["turn_created", "turn"],
+  ["execution_started", "execution"],
+]);
+
+/** Event type → how the run ended, unless the event itself says more. */
+export const ENDS = new Map(
+  /** @type {[string, Status][]} */ ([
+    ["workflow_complete", "succeeded"],
+    ["workflow_error", "failed"],
+    ["AGENT_BACKGROUND_TASK_COMPLETED", "succeeded"],
+    ["AGENT_BACKGROUND_TASK_FAILED", "failed"],
+    ["AGENT_ENTRYPOINT_FAILED", "failed"],
+    ["SESSION_SUCCEEDED", "succeeded"],
+    ["SESSION_FAILED", "failed"],
+    ["SESSION_UNCONFIRMED", "unknown"],
+    ["turn_completed", "succeeded"],
+    ["turn_failed", "failed"],
+    ["turn_cancelled", "cancelled"],
+    ["execution_ended", "unknown"],
+    ["execution_corrected", "unknown"],
+  ]),
+);
+
+/** Terminal events that say what an earlier one had wrong. */
+const CORRECTIONS = new Set(["execution_corrected"]);
+
+/** Words of other producers, translated at the door. */
+export const STATUS_WORDS = new Map(
+  /** @type {[string, Status][]} */ ([
+    ["completed", "succeeded"],
+    ["complete", "succeeded"],
+    ["success", "succeeded"],
+    ["succeeded", "succeeded"],
+    ["partial", "partial"],
+    ["failed", "failed"],
+    ["failure", "failed"],
+    ["error", "failed"],
+    ["interrupted", "cancelled"],
+    ["cancelled", "cancelled"],
+    ["canceled", "cancelled"],
+    ["unknown", "unknown"],
+  ]),
+);
+
+/** @type {Partial<Record<Status, number>>} */
+const PRECEDENCE = { succeeded: 4, partial: 3, failed: 2, cancelled: 1, unknown: 0 };
+
+const SESSION_PREFIXES = ["SESSION_", "AGENT_", "TASK_"];
+
+/** Types that only occur in runs of one kind → that kind. */
+const KINDS = new Map([
+  ["conversation_added", "project"],
+  ["turn_added", "conversation"],
+  ["turn_started", "turn"],
+  ["turn_line", "turn"],
+  ["block", "turn"],
+  ["turn_completed", "turn"],
+  ["turn_failed", "turn"],
+  ["turn_cancelled", "turn"],
+  ["job_transition", "execution"],
+  ["server_transition", "execution"],
+  ["action_transition", "execution"],
+  ["execution_asked", "execution"],
+  ["execution_ended", "execution"],
+  ["execution_corrected", "execution"],
+]);
+
+/**
+ * @typedef {object} Ending
+ * @property {Status} status
+ * @property {Order} order
+ * @property {boolean} ownWord False: written for a producer that did not say it itself.
+ * @property {string | null} error
+ * @property {boolean} correction True: later truth, whatever was said before.
+ *
+ * @typedef {object} Origin
+ * @property {boolean} inferred True: no start event seen yet, guessed from another one.
+ * @property {Order} order
+ * @property {string} kind
+ * @property {string | null} name
+ * @property {string | null} parentRunId
+ */
+
+/**
+ * The ending that this event states, if it is a terminal one.
+ *
+ * @param {WireEvent} event
+ * @returns {Ending | null}
+ */
+export function endingOf(event) {
+  const usual = ENDS.get(event.type);
+  if (usual === undefined) return null;
+  const said = payloadOf(event);
+  const word = textOf(said, "status");
+  return {
+    status: (word !== null && STATUS_WORDS.get(word.toLowerCase())) || usual,
+    order: orderOf(event),
+    ownWord: !saysSomething(said["written_for"]),
+    error: errorTextOf(said),
+    correction: CORRECTIONS.has(event.type),
+  };
+}
+
+/**
+ * Whether this ending counts rather than the other: the latest correction, else a producer's own word, then the
+ * better one, then the earlier.
+ *
+ * @param {Ending} ending
+ * @param {Ending | null} other
+ */
+export function endingBeats(ending, other) {
+  if (other === null) return true;
+  if (ending.correction !== other.correction) return ending.correction;
+  if (ending.correction) return compareOrders(ending.order, other.order) > 0;
+  if (ending.ownWord !== other.ownWord) return ending.ownWord;
+  const ahead = (PRECEDENCE[ending.status] ?? 0) - (PRECEDENCE[other.status] ?? 0);
+  return ahead !== 0 ? ahead > 0 : compareOrders(ending.order, other.order) < 0;
+}
+
+/**
+ * What this event tells about where the run comes from.
+ *
+ * @param {WireEvent} event
+ * @returns {Origin}
+ */
+export function originOf(event) {
+  const kind = STARTS.get(event.type);
+  const order = orderOf(event);
+  if (kind === undefined) {
+    return { inferred: true, order, kind: guessedKind(event.type), name: null, parentRunId: null };
+  }
+  const said = payloadOf(event);
+  return {
+    inferred: false,
+    order,
+    kind: textOf(said, "kind") ?? kind,
+    name: textOf(said, "name", "workflow_name"),
+    parentRunId: textOf(said, "parent_run_id"),
+  };
+}
+
+/** @param {string} type */
+function guessedKind(type) {
+  if (SESSION_PREFIXES.some((prefix) => type.startsWith(prefix))) return "session";
+  return KINDS.get(type) ?? "workflow";
+}
+
+/**
+ * Whether this origin counts rather than the other: a start rather than a guess, then the earlier.
+ *
+ * @param {Origin} origin
+ * @param {Origin | null} other
+ */
+export function originBeats(origin, other) {
+  if (other === null) return true;
+  if (origin.inferred !== other.inferred) return !origin.inferred;
+  return compareOrders(origin.order, other.order) < 0;
+}

@@ -1,0 +1,45 @@
+/** @import { Cadence } from "./cadence.js" */
+/** @import { Subscriber } from "./shared-poll.js" */
+
+/** What a subscriber holds in its hand. */
+export class Registration {
+  #subscriber;
+  #leave;
+
+  /**
+   * @param {Subscriber} subscriber
+   * @param {(subscriber: Subscriber) => void} leave
+   */
+  constructor(subscriber, leave) {
+    this.#subscriber = subscriber;
+    this.#leave = leave;
+  }
+
+  get key() {
+    return this.#subscriber.shared.key;
+  }
+
+  /** Whether anything may still be delivered. */
+  get active() {
+    return this.#subscriber.active;
+  }
+
+  /**
+   * When the poll looks next, how often it failed, whether it has stopped and why.
+   *
+   * @returns {Cadence}
+   */
+  get state() {
+    return this.#subscriber.shared.cadence;
+  }
+
+  /** The moment of the next look; null while none is planned. */
+  get dueAt() {
+    return this.active ? this.#subscriber.shared.dueAt : null;
+  }
+
+  /** Leave. Nothing is delivered any more, also not from a poll under way. Again, it does nothing. */
+  dispose() {
+    this.#leave(this.#subscriber);
+  }
+}

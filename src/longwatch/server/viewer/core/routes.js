@@ -1,0 +1,35 @@
+/** The addresses of the server's routes. */
+
+const each = encodeURIComponent;
+
+/** @param {string} runId */
+export const runPath = (runId) => `/api/runs/${each(runId)}`;
+
+/** @param {string} projectId */
+export const projectPath = (projectId) => `/api/projects/${each(projectId)}`;
+
+/** @param {string} projectId @param {string} sessionId */
+export const sessionPath = (projectId, sessionId) => `${projectPath(projectId)}/sessions/${each(sessionId)}`;
+
+/** @param {string} projectId @param {string} sessionId */
+export const turnsPath = (projectId, sessionId) => `${sessionPath(projectId, sessionId)}/turns`;
+
+/** @param {string} projectId @param {string} sessionId @param {string} turnId */
+export const turnPath = (projectId, sessionId, turnId) => `${turnsPath(projectId, sessionId)}/${each(turnId)}`;
+
+/** @param {string} projectId */
+export const filesPath = (projectId) => `${projectPath(projectId)}/files`;
+
+/** @param {string} projectId @param {string} path */
+export const documentPath = (projectId, path) => `${projectPath(projectId)}/documents/${filePath(path)}`;
+
+/** @param {string} projectId @param {string} path */
+export const contentPath = (projectId, path) => `${projectPath(projectId)}/content/${filePath(path)}`;
+
+/** @param {string} path */
+function filePath(path) {
+  return path.split("/").map(each).join("/");
+}
+
+/** @param {string} projectId @param {string} sessionId @param {string} turnId */
+export const turnTopic = (projectId, sessionId, turnId) => `turn:${projectId}/${sessionId}/${turnId}`;

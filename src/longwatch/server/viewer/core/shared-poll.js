@@ -1,0 +1,163 @@
+/** The one poll that all subscribers of a key share, and what each of them gets from it. */
+
+import { Cadence } from "./cadence.js";
+import { isSame } from "./equality.js";
+import { asError } from "./errors.js";
+import { Soonest } from "./schedule.js";
+
+/** @import { Backoff } from "./backoff.js" */
+/** @import { Poll, Request } from "./request-queue.js" */
+
+/**
+ * @typedef {object} Callbacks
+ * @property {(value: any) => void} [onResult]
+ * @property {(error: Error) => void} [onError]
+ */
+
+/**
+ * A key's poll, from the first who wants it to the last.
+ *
+ * When the last one leaves, the manager forgets this object and makes a new one for whoever comes next: an
+ * answer that is still under way reaches the old one only, and so never a later registration.
+ */
+export class SharedPoll {
+  /** @type {Set<Subscriber>} */
+  subscribers = new Set(); // oldest first
+  /** @type {Request | null} */
+  request = null; // queued or in flight
+  /** @type {{value: any, at: number} | null} */
+  answer = null;
+  since = -Infinity; // what the delay to the next look counts from
+  /** @type {number | null} */
+  dueAt = null;
+  /** @type {unknown} */
+  timer = null;
+
+  /**
+   * @param {string} key
+   * @param {Backoff} backoff
+   */
+  constructor(key, backoff) {
+    this.key = key;
+    this.cadence = new Cadence(new Soonest(), backoff);
+  }
+
+  /**
+   * One more. A poll that had stopped goes on, and one that had slowed down begins again.
+   *
+   * @param {Subscriber} subscriber
+   * @param {number} now
+   */
+  join(subscriber, now) {
+    this.cadence = this.cadence.on(this.cadence.schedule.joined(subscriber.interval));
+    if (this.cadence.stopped) this.cadence = this.cadence.touched(now);
+    this.subscribers.add(subscriber);
+  }
+
+  /**
+   * One fewer. What nobody else wanted so often is not done so often any more.
+   *
+   * @param {Subscriber} subscriber
+   */
+  leave(subscriber) {
+    this.subscribers.delete(subscriber);
+    for (const other of this.subscribers) if (other.interval === subscriber.interval) return;
+    this.cadence = this.cadence.on(this.cadence.schedule.left(subscriber.interval));
+  }
+
+  /**
+   * What to call: the poll of the one who has been here longest.
+   *
+   * @returns {Poll | null}
+   */
+  source() {
+    for (const { poll } of this.subscribers) return poll;
+    return null;
+  }
+
+  /**
+   * Take in an answer. The next look counts from the beginning of this one.
+   *
+   * @param {any} value
+   * @param {{startedAt: number, now: number, activeTime: number}} times
+   */
+  succeeded(value, { startedAt, now, activeTime }) {
+    const news = this.answer === null || !isSame(this.answer.value, value);
+    this.answer = { value, at: now };
+    this.since = startedAt;
+    this.cadence = this.cadence.succeeded(activeTime, news);
+  }
+
+  /**
+   * Take in a failure. The next look counts from its end: one that failed slowly needs its rest too.
+   *
+   * @param {unknown} error
+   * @param {number} now
+   * @param {() => number} draw
+   */
+  failed(error, now, draw) {
+    this.since = now;
+    this.cadence = this.cadence.failed(error, draw);
+  }
+}
+
+/** Somebody who wants the answers of a poll. */
+export class Subscriber {
+  active = true;
+  #told = false;
+
+  /**
+   * @param {SharedPoll} shared
+   * @param {Poll} poll
+   * @param {number | null} interval
+   * @param {Callbacks} callbacks
+   */
+  constructor(shared, poll, interval, callbacks) {
+    this.shared = shared;
+    this.poll = poll;
+    this.interval = interval;
+    this.callbacks = callbacks;
+  }
+
+  /**
+   * Deliver an answer. What the subscriber throws hurts nobody else, and is reported to it.
+   *
+   * @param {any} value
+   */
+  give(value) {
+    if (!this.active) return; // it left while the others before it were told
+    this.#told = true;
+    try {
+      this.callbacks.onResult?.(value);
+    } catch (mistake) {
+      if (this.callbacks.onError) this.fail(mistake);
+      else reportError(mistake);
+    }
+  }
+
+  /**
+   * Deliver a cached answer, unless a newer one was quicker.
+   *
+   * @param {any} value
+   */
+  catchUp(value) {
+    if (!this.#told) this.give(value);
+  }
+
+  /** @param {unknown} error */
+  fail(error) {
+    if (!this.active) return;
+    try {
+      this.callbacks.onError?.(asError(error));
+    } catch (mistake) {
+      reportError(mistake);
+    }
+  }
+}
+
+/** @param {unknown} mistake */
+function reportError(mistake) {
+  queueMicrotask(() => {
+    throw mistake;
+  });
+}

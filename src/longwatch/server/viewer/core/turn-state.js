@@ -1,0 +1,141 @@
+/** Turns of a conversation and their blocks, from answers and from messages of the feed. */
+
+/** @import { FeedMessage } from "./feed-topic.js" */
+
+/**
+ * @typedef {"pending" | "running" | "completed" | "failed"} TurnStatus
+ *
+ * @typedef {object} WireBlock
+ * @property {string} id
+ * @property {number} sequence From 0.
+ * @property {"thinking" | "content" | "tool_use" | "tool_result"} type
+ * @property {string} created_at
+ * @property {Record<string, any>} content
+ *
+ * @typedef {object} WireTurn
+ * @property {string} id
+ * @property {string} project_id
+ * @property {string} session_id
+ * @property {number} number
+ * @property {string | null} prompt
+ * @property {TurnStatus} status
+ * @property {WireBlock[]} [blocks]
+ * @property {number} block_count
+ * @property {string | null} error
+ * @property {string} created_at
+ * @property {string | null} started_at
+ * @property {string | null} completed_at
+ * @property {string} last_updated
+ *
+ * @typedef {Omit<WireBlock, "created_at"> & {created_at: Date}} Block
+ *
+ * @typedef {object} Turn A turn as document 003 has it: times are dates, and what is not there is left out.
+ * @property {string} id
+ * @property {string} project_id
+ * @property {string} session_id
+ * @property {number} number
+ * @property {string} [prompt]
+ * @property {TurnStatus} status
+ * @property {Block[]} blocks
+ * @property {number} block_count
+ * @property {string} [error]
+ * @property {Date} created_at
+ * @property {Date} [started_at]
+ * @property {Date} [completed_at]
+ * @property {Date} last_updated
+ */
+
+/**
+ * Whether nothing more will happen to the turn.
+ *
+ * @param {{status: string}} turn
+ */
+export function isOver({ status }) {
+  return status === "completed" || status === "failed";
+}
+
+/**
+ * @param {WireTurn} wire
+ * @returns {Turn}
+ */
+export function readTurn(wire) {
+  const { prompt, error, started_at: startedAt, completed_at: completedAt, blocks = [], ...rest } = wire;
+  return {
+    ...rest,
+    ...(prompt === null || prompt === undefined ? {} : { prompt }),
+    ...(error === null || error === undefined ? {} : { error }),
+    ...(startedAt ? { started_at: new Date(startedAt) } : {}),
+    ...(completedAt ? { completed_at: new Date(completedAt) } : {}),
+    created_at: new Date(rest.created_at),
+    last_updated: new Date(rest.last_updated),
+    blocks: blocks.map((block) => ({ ...block, created_at: new Date(block.created_at) })),
+  };
+}
+
+/** The turns of a `turn:` or `session:` topic, as far as they have been told. */
+export class TurnState {
+  /** @type {Map<string, WireTurn>} */
+  #turns = new Map();
+  /** @type {Map<string, Map<string, WireBlock>>} */
+  #blocks = new Map(); // turn id → block id → block
+
+  /**
+   * Take in a message; false if it changed nothing.
+   *
+   * @param {FeedMessage} message
+   */
+  take({ event, data }) {
+    if (event === "turn") return this.#takeTurn(data.turn);
+    if (event === "block") return this.#takeBlock(data.turn_id, data.block);
+    return false;
+  }
+
+  /**
+   * All turns in their order, each with the blocks it has so far.
+   *
+   * @returns {(WireTurn & {blocks: WireBlock[]})[]}
+   */
+  turns() {
+    const turns = [...this.#turns.values()].sort((one, other) => one.number - other.number);
+    return turns.map((turn) => ({ ...turn, blocks: this.blocks(turn.id) }));
+  }
+
+  /** @param {string} turnId */
+  turn(turnId) {
+    const turn = this.#turns.get(turnId);
+    return turn && { ...turn, blocks: this.blocks(turnId) };
+  }
+
+  /**
+   * @param {string} turnId
+   * @returns {WireBlock[]}
+   */
+  blocks(turnId) {
+    const blocks = [...(this.#blocks.get(turnId)?.values() ?? [])];
+    return blocks.sort((one, other) => one.sequence - other.sequence);
+  }
+
+  /** @param {WireTurn} turn */
+  #takeTurn({ blocks = [], ...turn }) {
+    for (const block of blocks) this.#takeBlock(turn.id, block);
+    const known = this.#turns.get(turn.id);
+    if (known && known.last_updated > turn.last_updated) return false; // told again after a newer one
+    this.#turns.set(turn.id, turn);
+    return true;
+  }
+
+  /**
+   * @param {string} turnId
+   * @param {WireBlock} block
+   */
+  #takeBlock(turnId, block) {
+    let blocks = this.#blocks.get(turnId);
+    if (blocks === undefined) {
+      blocks = new Map();
+      this.#blocks.set(turnId, blocks);
+    }
+    if (blocks.get(block.id)?.sequence === block.sequence) return false; // another one: it has moved
+    blocks.set(block.id, block);
+    return true;
+  }
+}

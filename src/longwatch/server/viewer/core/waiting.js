@@ -1,0 +1,37 @@
+/** Waiting that can be called off. */
+
+/** @import { World } from "./world.js" */
+
+/**
+ * Resolves after so many milliseconds, or as soon as the signal is aborted.
+ *
+ * @param {World} world
+ * @param {number} ms
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+export function sleep(world, ms, signal) {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const wake = () => {
+      world.clearTimeout(timer);
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    const timer = world.setTimeout(wake, ms);
+    signal.addEventListener("abort", wake);
+  });
+}
+
+/**
+ * A controller that is aborted with the signal. Call `release` when it is done with, or the signal keeps it.
+ *
+ * @param {AbortSignal} signal
+ */
+export function childOf(signal) {
+  const controller = new AbortController();
+  const abort = () => controller.abort();
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort);
+  return { controller, release: () => signal.removeEventListener("abort", abort) };
+}

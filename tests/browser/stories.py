@@ -1,0 +1,110 @@
+"""What the pages show in these tests: runs of every sort, and a project with turns and files."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from tests.browser.serving import Served
+from tests.unit.cli.samples import Story
+
+PROJECT, SESSION = "atlas", "draft"
+
+GRAPH = {
+    "nodes": [{"id": name, "name": name} for name in ("planner", "writer", "critic")],
+    "edges": [
+        {"from": "planner", "to": "writer"},
+        {"from": "writer", "to": "critic"},
+        {"from": "critic", "to": "writer", "condition": "again"},
+    ],
+    "entry_points": ["planner"],
+}
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def finished(run_id: str = "wf-finished", *, at: int | None = None) -> Story:
+    """A run of two agents, with a failed tool, a graph, and a good end."""
+    story = Story(run_id, at=at if at is not None else now_ms() - 120_000)
+    story.tell("workflow_start", {"kind": "workflow", "name": "write the handbook"})
+    story.tell("graph_structure", GRAPH)
+    story.tell("agent_start", {"status": "started", "role": "plans"}, agent="planner", call="a1")
+    asked: dict[str, object] = {"operation": "search", "status": "started", "input": {"query": "maps"}}
+    lost = {
+        "operation": "search",
+        "status": "failed",
+        "error_message": "Timeout: no answer",
+        "duration_ms": 800,
+    }
+    found = {"operation": "search", "status": "completed", "output": ["one", "two"], "duration_ms": 300}
+    for call, ending, takes in (("t1", lost, 800), ("t2", found, 300)):
+        story.tell("tool_call", asked, after=10, agent="planner", call=call, parent="a1")
+        story.tell("tool_call", ending, after=takes, agent="planner", call=call, parent="a1")
+    story.tell("agent_end", {"status": "completed", "output": "a plan"}, after=5, agent="planner", call="a1")
+    story.tell("agent_start", {"status": "started"}, agent="writer", call="a2")
+    story.tell("agent_end", {"status": "completed", "output": "a page"}, after=900, agent="writer", call="a2")
+    story.tell("workflow_complete", {"status": "completed", "execution_time_ms": 2025})
+    return story
+
+
+def running(run_id: str = "wf-running") -> Story:
+    story = Story(run_id, at=now_ms() - 5_000)
+    story.tell("workflow_start", {"kind": "workflow", "name": "index the archive"})
+    story.tell("graph_structure", GRAPH)
+    story.tell("agent_start", {"status": "started"}, after=50, agent="planner", call="a1")
+    story.tell("tool_call", {"operation": "walk", "status": "started"}, after=50, agent="planner", call="t1")
+    return story
+
+
+def failed(run_id: str = "wf-failed") -> Story:
+    story = Story(run_id, at=now_ms() - 300_000)
+    story.tell("workflow_start", {"kind": "workflow", "name": "export the bills"})
+    story.tell(
+        "workflow_error", {"status": "failed", "error_message": "ValueError: no such column"}, after=4_000
+    )
+    return story
+
+
+def said(*items: dict[str, Any]) -> dict[str, Any]:
+    """A line of a coding agent that says something."""
+    return {"type": "assistant", "message": {"content": list(items)}}
+
+
+def result(tool_use_id: str, content: str, *, error: bool = False) -> dict[str, Any]:
+    """A line that holds what a tool gave back."""
+    item = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content, "is_error": error}
+    return {"type": "user", "message": {"content": [item]}}
+
+
+THOUGHT = {"type": "thinking", "thinking": "First look, then write."}
+LOOK = {"type": "tool_use", "id": "use-1", "name": "read_file", "input": {"path": "README.md"}}
+DONE = {"type": "result", "is_error": False, "result": "done", "duration_ms": 1200}
+
+
+def new_turn(served: Served, prompt: str, *lines: dict[str, Any]) -> str:
+    """A running turn with these lines; returns its address under the API."""
+    turns = f"/api/projects/{PROJECT}/sessions/{SESSION}/turns"
+    turn = served.call("POST", turns, {"prompt": prompt})
+    path = f"{turns}/{turn['id']}"
+    served.call("POST", f"{path}/start", {})
+    feed(served, path, *lines)
+    return path
+
+
+def feed(served: Served, turn: str, *lines: dict[str, Any]) -> None:
+    if lines:
+        body = "\n".join(json.dumps(line) for line in lines).encode()
+        served.call("POST", f"{turn}/lines", body, kind="application/x-ndjson")
+
+
+def project(served: Served) -> None:
+    """A project with two files, and a session whose first turn is over."""
+    served.call("POST", "/api/projects", {"id": PROJECT, "name": "Atlas handbook"})
+    served.call("POST", f"/api/projects/{PROJECT}/sessions", {"id": SESSION, "title": "Draft a chapter"})
+    served.put_file(PROJECT, "README.md", "# Atlas\n\nKeeps maps.\n")
+    served.put_file(PROJECT, "docs/plan.md", "one\ntwo\nthree\n")
+    spoken = said(THOUGHT, {"type": "text", "text": "I look first."}, LOOK)
+    new_turn(served, "Write a page.", spoken, result("use-1", "# Atlas"), DONE)

@@ -1,0 +1,108 @@
+"""The list of runs: live, filtered by its address, paged, and usable without a mouse."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from longwatch.journal.sqlite import SqliteJournal
+from tests.browser import stories
+from tests.browser.conftest import OpenPage, Serve
+from tests.browser.serving import Served
+
+
+def test_a_new_run_appears_by_itself_and_its_end_too(served: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{served.url}/runs")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+
+    served.post_events("wf-appears", {"type": "workflow_start", "payload": {"name": "fresh work"}})
+
+    row = page.locator("a.run-row", has_text="fresh work")
+    expect(row).to_contain_text("open, no terminal event yet")
+    expect(page.locator(".runs li").first).to_contain_text("fresh work")
+    served.post_events("wf-appears", {"type": "workflow_complete", "payload": {"status": "completed"}})
+    expect(row).to_contain_text("succeeded")
+
+
+def test_filters_are_in_the_address_and_survive_a_reload(served: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{served.url}/runs")
+
+    page.get_by_role("button", name="Failed", exact=True).click()
+    page.get_by_label("Kind").select_option("workflow")
+    page.get_by_label("Time").select_option("24h")
+    page.get_by_label("Search runs").fill("bills")
+
+    expect(page).to_have_url(re.compile(r"status=failed.*kind=workflow.*since=24h.*text=bills"))
+    expect(page.locator("a.run-row")).to_have_count(1)
+    page.reload()
+    expect(page.locator("a.run-row")).to_have_count(1)
+    expect(page.locator("a.run-row")).to_contain_text("ValueError: no such column")
+    expect(page.get_by_label("Search runs")).to_have_value("bills")
+    expect(page.get_by_role("button", name="Failed", exact=True)).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_run_that_does_not_match_the_filter_stays_away(served: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{served.url}/runs?text=match")
+    expect(page.get_by_text("No run matches")).to_be_visible()
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+
+    served.post_events("wf-other", {"type": "workflow_start", "payload": {"name": "something else"}})
+    served.post_events("wf-match", {"type": "workflow_start", "payload": {"name": "a match"}})
+
+    expect(page.locator("a.run-row")).to_have_count(1)
+    expect(page.locator("a.run-row")).to_contain_text("a match")
+
+
+def test_keys_move_through_the_list_open_a_run_and_find_the_search(
+    served: Served, open_page: OpenPage
+) -> None:
+    page = open_page(f"{served.url}/runs?kind=workflow&status=failed")
+    expect(page.locator("a.run-row")).to_have_count(1)
+
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search runs")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(page.locator("a.run-row")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(f"{served.url}/runs/wf-failed")
+    expect(page.get_by_role("heading", name="export the bills")).to_be_visible()
+    page.go_back()
+    expect(page.locator("a.run-row")).to_have_count(1)
+
+
+def test_a_long_list_comes_in_pages(tmp_path: Path, open_page: OpenPage, serve: Serve) -> None:
+    with SqliteJournal(tmp_path / "many.db") as journal:
+        for number in range(120):
+            journal.append(stories.finished(f"wf-{number:04}", at=stories.now_ms() - number * 60_000).events)
+    many = serve(tmp_path / "many.db")
+    page = open_page(f"{many.url}/runs")
+    rows = page.locator("a.run-row")
+    expect(rows).to_have_count(50)
+
+    page.get_by_role("button", name="Load more").click()
+    expect(rows).to_have_count(100)
+    page.get_by_role("button", name="Load more").click()
+
+    expect(rows).to_have_count(120)
+    expect(page.get_by_text("These are all.")).to_be_visible()
+    names = [href.rsplit("/", 1)[1] for href in rows.evaluate_all("rows => rows.map(row => row.href)")]
+    assert names == [f"wf-{number:04}" for number in range(120)]
+
+
+def test_an_empty_journal_says_how_to_record_a_first_run(
+    tmp_path: Path, open_page: OpenPage, serve: Serve
+) -> None:
+    empty = serve(tmp_path / "empty.db")
+
+    page = open_page(f"{empty.url}/")
+
+    expect(page.get_by_text("No runs yet")).to_be_visible()
+    expect(page.locator(".command code")).to_contain_text("longwatch demo")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy the command").click()
+    expect(page.get_by_text("Command copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("longwatch demo")

@@ -1,0 +1,113 @@
+"""A session: turns with blocks as they arrive, what the reader can do, and the files of the project."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import PHONE, OpenPage
+from tests.browser.serving import Served
+from tests.browser.stories import DONE, LOOK, PROJECT, SESSION, THOUGHT, feed, new_turn, result, said
+
+
+def live(open_page: OpenPage, served: Served, *, hash: str = "", **how: int) -> Page:
+    page = open_page(f"{served.url}/projects/{PROJECT}/sessions/{SESSION}{hash}", **how)
+    expect(page.locator(".turn").first).to_be_visible()
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+    return page
+
+
+def test_blocks_arrive_one_by_one_and_a_result_joins_its_tool(served: Served, open_page: OpenPage) -> None:
+    page = live(open_page, served)
+    turn = new_turn(served, "Look again.")
+    card = page.locator(".turn", has_text="Look again.")
+    expect(card).to_contain_text("Working …")
+
+    feed(served, turn, said(THOUGHT, {"type": "text", "text": "Looking."}, LOOK))
+    expect(card.locator(".block")).to_have_count(3)
+    expect(card.locator(".thinking details")).not_to_have_attribute("open", "")
+    card.locator(".tool_use > details > summary").click()
+    expect(card.locator(".tool_use")).to_contain_text("No result yet.")
+    feed(served, turn, result("use-1", "# what it says"))
+
+    expect(card.locator(".tool_use")).to_contain_text("# what it says")
+    expect(card.locator(".block")).to_have_count(3)
+    feed(served, turn, DONE)
+    expect(card.locator(".turn-status")).to_have_text("completed")
+    expect(card.get_by_role("button", name="Interrupt")).to_be_hidden()
+
+
+def test_an_interrupt_shows_before_the_server_has_answered(served: Served, open_page: OpenPage) -> None:
+    page = live(open_page, served)
+    new_turn(served, "Go on for ever.", said(LOOK))
+    card = page.locator(".turn", has_text="Go on for ever.")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/interrupt", hold)
+
+    card.get_by_role("button", name="Interrupt").click()
+
+    expect(card.locator(".turn-error")).to_have_text("interrupting …")
+    held[0].continue_()
+    expect(card.locator(".turn-status")).to_have_text("failed")
+    expect(card.locator(".turn-error")).to_contain_text("interrupted from the page")
+
+
+def test_a_refused_interrupt_is_taken_back(served: Served, open_page: OpenPage) -> None:
+    page = open_page(f"{served.url}/projects/{PROJECT}/sessions/{SESSION}", quiet=False)
+    new_turn(served, "Keep going.", said(LOOK))
+    card = page.locator(".turn", has_text="Keep going.")
+    answer = '{"error": {"code": "forbidden", "message": "This token may only read."}}'
+    page.route(
+        "**/interrupt", lambda route: route.fulfill(status=403, body=answer, content_type="application/json")
+    )
+
+    card.get_by_role("button", name="Interrupt").click()
+
+    expect(page.get_by_text("This token may only read.")).to_be_visible()
+    expect(card.locator(".turn-status")).to_have_text("running")
+
+
+def test_a_new_turn_cancels_the_one_that_runs(served: Served, open_page: OpenPage) -> None:
+    page = live(open_page, served)
+    new_turn(served, "The first.", said(LOOK))
+    first = page.locator(".turn", has_text="The first.")
+    expect(first.locator(".turn-status")).to_have_text("running")
+
+    page.get_by_label("Prompt of a new turn").fill("The second.")
+    page.get_by_role("button", name="New turn").click()
+
+    expect(page.locator(".turn", has_text="The second.")).to_contain_text("Waiting for its executor")
+    expect(first.locator(".turn-status")).to_have_text("failed")
+
+
+def test_files_appear_change_and_go_while_somebody_reads(served: Served, open_page: OpenPage) -> None:
+    page = live(open_page, served, hash="#file=docs%2Fplan.md")
+    lines = page.locator(".file-lines")
+    expect(lines).to_contain_text("two")
+
+    served.put_file(PROJECT, "docs/plan.md", "one\ntwo and a half\nthree\n")
+    expect(lines.locator(".changed")).to_have_text("two and a half")
+    served.put_file(PROJECT, "docs/new/idea.md", "light\n")
+    file = page.get_by_role("button", name="idea.md")
+    expect(file).to_contain_text("new")
+    file.click()
+    expect(lines).to_have_text("light")
+    served.call("DELETE", f"/api/projects/{PROJECT}/content/docs/new/idea.md")
+
+    expect(file).to_have_count(0)
+    expect(page.locator(".file-reader")).to_contain_text("not there, or no longer")
+
+
+def test_on_a_phone_the_parts_of_a_project_take_turns(served: Served, open_page: OpenPage) -> None:
+    page = live(open_page, served, width=PHONE)
+    expect(page.locator(".pane-files")).to_be_hidden()
+
+    page.get_by_role("button", name="Files").click()
+
+    expect(page.get_by_role("button", name="plan.md")).to_be_visible()
+    expect(page.locator(".pane-turns")).to_be_hidden()
+    page.get_by_role("button", name="Sessions").click()
+    expect(page.get_by_role("link", name="Draft a chapter")).to_be_visible()

@@ -1,0 +1,116 @@
+"""A client of the feed in Python: it follows topics over several transports, through any trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import websockets
+
+DEADLINE_SECONDS = 40.0
+SERVICE_RESTART = 1012
+PATIENCE_SECONDS = 1.5  # without a word before a connection counts as stalled
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One message, over whichever transport."""
+
+    event: str
+    data: dict[str, Any]
+    cursor: str | None  # of the whole stream
+
+
+async def sse_messages(http: httpx2.AsyncClient, topics: Sequence[str], cursor: str) -> AsyncIterator[Told]:
+    """One connection's messages, until it ends."""
+    headers = {"Last-Event-ID": cursor} if cursor else {}
+    parameters = {"topic": list(topics)}
+    async with http.stream("GET", "/api/stream", params=parameters, headers=headers) as answer:
+        answer.raise_for_status()
+        fields: dict[str, str] = {}
+        async for line in answer.aiter_lines():
+            name, _, value = line.partition(": ")
+            if line:
+                fields[name] = value
+            elif "event" in fields:
+                yield Told(fields["event"], json.loads(fields["data"]), fields.get("id"))
+                fields = {}
+
+
+async def poll_messages(
+    http: httpx2.AsyncClient, topics: Sequence[str], cursor: str, wait: int = 1
+) -> AsyncIterator[Told]:
+    """One long poll's messages; the cursor counts once all of them were taken."""
+    parameters: dict[str, list[str] | str] = {"topic": list(topics), "after": cursor, "wait": str(wait)}
+    answer = await http.get("/api/feed", params=parameters)
+    answer.raise_for_status()
+    found = answer.json()
+    for place, said in enumerate(found["messages"], 1):
+        is_last = place == len(found["messages"])
+        yield Told(said["event"], said["data"], found["cursor"] if is_last else None)
+
+
+class FeedClient:
+    """Follows topics for as long as it takes, coming back after each trouble with what it has seen."""
+
+    def __init__(self, url: str, topics: Sequence[str]) -> None:
+        self.topics = list(topics)
+        self.cursor = ""
+        self.told: list[Told] = []
+        self.connections = 0
+        self.failures = 0
+        self._http = httpx2.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS)
+
+    def event_ids(self, topic: str) -> list[str]:
+        return [
+            said.data["event"]["event_id"]
+            for said in self.told
+            if said.event == "event" and said.data["topic"] == topic
+        ]
+
+    def doubles(self) -> list[tuple[str, int]]:
+        """Events that were told more than once."""
+        counts = Counter(each for topic in self.topics for each in self.event_ids(topic))
+        return [(each, count) for each, count in counts.items() if count > 1]
+
+    async def follow(self, until: Callable[[FeedClient], bool], *, polls: bool = False) -> None:
+        """Until this holds: streams, and long polls in between if asked for."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not until(self):
+                self.connections += 1
+                transport = poll_messages if polls and self.connections % 2 else sse_messages
+                try:
+                    async with aclosing(transport(self._http, self.topics, self.cursor)) as messages:  # type: ignore[type-var]
+                        async for told in messages:
+                            self._take(told)
+                            if until(self):
+                                break
+                except (httpx2.HTTPError, ValueError):
+                    self.failures += 1
+
+    def _take(self, told: Told) -> None:
+        self.told.append(told)
+        if told.cursor is not None:
+            self.cursor = told.cursor
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+
+async def socket_messages(url: str, *commands: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    """What the WebSocket says after these commands."""
+    async with websockets.connect(f"{url}/api/socket") as socket:
+        for command in commands:
+            await socket.send(json.dumps(command))
+        try:
+            async for text in socket:
+                yield json.loads(text)
+        except websockets.ConnectionClosedError as error:
+            if error.rcvd is None or error.rcvd.code != SERVICE_RESTART:
+                raise

@@ -1,0 +1,82 @@
+"""The whole API against its own schema: nothing undocumented and nothing that breaks, whatever is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import schemathesis
+from schemathesis.checks import not_a_server_error
+from schemathesis.generation.modes import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from longwatch.server.app import create_app
+from longwatch.server.context import open_context
+from longwatch.server.hosts import Hosts
+from longwatch.server.limits import Limits
+from tests.integration.server.stores import Stores
+
+EXAMPLES = 10  # of each operation
+STREAM_SECONDS = 1.0
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+LIMITS = Limits(writes_per_second=1e6, writes_at_once=1_000_000, wait_seconds=0.02)
+
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
+
+
+def application(stores: Stores) -> ASGIApp:
+    """A server that opens its parts when its lifespan begins, in the event loop of whoever runs it."""
+    inner: ASGIApp | None = None
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal inner
+        if scope["type"] != "lifespan":
+            assert inner is not None
+            await inner(scope, receive, send)
+            return
+        await receive()
+        hosts = Hosts.of("127.0.0.1", allow_hosts=("testserver",))
+        with stores.opened() as (journal, documents):
+            async with open_context(journal, documents, limits=LIMITS, hosts=hosts) as context:
+                inner = create_app(context)
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    return app
+
+
+def test_every_answer_is_one_that_the_schema_promises(tmp_path: Path) -> None:
+    api = schemathesis.openapi.from_asgi("/openapi.json", application(Stores(file=tmp_path / "server.db")))
+    operations = [found.ok() for found in api.get_all_operations()]  # type: ignore[union-attr]
+
+    for operation in operations:
+        fuzz(operation)
+
+    assert len(operations) > 25
+
+
+def fuzz(operation: Any) -> None:
+    """Send what the schema allows and what it does not, and hold the answers to the schema."""
+
+    @hypothesis.settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(
+        case=operation.as_strategy() | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+    )
+    def send(case: Any) -> None:
+        answer = case.call(timeout=STREAM_SECONDS)
+        case.validate_response(answer, checks=CHECKS)
+
+    send()

@@ -1,0 +1,229 @@
+"""`longwatch serve` as a process: where it is, who it lets in, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from longwatch.journal.sqlite import SqliteJournal
+from tests.integration.server.processes import journal_option, raw_answer, serving
+from tests.unit.cli.samples import research
+
+QUICK_SECONDS = 1.0  # what is promised for Ctrl-C
+SLACK_SECONDS = 5.0  # for a busy machine; a server that waits for its streams takes far longer
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.db"
+    with SqliteJournal(path) as journal:
+        journal.append(research(at=1_700_000_000_000))
+    return path
+
+
+def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "longwatch", "serve", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+class Reader:
+    """Reads a stream in a thread until it ends."""
+
+    def __init__(self, url: str, headers: dict[str, str] | None = None) -> None:
+        self.lines: list[str] = []
+        self.is_open = threading.Event()
+        self._url = url
+        self._headers = headers
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        try:
+            with (
+                httpx2.Client(timeout=60) as http,
+                http.stream("GET", self._url, headers=self._headers) as answer,
+            ):
+                for line in answer.iter_lines():
+                    self.lines.append(line)
+                    if line.startswith("event: caught_up"):
+                        self.is_open.set()
+        except httpx2.TransportError:
+            pass  # the server went down
+
+    def ended(self) -> list[str]:
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        return self.lines
+
+
+def test_ctrl_c_with_open_streams_ends_within_a_second(file: Path) -> None:
+    with serving(*journal_option(file)) as server:
+        run_id = httpx2.get(f"{server.url}/api/runs").json()["runs"][0]["run_id"]
+        readers = [Reader(f"{server.url}/api/stream?topic=runs&topic=run:{run_id}") for _ in range(3)]
+        for reader in readers:
+            assert reader.is_open.wait(20)
+        polls = Reader(f"{server.url}/api/feed?topic=runs&wait=25")
+        assert httpx2.get(f"{server.url}/api/health").status_code == 200
+
+        code, seconds = server.stop(signal.SIGINT)
+
+        assert code == 130
+        assert seconds < QUICK_SECONDS + SLACK_SECONDS
+        for reader in readers:
+            assert "event: closing" in reader.ended()
+        polls.ended()
+        assert "Traceback" not in server.errors()
+
+
+def test_sigterm_ends_it_cleanly(file: Path) -> None:
+    with serving(*journal_option(file)) as server:
+        reader = Reader(f"{server.url}/api/stream?topic=runs")
+        assert reader.is_open.wait(20)
+
+        code, seconds = server.stop(signal.SIGTERM)
+
+        assert (code, seconds < QUICK_SECONDS + SLACK_SECONDS) == (0, True)
+        assert "Traceback" not in server.errors()
+
+
+def test_a_request_that_never_ends_does_not_hold_up_the_end(file: Path) -> None:
+    with serving(*journal_option(file)) as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as half:
+            half.sendall(b"POST /api/projects HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+            httpx2.get(f"{server.url}/api/health")  # so the half request is under way
+
+            code, seconds = server.stop(signal.SIGINT)
+
+        assert (code, seconds < QUICK_SECONDS + SLACK_SECONDS) == (130, True)
+        assert "Traceback" not in server.errors()
+
+
+def test_a_port_in_use_is_told_in_one_sentence(file: Path) -> None:
+    with serving(*journal_option(file)) as server:
+        answer = serve(*journal_option(file), "--port", str(server.port))
+
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(f"longwatch: Port {server.port} on 127.0.0.1 is in use")
+    assert "--port" in answer.stderr
+
+
+def test_an_address_that_is_not_of_this_machine_is_told(file: Path) -> None:
+    answer = serve(*journal_option(file), "--host", "203.0.113.7", "--port", "0")
+
+    assert answer.returncode == 2
+    assert "203.0.113.7" in answer.stderr
+
+
+def test_a_journal_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
+    with serving(*journal_option(tmp_path / "new.db")) as server:
+        assert httpx2.get(f"{server.url}/api/runs").json() == {"runs": [], "cursor": None}
+
+
+def test_a_table_that_is_not_there_is_told_before_anything_begins() -> None:
+    url = "dynamodb://none?region=eu-west-1&endpoint=http://127.0.0.1:9"
+
+    answer = serve("--journal", url, "--port", "0")
+
+    assert answer.returncode == 3
+    assert answer.stdout == ""
+
+
+def test_any_address_but_loopback_demands_a_token_which_is_made_once_and_kept(
+    file: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "tokens.json"
+    arguments = (*journal_option(file), "--host", "0.0.0.0", "--token-file", str(kept))
+
+    with serving(*arguments) as server:
+        assert server.login is not None
+        stranger = httpx2.get(f"{server.url}/api/runs")
+        with httpx2.Client(base_url=server.url) as browser:
+            entered = browser.get(server.login)
+            inside = browser.get("/api/runs")
+        written = kept.read_text()
+        mode = stat.S_IMODE(kept.stat().st_mode)
+        server.stop(signal.SIGINT)
+        told = server.errors()
+    with serving(*arguments) as again:
+        used = httpx2.get(f"{again.url}/login?{server.login.partition('?')[2]}")
+
+    assert stranger.status_code == 401
+    assert (entered.status_code, inside.status_code) == (200, 200)
+    assert mode == 0o600
+    assert kept.read_text() == written
+    assert used.status_code == 401
+    token = written.split('"')[3]
+    assert token not in told
+    assert str(kept) in told
+
+
+def test_the_tokens_can_come_from_the_environment(file: Path) -> None:
+    variables = {"LONGWATCH_TOKEN": "a-token-of-my-own-1", "LONGWATCH_READ_TOKEN": "a-token-for-reading"}
+
+    with serving(*journal_option(file), "--token", **variables) as server:
+        good = httpx2.get(f"{server.url}/api/runs", headers={"Authorization": "Bearer a-token-for-reading"})
+        bad = httpx2.get(f"{server.url}/api/runs", headers={"Authorization": "Bearer a-token-of-nobody"})
+
+    assert (good.status_code, bad.status_code) == (200, 401)
+
+
+def test_a_weak_token_and_an_open_token_file_are_refused(file: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "tokens.json"
+    kept.write_text('{"write": "0123456789abcdef0123"}')
+    kept.chmod(0o644)
+
+    shared = serve(*journal_option(file), "--port", "0", "--token", "--token-file", str(kept))
+    command = [sys.executable, "-m", "longwatch", "serve", *journal_option(file), "--port", "0", "--token"]
+    weak = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env={**os.environ, "LONGWATCH_TOKEN": "short"}
+    )
+
+    assert (shared.returncode, "can be read by others" in shared.stderr) == (2, True)
+    assert (weak.returncode, "16 or more" in weak.stderr) == (2, True)
+    assert "short" not in weak.stderr
+
+
+def test_a_killed_and_restarted_server_resumes_a_stream_where_it_was(file: Path) -> None:
+    with serving(*journal_option(file)) as server:
+        run_id = httpx2.get(f"{server.url}/api/runs").json()["runs"][0]["run_id"]
+        first = Reader(f"{server.url}/api/stream?topic=run:{run_id}")
+        assert first.is_open.wait(20)
+        server.process.kill()
+        seen = first.ended()
+    ids = [line.removeprefix("id: ") for line in seen if line.startswith("id: ")]
+    middle = ids[3]
+
+    with serving(*journal_option(file)) as server:
+        again = Reader(f"{server.url}/api/stream?topic=run:{run_id}", {"Last-Event-ID": middle})
+        assert again.is_open.wait(20)
+        rest = list(again.lines)
+
+    events = [line for line in seen if line.startswith("data: ") and '"event":' in line]
+    resumed = [line for line in rest if line.startswith("data: ") and '"event":' in line]
+    assert resumed == events[4:]
+
+
+def test_the_host_header_is_checked_on_a_real_connection(file: Path) -> None:
+    with serving(*journal_option(file)) as server:
+        answer = raw_answer(
+            server.port, b"GET /api/runs HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        )
+        upgrade = raw_answer(
+            server.port,
+            b"GET /api/socket HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\n"
+            b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            seconds=3,
+        )
+
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert upgrade.startswith(b"HTTP/1.1 403 ")

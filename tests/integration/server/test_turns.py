@@ -1,0 +1,204 @@
+"""Projects, sessions and turns as document 003 asks for them, the same on every engine."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+from longwatch.processes import process_started, this_host
+from tests.integration.server.stores import (
+    LINES,
+    Stores,
+    assistant,
+    is_polled,
+    new_turn,
+    result,
+    served,
+    until,
+)
+
+
+def waiting_process() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+
+async def test_a_turn_goes_from_pending_over_running_to_completed(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http, "write a poem")
+        seen = [(await server.http.get(f"{turn}/status")).json()["status"]]
+
+        fed = await server.http.post(
+            f"{turn}/lines?first=1", content=assistant("Roses", "Violets"), headers=LINES
+        )
+        seen.append((await server.http.get(f"{turn}/status")).json()["status"])
+        await server.http.post(f"{turn}/lines?first=2", content=result(), headers=LINES)
+        whole = (await server.http.get(turn)).json()
+
+        assert seen == ["pending", "running"]
+        assert fed.json() == {"accepted": 1, "blocks": 2, "status": "running"}
+        assert (whole["status"], whole["prompt"], whole["block_count"]) == ("completed", "write a poem", 2)
+        assert [(block["sequence"], block["content"]["text"]) for block in whole["blocks"]] == [
+            (0, "Roses"),
+            (1, "Violets"),
+        ]
+        assert whole["completed_at"] >= whole["started_at"] >= whole["created_at"]
+
+
+async def test_an_unchanged_turn_answers_304_and_its_end_is_news_without_a_new_block(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+        await server.http.post(f"{turn}/lines", content=assistant("hello"), headers=LINES)
+        tags = {url: (await server.http.get(url)).headers["etag"] for url in (turn, f"{turn}/status")}
+
+        for url, tag in tags.items():
+            answer = await server.http.get(url, headers={"If-None-Match": tag})
+            assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", tag)
+
+        await server.http.post(f"{turn}/lines", content=result(), headers=LINES)
+
+        for url, tag in tags.items():
+            answer = await server.http.get(url, headers={"If-None-Match": tag})
+            assert (answer.status_code, answer.json()["status"]) == (200, "completed")
+            assert answer.json()["block_count"] == 1
+
+
+async def test_two_servers_give_the_same_tags(stores: Stores) -> None:
+    async with served(stores) as one, served(stores) as other:
+        turn = await new_turn(one.http)
+        await one.http.post(f"{turn}/lines", content=assistant("hello"), headers=LINES)
+        session = turn.rpartition("/turns/")[0]
+
+        for url in (turn, f"{turn}/status", f"{session}/turns", session, "/api/projects"):
+            tag = (await one.http.get(url)).headers["etag"]
+            answer = await other.http.get(url, headers={"If-None-Match": tag})
+
+            assert (url, answer.status_code) == (url, 304)
+
+
+async def test_a_long_poll_tells_of_a_change_that_another_server_made(stores: Stores) -> None:
+    async with served(stores) as one, served(stores) as other:
+        turn = await new_turn(one.http)
+
+        for url in (f"{turn}/status", turn):
+            tag = (await one.http.get(url)).headers["etag"]
+            poll = asyncio.create_task(one.http.get(url, params={"wait": 20}, headers={"If-None-Match": tag}))
+            await until(lambda: is_polled(one.context, turn))
+            await other.http.post(f"{turn}/lines", content=assistant(url), headers=LINES)
+            answer = await poll
+
+            assert (answer.status_code, answer.json()["status"]) == (200, "running")
+
+
+async def test_a_long_poll_without_news_ends_as_304_when_its_time_is_up(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+
+        for url in (f"{turn}/status", turn):
+            tag = (await server.http.get(url)).headers["etag"]
+            answer = await server.http.get(url, params={"wait": 1}, headers={"If-None-Match": tag})
+
+            assert answer.status_code == 304
+
+
+async def test_a_new_turn_cancels_the_one_that_runs_and_a_user_can_interrupt(stores: Stores) -> None:
+    async with served(stores) as server:
+        first = await new_turn(server.http)
+        await server.http.post(f"{first}/lines", content=assistant("hello"), headers=LINES)
+
+        second = await new_turn(server.http)
+        stopped = await server.http.post(f"{second}/interrupt", json={"reason": "enough"})
+        again = await server.http.post(f"{second}/interrupt")
+
+        turns = (await server.http.get(first.rpartition("/")[0])).json()["turns"]
+        assert [turn["status"] for turn in turns] == ["failed", "failed"]
+        assert "was started in the session" in turns[0]["error"]
+        assert (stopped.status_code, stopped.json()["error"]) == (200, "enough")
+        assert again.json()["error"] == "enough"
+        assert "blocks" not in turns[0]
+
+
+async def test_lines_that_cannot_be_taken_are_named_and_repeated_ones_count_once(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+        lines = f"{assistant('one')}\nnot json\n"
+
+        bad = await server.http.post(f"{turn}/lines?first=1", content=lines, headers=LINES)
+        again = await server.http.post(f"{turn}/lines?first=1", content=assistant("one"), headers=LINES)
+        await server.http.post(f"{turn}/lines?first=2", content=result(), headers=LINES)
+        late = await server.http.post(f"{turn}/lines?first=3", content=assistant("late"), headers=LINES)
+
+        assert bad.status_code == 400
+        assert bad.json()["error"]["code"] == "invalid_line"
+        assert bad.json()["error"]["message"].startswith("Line 2 ")
+        assert again.json() == {"accepted": 1, "blocks": 0, "status": "running"}
+        assert (late.status_code, late.json()["error"]["code"]) == (409, "turn_ended")
+
+
+async def test_a_turn_whose_process_died_ends_although_it_is_only_polled(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+        with waiting_process() as process:
+            named = {"host": this_host(), "pid": process.pid}
+            started = process_started(process.pid)
+            if started is not None:
+                named["started"] = started
+            claimed = await server.http.post(f"{turn}/start", json={"executor": "agent", "process": named})
+            tag = (await server.http.get(f"{turn}/status")).headers["etag"]
+            process.kill()
+
+        answer = await server.http.get(f"{turn}/status?wait=30", headers={"If-None-Match": tag})
+
+        assert (claimed.status_code, claimed.json()["status"]) == (200, "running")
+        assert (answer.status_code, answer.json()["status"]) == (200, "failed")
+        assert "is gone" in (await server.http.get(turn)).json()["error"]
+
+
+async def test_somebody_else_cannot_take_a_turn_that_is_taken(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+        await server.http.post(f"{turn}/start", json={"executor": "first"})
+
+        answer = await server.http.post(f"{turn}/start", json={"executor": "second"})
+
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "turn_taken")
+
+
+async def test_what_is_not_there_is_told_by_its_name(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+        turn_id = turn.rpartition("/")[2]
+        cases = {
+            "/api/projects/none": "project_not_found",
+            "/api/projects/none/sessions": "project_not_found",
+            "/api/projects/p1/sessions/none": "conversation_not_found",
+            "/api/projects/p1/sessions/none/turns": "conversation_not_found",
+            "/api/projects/p1/sessions/s1/turns/turn-none": "turn_not_found",
+            "/api/projects/p1/sessions/s1/turns/turn-none/status": "turn_not_found",
+            f"/api/projects/p2/sessions/s1/turns/{turn_id}/status": "project_not_found",
+        }
+
+        for url, code in cases.items():
+            answer = await server.http.get(url)
+            assert (url, answer.status_code, answer.json()["error"]["code"]) == (url, 404, code)
+
+
+async def test_projects_and_sessions_are_made_once_and_listed_in_their_order(stores: Stores) -> None:
+    async with served(stores) as server:
+        for number in (1, 2):
+            await server.http.post("/api/projects", json={"id": f"p{number}", "name": f"Project {number}"})
+            made = await server.http.post(
+                "/api/projects/p1/sessions", json={"id": f"s{number}", "title": "T"}
+            )
+            assert made.status_code == 201
+        same = await server.http.post("/api/projects", json={"id": "p1", "name": "Project 1"})
+        other = await server.http.post("/api/projects", json={"id": "p1", "name": "Another"})
+        unnamed = await server.http.post("/api/projects", json={})
+
+        projects = (await server.http.get("/api/projects")).json()["projects"]
+        sessions = (await server.http.get("/api/projects/p1/sessions")).json()["sessions"]
+
+        assert (same.status_code, other.status_code) == (201, 409)
+        assert [project["id"] for project in projects] == ["p1", "p2", unnamed.json()["id"]]
+        assert [session["id"] for session in sessions] == ["s1", "s2"]
+        assert sessions[0]["last_turn"] is None

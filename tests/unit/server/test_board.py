@@ -1,0 +1,225 @@
+"""What is known of runs that are asked about, without reading the journal each time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from longwatch.errors import JournalUnavailable, Unreachable
+from longwatch.events import START, Cursor, Event, Page
+from longwatch.following.hub import Hub
+from longwatch.journal.asynchronous import AsyncJournal
+from longwatch.journal.memory import MemoryJournal
+from longwatch.server import board as board_module
+from longwatch.server.board import PULSE, RUN, Board
+from longwatch.server.turn_answers import TURN
+
+
+class CountedJournal(MemoryJournal):
+    """Counts its reads, and can be away."""
+
+    reads = 0
+    is_away = False
+
+    def read(self, run_id: str, *, after: Cursor = START, limit: int = 500, thorough: bool = False) -> Page:
+        self.reads += 1
+        if self.is_away:
+            raise Unreachable("away")
+        return super().read(run_id, after=after, limit=limit, thorough=thorough)
+
+
+def event(number: int, type: str = "note", run_id: str = "wf-1") -> Event:
+    return Event(run_id=run_id, event_id=f"{run_id}-{number}", type=type, occurred_at=1000 + number)
+
+
+@pytest.fixture
+def journal() -> CountedJournal:
+    return CountedJournal()
+
+
+@pytest.fixture
+async def board(journal: CountedJournal) -> AsyncIterator[Board]:
+    async with AsyncJournal(journal) as calls, Hub(journal) as hub:
+        running = Board(hub, calls, asyncio.Event())
+        yield running
+        await running.aclose()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - it is inside the board
+            await asyncio.sleep(0.001)
+
+
+def append(journal: CountedJournal, *events: Event) -> None:
+    journal.append(list(events))
+
+
+async def test_only_the_first_question_reads_the_journal(board: Board, journal: CountedJournal) -> None:
+    append(journal, event(1), event(2))
+    first = await board.look(RUN, "wf-1")
+    reads = journal.reads
+
+    again = [await board.look(RUN, "wf-1") for _ in range(100)]
+
+    assert all(each is first for each in again)
+    assert journal.reads == reads
+    assert first.state is not None
+    assert first.state.summary.events == 2
+
+
+async def test_many_first_questions_at_once_follow_the_run_once(
+    board: Board, journal: CountedJournal
+) -> None:
+    append(journal, event(1))
+
+    found = await asyncio.gather(*(board.look(PULSE, "wf-1") for _ in range(50)))
+
+    assert len({id(each) for each in found}) == 1
+    assert len(board) == 1
+
+
+async def test_news_wake_everybody_who_waits(board: Board, journal: CountedJournal) -> None:
+    append(journal, event(1))
+    watched = await board.look(PULSE, "wf-1")
+
+    waiting = [asyncio.create_task(watched.news(watched.revision, 20)) for _ in range(3)]
+    await until(lambda: watched.is_waited_for)
+    append(journal, event(2))
+
+    assert await asyncio.gather(*waiting) == [True] * 3
+    assert watched.state == 2
+
+
+async def test_without_news_a_wait_ends_when_its_time_is_up(board: Board, journal: CountedJournal) -> None:
+    append(journal, event(1))
+    watched = await board.look(PULSE, "wf-1")
+
+    assert not await watched.news(watched.revision, 0.01)
+    assert not watched.is_waited_for
+
+
+async def test_a_run_that_is_not_there_takes_no_place(board: Board) -> None:
+    watched = await board.look(RUN, "none")
+
+    board.drop_empty(RUN, "none")
+
+    assert (watched.state, len(board)) == (None, 0)
+
+
+async def test_runs_that_nobody_asks_about_leave_the_board(
+    board: Board, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(board_module, "SWEEP_SECONDS", 0.01)
+    append(journal, event(1))
+
+    await board.look(PULSE, "wf-1")
+
+    await until(lambda: len(board) == 0)
+
+
+async def test_a_full_board_lets_the_oldest_go(
+    board: Board, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "MOST_RUNS", 20)
+    for number in range(30):
+        append(journal, event(1, run_id=f"wf-{number}"))
+
+    for number in range(30):
+        await board.look(PULSE, f"wf-{number}")
+
+    assert len(board) <= 20
+    assert board.glance(PULSE, "wf-29") is not None
+    assert board.glance(PULSE, "wf-0") is None
+
+
+async def test_late_truth_about_an_ended_run_is_found(
+    board: Board, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "FINAL_SECONDS", 0.0)
+    append(journal, event(1, "workflow_start"), event(2, "workflow_error"))
+    watched = await board.look(RUN, "wf-1")
+    await until(lambda: watched.final_until is not None)
+
+    append(journal, event(3, "workflow_complete"))
+    again = await board.look(RUN, "wf-1")
+
+    assert again is watched
+    assert again.state is not None
+    assert again.state.status == "succeeded"
+
+
+async def test_what_was_just_written_is_shown_at_once_and_counts_once(
+    board: Board, journal: CountedJournal
+) -> None:
+    created = Event(
+        run_id="turn-1",
+        event_id="turn-1-00-created",
+        type="turn_created",
+        occurred_at=1000,
+        payload={"project_id": "p", "conversation_id": "s", "number": 1},
+    )
+    block = Event(
+        run_id="turn-1",
+        event_id="b",
+        type="block",
+        occurred_at=1001,
+        payload={"kind": "content", "text": "hello"},
+    )
+    append(journal, created)
+    watched = await board.look(TURN, "turn-1")
+    before = watched.state.tag
+
+    append(journal, block)
+    await board.catch_up("turn-1")
+    shown = watched.state
+    await until(lambda: not watched.is_ahead)  # the hub brings it too
+
+    assert shown.tag != before
+    assert (shown.state.block_count, watched.state.state.block_count) == (1, 1)
+    assert watched.state.tag == shown.tag
+
+
+async def test_a_run_that_is_read_ahead_of_the_hub_has_every_event_once(
+    board: Board, journal: CountedJournal
+) -> None:
+    append(journal, event(0))
+    watched = await board.look(RUN, "wf-1")
+
+    for number in range(1, 50):
+        append(journal, event(number))
+        await board.catch_up("wf-1")
+        assert watched.state is not None
+        assert watched.state.summary.events == number + 1
+    await until(lambda: not watched.is_ahead)
+
+    assert watched.state is not None
+    assert (watched.state.summary.events, watched.events) == (50, 50)
+
+
+async def test_a_journal_that_is_away_is_told_in_good_time(
+    board: Board, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "READY_SECONDS", 0.05)
+    journal.is_away = True
+
+    with pytest.raises(JournalUnavailable):
+        await board.look(RUN, "wf-1")
+
+
+async def test_closing_wakes_whoever_waits(journal: CountedJournal) -> None:
+    closing = asyncio.Event()
+    async with AsyncJournal(journal) as calls, Hub(journal) as hub:
+        board = Board(hub, calls, closing)
+        append(journal, event(1))
+        watched = await board.look(PULSE, "wf-1")
+        waiting = asyncio.create_task(watched.news(watched.revision, 20))
+        await until(lambda: watched.is_waited_for)
+
+        closing.set()
+
+        assert await waiting
+        await board.aclose()

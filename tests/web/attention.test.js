@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Attention } from "../../src/longwatch/server/viewer/core/attention.js";
+import { PollingManager } from "../../src/longwatch/server/viewer/core/polling-manager.js";
+import { FakeWorld } from "./support/world.js";
+
+class FakeDocument extends EventTarget {
+  visibilityState = "visible";
+
+  turn(state) {
+    this.visibilityState = state;
+    this.dispatchEvent(new Event("visibilitychange"));
+  }
+}
+
+function attended(navigator = {}) {
+  const world = new FakeWorld();
+  const document = new FakeDocument();
+  const window = new EventTarget();
+  const attention = new Attention({ document, window, navigator, world });
+  const modes = [];
+  const stop = attention.guide({ attend: (mode) => modes.push(mode) });
+  const interact = () => window.dispatchEvent(new Event("pointerdown"));
+  return { world, document, attention, modes, stop, interact };
+}
+
+test("a hidden tab is told, and a visible one again", () => {
+  const { document, modes } = attended();
+
+  document.turn("hidden");
+  document.turn("visible");
+
+  assert.deepEqual(modes, ["hidden", "active"]);
+});
+
+test("after five minutes without interaction a page is idle, and any interaction ends that", async () => {
+  const { world, modes, interact } = attended();
+  await world.advance(200_000);
+  interact();
+  modes.length = 0;
+
+  await world.advance(299_000);
+  assert.deepEqual(modes, []);
+  await world.advance(1_000);
+  assert.deepEqual(modes, ["idle"]);
+  interact();
+
+  assert.deepEqual(modes, ["idle", "active"]);
+});
+
+test("interaction is told at most once a second", async () => {
+  const { world, modes, interact } = attended();
+  await world.advance(1_000);
+
+  for (let step = 0; step < 20; step += 1) {
+    interact();
+    await world.advance(100);
+  }
+
+  assert.deepEqual(modes, ["active", "active"]);
+});
+
+test("a page that opens in the background begins hidden", () => {
+  const document = new FakeDocument();
+  document.visibilityState = "hidden";
+  const modes = [];
+
+  new Attention({ document, window: new EventTarget(), world: new FakeWorld() }).guide({
+    attend: (mode) => modes.push(mode),
+  });
+
+  assert.deepEqual(modes, ["hidden"]);
+});
+
+test("with the last who wants to know, no timer and no listener is left", async () => {
+  const { world, document, modes, stop, interact } = attended();
+
+  stop();
+  document.turn("hidden");
+  interact();
+
+  assert.deepEqual(modes, []);
+  assert.equal(world.pending, 0);
+});
+
+test("phones and people who save data get slower polls", () => {
+  assert.equal(attended().attention.slowdown, 1);
+  assert.equal(attended({ connection: { saveData: true } }).attention.slowdown, 2);
+  assert.equal(attended({ userAgentData: { mobile: true } }).attention.slowdown, 2);
+  assert.equal(attended({ userAgent: "Mozilla/5.0 (iPhone) Mobile/15E148" }).attention.slowdown, 2);
+});
+
+test("polls pause while the tab is hidden and look at once when it is back", async () => {
+  const { world, document, attention } = attended();
+  const manager = new PollingManager({ world });
+  const looks = [];
+  attention.guide(manager);
+  manager.register("a", () => looks.push(world.time), 1_000);
+  await world.advance(1_500);
+
+  document.turn("hidden");
+  await world.advance(60_000);
+  document.turn("visible");
+  await world.advance(0);
+
+  assert.deepEqual(looks, [0, 1_000, 61_500]);
+});
+
+test("a poll that had stopped for want of news goes on with the next interaction", async () => {
+  const { world, attention, interact } = attended();
+  const manager = new PollingManager({ world });
+  let looks = 0;
+  attention.guide(manager);
+  manager.register("a", () => {
+    looks += 1;
+    return "same";
+  });
+  await world.advance(200_000);
+  const before = looks;
+
+  interact();
+  await world.advance(0);
+
+  assert.equal(looks, before + 1);
+});

@@ -1,0 +1,373 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Api } from "../../src/longwatch/server/viewer/core/api.js";
+import { FeedClient } from "../../src/longwatch/server/viewer/core/feed.js";
+import { FeedServer } from "./support/feed-server.js";
+import { FakeWorld } from "./support/world.js";
+
+function opened() {
+  const world = new FakeWorld();
+  const server = new FeedServer(world);
+  const states = [];
+  const feed = new FeedClient({
+    api: new Api({ fetch: server.fetch }),
+    world,
+    draw: () => 0,
+    onState: (state) => states.push(state),
+  });
+  return { world, server, feed, states };
+}
+
+/** Collects the ids of the events of a topic. */
+function followed(feed, topic, after) {
+  const ids = [];
+  const messages = [];
+  const stop = feed.subscribe(topic, {
+    after,
+    onMessage: (message) => {
+      messages.push(message.event);
+      if (message.event === "event") ids.push(message.data.event.event_id);
+    },
+  });
+  return { ids, messages, stop };
+}
+
+const isStream = (request) => request === "/api/stream";
+
+test("history comes first, then that it has caught up, then what happens", async () => {
+  const { world, server, feed, states } = opened();
+  server.record("run:a", "1");
+  const { messages, ids } = followed(feed, "run:a");
+  await world.advance(10);
+
+  server.record("run:a", "2");
+  await world.advance(10);
+
+  assert.deepEqual(messages, ["event", "caught_up", "event"]);
+  assert.deepEqual(ids, ["1", "2"]);
+  assert.deepEqual(states, ["live"]);
+});
+
+test("all topics of a page share one stream, and a new topic reopens it without a gap or a double", async () => {
+  const { world, server, feed } = opened();
+  const a = followed(feed, "run:a");
+  const b = followed(feed, "run:b");
+  server.record("run:a", "1");
+  await world.advance(10);
+  assert.equal(server.requests.length, 1);
+
+  server.record("run:b", "2");
+  const c = followed(feed, "run:c");
+  server.record("run:a", "3");
+  server.record("run:c", "4");
+  await world.advance(10);
+
+  assert.equal(server.requests.length, 2);
+  assert.equal(server.viewers.size, 1);
+  assert.deepEqual([a.ids, b.ids, c.ids], [["1", "3"], ["2"], ["4"]]);
+});
+
+test("a second listener of a topic gets its history, and the first nothing twice", async () => {
+  const { world, server, feed } = opened();
+  server.record("run:a", "1");
+  const first = followed(feed, "run:a");
+  await world.advance(10);
+
+  const second = followed(feed, "run:a");
+  await world.advance(10);
+  server.record("run:a", "2");
+  await world.advance(10);
+
+  assert.deepEqual([first.ids, second.ids], [["1", "2"], ["1", "2"]]);
+});
+
+test("who gives a cursor gets what came after it", async () => {
+  const { world, server, feed } = opened();
+  for (const id of ["1", "2", "3"]) server.record("run:a", id);
+
+  const { ids } = followed(feed, "run:a", "2");
+  await world.advance(10);
+
+  assert.deepEqual(ids, ["3"]);
+});
+
+test("a stream that is cut goes on from its cursor", async () => {
+  const { world, server, feed, states } = opened();
+  const { ids } = followed(feed, "run:a");
+  server.record("run:a", "1");
+  await world.advance(20_000); // a heartbeat has come
+
+  server.cut();
+  server.record("run:a", "2");
+  await world.advance(1_000);
+
+  assert.deepEqual(ids, ["1", "2"]);
+  assert.deepEqual(states, ["live", "connecting", "live"]);
+  assert.ok(server.requests.every(isStream));
+});
+
+test("a server that says it closes is asked again after a second", async () => {
+  const { world, server, feed } = opened();
+  const { ids } = followed(feed, "run:a");
+  await world.advance(10);
+
+  server.say("closing");
+  await world.advance(10);
+  server.record("run:a", "1");
+  await world.advance(1_000);
+
+  assert.deepEqual(ids, ["1"]);
+  assert.ok(server.requests.every(isStream));
+});
+
+test("while the server is away the feed is offline, waits ever longer, and does not step down", async () => {
+  const { world, server, feed, states } = opened();
+  server.line = "refuses";
+  const { ids } = followed(feed, "run:a");
+
+  await world.advance(60_000);
+  assert.equal(server.requests.length, 6); // after 0, 1, 3, 7, 15 and 31 s
+  server.line = "ok";
+  server.record("run:a", "1");
+  await world.advance(30_000);
+
+  assert.deepEqual(ids, ["1"]);
+  assert.ok(server.requests.every(isStream));
+  assert.deepEqual([...new Set(states)], ["offline", "live"]);
+});
+
+test("where a proxy holds the stream back, long polls take over within seconds", async () => {
+  const { world, server, feed } = opened();
+  server.line = "buffers";
+  server.record("run:a", "1");
+  const { ids } = followed(feed, "run:a");
+
+  await world.advance(8_200);
+  assert.deepEqual(ids, ["1"]);
+  assert.deepEqual([feed.state, feed.way], ["polling", "long poll"]);
+
+  server.record("run:a", "2");
+  await world.advance(200);
+  assert.deepEqual(ids, ["1", "2"]);
+});
+
+test("a stream that stalls after it was live is opened again, and given up when it stays silent", async () => {
+  const { world, server, feed } = opened();
+  const { ids } = followed(feed, "run:a");
+  await world.advance(16_000);
+
+  server.line = "buffers";
+  server.record("run:a", "1");
+  await world.advance(56_000);
+
+  assert.equal(feed.way, "long poll");
+  assert.deepEqual(ids, ["1"]);
+});
+
+test("where long polls are cut as well, plain polls take over", async () => {
+  const { world, server, feed } = opened();
+  server.line = "buffers";
+  const { ids } = followed(feed, "run:a");
+  await world.advance(9_000);
+
+  server.line = "cuts polls";
+  feed.pause();
+  feed.resume();
+  await world.advance(20_000);
+  assert.equal(feed.way, "poll");
+
+  server.record("run:a", "1");
+  await world.advance(5_000);
+  assert.deepEqual(ids, ["1"]);
+  assert.equal(server.requests.at(-1), "/api/feed at once");
+});
+
+test("a feed climbs back to the stream as soon as it comes through", async () => {
+  const { world, server, feed } = opened();
+  server.line = "buffers";
+  const { ids } = followed(feed, "run:a");
+  await world.advance(10_000);
+  server.line = "ok";
+
+  server.record("run:a", "1");
+  await world.advance(60_000);
+  server.record("run:a", "2");
+  await world.advance(10);
+
+  assert.equal(feed.way, "stream");
+  assert.equal(feed.state, "live");
+  assert.equal(server.viewers.size, 1);
+  assert.deepEqual(ids, ["1", "2"]);
+});
+
+test("a climb in vain leaves the polls alone and is tried less and less often", async () => {
+  const { world, server, feed } = opened();
+  server.line = "buffers";
+  followed(feed, "run:a");
+
+  await world.advance(3_600_000);
+
+  const streams = server.requests.filter(isStream).length;
+  assert.ok(streams >= 5 && streams <= 14, `${streams} tries`);
+  assert.equal(feed.way, "long poll");
+});
+
+test("an idle hour on the stream costs one request", async () => {
+  const { world, server, feed } = opened();
+  followed(feed, "session:p/s");
+
+  await world.advance(3_600_000);
+
+  assert.equal(server.requests.length, 1);
+});
+
+test("a hidden page has no connection, and goes on where it was", async () => {
+  const { world, server, feed } = opened();
+  const { ids } = followed(feed, "run:a");
+  server.record("run:a", "1");
+  await world.advance(10);
+
+  feed.attend("hidden");
+  await world.advance(10);
+  assert.equal(server.viewers.size, 0);
+  server.record("run:a", "2");
+  await world.advance(60_000);
+  feed.attend("active");
+  await world.advance(10);
+
+  assert.deepEqual(ids, ["1", "2"]);
+});
+
+test("one who only looks keeps the stream but not the polls", async () => {
+  const { world, server, feed } = opened();
+  followed(feed, "run:a");
+  await world.advance(10);
+  feed.attend("idle");
+  assert.ok(!feed.isPaused);
+
+  server.line = "buffers";
+  feed.pause();
+  feed.resume();
+  await world.advance(10_000);
+  assert.equal(feed.way, "long poll");
+  feed.attend("idle");
+
+  assert.ok(feed.isPaused);
+});
+
+test("the last to leave closes the stream, and no timer is left", async () => {
+  const { world, server, feed } = opened();
+  const a = followed(feed, "run:a");
+  const b = followed(feed, "run:b");
+  await world.advance(10);
+
+  a.stop();
+  b.stop();
+  b.stop();
+  await world.advance(20_000);
+
+  assert.equal(server.viewers.size, 0);
+  assert.equal(world.pending, 0);
+});
+
+test("a closed feed says nothing more", async () => {
+  const { world, server, feed } = opened();
+  const { ids } = followed(feed, "run:a");
+  await world.advance(10);
+
+  feed.close();
+  server.record("run:a", "1");
+  await world.advance(20_000);
+
+  assert.deepEqual(ids, []);
+  assert.equal(world.pending, 0);
+});
+
+test("a run that has ended is asked for again after a while, because it may get late events", async () => {
+  const { world, server, feed } = opened();
+  const { ids } = followed(feed, "run:a");
+  await world.advance(10);
+  for (const viewer of server.viewers) viewer.send('event: ended\ndata: {"topic":"run:a","reason":"drained"}\n\n');
+  await world.advance(10);
+
+  await world.advance(300_000);
+  server.record("run:a", "late");
+  await world.advance(10);
+
+  assert.equal(server.requests.length, 2);
+  assert.deepEqual(ids, ["late"]);
+});
+
+test("a topic that the server cannot give is told and left out, and the others go on", async () => {
+  const { world, server, feed } = opened();
+  const bad = followed(feed, "turn:p/s/none");
+  const good = followed(feed, "run:a");
+  await world.advance(10);
+  for (const viewer of server.viewers) {
+    viewer.send('event: error\ndata: {"topic":"turn:p/s/none","code":"turn_not_found","message":"no"}\n\n');
+  }
+  await world.advance(16_000);
+
+  server.cut();
+  await world.advance(2_000);
+  server.record("run:a", "1");
+  await world.advance(10);
+
+  assert.ok(bad.messages.includes("error"));
+  assert.deepEqual(good.ids, ["1"]);
+  assert.equal([...server.viewers][0]?.topics.length, 1);
+});
+
+test("a cursor that the journal does not know any more begins at the start, without doubles", async () => {
+  const { world, server, feed } = opened();
+  const { ids, messages } = followed(feed, "run:a");
+  server.record("run:a", "1");
+  await world.advance(10);
+
+  for (const viewer of server.viewers) {
+    viewer.send('event: error\ndata: {"topic":"run:a","code":"invalid_cursor","message":"other journal"}\n\n');
+  }
+  await world.advance(10);
+  server.record("run:a", "2");
+  await world.advance(10);
+
+  assert.deepEqual(ids, ["1", "2"]);
+  assert.ok(!messages.includes("error"));
+});
+
+test("whatever happens on the way, every listener ends up with what the journal holds, once", async () => {
+  for (let seed = 1; seed <= 40; seed += 1) {
+    const { world, server, feed } = opened();
+    const random = randomFrom(seed);
+    const listeners = { "run:a": followed(feed, "run:a"), "run:b": followed(feed, "run:b") };
+    for (let step = 0; step < 60; step += 1) {
+      const chance = random();
+      if (chance < 0.5) server.record(random() < 0.5 ? "run:a" : "run:b", `${seed}-${step}`);
+      else if (chance < 0.6) server.cut();
+      else if (chance < 0.7) server.line = ["ok", "buffers", "refuses", "cuts polls"][Math.floor(random() * 4)];
+      else if (chance < 0.75) feed.attend(random() < 0.5 ? "hidden" : "active");
+      else if (chance < 0.8) followed(feed, "run:c").stop();
+      else await world.advance(random() * 30_000);
+    }
+    server.line = "ok";
+    feed.attend("active");
+    server.cut();
+    await world.advance(120_000);
+
+    for (const [topic, { ids }] of Object.entries(listeners)) {
+      const stored = (server.topics.get(topic) ?? []).map((event) => event.event_id);
+      assert.deepEqual(ids, stored, `seed ${seed}, ${topic}`);
+    }
+    feed.close();
+  }
+});
+
+/** The same numbers for the same seed. */
+function randomFrom(seed) {
+  let state = seed;
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state / 2_147_483_648;
+  };
+}

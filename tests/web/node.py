@@ -1,0 +1,70 @@
+"""Node for the tests of the browser modules, where there is one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WEB = ROOT / "web"
+CORE = ROOT / "src" / "longwatch" / "server" / "viewer" / "core"
+OLDEST_NODE = 20
+
+
+def node() -> str:
+    """The command `node`, or a skip that says what to install."""
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("there is no `node` here; install Node 20 or newer to test the browser modules")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    if int(version.strip().lstrip("v").partition(".")[0]) < OLDEST_NODE:
+        pytest.skip(
+            f"node is {version.strip()}; the tests of the browser modules want {OLDEST_NODE} or newer"
+        )
+    return found
+
+
+def tool(name: str) -> list[str]:
+    """A command of web/node_modules, or a skip that says how to get it."""
+    script = WEB / "node_modules" / ".bin" / name
+    if not script.exists():
+        pytest.skip(f"`{name}` is not installed; run `make web`, which needs npm")
+    return [node(), str(script.resolve())]
+
+
+class NodeLines:
+    """A script that answers each line of JSON with another."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def ask(self, question: Any) -> Any:
+        """Send one line and wait for the answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the script ended"
+        return json.loads(answer)
+
+
+@contextmanager
+def answering(script: Path) -> Iterator[NodeLines]:
+    """Run a script for as long as the block lasts."""
+    with subprocess.Popen(
+        [node(), str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield NodeLines(process)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(timeout=10)

@@ -1,0 +1,113 @@
+/** The parts of the page that decide and need no browser. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { callRows } from "../../src/longwatch/server/viewer/app/call-tree.js";
+import { changedLines, treeOf } from "../../src/longwatch/server/viewer/app/file-tree.js";
+import { BOX, layOut } from "../../src/longwatch/server/viewer/app/graph-layout.js";
+import { panned, share, ticks, zoomed } from "../../src/longwatch/server/viewer/app/time-scale.js";
+
+/** @param {string} id @param {Partial<import("../../src/longwatch/server/viewer/core/calls.js").CallView>} [more] */
+const call = (id, more = {}) => ({
+  call_id: id, kind: "tool", name: id, agent_name: null, parent_call_id: null, status: "completed",
+  started_at: 0, ended_at: 1, duration_ms: 1, error: null, ...more,
+});
+
+/** @param {[string, string][]} pairs */
+const graph = (...pairs) => ({
+  nodes: [...new Set(pairs.flat())].map((id) => ({ id, name: id, role: "" })),
+  edges: pairs.map(([from, to]) => ({ from, to, condition: "" })),
+});
+
+test("children stand under what called them, in the order they began", () => {
+  const rows = callRows([call("a"), call("b"), call("a1", { parent_call_id: "a" }), call("b1", { parent_call_id: "b" })], new Set());
+
+  assert.deepEqual(rows.map((row) => [row.call.call_id, row.depth]), [["a", 0], ["a1", 1], ["b", 0], ["b1", 1]]);
+});
+
+test("a tool without a parent belongs to the span of its agent that was open", () => {
+  const spans = [call("s1", { kind: "agent", name: "x", started_at: 0, ended_at: 10 }), call("s2", { kind: "agent", name: "x", started_at: 20, ended_at: null })];
+  const tools = [call("t", { agent_name: "x", started_at: 25 }), call("u", { agent_name: "x", started_at: 15 })];
+
+  const rows = callRows([...spans, ...tools], new Set());
+
+  assert.deepEqual(rows.map((row) => [row.call.call_id, row.depth]), [["s1", 0], ["s2", 0], ["t", 1], ["u", 0]]);
+});
+
+test("calls that name each other as parents are all shown", () => {
+  const rows = callRows([call("a", { parent_call_id: "b" }), call("b", { parent_call_id: "a" })], new Set());
+
+  assert.deepEqual(rows.map((row) => row.call.call_id), ["a", "b"]);
+});
+
+test("what is folded away hides everything below it", () => {
+  const calls = [call("a"), call("b", { parent_call_id: "a" }), call("c", { parent_call_id: "b" })];
+
+  assert.deepEqual(callRows(calls, new Set(["a"])).map((row) => row.call.call_id), ["a"]);
+});
+
+test("a node stands to the right of all that lead to it", () => {
+  const { nodes } = layOut(graph(["a", "b"], ["b", "c"], ["a", "c"], ["c", "d"]));
+
+  assert.deepEqual(["a", "b", "c", "d"].map((id) => nodes.get(id)?.layer), [0, 1, 2, 3]);
+});
+
+test("no two boxes touch", () => {
+  const pairs = /** @type {[string, string][]} */ (Array.from({ length: 40 }, (_, at) => [`n${at % 7}`, `n${(at * 5 + 3) % 23}`]));
+  const boxes = [...layOut(graph(...pairs)).nodes.values()];
+
+  for (const one of boxes) {
+    for (const other of boxes) {
+      if (one === other) continue;
+      assert.ok(Math.abs(one.x - other.x) >= BOX.width || Math.abs(one.y - other.y) >= BOX.height, `${one.id} ${other.id}`);
+    }
+  }
+});
+
+test("circles, loops and edges to nowhere are no trouble", () => {
+  const wild = graph(["a", "b"], ["b", "c"], ["c", "a"], ["b", "b"]);
+  wild.edges.push({ from: "a", to: "nobody", condition: "" });
+
+  const { nodes, edges } = layOut(wild);
+
+  assert.equal(nodes.size, 3);
+  assert.deepEqual(edges.map(({ from, to }) => from + to), ["ab", "bc", "ca"]);
+});
+
+test("a chain of ten thousand nodes is laid out", () => {
+  const pairs = /** @type {[string, string][]} */ (Array.from({ length: 10_000 }, (_, at) => [`n${at}`, `n${at + 1}`]));
+
+  assert.equal(layOut(graph(...pairs)).nodes.get("n10000")?.layer, 10_000);
+});
+
+test("zooming keeps the moment under the pointer and never leaves the run", () => {
+  const whole = { from: 0, to: 1000 };
+
+  const closer = zoomed(whole, whole, 0.5, 0.25);
+
+  assert.equal(share(closer, 250), 0.25);
+  assert.deepEqual(zoomed(closer, whole, 100, 0.5), whole);
+  assert.deepEqual(panned(closer, whole, -100), { from: 0, to: 500 });
+  assert.deepEqual(panned(closer, whole, 100), { from: 500, to: 1000 });
+});
+
+test("an axis has round marks, counted from the start of the run", () => {
+  assert.deepEqual(ticks({ from: 1_003, to: 1_703 }, 1_003, 7), [1_003, 1_103, 1_203, 1_303, 1_403, 1_503, 1_603, 1_703]);
+});
+
+test("files stand in their folders", () => {
+  const entries = ["b.md", "docs/a.md", "docs/deep/c.md"].map((path) => /** @type {any} */ ({ path }));
+
+  const tree = treeOf(entries);
+
+  assert.deepEqual(tree.files.map((file) => file.name), ["b.md"]);
+  assert.deepEqual(tree.folders[0]?.files.map((file) => file.name), ["a.md"]);
+  assert.equal(tree.folders[0]?.folders[0]?.path, "docs/deep");
+});
+
+test("changed lines are those between what both texts share", () => {
+  assert.deepEqual(changedLines("a\nb\nc\n", "a\nx\ny\nc\n"), { from: 1, to: 3 });
+  assert.deepEqual(changedLines("a\n", "a\n"), { from: 2, to: 2 });
+  assert.deepEqual(changedLines("", "a\n"), { from: 0, to: 1 });
+});

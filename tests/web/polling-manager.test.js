@@ -1,0 +1,339 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { PollingManager, pollingManager } from "../../src/longwatch/server/viewer/core/polling-manager.js";
+import { FakeWorld, settled } from "./support/world.js";
+
+function started(options = {}) {
+  const world = new FakeWorld();
+  return { world, manager: new PollingManager({ world, ...options }) };
+}
+
+/** A poll that counts its calls and answers when it is told to. */
+function held() {
+  const calls = [];
+  const poll = ({ signal }) => new Promise((resolve, reject) => calls.push({ resolve, reject, signal }));
+  return { calls, poll };
+}
+
+test("a poll looks at once and then at its interval, counted from the beginning of a look", async () => {
+  const { world, manager } = started();
+  const looks = [];
+  manager.register("a", () => looks.push(world.time), 2_000);
+
+  await world.advance(5_000);
+
+  assert.deepEqual(looks, [0, 2_000, 4_000]);
+});
+
+test("subscribers of one key share one poll and each gets its answers", async () => {
+  const { world, manager } = started();
+  const got = [];
+  let calls = 0;
+  for (const name of ["x", "y"]) {
+    manager.register("a", () => (calls += 1), 2_000, { onResult: (value) => got.push(`${name}${value}`) });
+  }
+
+  await world.advance(2_000);
+
+  assert.equal(calls, 2);
+  assert.deepEqual(got, ["x1", "y1", "x2", "y2"]);
+});
+
+test("who comes within 500 ms of an answer gets it without a request, and later not", async () => {
+  const { world, manager } = started();
+  let calls = 0;
+  const got = [];
+  const poll = () => (calls += 1);
+  manager.register("a", poll, 10_000);
+  await world.advance(499);
+
+  manager.register("a", poll, 10_000, { onResult: (value) => got.push(value) });
+  await world.advance(0);
+  assert.deepEqual([calls, got], [1, [1]]);
+
+  await world.advance(2);
+  manager.register("a", poll, 10_000);
+  await world.advance(0);
+  assert.equal(calls, 2);
+});
+
+test("at most three requests are in flight, and the others come in the order in which they fell due", async () => {
+  const { world, manager } = started();
+  const order = [];
+  const polls = ["a", "b", "c", "d", "e"].map((key) => {
+    const { calls, poll } = held();
+    manager.register(key, (asked) => (order.push(key), poll(asked)), 1_000);
+    return calls;
+  });
+  await settled();
+  assert.deepEqual(order, ["a", "b", "c"]);
+  assert.equal(manager.metrics.queued, 2);
+
+  polls[1][0].resolve(1);
+  await settled();
+
+  assert.deepEqual(order, ["a", "b", "c", "d"]);
+  await world.advance(1_000); // b falls due again, behind e
+  polls[0][0].resolve(1);
+  polls[2][0].resolve(1);
+  await settled();
+  assert.deepEqual(order.slice(4), ["e", "b"]);
+});
+
+test("a failing poll waits 2, 4, 8, 16 and 16 s, then stops until it is touched", async () => {
+  const { world, manager } = started();
+  const looks = [];
+  const errors = [];
+  const registration = manager.register(
+    "a",
+    () => {
+      looks.push(world.time);
+      throw new Error("gone");
+    },
+    1_000,
+    { onError: (error) => errors.push(error.message) },
+  );
+
+  await world.advance(300_000);
+
+  assert.deepEqual(looks, [0, 2_000, 6_000, 14_000, 30_000, 46_000]);
+  assert.equal(errors.length, 6);
+  assert.ok(registration.state.stopped);
+  assert.equal(world.pending, 0);
+  manager.touch();
+  await world.advance(0);
+  assert.equal(looks.length, 7);
+});
+
+test("a success clears the failures at once", async () => {
+  const { world, manager } = started();
+  const looks = [];
+  const registration = manager.register("a", () => {
+    looks.push(world.time);
+    if (looks.length < 3) throw new Error("gone");
+  }, 1_000);
+
+  await world.advance(7_000);
+
+  assert.deepEqual(looks, [0, 2_000, 6_000, 7_000]);
+  assert.equal(registration.state.failures, 0);
+});
+
+test("the result of an unregistered poll goes nowhere, also not to the next who registers the key", async () => {
+  const { manager } = started();
+  const { calls, poll } = held();
+  const got = [];
+  const first = manager.register("a", poll, 1_000, { onResult: (value) => got.push(`first ${value}`) });
+  await settled();
+  first.dispose();
+  manager.register("a", poll, 1_000, { onResult: (value) => got.push(`second ${value}`) });
+  await settled();
+
+  calls[0].resolve("old");
+  calls[1].resolve("new");
+  await settled();
+
+  assert.ok(calls[0].signal.aborted);
+  assert.deepEqual(got, ["second new"]);
+});
+
+test("an aborted request gives its place to the next", async () => {
+  const { manager } = started({ maxConcurrent: 1 });
+  const { poll } = held();
+  const first = manager.register("a", poll, 1_000);
+  let called = false;
+  manager.register("b", () => (called = true), 1_000);
+  await settled();
+  assert.equal(called, false);
+
+  first.dispose();
+  await settled();
+
+  assert.ok(called);
+});
+
+test("a pause begins no looks, keeps everything, and its time does not count as time without news", async () => {
+  const { world, manager } = started();
+  const looks = [];
+  const registration = manager.register("a", () => (looks.push(world.time), "same"));
+  await world.advance(10_000);
+  manager.pause();
+  assert.equal(world.pending, 0);
+
+  await world.advance(600_000);
+  assert.equal(looks.length, 11);
+  manager.resume();
+  await world.advance(0);
+
+  assert.equal(looks.at(-1), 610_000);
+  assert.ok(!registration.state.stopped);
+});
+
+test("after a pause, what is failing waits for the rest of its backoff", async () => {
+  const { world, manager } = started();
+  const looks = [];
+  manager.register("a", () => {
+    looks.push(world.time);
+    throw new Error("gone");
+  }, 1_000);
+  await world.advance(100);
+  manager.pause();
+  await world.advance(900);
+
+  manager.resume();
+  await world.advance(2_000);
+
+  assert.deepEqual(looks, [0, 2_000]);
+});
+
+test("a ramp stops after two minutes without news and leaves no timer", async () => {
+  const { world, manager } = started();
+  const registration = manager.register("a", () => ({ same: [1, { deep: true }] }));
+
+  await world.advance(200_000);
+
+  assert.equal(registration.state.reason, "no news for 120 s");
+  assert.equal(world.pending, 0);
+});
+
+test("on a phone delays are twice as long, but not the backoff", async () => {
+  const { world, manager } = started({ slowdown: () => 2 });
+  const looks = [];
+  manager.register("a", () => {
+    looks.push(world.time);
+    if (looks.length === 2) throw new Error("gone");
+  }, 1_000);
+
+  await world.advance(6_000);
+
+  assert.deepEqual(looks, [0, 2_000, 4_000, 6_000]);
+});
+
+test("a poll that never answers fails after 30 s and is aborted", async () => {
+  const { world, manager } = started();
+  const { calls, poll } = held();
+  const errors = [];
+  manager.register("a", poll, 1_000, { onError: (error) => errors.push(error.message) });
+
+  await world.advance(30_000);
+
+  assert.deepEqual(errors, ["The poll of a gave no answer in 30 s."]);
+  assert.ok(calls[0].signal.aborted);
+});
+
+test("fetch asks once, shares the answer, and forgets it after the cache's time", async () => {
+  const { world, manager } = started();
+  const { calls, poll } = held();
+  const both = Promise.all([manager.fetch("a", poll), manager.fetch("a", poll)]);
+  await settled();
+  calls[0].resolve("answer");
+
+  assert.deepEqual(await both, ["answer", "answer"]);
+  assert.equal(await manager.fetch("a", poll), "answer");
+  assert.equal(calls.length, 1);
+  await world.advance(500);
+  assert.equal(manager.metrics.keys, 0);
+  assert.equal(world.pending, 0);
+});
+
+test("what a fetched poll throws reaches all who wait for it", async () => {
+  const { manager } = started();
+  const poll = () => Promise.reject(new Error("gone"));
+
+  const both = await Promise.allSettled([manager.fetch("a", poll), manager.fetch("a", poll)]);
+
+  assert.deepEqual(both.map(({ reason }) => reason.message), ["gone", "gone"]);
+});
+
+test("a refresh drops the answer that is under way, and whoever waits gets the new one", async () => {
+  const { manager } = started();
+  const { calls, poll } = held();
+  const waiting = manager.fetch("a", poll);
+  await settled();
+
+  manager.refresh("a");
+  await settled();
+  calls[0].resolve("old");
+  calls[1].resolve("new");
+
+  assert.equal(await waiting, "new");
+});
+
+test("a subscriber that throws hurts nobody else and hears of it", async () => {
+  const { world, manager } = started();
+  const got = [];
+  manager.register("a", () => 1, 1_000, {
+    onResult: () => {
+      throw new Error("mine");
+    },
+    onError: (error) => got.push(error.message),
+  });
+  manager.register("a", () => 1, 1_000, { onResult: (value) => got.push(value) });
+
+  await world.advance(0);
+
+  assert.deepEqual(got, ["mine", 1]);
+});
+
+test("the shared poll goes on for who is left, as often as that one wants", async () => {
+  const { world, manager } = started();
+  const looks = [];
+  const poll = () => looks.push(world.time);
+  const eager = manager.register("a", poll, 1_000);
+  manager.register("a", poll, 4_000);
+  await world.advance(1_000);
+
+  eager.dispose();
+  await world.advance(8_000);
+
+  assert.deepEqual(looks, [0, 1_000, 5_000, 9_000]);
+});
+
+test("unregister takes out the latest of a key, and again does nothing", async () => {
+  const { world, manager } = started();
+  manager.register("a", () => 1, 1_000);
+  manager.unregister("a");
+  manager.unregister("a");
+
+  await world.advance(5_000);
+
+  assert.equal(manager.metrics.keys, 0);
+  assert.equal(manager.states().size, 0);
+  assert.equal(world.pending, 0);
+});
+
+test("a closed manager rejects who waits, leaves no timer and takes nobody in", async () => {
+  const { world, manager } = started();
+  const { poll } = held();
+  const waiting = manager.fetch("a", poll);
+  manager.register("b", () => 1, 1_000);
+  await settled();
+
+  manager.close();
+
+  await assert.rejects(waiting, /closed/);
+  assert.equal(world.pending, 0);
+  assert.throws(() => manager.register("c", poll), /closed/);
+});
+
+test("there is one manager for the page", () => {
+  assert.ok(pollingManager instanceof PollingManager);
+});
+
+test("with the last who waits for it, a fetched request is aborted", async () => {
+  const { world, manager } = started();
+  const { calls, poll } = held();
+  const leaving = [new AbortController(), new AbortController()];
+  const waiting = leaving.map(({ signal }) => manager.fetch("a", poll, { signal }));
+  await settled();
+
+  leaving[0].abort();
+  assert.ok(!calls[0].signal.aborted);
+  leaving[1].abort();
+
+  assert.ok(calls[0].signal.aborted);
+  for (const each of waiting) await assert.rejects(each, { name: "AbortError" });
+  assert.equal(manager.metrics.keys, 0);
+  assert.equal(world.pending, 0);
+});

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { isSame } from "../../src/longwatch/server/viewer/core/equality.js";
+import { Numbers } from "../../src/longwatch/server/viewer/core/numbers.js";
+import { compareText } from "../../src/longwatch/server/viewer/core/order.js";
+import { fold, RunFold } from "../../src/longwatch/server/viewer/core/run-fold.js";
+import { TurnState } from "../../src/longwatch/server/viewer/core/turn-state.js";
+
+const event = (id, type, values = {}) => ({ run_id: "r", event_id: id, type, occurred_at: 1_000, payload: {}, ...values });
+const turnMessage = (id, number, last_updated, values = {}) => ({
+  event: "turn",
+  data: { topic: "session:p/s", turn: { id, number, status: "running", last_updated, ...values } },
+});
+const blockMessage = (turn_id, id, sequence) => ({ event: "block", data: { topic: "t", turn_id, block: { id, sequence } } });
+
+test("no events fold to nothing", () => {
+  assert.equal(fold([]), null);
+  assert.equal(new RunFold("r").view(0), null);
+});
+
+test("a run grows as its events come, and a tool call is paired by its call id", () => {
+  const run = new RunFold("r").add([event("1", "workflow_start"), event("2", "tool_call", { call_id: "c" })]);
+  assert.deepEqual(run.calls().map((call) => call.view().status), ["started"]);
+
+  run.add([event("3", "tool_call", { call_id: "c", occurred_at: 1_500, payload: { status: "success" } })]);
+  run.add([event("4", "workflow_complete", { occurred_at: 2_000 })]);
+
+  assert.equal(run.status, "succeeded");
+  assert.equal(run.calls()[0]?.durationMs, 500);
+  assert.equal(run.summary(9_000)?.duration_ms, 1_000);
+});
+
+test("a producer's own word beats one that was written for it", () => {
+  const written = event("2", "workflow_error", { occurred_at: 900, payload: { written_for: "p" } });
+
+  assert.equal(fold([written, event("3", "workflow_complete")])?.status, "succeeded");
+});
+
+test("a hundred thousand events fold in well under a second", () => {
+  const events = Array.from({ length: 100_000 }, (_, at) =>
+    event(`e${at}`, "tool_call", { occurred_at: at, call_id: `c${at >> 1}`, producer: "p", number: at + 1 }),
+  );
+  const begun = performance.now();
+
+  const run = fold(events);
+
+  assert.equal(run?.calls().length, 50_000);
+  assert.ok(performance.now() - begun < 2_000);
+});
+
+test("numbers in any order are kept as ranges, and gaps are named", () => {
+  const numbers = new Numbers();
+  for (const number of [5, 1, 2, 9, 6, 5, 4]) numbers.add(number);
+
+  assert.equal(numbers.size, 6);
+  assert.deepEqual(numbers.gaps(11), [[3, 3], [7, 8], [10, 11]]);
+});
+
+test("text is compared by code points", () => {
+  assert.ok(compareText("\u{1F600}", "\uFF5E") > 0);
+  assert.ok(compareText("a", "ab") < 0);
+});
+
+test("values are the same however deep, and a class of its own is only itself", () => {
+  assert.ok(isSame({ a: [1, { b: NaN }] }, { a: [1, { b: NaN }] }));
+  assert.ok(!isSame({ a: undefined }, { b: undefined }));
+  assert.ok(!isSame(new Map(), new Map()));
+  assert.ok(isSame(new Date(5), new Date(5)));
+});
+
+test("blocks join their turns in any order, once, and may move", () => {
+  const state = new TurnState();
+  state.take(blockMessage("t1", "b", 0));
+  state.take(turnMessage("t2", 2, "2"));
+  state.take(turnMessage("t1", 1, "1"));
+  assert.equal(state.take(blockMessage("t1", "b", 0)), false);
+
+  state.take(blockMessage("t1", "a", 0));
+  state.take(blockMessage("t1", "b", 1));
+
+  assert.deepEqual(state.turns().map(({ id, blocks }) => [id, blocks.map((block) => block.id)]), [["t1", ["a", "b"]], ["t2", []]]);
+});
+
+test("a turn that is told again after a newer one changes nothing", () => {
+  const state = new TurnState();
+  state.take(turnMessage("t", 1, "2025-01-06T10:00:02.000Z", { status: "completed" }));
+
+  assert.equal(state.take(turnMessage("t", 1, "2025-01-06T10:00:01.000Z")), false);
+  assert.equal(state.turn("t")?.status, "completed");
+});

@@ -1,0 +1,18 @@
+// Copies the framework-free core into this package. It lives with the viewer, whose pages serve it as it is;
+// npm runs this before the package is linked, packed or installed from its folder, so no copy is kept in git.
+
+import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const source = fileURLToPath(new URL("../../../src/longwatch/server/viewer/core/", import.meta.url));
+const target = fileURLToPath(new URL("../core/", import.meta.url));
+
+if (existsSync(source)) {
+  const wanted = readdirSync(source).filter((name) => name.endsWith(".js"));
+  for (const name of existsSync(target) ? readdirSync(target) : []) {
+    if (!wanted.includes(name)) rmSync(`${target}${name}`);
+  }
+  for (const name of wanted) cpSync(`${source}${name}`, `${target}${name}`);
+} else if (!existsSync(target)) {
+  throw new Error(`The core modules are in neither ${source} nor ${target}. Install from a whole checkout.`);
+}

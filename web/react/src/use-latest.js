@@ -1,0 +1,15 @@
+import { useEffect, useRef } from "react";
+
+/**
+ * The value of the last render, for callbacks that come later: a new function must not begin a new poll.
+ *
+ * @template T
+ * @param {T} value
+ */
+export function useLatest(value) {
+  const latest = useRef(value);
+  useEffect(() => {
+    latest.current = value;
+  });
+  return latest;
+}

@@ -1,0 +1,64 @@
+/** Document 003's session polling as a hook. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+
+import { SessionPolling, turnKey, turnPoll } from "../core/session-polling.js";
+import { readTurn } from "../core/turn-state.js";
+import { useLongwatch } from "./provider.js";
+import { useLatest } from "./use-latest.js";
+import { queryKeyOf, usePolledQuery, usePollState } from "./use-polled.js";
+
+/** @import { UseSessionPollingOptions, UseSessionPollingResult } from "../index.js" */
+
+/**
+ * @param {UseSessionPollingOptions} options
+ * @returns {UseSessionPollingResult}
+ */
+export function useSessionPolling({
+  sessionId,
+  turnId = "",
+  enabled = true,
+  interval = 2_000,
+  onUpdate,
+  onComplete,
+  onError,
+}) {
+  const { api, manager, projectId } = useLongwatch();
+  const client = useQueryClient();
+  const callbacks = useLatest({ onUpdate, onComplete, onError });
+  const which = { api, projectId, sessionId, turnId };
+  const key = turnKey(which);
+  const isOn = enabled && turnId !== "";
+  const [{ isPolling, error }, tell] = usePollState(key, isOn);
+  const { data, refetch } = usePolledQuery({
+    key,
+    enabled: isOn,
+    look: async (signal) => {
+      await manager.fetch(key, turnPoll(which), { signal });
+      return readTurn(api.cache.view(key)); // with what the user just did
+    },
+  });
+  useEffect(() => {
+    if (!isOn) return;
+    const show = (/** @type {any} */ wire) => client.setQueryData(queryKeyOf(key), readTurn(wire));
+    const unwatch = api.cache.watch(key, show);
+    const polling = new SessionPolling({
+      api,
+      manager,
+      projectId,
+      sessionId,
+      turnId,
+      interval,
+      onUpdate: (turn) => callbacks.current.onUpdate?.(turn),
+      onComplete: (turn) => callbacks.current.onComplete?.(turn),
+      onError: (raised) => callbacks.current.onError?.(raised),
+      onState: tell,
+    });
+    return () => {
+      polling.stop();
+      unwatch();
+    };
+  }, [api, manager, client, key, projectId, sessionId, turnId, interval, isOn, tell, callbacks]);
+  return { data, isPolling, error, refetch };
+}

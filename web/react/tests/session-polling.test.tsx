@@ -1,0 +1,188 @@
+import { act, renderHook, waitFor } from "@testing-library/react";
+import { describe, expect, test, vi } from "vitest";
+
+import { TurnFailed, useSessionActions, useSessionPolling, type Turn } from "../index.js";
+import { end, failure, newSession, newTurn, say, text } from "./support/journal.js";
+import { network, pageOf } from "./support/page.js";
+
+const SOON = { timeout: 15_000 };
+
+describe("useSessionPolling", () => {
+  test("shows blocks as they arrive and stops when the turn is completed", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const { Page, manager } = pageOf(place.projectId);
+    const heard: string[] = [];
+    const { result } = renderHook(
+      () =>
+        useSessionPolling({
+          sessionId: place.sessionId,
+          turnId,
+          interval: 50,
+          onUpdate: (turn) => heard.push(`${turn.status} ${turn.blocks.length}`),
+          onComplete: (turn) => heard.push(`complete ${turn.blocks.length}`),
+        }),
+      { wrapper: Page },
+    );
+    expect(result.current.isPolling).toBe(true);
+    await waitFor(() => expect(result.current.data?.status).toBe("pending"), SOON);
+
+    await say(place, turnId, text("one"));
+    await waitFor(() => expect(result.current.data?.blocks).toHaveLength(1), SOON);
+    await say(place, turnId, text("two"), end);
+    await waitFor(() => expect(result.current.isPolling).toBe(false), SOON);
+
+    expect(result.current.data?.status).toBe("completed");
+    expect(result.current.data?.blocks.map((block) => block.content.text)).toEqual(["one", "two"]);
+    expect(result.current.data?.completed_at).toBeInstanceOf(Date);
+    expect(heard.at(-1)).toBe("complete 2");
+    expect(heard.filter((each) => each.startsWith("complete "))).toHaveLength(1);
+    expect(manager.metrics.keys).toBe(0);
+  });
+
+  test("tells of a failed turn as an error", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    await say(place, turnId, failure);
+    const onError = vi.fn();
+    const onComplete = vi.fn();
+    const { Page } = pageOf(place.projectId);
+    const { result } = renderHook(
+      () => useSessionPolling({ sessionId: place.sessionId, turnId, onError, onComplete }),
+      { wrapper: Page },
+    );
+
+    await waitFor(() => expect(result.current.error).toBeInstanceOf(TurnFailed), SOON);
+
+    expect(result.current.data?.status).toBe("failed");
+    expect(onError).toHaveBeenCalledTimes(1);
+    expect(onComplete).not.toHaveBeenCalled();
+  });
+
+  test("polls nothing without a turn, and begins when it has one", async () => {
+    const place = await newSession();
+    const net = network();
+    const { Page } = pageOf(place.projectId, net);
+    const { result, rerender } = renderHook(
+      ({ turnId }: { turnId?: string }) => useSessionPolling({ sessionId: place.sessionId, turnId }),
+      { wrapper: Page, initialProps: {} as { turnId?: string } },
+    );
+    expect(result.current).toMatchObject({ data: undefined, isPolling: false });
+    expect(net.requests).toEqual([]);
+
+    rerender({ turnId: await newTurn(place) });
+
+    expect(result.current.isPolling).toBe(true);
+    await waitFor(() => expect(result.current.data?.status).toBe("pending"), SOON);
+  });
+
+  test("two components that show one turn cost one poll, and nothing changed costs no render", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const net = network();
+    const { Page } = pageOf(place.projectId, net, { strict: false });
+    let renders = 0;
+    const { result } = renderHook(
+      () => {
+        renders += 1;
+        const one = useSessionPolling({ sessionId: place.sessionId, turnId, interval: 100 });
+        const other = useSessionPolling({ sessionId: place.sessionId, turnId, interval: 100 });
+        return { one, other };
+      },
+      { wrapper: Page },
+    );
+    await waitFor(() => expect(result.current.other.data).toBeDefined(), SOON);
+    expect(net.requests).toHaveLength(1);
+    await waitFor(() => expect(net.requests.length).toBeGreaterThanOrEqual(3), SOON);
+    const [before, rendered] = [result.current.one.data, renders];
+
+    await waitFor(() => expect(net.requests.length).toBeGreaterThanOrEqual(7), SOON);
+
+    expect(result.current.one.data).toBe(before);
+    expect(renders).toBe(rendered);
+  });
+
+  test("an interruption shows before the server has confirmed it", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const net = network();
+    const { Page } = pageOf(place.projectId, net);
+    const seen: Turn["status"][] = [];
+    const { result } = renderHook(
+      () => {
+        const polled = useSessionPolling({ sessionId: place.sessionId, turnId });
+        if (polled.data && seen.at(-1) !== polled.data.status) seen.push(polled.data.status);
+        return { ...polled, actions: useSessionActions({ sessionId: place.sessionId }) };
+      },
+      { wrapper: Page },
+    );
+    await waitFor(() => expect(result.current.data).toBeDefined(), SOON);
+
+    const release = net.hold();
+    const done = result.current.actions.interrupt(turnId, "enough");
+    await waitFor(() => expect(result.current.data?.status).toBe("failed"), SOON);
+    expect(result.current.isPolling).toBe(true);
+    release();
+    await act(async () => void (await done));
+    await waitFor(() => expect(result.current.isPolling).toBe(false), SOON);
+
+    expect(result.current.error?.message).toContain("enough");
+    expect(seen).toEqual(["pending", "failed"]);
+  });
+
+  test("an action that cannot be sent is taken back", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const net = network();
+    const { Page } = pageOf(place.projectId, net);
+    const { result } = renderHook(
+      () => ({
+        ...useSessionPolling({ sessionId: place.sessionId, turnId }),
+        actions: useSessionActions({ sessionId: place.sessionId }),
+      }),
+      { wrapper: Page },
+    );
+    await waitFor(() => expect(result.current.data).toBeDefined(), SOON);
+
+    net.isCut = true;
+    await act(async () => {
+      await expect(result.current.actions.interrupt(turnId)).rejects.toThrow(/No answer/);
+    });
+
+    expect(result.current.data?.status).toBe("pending");
+  });
+
+  test("while the server is away it says so, and goes on when it is back", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const net = network();
+    net.isCut = true;
+    const { Page } = pageOf(place.projectId, net);
+    const { result } = renderHook(() => useSessionPolling({ sessionId: place.sessionId, turnId }), {
+      wrapper: Page,
+    });
+    await waitFor(() => expect(result.current.error).not.toBeNull(), SOON);
+    expect(result.current.isPolling).toBe(true);
+
+    net.isCut = false;
+    await waitFor(() => expect(result.current.data).toBeDefined(), SOON);
+
+    expect(result.current.error).toBeNull();
+  });
+
+  test("an invalidated query is looked at at once", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const { Page, queryClient } = pageOf(place.projectId);
+    const { result } = renderHook(
+      () => useSessionPolling({ sessionId: place.sessionId, turnId, interval: 600_000 }),
+      { wrapper: Page },
+    );
+    await waitFor(() => expect(result.current.data).toBeDefined(), SOON);
+    await say(place, turnId, text("one"));
+
+    await act(() => queryClient.invalidateQueries({ queryKey: ["longwatch"] }));
+
+    await waitFor(() => expect(result.current.data?.blocks).toHaveLength(1), SOON);
+  });
+});
