@@ -12,7 +12,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make requirements" .venv/bin/uv pip compil
 .PHONY: help demo test unit simulate check format stack-demo bench requirements engines web clean
 
 help:
-	@echo "make demo          play a workflow in the terminal, recorded into a SQLite file"
+	@echo "make demo          play a workflow and a turn, recorded into a SQLite file, live on a page"
 	@echo "make test          all tests (ARGS='-k name' for some); says what it had to skip"
 	@echo "make unit          the tests that need nothing but Python; under a minute"
 	@echo "make simulate      play SEEDS=$(SEEDS) simulations of writers and followers; names the one that failed"

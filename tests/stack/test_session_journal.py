@@ -233,6 +233,21 @@ def test_a_reused_session_id_does_not_find_the_old_end(deployed: Deployed) -> No
     assert second["error"] == "SessionUnconfirmed"
 
 
+def test_an_end_beyond_the_first_page_is_found(deployed: Deployed) -> None:
+    session_id = new_session()
+    recorder = SessionRecorder(deployed.journal, session_id)
+    for _ in range(4):  # a page ends at 1 MB
+        recorder.record("TASK_reading_COMPLETED", notes="x" * 340_000)
+
+    execution = deployed.start(session_id, "complete")
+    found = ended(deployed.sfn, execution)
+
+    assert found["status"] == "SUCCEEDED"
+    history = deployed.sfn.get_execution_history(executionArn=execution, maxResults=1000)["events"]
+    entered = [event.get("stateEnteredEventDetails", {}).get("name") for event in history]
+    assert entered.count("Look") > entered.count("Decide")
+
+
 def test_an_agent_that_knows_no_execution_is_understood_by_its_times(deployed: Deployed) -> None:
     session_id = new_session()
     configure(deployed.url, _SFN_WAIT_SCALE=0.02)

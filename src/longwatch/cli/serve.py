@@ -137,7 +137,7 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
     from longwatch.documents.opening import open_documents
     from longwatch.server.app import create_app
     from longwatch.server.context import open_context
-    from longwatch.server.serving import collect_less_often, loop_factory, serve
+    from longwatch.server.serving import allow_more_connections, collect_less_often, loop_factory, serve
 
     def ready() -> None:
         url = address.url
@@ -161,6 +161,7 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
         ) as context:
             app = create_app(context)
             collect_less_often()
+            allow_more_connections()
             return await serve(app, context, address.bound, ready)
 
     with (

@@ -29,13 +29,16 @@ def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
     }
 
 
+def listed_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
+    """One line of the list, and why it is still there if it is."""
+    return {**summary_view(run, now_ms=now_ms), "conditions": _conditions(Run(run), now_ms)}
+
+
 def run_view(run: Run, *, now_ms: int) -> dict[str, Any]:
     """A folded run, whole."""
     return {
         **summary_view(run.summary, now_ms=now_ms),
-        "conditions": [
-            {"name": condition.name, "message": condition.message} for condition in conditions(run, now_ms)
-        ],
+        "conditions": _conditions(run, now_ms),
         "counts": dict(sorted(run.counts.items())),
         "producers": {
             name: {
@@ -47,6 +50,10 @@ def run_view(run: Run, *, now_ms: int) -> dict[str, Any]:
         },
         "calls": [call_view(call) for call in run.ordered_calls()],
     }
+
+
+def _conditions(run: Run, now_ms: int) -> list[dict[str, str]]:
+    return [{"name": each.name, "message": each.message} for each in conditions(run, now_ms)]
 
 
 def call_view(call: Call) -> dict[str, Any]:

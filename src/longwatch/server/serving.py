@@ -8,7 +8,7 @@ import gc
 import signal
 import socket
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
@@ -22,6 +22,7 @@ BACKLOG = 2_048
 KEEP_ALIVE_SECONDS = 30  # polls come every few seconds, and a new connection costs more than an open one
 GRACE_SECONDS = 0.5  # for answers under way, once streams have been told to end
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+OPEN_FILES = 65_536
 COLLECT_EVERY = (20_000, 50, 1_000)  # objects, and collections of the younger generations
 
 
@@ -120,6 +121,19 @@ def collect_less_often() -> None:
     """
     gc.freeze()  # what was loaded stays
     gc.set_threshold(*COLLECT_EVERY)
+
+
+def allow_more_connections() -> None:
+    """Raise the limit of open files as far as this user may: each viewer holds one."""
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # some systems allow less than they say; then it stays as it was
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def serve(

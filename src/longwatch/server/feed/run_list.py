@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from longwatch.clock import Clock
 from longwatch.errors import InvalidCursor, WorthAnotherTry
 from longwatch.journal.base import INDEX_KINDS, WORK, Arrivals, Journal, RunQuery
-from longwatch.journal.json_views import summary_view
+from longwatch.journal.json_views import listed_view
 from longwatch.polling.backoff import JOURNAL_BACKOFF
-from longwatch.runs import Run, RunSummary, Status, conditions
+from longwatch.runs import RunSummary, Status
 from longwatch.server.feed.hearing import hearing
 from longwatch.server.feed.lines import Line, Lines
 from longwatch.server.feed.messages import Frame, caught_up, message
@@ -158,15 +158,7 @@ class RunListSource:
 
     def _told(self, runs: Sequence[RunSummary]) -> list[Frame]:
         now = self._clock.now_ms()
-        return [message("run", TOPIC, run=listed_view(run, now)) for run in runs]
-
-
-def listed_view(run: RunSummary, now_ms: int) -> dict[str, Any]:
-    """A run as the list of runs shows it."""
-    told = [
-        {"name": condition.name, "message": condition.message} for condition in conditions(Run(run), now_ms)
-    ]
-    return {**summary_view(run, now_ms=now_ms), "conditions": told}
+        return [message("run", TOPIC, run=listed_view(run, now_ms=now)) for run in runs]
 
 
 def _parsed(cursor: str) -> tuple[str, int]:

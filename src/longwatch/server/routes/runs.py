@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from longwatch.errors import RunNotFound
 from longwatch.journal.base import RunQuery
-from longwatch.journal.json_views import run_view, summary_view, verification_view
+from longwatch.journal.json_views import listed_view, run_view, verification_view
 from longwatch.journal.verify import Verifier
-from longwatch.runs import Run, RunSummary, Status, conditions
+from longwatch.runs import RunSummary, Status
 from longwatch.server.answers import LINES_TYPE, bytes_answer, json_answer, not_modified, to_json
 from longwatch.server.board import RUN
 from longwatch.server.context import ServerContext
@@ -59,14 +59,8 @@ async def list_runs(
     tag = list_tag((summary_tag(run, now) for run in page.runs), page.cursor)
     if matches(if_none_match, tag):
         return not_modified(tag)
-    return json_answer({"runs": [_listed(run, now) for run in page.runs], "cursor": page.cursor}, tag=tag)
-
-
-def _listed(run: RunSummary, now_ms: int) -> dict[str, Any]:
-    told = [
-        {"name": condition.name, "message": condition.message} for condition in conditions(Run(run), now_ms)
-    ]
-    return {**summary_view(run, now_ms=now_ms), "conditions": told}
+    listed = [listed_view(run, now_ms=now) for run in page.runs]
+    return json_answer({"runs": listed, "cursor": page.cursor}, tag=tag)
 
 
 @router.get(

@@ -80,7 +80,9 @@ export class SessionModel {
   /** Turns in order, with what the reader did and the server has yet to confirm. */
   turns() {
     const told = this.#turns.turns().map((turn) => (this.#stopping.has(turn.id) && !isOver(turn) ? { ...turn, status: /** @type {const} */ ("failed"), error: "interrupting …" } : turn));
-    return [...told, ...this.#expected.values()];
+    // The feed may bring a new turn before the answer to it comes: then it is here already.
+    const isHere = (/** @type {ShownTurn} */ { number, prompt }) => told.some((turn) => turn.number >= number && turn.prompt === prompt);
+    return [...told, ...[...this.#expected.values()].filter((turn) => !isHere(turn))];
   }
 
   /**

@@ -1,0 +1,23 @@
+"""How many connections a server process may hold."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SCRIPT = """
+import resource
+from longwatch.server.serving import allow_more_connections
+
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+allow_more_connections()
+soft, still = resource.getrlimit(resource.RLIMIT_NOFILE)
+print(soft > 256, still == hard)
+"""
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_allowed() -> None:
+    result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60)
+
+    assert (result.stdout, result.stderr) == ("True True\n", "")
