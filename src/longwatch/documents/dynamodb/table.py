@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import LongwatchError, TableProblem, Throttled
-from longwatch.journal.dynamodb.client import BotoTable
-from longwatch.journal.dynamodb.failures import TableAddress, sdk_errors, translated
+from longwatch.journal.dynamodb.connection import Connected
+from longwatch.journal.dynamodb.failures import translated
 from longwatch.journal.dynamodb.values import Item
 
 if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
+    pass
 
 TEMPLATE = "infrastructure/documents-table.yaml"
 PARTITION, SORT = "pk", "sk"
@@ -40,17 +37,8 @@ class Put:
     values: Item | None = None
 
 
-class DocumentTable:
-    """A table of documents through boto3's client, which is made on first use and again after a fork."""
-
-    def __init__(self, address: TableAddress) -> None:
-        self.address = address
-        self._forget()
-
-    def _forget(self) -> None:
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._made: DynamoDBClient | None = None
+class DocumentTable(Connected):
+    """A table of documents through boto3's low-level client."""
 
     def get(self, partition: str, sort: str) -> Item | None:
         """The item as it is now."""
@@ -164,34 +152,6 @@ class DocumentTable:
                     break
             else:
                 raise self._throttled()
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        made, self._made = self._made, None
-        if made is not None and self._process == os.getpid():
-            made.close()
-
-    def connect(self) -> DynamoDBClient:
-        """A new client, with the journal's timeouts and retries."""
-        return BotoTable(self.address).connect()
-
-    @contextmanager
-    def _translation(self) -> Iterator[DynamoDBClient]:
-        client = self._client()
-        try:
-            yield client
-        except sdk_errors() as error:
-            raise self._problem(error) from error
-
-    def _client(self) -> DynamoDBClient:
-        if self._process != os.getpid():  # the parent's connections, and its lock, are not ours to use
-            self._forget()
-        if self._made is not None:
-            return self._made
-        with self._lock:
-            if self._made is None:
-                self._made = self.connect()
-            return self._made
 
     def _throttled(self) -> Throttled:
         at = self.address

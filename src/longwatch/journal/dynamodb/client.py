@@ -6,23 +6,14 @@ place where thousands of runs are polled, and tests put a failing one in front o
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from longwatch.errors import LongwatchError, TableProblem
-from longwatch.journal.dynamodb.failures import KEYS, TableAddress, translated
+from longwatch.journal.dynamodb.connection import Connected
+from longwatch.journal.dynamodb.failures import KEYS, TableAddress, sdk_errors, translated
 from longwatch.journal.dynamodb.values import AttributeValue, Item
-
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
-
-CONNECT_TIMEOUT_SECONDS = 2
-READ_TIMEOUT_SECONDS = 5
-ATTEMPTS = 3  # boto3's own, within a second or two; the journal's callers back off outside
-MAX_CONNECTIONS = 24  # puts in flight and the readers of an AsyncJournal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +61,12 @@ class Table(Protocol):
         """Let go of the connections."""
 
 
-class BotoTable:
-    """A `Table` through boto3's low-level client, made on first use and anew in a forked process."""
+class BotoTable(Connected):
+    """A `Table` through boto3's low-level client."""
 
     def __init__(self, address: TableAddress) -> None:
-        self.address = address
+        super().__init__(address)
         self._partition, self._sort = (name for name, _ in KEYS[address.layout])
-        self._made: DynamoDBClient | None = None
-        self._process = os.getpid()
-        self._lock = threading.Lock()
 
     def put(self, item: Item, condition: Condition) -> Item | None:
         from botocore.exceptions import ClientError
@@ -102,7 +90,7 @@ class BotoTable:
                 old: Any = error.response.get("Item", {})
                 return dict(old)
             raise self._problem(error) from error
-        except _sdk_errors() as error:
+        except sdk_errors() as error:
             raise self._problem(error) from error
         return None
 
@@ -127,7 +115,7 @@ class BotoTable:
                 ScanIndexForward=not wanted.backward,
                 **optional,
             )
-        except _sdk_errors() as error:
+        except sdk_errors() as error:
             raise self._problem(error) from error
         return _answer(answer)
 
@@ -141,45 +129,9 @@ class BotoTable:
                 ExpressionAttributeNames=names,
                 **optional,
             )
-        except _sdk_errors() as error:
+        except sdk_errors() as error:
             raise self._problem(error) from error
         return _answer(answer)
-
-    def close(self) -> None:
-        made, self._made = self._made, None
-        if made is not None and self._process == os.getpid():
-            made.close()
-
-    def _client(self) -> DynamoDBClient:
-        if self._process != os.getpid():
-            # After a fork the parent's connections, and its lock if it was held, are not ours to use.
-            self._process, self._made, self._lock = os.getpid(), None, threading.Lock()
-        if self._made is not None:
-            return self._made
-        with self._lock:
-            if self._made is None:
-                self._made = self.connect()
-            return self._made
-
-    def connect(self) -> DynamoDBClient:
-        """A new client, with our timeouts and retries."""
-        import boto3
-        from botocore.config import Config
-
-        try:
-            return boto3.Session().client(
-                "dynamodb",
-                region_name=self.address.region,
-                endpoint_url=self.address.endpoint,
-                config=Config(
-                    connect_timeout=CONNECT_TIMEOUT_SECONDS,
-                    read_timeout=READ_TIMEOUT_SECONDS,
-                    retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-                    max_pool_connections=MAX_CONNECTIONS,
-                ),
-            )
-        except _sdk_errors() as error:
-            raise self._problem(error) from error
 
     def _problem(self, error: Exception) -> LongwatchError:
         problem = translated(error, self.address)
@@ -195,10 +147,3 @@ class BotoTable:
 
 def _answer(answer: Any) -> Answer:
     return Answer(list(answer["Items"]), answer.get("LastEvaluatedKey"))
-
-
-def _sdk_errors() -> tuple[type[Exception], ...]:
-    from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
-
-    return BotoCoreError, ClientError, ResponseParserError

@@ -6,16 +6,13 @@ whoever adds executions PutItem.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
-from longwatch.journal.dynamodb.client import BotoTable
-from longwatch.journal.dynamodb.failures import TableAddress, sdk_errors, translated
+from longwatch.journal.dynamodb.connection import Connected
+from longwatch.journal.dynamodb.failures import translated
 from longwatch.journal.dynamodb.values import Item, from_attribute, to_attribute
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
@@ -33,24 +30,15 @@ from longwatch.watching.stores.records import (
 )
 
 if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
+    pass
 
 TEMPLATE = "infrastructure/executions.yaml"
 INDEX = "StatusIndex"
 LOST = "ConditionalCheckFailedException"
 
 
-class DynamoExecutionStore:
-    """An `ExecutionStore` through boto3's client, which is made on first use and again after a fork."""
-
-    def __init__(self, address: TableAddress) -> None:
-        self.address = address
-        self._forget()
-
-    def _forget(self) -> None:
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._made: DynamoDBClient | None = None
+class DynamoExecutionStore(Connected):
+    """An `ExecutionStore` through boto3's low-level client."""
 
     def add(self, execution: Execution) -> Execution:
         record = record_of(replace(execution, version=1, stored=None))
@@ -157,15 +145,6 @@ class DynamoExecutionStore:
                 return
             asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    def close(self) -> None:
-        made, self._made = self._made, None
-        if made is not None and self._process == os.getpid():
-            made.close()
-
-    def connect(self) -> DynamoDBClient:
-        """A new client, with the journal's timeouts and retries."""
-        return BotoTable(self.address).connect()
-
     def _conditional(self, call: str, asked: dict[str, Any]) -> Record | None:
         """Make the write: None. Or, if its condition does not hold, the record that is there."""
         from botocore.exceptions import ClientError
@@ -179,24 +158,6 @@ class DynamoExecutionStore:
                 there: Any = error.response.get("Item", {})
                 return _record(there)
         return None
-
-    @contextmanager
-    def _translation(self) -> Iterator[DynamoDBClient]:
-        client = self._client()
-        try:
-            yield client
-        except sdk_errors() as error:
-            raise self._problem(error) from error
-
-    def _client(self) -> DynamoDBClient:
-        if self._process != os.getpid():  # the parent's connections, and its lock, are not ours to use
-            self._forget()
-        if self._made is not None:
-            return self._made
-        with self._lock:
-            if self._made is None:
-                self._made = self.connect()
-            return self._made
 
     def _problem(self, error: Exception) -> LongwatchError:
         problem, at = translated(error, self.address), self.address
