@@ -32,7 +32,7 @@ test: .venv/.dev engines web
 	@.venv/bin/pytest -n $(WORKERS) --dist loadscope $(ARGS)
 
 unit: .venv/.dev
-	@.venv/bin/pytest tests/unit $(ARGS)
+	@.venv/bin/pytest tests/unit -n $(WORKERS) --dist loadscope $(ARGS)
 
 simulate: .venv/.dev
 	@.venv/bin/python -m longwatch.testing.simulate --seeds $(SEEDS) --jobs $(WORKERS) $(ARGS)
