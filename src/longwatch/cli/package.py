@@ -53,9 +53,10 @@ def command(directory: Path, place: str | None, endpoint: str | None) -> None:
         return
     bucket, prefix = where
     client = _s3(endpoint)
+    keys = {name: _uploaded(client, artifact, bucket, prefix) for name, artifact in artifacts.items()}
     click.echo(f"CodeBucket={bucket}")
-    for name, artifact in artifacts.items():
-        click.echo(f"{name}={_uploaded(client, artifact, bucket, prefix)}")
+    for name, key in keys.items():
+        click.echo(f"{name}={key}")
 
 
 def _s3(endpoint: str | None) -> Any:
