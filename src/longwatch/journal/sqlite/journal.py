@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -38,9 +39,12 @@ from longwatch.settings import sqlite_url
 SCHEMA = Schema(application_id=0x6C77_6A31, package="longwatch.journal.sqlite")  # "lwj1"
 IDLE_CHECK_SECONDS = 0.02  # how often `wait` looks for writes of other processes
 
-APPEND = f"""
-    INSERT INTO events ({EVENT_COLUMNS}, position) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
-    ON CONFLICT (event_id) DO NOTHING"""
+ROW = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+ROWS_AT_ONCE = 64  # with 14 values each; not every SQLite takes more than 999
+APPEND, APPEND_MANY = (
+    f"INSERT INTO events ({EVENT_COLUMNS}, position) VALUES {rows} ON CONFLICT (event_id) DO NOTHING"
+    for rows in (ROW, ",".join([ROW] * ROWS_AT_ONCE))
+)
 READ = f"""
     SELECT {EVENT_COLUMNS}, position FROM events
     WHERE run_id = ? AND position > ? AND (ttl IS NULL OR ttl > ?)
@@ -106,7 +110,7 @@ class SqliteJournal(ClosesOnExit):
             first = connection.execute(LAST_ARRIVAL).fetchone()[0] + 1
             connection.execute("SAVEPOINT batch")
             placed = [(*row, position) for position, row in enumerate(rows, first)]
-            stored = connection.executemany(APPEND, placed).rowcount
+            stored = _append_all(connection, placed)
             fresh = events
             if stored != len(events):
                 connection.execute("ROLLBACK TO batch")
@@ -240,6 +244,21 @@ def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]
     where = f"WHERE {' AND '.join(clause for clause, _ in wanted)}" if wanted else ""
     sql = f"SELECT run_id, summary FROM runs {where} ORDER BY started_at DESC, run_id DESC LIMIT ?"
     return sql, [value for _, values in wanted for value in values]
+
+
+def _append_all(connection: sqlite3.Connection, rows: Sequence[tuple[object, ...]]) -> int:
+    """Append rows, many with one statement, and count those that were not known.
+
+    Every statement gives the interpreter away while it runs, and beside busy code waits long to get it back.
+    """
+    whole = len(rows) - len(rows) % ROWS_AT_ONCE
+    stored = 0
+    for first in range(0, whole, ROWS_AT_ONCE):
+        values = tuple(chain.from_iterable(rows[first : first + ROWS_AT_ONCE]))
+        stored += connection.execute(APPEND_MANY, values).rowcount
+    if whole < len(rows):
+        stored += connection.executemany(APPEND, rows[whole:]).rowcount
+    return stored
 
 
 def _append_one_by_one(
