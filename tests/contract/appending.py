@@ -50,6 +50,22 @@ class AppendingContract(Contract):
 
         assert ids(read_all(journal, run)[0]) == ids(events)
 
+    @pytest.mark.parametrize("known", [0, 40, 63, 64, 130, 149])
+    def test_a_large_batch_with_a_known_event_in_it_stores_the_others_once(
+        self, journal: Journal, now: int, known: int
+    ) -> None:
+        run = new_run()
+        events = [event(run, now + index) for index in range(150)]
+        journal.append([events[known]])
+
+        journal.append(events)
+
+        stored = read_all(journal, run)[0]
+        assert sorted(ids(stored)) == sorted(ids(events))
+        found = journal.find_run(run)
+        assert found is not None
+        assert found.events == len(events)
+
     def test_an_empty_batch_stores_nothing(self, journal: Journal) -> None:
         journal.append([])
 
