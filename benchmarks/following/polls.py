@@ -98,6 +98,8 @@ def sample(subject: Subject, seconds: float) -> Sample:
         subject.ask("note")
         time.sleep(seconds)
         late = subject.ask("late")
+    if not polls or not late:
+        raise RuntimeError(f"no poll was done within {seconds:g} s: this machine is too busy to measure it")
     return Sample(
         percent=100 * cpu / elapsed,
         done=100 * polls / (RUNS * elapsed / POLL_SECONDS),
