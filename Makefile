@@ -5,17 +5,22 @@ WORKERS ?= 2
 ARGS ?=
 # Simulations that `make simulate` plays: about a minute on two cores, which is what CI spends on it.
 SEEDS ?= 800
+EXECUTIONS ?= 10000
+# What `make coverage` runs: it needs no engine, and takes a few seconds.
+COVERING := tests/unit/watching tests/contract/test_executions_memory.py tests/integration/watching/test_watching.py
 UV_VERSION := 0.13.7
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make requirements" .venv/bin/uv pip compile --quiet --upgrade \
 	--universal --python-version 3.11 --generate-hashes
 
-.PHONY: help demo test unit simulate check format stack-demo bench requirements engines web clean
+.PHONY: help demo test unit simulate coverage load check format stack-demo bench requirements engines web clean
 
 help:
-	@echo "make demo          play a workflow and a turn, recorded into a SQLite file, live on a page"
+	@echo "make demo          play a workflow, a turn and a drill, recorded into a SQLite file, live on a page"
 	@echo "make test          all tests (ARGS='-k name' for some); says what it had to skip"
 	@echo "make unit          the tests that need nothing but Python; under a minute"
-	@echo "make simulate      play SEEDS=$(SEEDS) simulations of writers and followers; names the one that failed"
+	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following, and EXECUTIONS=$(EXECUTIONS); names what failed"
+	@echo "make coverage      how much of finder, poller and verdicts their tests reach; at least 85 %"
+	@echo "make load          all of tests/load, and its timings beside document 004's limits; a quarter of an hour"
 	@echo "make check         style, types, import contract, templates"
 	@echo "make format        bring the code into the house style"
 	@echo "make stack-demo    the session journal's stack on a local AWS engine (ARGS=--keep: until Ctrl-C)"
@@ -36,6 +41,14 @@ unit: .venv/.dev
 
 simulate: .venv/.dev
 	@.venv/bin/python -m longwatch.testing.simulate --seeds $(SEEDS) --jobs $(WORKERS) $(ARGS)
+	@.venv/bin/python -m longwatch.testing.simulate_executions --executions $(EXECUTIONS) --jobs $(WORKERS) $(ARGS)
+
+load: .venv/.dev engines
+	@LONGWATCH_LOAD=full .venv/bin/pytest tests/load -s -q $(ARGS)
+
+coverage: .venv/.dev
+	@.venv/bin/python -m coverage run --rcfile=tests/coverage.ini -m pytest -q -p no:cacheprovider $(COVERING)
+	@.venv/bin/python -m coverage report --rcfile=tests/coverage.ini
 
 check: .venv/.dev
 	.venv/bin/ruff check --quiet .

@@ -9,10 +9,13 @@ import sqlite3
 import sys
 import time
 
+from benchmarks.executions import PARTS as EXECUTION_PARTS
 from benchmarks.following import PARTS
 
-NAMES = ("caller", "durable", "reading", "starting", "following", "cadence", "serving", "page")
-SOME = frozenset({*NAMES, *(f"following.{part}" for part in PARTS)})
+NAMES = ("caller", "durable", "reading", "starting", "following", "cadence", "executions", "serving", "page")
+SOME = frozenset(
+    {*NAMES, *(f"following.{part}" for part in PARTS), *(f"executions.{part}" for part in EXECUTION_PARTS)}
+)
 
 
 def main() -> int:

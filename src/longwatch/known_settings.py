@@ -210,6 +210,14 @@ SETTINGS: tuple[Setting, ...] = (
         "Threads and thread pools started inside a run belong to it",
     ),
     Setting(
+        "executions.learned_cadence",
+        "learned_cadence",
+        "LONGWATCH_LEARNED_CADENCE",
+        False,
+        _boolean,
+        "Executions are asked about when the past says that something happens, rather than every 45/15/30 s",
+    ),
+    Setting(
         "server.host",
         "server_host",
         "LONGWATCH_SERVER_HOST",

@@ -53,10 +53,12 @@ class Settings:
     queue_events: int = 50_000
     outbox: str | None = None  # None: outbox.db in the data directory
     carry_context: bool = True
+    learned_cadence: bool = False
     server_host: str = "127.0.0.1"
     server_port: int = 8321
     server_allow_hosts: tuple[str, ...] = ()
     server_allow_origins: tuple[str, ...] = ()
+    watches: Mapping[str, object] = field(default_factory=dict)  # name -> table, read by `watching.sources`
     origins: Mapping[str, str] = field(default_factory=dict)  # key -> where its value came from
     file: Path | None = None
 
@@ -72,7 +74,11 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     folders = _folders(directory)
     mistakes: list[str] = []
     file = _find_file(folders, environment, mistakes)
-    written = _read_toml(file, mistakes) if file else {}
+    tables = _read_toml(file, mistakes) if file else {}
+    watches: Any = tables.pop("watches", {})
+    if not isinstance(watches, Mapping):
+        mistakes.append(f"{file}: watches must be tables such as [watches.deploys], not {watches!r}")
+    written = _flat(tables)
     foreign = _first_file(folders, AGENTIFY_FILE)
     agentify = _read_agentify(foreign, mistakes) if foreign else {}
     values: dict[str, Any] = {}
@@ -105,7 +111,7 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
         values["documents"] = absolute_journal(values["documents"], base.get(origins["documents"], here))
     outbox = Path(values["outbox"] or data / "outbox.db").expanduser()
     values["outbox"] = str(base.get(origins["recording.outbox"], here) / outbox)
-    return Settings(**values, origins=origins, file=file)
+    return Settings(**values, watches=watches, origins=origins, file=file)
 
 
 def _find_file(folders: Sequence[Path], environment: Mapping[str, str], mistakes: list[str]) -> Path | None:
@@ -170,7 +176,7 @@ def _read_toml(path: Path, mistakes: list[str]) -> dict[str, object]:
     import tomllib
 
     try:
-        return _flat(tomllib.loads(path.read_text(encoding="utf-8")))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         mistakes.append(f"{path}: {error}")
         return {}

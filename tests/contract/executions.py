@@ -13,7 +13,7 @@ from longwatch.errors import AlreadyThere, VersionConflict
 from longwatch.summaries import Status
 from longwatch.watching.answers import applied
 from longwatch.watching.model import ActionState, Execution, Job, JobState, Mode, Server, Verdict, Wave
-from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.base import Changes, ExecutionStore, place_of
 from tests.unit.watching.making import (
     EVIDENCE,
     FAILED,
@@ -242,6 +242,54 @@ class ExecutionsContract:
             third.execution_id,
             first.execution_id,
         ]
+
+    def test_pages_of_a_list_join_without_a_gap_also_where_many_began_at_once(
+        self, store: ExecutionStore
+    ) -> None:
+        added = [store.add(new_execution(started_at=START + n // 4 * SECOND)) for n in range(9)]
+        store.update(replace(added[5], verdict=Verdict(Status.FAILED, START, EVIDENCE), closed=True))
+
+        pages = [store.find(limit=2)]
+        while pages[-1]:
+            pages.append(store.find(limit=2, after=place_of(pages[-1][-1])))
+
+        listed = [place_of(each) for page in pages for each in page]
+        assert listed == sorted(map(place_of, added), reverse=True)
+        running = store.find(status=Status.RUNNING, limit=9, after=listed[0])
+        assert [place_of(each) for each in running] == [p for p in listed[1:] if p != place_of(added[5])]
+
+
+class ChangesContract(ExecutionsContract):
+    """What a store that numbers its writes promises beyond that."""
+
+    def test_what_was_written_since_is_told_once_as_it_is_now(
+        self, store: ExecutionStore, write: Writes
+    ) -> None:
+        assert isinstance(store, Changes)
+        first, second = store.add(new_execution()), store.add(new_execution())
+        seen = store.last_change()
+
+        store.update(store.update(replace(first, failures=1)))
+        write(foreign("x-other"))
+        found = store.changes(seen, limit=10)
+
+        assert [each.execution_id for _, each in found] == [first.execution_id, "x-other"]
+        assert found[0][1] == _get(store, first)
+        assert [number for number, _ in found] == sorted({number for number, _ in found})
+        assert found[-1][0] == store.last_change()
+        assert store.changes(store.last_change(), limit=10) == []
+        assert second.execution_id in [each.execution_id for _, each in store.changes(0, limit=10)]
+
+    def test_whoever_listens_is_told_of_writes(self, store: ExecutionStore) -> None:
+        assert isinstance(store, Changes)
+        heard: list[bool] = []
+        listening = store.listen(lambda: heard.append(True))
+
+        added = store.add(new_execution())
+
+        assert listening.changed() or heard
+        listening.close()
+        store.update(replace(added, failures=1))
 
 
 def new_execution(**more: Any) -> Execution:

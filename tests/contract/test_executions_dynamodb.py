@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from longwatch.errors import TableProblem
+from longwatch.errors import TableProblem, VersionConflict
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.values import from_attribute, to_attribute
 from longwatch.watching.stores.dynamodb import INDEX, DynamoExecutionStore
@@ -63,6 +63,31 @@ class TestDynamoExecutionStore(ExecutionsContract):
 
         assert again == added
         assert store.update(claimed) == store.update(claimed)
+
+    def test_a_rivals_write_is_not_taken_for_an_own_one_whose_answer_was_lost(
+        self, store: DynamoExecutionStore
+    ) -> None:
+        mine = store.update(replace(store.add(new_execution()), lease_holder="mine", lease_until=1_000))
+        store.update(replace(mine, lease_holder="rival"))
+
+        with pytest.raises(VersionConflict):
+            store.update(mine)  # changes nothing but the version, which the rival's write has too
+
+    @pytest.mark.parametrize("broken", [{"Waves": "none"}, {"Waves": [1]}, {"Deadline": "soon"}])
+    def test_a_record_that_makes_no_sense_hides_no_other(
+        self,
+        store: DynamoExecutionStore,
+        write: Writes,
+        caplog: pytest.LogCaptureFixture,
+        broken: Mapping[str, Any],
+    ) -> None:
+        added = store.add(new_execution())
+        write({"ExecutionId": "x-odd", "PlanId": "p-1", "Status": "POLLING", "StartTime": 1, **broken})
+
+        found = list(store.open_executions())
+
+        assert found == [added]
+        assert "the record of execution x-odd can not be understood" in caplog.text
 
     def test_a_table_that_is_not_there_is_named(self, engine_url: str) -> None:
         store = SharedExecutionStore(TableAddress(table="no-such-table", region=REGION, endpoint=engine_url))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from longwatch.watching.stores.memory import MemoryExecutionStore
-from tests.contract.executions import ExecutionsContract, Reads, Writes
+from tests.contract.executions import ChangesContract, Reads, Writes
 
 
-class TestMemoryExecutionStore(ExecutionsContract):
+class TestMemoryExecutionStore(ChangesContract):
     @pytest.fixture
     def store(self) -> MemoryExecutionStore:
         return MemoryExecutionStore()

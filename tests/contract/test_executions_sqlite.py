@@ -14,10 +14,10 @@ from longwatch.errors import NewerJournal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from longwatch.watching.transitions import started
-from tests.contract.executions import ExecutionsContract, Reads, Writes, new_execution
+from tests.contract.executions import ChangesContract, Reads, Writes, new_execution
 
 
-class TestSqliteExecutionStore(ExecutionsContract):
+class TestSqliteExecutionStore(ChangesContract):
     @pytest.fixture
     def path(self, tmp_path: Path) -> Path:
         return tmp_path / "executions.db"

@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import click
@@ -25,10 +25,15 @@ from longwatch.recording.sessions.statuses import tells_of_failure
 from longwatch.settings import SETTINGS
 from longwatch.summaries import ENDS, STARTS, STATUS_WORDS
 from longwatch.testing import FakeClock, MemoryJournal
+from longwatch.watching.sources.declarations import Declaration
+from longwatch.watching.sources.reading import KEYS
+from longwatch.watching.sources.registry import sources as known_sources
+from longwatch.watching.sources.shipped import AWS, HTTP
 from tests.docs.pages import ROOT
 
 PLACES: Mapping[str, str] = {  # part -> page under docs/
     "commands": "reference/cli.md",
+    "commands of executions": "reference/cli-executions.md",
     "settings": "reference/settings.md",
     "errors": "reference/python.md",
     "starts": "reference/events.md",
@@ -36,6 +41,9 @@ PLACES: Mapping[str, str] = {  # part -> page under docs/
     "status words": "reference/events.md",
     "call words": "reference/events.md",
     "session records": "../LOCAL_DEVELOPMENT.md",
+    "sources": "reference/sources.md",
+    "source words": "reference/sources.md",
+    "declaration keys": "reference/sources.md",
 }
 
 LINE_COLUMNS = 120
@@ -43,12 +51,21 @@ LINE_COLUMNS = 120
 _COMMA = ",\n"
 _EXECUTION = "arn:aws:states:eu-west-1:123456789012:execution:longwatch-sessions-session:7c2d"
 
+_OF_EXECUTIONS = ("executions", "simulate")  # on a page of their own
 _SHARED = ("--journal", "--debug", "--help")  # told once, at the top of the page
 
 
 def commands() -> str:
+    return _commands(name for name in COMMANDS if name not in _OF_EXECUTIONS)
+
+
+def commands_of_executions() -> str:
+    return _commands(_OF_EXECUTIONS)
+
+
+def _commands(names: Iterable[str]) -> str:
     context = click.Context(cli, info_name=PROGRAM, help_option_names=["-h", "--help"])
-    return "\n\n".join(part for name in COMMANDS for part in _command(name, cli, context))
+    return "\n\n".join(part for name in names for part in _command(name, cli, context))
 
 
 def _command(name: str, group: click.Group, context: click.Context) -> Iterator[str]:
@@ -149,6 +166,36 @@ def session_records() -> str:
     return "\n\n".join(parts)
 
 
+def sources() -> str:
+    """Every shipped source: what to type, and what may be asked for."""
+    rows = ["| what to type | source | what it is | asks |", "|---|---|---|---|"]
+    calls = {each.name: _calls(each) for each in AWS.values()} | {"drs": "`drs:DescribeJobs`", "http": "GET"}
+    for each in known_sources().entries:
+        asks = calls.get(each.name, "the kernel")
+        rows.append(f"| `{each.usage}` | `{each.name}` | {_cell(each.about)} | {asks} |")
+    return "\n".join(rows)
+
+
+def _calls(declaration: Declaration) -> str:
+    items = declaration.items.call if declaration.items else None
+    return ", ".join(f"`{call.name}`" for call in (declaration.call, items) if call is not None)
+
+
+def source_words() -> str:
+    """What each word of each declared source means."""
+    parts = []
+    for each in (*AWS.values(), HTTP):
+        words = {
+            word.upper() if each is not HTTP else word: meant.value for word, meant in each.words.items()
+        }
+        parts.append(f"### {each.name}\n\n{_table(('word', 'means'), _by_meaning(words))}")
+    return "\n\n".join(parts)
+
+
+def declaration_keys() -> str:
+    return _table(("key", "meaning"), ((f"`{key}`", _cell(about)) for key, about in KEYS.items()))
+
+
 def _compact(value: AttributeValue) -> str:
     return json.dumps(from_attribute(value), ensure_ascii=False)
 
@@ -178,6 +225,7 @@ def _escaped(text: str) -> str:
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
+    "commands of executions": commands_of_executions,
     "settings": settings,
     "errors": error_tree,
     "starts": starts,
@@ -185,6 +233,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "status words": status_words,
     "call words": call_words,
     "session records": session_records,
+    "sources": sources,
+    "source words": source_words,
+    "declaration keys": declaration_keys,
 }
 
 

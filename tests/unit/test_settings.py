@@ -186,6 +186,7 @@ def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path) -> None:
     [
         ("LONGWATCH_ENABLED", "No", "enabled", False),
         ("LONGWATCH_CARRY_CONTEXT", "1", "carry_context", True),
+        ("LONGWATCH_LEARNED_CADENCE", "on", "learned_cadence", True),
         ("LONGWATCH_REDACT_KEYS", "pin, iban,", "redact_keys", ("pin", "iban")),
         ("LONGWATCH_TTL_HOURS", "1.5", "ttl_hours", 1.5),
         ("LONGWATCH_TTL_HOURS", "0", "ttl_hours", 0.0),

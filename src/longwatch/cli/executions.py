@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from longwatch.cli.invocation import Invocation
+from longwatch.cli.meant import meant
 from longwatch.cli.options import common_options, output_option, pass_invocation
 from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.table import Column, table
 from longwatch.cli.terminal import Terminal, remark, write_data, write_json, write_json_lines
 from longwatch.cli.text import clean
 from longwatch.cli.times import ago_text, clock_text, duration_text, span_ms, start_text
-from longwatch.errors import ExecutionNotFound, InvalidInput
+from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
 from longwatch.watching.explaining import explained
 from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, Job, Mode, Wave
 from longwatch.watching.phases import phase_of
+from longwatch.watching.sources.registry import sources
 from longwatch.watching.stores.opening import open_executions
 from longwatch.watching.transitions import started
 from longwatch.watching.views import execution_line, execution_view
 
 if TYPE_CHECKING:
-    from longwatch.clock import Clock
+    from longwatch.watching.cadence.lessons import Lessons
     from longwatch.watching.poller import Polled
-    from longwatch.watching.sources.base import Source
     from longwatch.watching.stores.base import ExecutionStore
 
 SUCCEEDED, FAILED, RUNNING = 0, 1, 4
+PAST_SHOWN = 100  # executions that an ETA rests on: each is a read of the journal, and somebody waits
 NEVER = "never"
 
 COLUMNS = (
@@ -74,9 +76,16 @@ def store_option(command: F) -> F:
 @click.option("--id", "execution_id", metavar="ID", help="Its id. [default: a new one]")
 @click.option("--name", help="Its name. [default: the plan's]")
 @click.option(
-    "--mode", type=click.Choice(list(Mode), case_sensitive=False), default=Mode.DRILL, show_default=True
+    "--mode",
+    type=click.Choice(list(Mode), case_sensitive=False),
+    help="When it is done. [default: DRILL for drs, else JOB]",
 )
-@click.option("--source", default="drs", show_default=True, help="The system that it runs in.")
+@click.option(
+    "--source",
+    default="drs",
+    show_default=True,
+    help="The system that it runs in; `longwatch watch --sources` lists them.",
+)
 @click.option("--region", help="The region of its jobs. [default: where the credentials point]")
 @click.option("--account", metavar="ID", help="The account of its jobs.")
 @click.option("--more-waves", is_flag=True, help="More waves than these may come.")
@@ -96,7 +105,7 @@ def add(
     waves: tuple[str, ...],
     execution_id: str | None,
     name: str | None,
-    mode: str,
+    mode: str | None,
     source: str,
     region: str | None,
     account: str | None,
@@ -110,12 +119,15 @@ def add(
     Its jobs are running already: longwatch never starts or stops one. Prints the id.
     """
     now = invocation.clock.now_ms()
+    names = list(sources(invocation.settings()))
+    if source not in names:
+        raise InvalidInput(f"There is no source {source!r}; known are {', '.join(names)}.")
     fresh = Execution(
         execution_id=execution_id or f"x-{secrets.token_hex(6)}",
         plan_id=plan,
         name=name,
         source=source,
-        mode=Mode(mode.upper()),
+        mode=Mode(mode.upper()) if mode else Mode.DRILL if source == "drs" else Mode.JOB,
         started_at=now - now % 1000,
         waves=tuple(wave_from(text, region=region, account=account) for text in waves),
         total_waves=None if more_waves or not waves else len(waves),
@@ -147,13 +159,14 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
     now = invocation.clock.now_ms()
     with _store(invocation, url) as store:
         found = store.find(status=Status(status) if status else None, limit=limit)
+    lessons = _lessons(invocation, found)
     if output == "json":
-        write_json([execution_line(each, now_ms=now) for each in found])
+        write_json([execution_line(each, now_ms=now, lessons=lessons) for each in found])
     elif output == "jsonl":
-        write_json_lines(execution_line(each, now_ms=now) for each in found)
+        write_json_lines(execution_line(each, now_ms=now, lessons=lessons) for each in found)
     elif found:
         terminal = Terminal.of_stdout()
-        terminal.show(table(COLUMNS, [_row(each, now) for each in found], width=terminal.columns))
+        terminal.show(table(COLUMNS, [_row(each, now, lessons) for each in found], width=terminal.columns))
     if not found:
         remark("No executions. `longwatch executions add` adds one.")
 
@@ -165,14 +178,15 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
 @common_options
 @pass_invocation
 def show(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
-    """Show the waves, jobs and servers of an execution."""
+    """Show the waves, jobs and servers of an execution, and how long it still takes if the past tells."""
     now = invocation.clock.now_ms()
     with _store(invocation, url) as store:
-        found = _get(store, execution)
+        found = meant(store, execution)
+    view = execution_view(found, now_ms=now, lessons=_lessons(invocation, [found]))
     if output == "json":
-        write_json(execution_view(found, now_ms=now))
+        write_json(view)
     else:
-        Terminal.of_stdout().show(wave_lines(execution_view(found, now_ms=now), now_ms=now))
+        Terminal.of_stdout().show(wave_lines(view, now_ms=now))
 
 
 @command.command("explain")
@@ -184,16 +198,22 @@ def explain(invocation: Invocation, execution: str, url: str | None) -> None:
     """Say why an execution is still running, or how it ended."""
     now = invocation.clock.now_ms()
     with _store(invocation, url) as store:
-        found = _get(store, execution)
-    Terminal.of_stdout().show(fact_lines(found, now_ms=now))
+        found = meant(store, execution)
+    lessons = _lessons(invocation, [found])
+    Terminal.of_stdout().show(fact_lines(found, now_ms=now, lessons=lessons))
 
 
 @command.command("watch")
 @click.option("--once", is_flag=True, help="Ask once about everything that is due, and exit.")
+@click.option(
+    "--learned/--plain",
+    default=None,
+    help="Ask when the past says that something happens, or every 45/15/30 s. [default: as in the settings]",
+)
 @store_option
 @common_options
 @pass_invocation
-def watch(invocation: Invocation, once: bool, url: str | None) -> int:
+def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | None) -> int:
     """Ask about all open executions until none is open.
 
     Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all that ended
@@ -212,31 +232,31 @@ def watch(invocation: Invocation, once: bool, url: str | None) -> int:
         if line:
             write_data([line])
 
-    known = sources(clock)
+    settings = invocation.settings()
+    known = sources(settings, clock=clock)
     try:
         with (
             _store(invocation, url) as store,
-            open_journal(settings=invocation.settings(), clock=clock) as journal,
+            open_journal(settings=settings, clock=clock) as journal,
         ):
-            watcher = Watcher(store, Poller(store, journal, known, clock=clock, report=report), clock=clock)
+            lessons = None
+            if settings.learned_cadence if learned is None else learned:
+                from longwatch.watching.cadence.history import read_history
+                from longwatch.watching.cadence.lessons import Lessons
+
+                lessons = Lessons(read_history(journal))
+            poller = Poller(store, journal, known, clock=clock, report=report, lessons=lessons)
+            watcher = Watcher(store, poller, clock=clock)
             if once:
                 watcher.look()
             else:
                 watcher.run(until_idle=True)
             is_open = any(not each.closed for each in store.open_executions())
     finally:
-        for source in known.values():
-            source.close()
+        known.close()
     if any(status is not Status.SUCCEEDED for status in ended):
         return FAILED
     return RUNNING if is_open else SUCCEEDED
-
-
-def sources(clock: Clock) -> Mapping[str, Source]:
-    """The systems that can be asked."""
-    from longwatch.watching.sources.drs import DrsSource
-
-    return {"drs": DrsSource(clock=clock)}
 
 
 def wave_from(text: str, *, region: str | None, account: str | None) -> Wave:
@@ -253,6 +273,8 @@ def wave_lines(view: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
     symbol, style = STATUS_LOOKS[Status(view["status"])]
     title = f"{view['execution_id']}  {view['mode']} of {view['plan_id']}"
     yield [Segment(symbol, style), Segment(f" {clean(title)}  ", "strong"), Segment(view["status"], style)]
+    if view["eta"] is not None:
+        yield [Segment(f"  {view['eta']['text']}", "dim")]
     for wave in view["waves"]:
         symbol, style = STATUS_LOOKS[Status(wave["status"])]
         jobs = ", ".join(f"{job['job_id']} {job['state']}" for job in wave["jobs"]) or "no job yet"
@@ -272,7 +294,7 @@ def wave_lines(view: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
                 yield [Segment(f"        {clean(action['name'])}  {action['state']}", "dim")]
 
 
-def fact_lines(execution: Execution, *, now_ms: int) -> Iterator[Line]:
+def fact_lines(execution: Execution, *, now_ms: int, lessons: Lessons | None = None) -> Iterator[Line]:
     """What there is to know, one fact a line."""
     symbol, style = STATUS_LOOKS[execution.status]
     yield [
@@ -280,7 +302,7 @@ def fact_lines(execution: Execution, *, now_ms: int) -> Iterator[Line]:
         Segment(f" {clean(execution.execution_id)}  ", "strong"),
         Segment(execution.status.value, style),
     ]
-    for fact in explained(execution, now_ms):
+    for fact in explained(execution, now_ms, lessons):
         when = "" if fact.at is None else f"  {clock_text(fact.at)}"
         yield [Segment(f"  {fact.about:12}", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
 
@@ -300,8 +322,8 @@ def polled_line(polled: Polled, *, now_ms: int) -> str | None:
     return f"{clock_text(now_ms)} {clean(execution.execution_id)} {clean(told)}"
 
 
-def _row(execution: Execution, now_ms: int) -> list[Segment]:
-    line = execution_line(execution, now_ms=now_ms)
+def _row(execution: Execution, now_ms: int, lessons: Lessons | None) -> list[Segment]:
+    line = execution_line(execution, now_ms=now_ms, lessons=lessons)
     symbol, style = STATUS_LOOKS[execution.status]
     names = ", ".join(each["name"] for each in line["conditions"])
     return [
@@ -324,6 +346,21 @@ def _deadline(text: str) -> int | None:
     return span_ms(text) if text else DEFAULT_DEADLINE_MS
 
 
+def _lessons(invocation: Invocation, executions: Sequence[Execution]) -> Lessons | None:
+    """What the journal says of past ones; None if none of these is open, so that there is nothing to ask."""
+    if not any(each.is_open for each in executions):
+        return None
+    from longwatch.watching.cadence.history import read_history
+    from longwatch.watching.cadence.lessons import Lessons
+
+    with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
+        try:
+            return Lessons(read_history(journal, most=PAST_SHOWN))
+        except LongwatchError as error:
+            remark(f"No word on how long it usually takes: {error}")
+            return None
+
+
 @contextmanager
 def _store(invocation: Invocation, url: str | None) -> Iterator[ExecutionStore]:
     store = open_executions(url, settings=invocation.settings(), clock=invocation.clock)
@@ -331,12 +368,3 @@ def _store(invocation: Invocation, url: str | None) -> Iterator[ExecutionStore]:
         yield store
     finally:
         store.close()
-
-
-def _get(store: ExecutionStore, execution_id: str) -> Execution:
-    found = store.get(execution_id)
-    if found is None:
-        raise ExecutionNotFound(
-            f"There is no execution {execution_id!r} here. List them: longwatch executions list"
-        )
-    return found

@@ -77,8 +77,8 @@ def tells_of_failure(event: Event) -> bool:
 
 def words_of(event: Event) -> str:
     """What the event says, in a few words."""
-    if event.type in _TURN_WORDS:
-        return _TURN_WORDS[event.type](event.payload)
+    if event.type in _KNOWN_WORDS:
+        return _KNOWN_WORDS[event.type](event.payload)
     call = mark_of(event)
     if call is not None:
         mark = call[1]
@@ -116,7 +116,29 @@ def _line_words(payload: Mapping[str, object]) -> str:
     return _short(payload.get("line"))
 
 
-_TURN_WORDS = {"block": _block_words, "turn_line": _line_words}
+def _started_words(payload: Mapping[str, object]) -> str:
+    source, mode = text_of(payload, "source") or "", text_of(payload, "mode") or ""
+    return f"{text_of(payload, 'name') or ''} ({source} {mode})"
+
+
+def _transition_words(payload: Mapping[str, object]) -> str:
+    """`failed (TIMED_OUT) demo:1: no answer`: what it is now, which must fit, then what changed and why."""
+    name = text_of(payload, "action", "server_id", "job_id") or ""
+    to, word, reason = (text_of(payload, key) or "" for key in ("to", "word", "reason"))
+    if to == "launched" and word.lower() != to:
+        to = "done"  # nobody would say of a build that it is launched when it has succeeded
+    said = f" ({word})" if word and word != reason and word.lower() != to else ""
+    return f"{to}{said} {name}" + (f": {reason}" if reason else "")
+
+
+_KNOWN_WORDS = {
+    "block": _block_words,
+    "turn_line": _line_words,
+    "execution_started": _started_words,
+    "job_transition": _transition_words,
+    "server_transition": _transition_words,
+    "action_transition": _transition_words,
+}
 
 
 def _fields(payload: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""`longwatch watch RUN`: follow a run until it ends. The exit code says how it did."""
+"""`longwatch watch RUN`: follow a run, or work in another system, until it ends. The exit code says how."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING = 0, 1, 3, 4
 FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
 
 
+def _show_sources(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from longwatch.cli.watching_target import show_sources
+
+        show_sources(context)
+
+
 @click.command()
 @run_argument
 @click.option("--wait", is_flag=True, help="Wait for the run if it has not begun. RUN is its whole id.")
@@ -38,17 +45,56 @@ FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
     "--timeout", metavar="TIME", help="After TIME, such as 30s, ask once more and report how it stands."
 )
 @click.option("--silent-after", metavar="TIME", help="Give up when no event comes for TIME, such as 10m.")
+@click.option(
+    "--sources",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_sources,
+    help="List what can be watched besides runs.",
+)
+@click.option("--every", metavar="TIME", help="Ask another system every TIME, such as 5s.")
+@click.option(
+    "--region", help="The AWS region to ask in. [default: the ARN's, or where the credentials point]"
+)
+@click.option("--status-path", metavar="PATH", help="Where a JSON answer has the status: job.state")
+@click.option(
+    "--header", "headers", multiple=True, metavar="LINE", help="A header for the request. Never stored."
+)
+@click.option("--succeeded", multiple=True, metavar="WORD", help="A word that means: it went well.")
+@click.option("--failed", multiple=True, metavar="WORD", help="A word that means: it did not.")
+@click.option(
+    "--executions",
+    "executions_url",
+    metavar="URL",
+    help="Where executions are: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
+)
 @output_option("text", "jsonl")
 @common_options
 @pass_invocation
 def command(
-    invocation: Invocation, run: str, wait: bool, timeout: str | None, silent_after: str | None, output: str
+    invocation: Invocation,
+    run: str,
+    wait: bool,
+    timeout: str | None,
+    silent_after: str | None,
+    every: str | None,
+    region: str | None,
+    status_path: str | None,
+    headers: tuple[str, ...],
+    succeeded: tuple[str, ...],
+    failed: tuple[str, ...],
+    executions_url: str | None,
+    output: str,
 ) -> int:
     """Follow a run until it ends.
 
     RUN is the id of a run, the beginning of one, or `latest`. On a terminal it draws the agents and tools
     and how the watch stands; elsewhere it prints a line for each event. Why it ended is told on standard
     error.
+
+    RUN may also be something in another system, such as aws:codebuild:ID, https://… or pid:123: it is asked
+    about until its end is known, and recorded as a run and as an execution.
 
     The exit code is that of the run: 0 succeeded, 1 failed, partial or cancelled, 3 the watch gave up or
     lost contact, 4 still running when the time was up.
@@ -57,6 +103,26 @@ def command(
     timeout_seconds = span_ms(timeout) / 1000 if timeout else None
     silent_seconds = span_ms(silent_after) / 1000 if silent_after else None
     began = clock.monotonic()
+    if ":" in run:
+        from longwatch.cli.watching_source import Patience
+        from longwatch.cli.watching_target import SHORTEST_SECONDS, Asked, watch_target
+
+        asked = Asked(
+            patience=Patience(timeout_seconds=timeout_seconds, silent_after_seconds=silent_seconds),
+            wait=wait,
+            output=output,
+            region=region,
+            url=executions_url,
+            status_path=status_path,
+            headers=headers,
+            words={"succeeded": succeeded, "failed": failed},
+            every_seconds=max(SHORTEST_SECONDS, span_ms(every) / 1000) if every else None,
+        )
+        watched = watch_target(invocation, run, asked)
+        if watched is not None:
+            name, outcome = watched
+            remark(f"longwatch: {ending_words(name, outcome, clock.monotonic() - began)}")
+            return exit_code(outcome)
     settings = invocation.settings()
     if not wait or sqlite_path(settings.journal) is None:  # a file that is waited for is made
         check(settings, clock=clock)
@@ -129,7 +195,8 @@ def _run_id(
         try:
             return find(journal, wanted).run_id
         except RunNotFound as error:
-            raise RunNotFound(f"{error} To wait for it, add --wait.") from None
+            hint = " Other systems: longwatch watch --sources" if ":" in wanted else ""
+            raise RunNotFound(f"{error} To wait for it, add --wait.{hint}") from None
     if wanted not in NEWEST:
         if journal.find_run(wanted) is None:
             remark(f"longwatch: waiting for run {clean(wanted)} to begin")

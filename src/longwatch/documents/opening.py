@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import threading
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote, urlsplit
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidJournalUrl, MissingExtra
-from longwatch.journal.opening import options_of, sqlite_path
+from longwatch.journal.opening import (
+    NamedStores,
+    TablePlace,
+    beside_journal,
+    parts_of,
+    sqlite_path,
+    table_place,
+)
 from longwatch.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from longwatch.documents.memory import MemoryDocumentStore
     from longwatch.documents.store import DocumentStore
 
 DEFAULT_TABLE = "longwatch-documents"
 FORMS = "sqlite:///path/to/file.db, memory:// or dynamodb://TABLE?region=REGION"
-DYNAMODB_OPTIONS = ("region", "endpoint")
 
-_named: dict[str, DocumentStore] = {}
-_naming = threading.Lock()
+_memory: NamedStores[MemoryDocumentStore] = NamedStores()
 
 
 def open_documents(
@@ -36,17 +40,19 @@ def open_documents(
         url = documents_url(settings)
     if find_spec("pycrdt") is None:
         raise MissingExtra("Keeping documents", "server")
-    try:
-        parts = urlsplit(url, allow_fragments=False)  # a "#" is part of a file's name here
-    except ValueError as error:
-        raise InvalidJournalUrl(f"{url!r} is no address of documents ({error}); write {FORMS}") from error
+    parts = parts_of(url, "address of documents", FORMS)
     match parts.scheme:
         case "sqlite":
-            return _open_sqlite(url, parts, clock)
+            from longwatch.documents.sqlite import SqliteDocumentStore
+
+            return SqliteDocumentStore(sqlite_path(url, parts), clock=clock)
         case "memory":
-            return _open_memory(url, parts, clock)
+            from longwatch.documents.memory import MemoryDocumentStore
+
+            return _memory.open(url, parts, lambda name: MemoryDocumentStore(name, clock=clock))
         case "dynamodb":
-            return _open_dynamodb(url, parts, settings or load_settings(), clock)
+            place = table_place(url, parts, settings or load_settings(), default_table=DEFAULT_TABLE)
+            return _open_dynamodb(place, clock)
         case _:
             raise InvalidJournalUrl(f"{url!r} is no address of documents; write {FORMS}")
 
@@ -56,43 +62,10 @@ def documents_url(settings: Settings) -> str:
 
     That is the same file for SQLite, and on DynamoDB the table `longwatch-documents` in the same place.
     """
-    if settings.documents is not None:
-        return settings.documents
-    scheme, _, rest = settings.journal.partition("://")
-    if scheme != "dynamodb":
-        return settings.journal
-    kept = [
-        option for option in rest.partition("?")[2].split("&") if option.startswith(("region=", "endpoint="))
-    ]
-    return f"dynamodb://{DEFAULT_TABLE}" + (f"?{'&'.join(kept)}" if kept else "")
+    return settings.documents if settings.documents is not None else beside_journal(settings, DEFAULT_TABLE)
 
 
-def _open_sqlite(url: str, parts: SplitResult, clock: Clock) -> DocumentStore:
-    path = sqlite_path(url, parts)
-
-    from longwatch.documents.sqlite import SqliteDocumentStore
-
-    return SqliteDocumentStore(path, clock=clock)
-
-
-def _open_memory(url: str, parts: SplitResult, clock: Clock) -> DocumentStore:
-    from longwatch.documents.memory import MemoryDocumentStore
-
-    options_of(url, parts, allowed=())
-    if parts.path:
-        raise InvalidJournalUrl(f"{url!r} has a path, which memory has not; write memory://NAME")
-    if not parts.netloc:
-        return MemoryDocumentStore(clock=clock)
-    with _naming:
-        if parts.netloc not in _named:
-            _named[parts.netloc] = MemoryDocumentStore(parts.netloc, clock=clock)
-        return _named[parts.netloc]
-
-
-def _open_dynamodb(url: str, parts: SplitResult, settings: Settings, clock: Clock) -> DocumentStore:
-    options = options_of(url, parts, allowed=DYNAMODB_OPTIONS)
-    if parts.path not in ("", "/"):
-        raise InvalidJournalUrl(f"{url!r} has a path after the table; write dynamodb://{parts.netloc}")
+def _open_dynamodb(place: TablePlace, clock: Clock) -> DocumentStore:
     if find_spec("boto3") is None:
         raise MissingExtra("DynamoDB", "aws")
 
@@ -100,9 +73,5 @@ def _open_dynamodb(url: str, parts: SplitResult, settings: Settings, clock: Cloc
     from longwatch.documents.dynamodb.table import DocumentTable
     from longwatch.journal.dynamodb.failures import TableAddress
 
-    address = TableAddress(
-        table=unquote(parts.netloc) or DEFAULT_TABLE,
-        region=options.get("region") or settings.region,
-        endpoint=options.get("endpoint") or settings.endpoint,
-    )
+    address = TableAddress(table=place.table, region=place.region, endpoint=place.endpoint)
     return DynamoDocumentStore(DocumentTable(address), clock=clock)

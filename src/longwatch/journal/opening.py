@@ -1,9 +1,12 @@
-"""From a journal's address to the journal."""
+"""From a journal's address to the journal, and what the addresses of all stores have in common."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -15,8 +18,39 @@ from longwatch.settings import Settings, load_settings
 FORMS = "sqlite:///path/to/file.db, memory:// or dynamodb://TABLE?region=REGION&layout=workflow|session"
 DYNAMODB_OPTIONS = ("region", "layout", "endpoint")
 
-_named: dict[str, MemoryJournal] = {}
-_naming = threading.Lock()
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlace:
+    """Which table an address names, with what the settings add to it."""
+
+    table: str
+    region: str | None
+    endpoint: str | None
+
+
+class NamedStores(Generic[T]):
+    """Stores in memory: one for each name in the whole process, and a new one each time without a name."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, T] = {}
+        self._naming = threading.Lock()
+
+    def open(self, url: str, parts: SplitResult, make: Callable[[str], T]) -> T:
+        """The store at this address; `make` gets its name."""
+        options_of(url, parts, allowed=())
+        if parts.path:
+            raise InvalidJournalUrl(f"{url!r} has a path, which memory has not; write memory://NAME")
+        if not parts.netloc:
+            return make("")
+        with self._naming:
+            if parts.netloc not in self._named:
+                self._named[parts.netloc] = make(parts.netloc)
+            return self._named[parts.netloc]
+
+
+_memory: NamedStores[MemoryJournal] = NamedStores()
 
 
 def open_journal(
@@ -30,16 +64,12 @@ def open_journal(
     if url is None:
         settings = settings or load_settings()
         url = settings.journal
-    try:
-        # A "#" is part of a file's name here, not the beginning of a fragment.
-        parts = urlsplit(url, allow_fragments=False)
-    except ValueError as error:
-        raise InvalidJournalUrl(f"{url!r} is no journal address ({error}); write {FORMS}") from error
+    parts = parts_of(url, "journal address", FORMS)
     match parts.scheme:
         case "sqlite":
             return _open_sqlite(url, parts, clock)
         case "memory":
-            return _open_memory(url, parts, clock)
+            return _memory.open(url, parts, lambda name: MemoryJournal(name, clock=clock))
         case "dynamodb":
             return _open_dynamodb(url, parts, settings or load_settings(), clock)
         case "" if url:
@@ -48,6 +78,41 @@ def open_journal(
             )
         case _:
             raise InvalidJournalUrl(f"{url!r} is no journal address; write {FORMS}")
+
+
+def parts_of(url: str, what: str, forms: str) -> SplitResult:
+    """The parts of an address, or `InvalidJournalUrl`."""
+    try:
+        return urlsplit(url, allow_fragments=False)  # a "#" is part of a file's name here
+    except ValueError as error:
+        raise InvalidJournalUrl(f"{url!r} is no {what} ({error}); write {forms}") from error
+
+
+def beside_journal(settings: Settings, table: str) -> str:
+    """Where another store is by default: in the journal's file, or in a table beside its own."""
+    scheme, _, rest = settings.journal.partition("://")
+    if scheme != "dynamodb":
+        return settings.journal
+    kept = [
+        option for option in rest.partition("?")[2].split("&") if option.startswith(("region=", "endpoint="))
+    ]
+    return f"dynamodb://{table}" + (f"?{'&'.join(kept)}" if kept else "")
+
+
+def table_place(url: str, parts: SplitResult, settings: Settings, *, default_table: str) -> TablePlace:
+    """The table of another store than the journal."""
+    options = options_of(url, parts, allowed=("region", "endpoint"))
+    _refuse_path(url, parts)
+    return TablePlace(
+        table=unquote(parts.netloc) or default_table,
+        region=options.get("region") or settings.region,
+        endpoint=options.get("endpoint") or settings.endpoint,
+    )
+
+
+def _refuse_path(url: str, parts: SplitResult) -> None:
+    if parts.path not in ("", "/"):
+        raise InvalidJournalUrl(f"{url!r} has a path after the table; write dynamodb://{parts.netloc}")
 
 
 def _open_sqlite(url: str, parts: SplitResult, clock: Clock) -> Journal:
@@ -82,22 +147,9 @@ def sqlite_path(url: str, parts: SplitResult) -> Path:
         raise InvalidJournalUrl(f"{url!r} has a home nobody knows ({error}); write the whole path") from error
 
 
-def _open_memory(url: str, parts: SplitResult, clock: Clock) -> Journal:
-    options_of(url, parts, allowed=())
-    if parts.path:
-        raise InvalidJournalUrl(f"{url!r} has a path, which memory has not; write memory://NAME")
-    if not parts.netloc:
-        return MemoryJournal(clock=clock)
-    with _naming:
-        if parts.netloc not in _named:
-            _named[parts.netloc] = MemoryJournal(parts.netloc, clock=clock)
-        return _named[parts.netloc]
-
-
 def _open_dynamodb(url: str, parts: SplitResult, settings: Settings, clock: Clock) -> Journal:
     options = options_of(url, parts, allowed=DYNAMODB_OPTIONS)
-    if parts.path not in ("", "/"):
-        raise InvalidJournalUrl(f"{url!r} has a path after the table; write dynamodb://{parts.netloc}")
+    _refuse_path(url, parts)
 
     from longwatch.journal.dynamodb.opening import open_dynamodb
 

@@ -55,7 +55,7 @@ def command(
     if seed is not None:
         _replay(subject, seed)
         return
-    progress = _Progress(seeds)
+    progress = Progress(seeds)
     summary = play_seeds(
         subject, range(start, start + seeds), jobs=jobs or os.cpu_count() or 1, progress=progress.show
     )
@@ -78,7 +78,7 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-class _Progress:
+class Progress:
     """One line that is written over, on a terminal only."""
 
     def __init__(self, seeds: int) -> None:
@@ -118,14 +118,15 @@ def _told(summary: Summary, seconds: float) -> str:
             f"{summary.seeds:,} seeds in {seconds:.1f} s, {tally.virtual_seconds / 3600:,.1f} virtual hours",
             f"{tally.events:,} events, {tally.delivered:,} deliveries",
             "faults:",
-            *_counted(tally.faults),
+            *counted(tally.faults),
             "watches ended:",
-            *_counted(tally.endings),
+            *counted(tally.endings),
         ]
     )
 
 
-def _counted(counter: Counter[str]) -> list[str]:
+def counted(counter: Counter[str]) -> list[str]:
+    """What was counted, the most frequent first."""
     return [f"  {count:>9,}  {what}" for what, count in counter.most_common()] or ["  none"]
 
 

@@ -21,6 +21,8 @@ class Answer:
     at: int  # epoch ms; when the source was asked
     jobs: Mapping[str, Job] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
+    next_at: int | None = None  # epoch ms; when the source is to be asked again; None: the cadence decides
+    warnings: tuple[str, ...] = ()  # what could not be learned, and does not matter for how it stands
 
     @property
     def evidence(self) -> Evidence:
@@ -29,16 +31,21 @@ class Answer:
             self.call,
             self.at,
             {
-                "jobs": {
-                    job_id: {
-                        "status": job.word or job.state.value,
-                        "servers": {each.server_id: each.word or each.state.value for each in job.servers},
-                    }
-                    for job_id, job in sorted(self.jobs.items())
-                },
+                "jobs": {job_id: _cited(job) for job_id, job in sorted(self.jobs.items())},
                 **({"missing": sorted(self.missing)} if self.missing else {}),
+                **({"warnings": list(self.warnings)} if self.warnings else {}),
             },
         )
+
+
+def _cited(job: Job) -> dict[str, object]:
+    reasons = {each.server_id: each.reason for each in job.servers if each.reason}
+    return {
+        "status": job.word or job.state.value,
+        "servers": {each.server_id: each.word or each.state.value for each in job.servers},
+        **({"cancelled": True} if job.cancelled else {}),
+        **({"reasons": reasons} if reasons else {}),
+    }
 
 
 def applied(execution: Execution, answer: Answer) -> Execution:
@@ -58,7 +65,7 @@ def applied(execution: Execution, answer: Answer) -> Execution:
         last_change_at=answer.at if waves != execution.waves else execution.last_change_at,
         failures=0,
         last_error=None,
-        next_poll_at=None,
+        next_poll_at=answer.next_at,
     )
 
 
@@ -91,6 +98,7 @@ def _job(known: Job, answer: Answer) -> Job:
         account=told.account or known.account,
         since=_since(known.state, known.since, told.state, answer.at),
         finished_at=(known.finished_at or answer.at) if finished else None,
+        cancelled=told.cancelled or (known.cancelled and finished),
         servers=_servers(known, told, answer.at),
     )
 
@@ -113,6 +121,8 @@ def _server(known: Server | None, told: Server, at: int) -> Server:
         told,
         since=_since(known.state, known.since, told.state, at),
         instance_id=told.instance_id or known.instance_id,
+        # Why it is so is said once, and holds as long as it is so.
+        reason=told.reason or (known.reason if told.state is known.state else None),
         actions=_actions(known.actions, told.actions, at),
     )
 

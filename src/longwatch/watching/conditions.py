@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from longwatch.watching.due import deadline_at, is_overdue, next_poll_at
 from longwatch.watching.model import Execution, JobState
+
+if TYPE_CHECKING:
+    from longwatch.watching.cadence.lessons import Lessons
 
 UNREACHABLE_AFTER = 3  # polls in a row without an answer
 SILENT_AFTER_MS = 10 * 60 * 1000  # without anything new
@@ -16,12 +20,12 @@ UNWATCHED_AFTER_MS = 3 * 60 * 1000  # past the time at which somebody should hav
 class Condition:
     """Something worth saying that is no part of the execution's history."""
 
-    name: str  # overdue, silent, unreachable, unwatched or missing
+    name: str  # unwatched, unreachable, missing, overdue, slow or silent
     message: str
 
 
-def conditions(execution: Execution, now_ms: int) -> list[Condition]:
-    """Every condition that holds, the gravest first."""
+def conditions(execution: Execution, now_ms: int, lessons: Lessons | None = None) -> list[Condition]:
+    """Every condition that holds, the gravest first. What is slow only the past can tell."""
     if not execution.is_open:
         return []
     found = []
@@ -42,6 +46,10 @@ def conditions(execution: Execution, now_ms: int) -> list[Condition]:
     if is_overdue(execution, now_ms):
         over = now_ms - (deadline_at(execution) or now_ms)
         found.append(Condition("overdue", f"past its deadline for {_words(over)}; it is asked about on"))
+    eta = lessons.eta_of(execution, now_ms) if lessons else None
+    slowness = eta.slowness() if eta else None
+    if slowness is not None:
+        found.append(Condition("slow", slowness))
     changed = max(execution.last_change_at or 0, execution.started_at)
     if now_ms - changed > SILENT_AFTER_MS and execution.failures < UNREACHABLE_AFTER:
         found.append(Condition("silent", f"nothing new for {_words(now_ms - changed)}"))

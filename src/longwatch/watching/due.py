@@ -5,7 +5,7 @@ from __future__ import annotations
 from longwatch.polling.backoff import Backoff
 from longwatch.polling.schedules import EXECUTION_PHASES, Phased
 from longwatch.watching.model import Execution
-from longwatch.watching.phases import cadence_of
+from longwatch.watching.phases import delay_of
 
 # For a source that does not answer: soon again, but not so often that it never recovers.
 SOURCE_BACKOFF = Backoff(5.0, 2.0, 300.0)
@@ -33,7 +33,7 @@ def next_poll_at(execution: Execution, phases: Phased = EXECUTION_PHASES) -> int
         for _ in range(min(execution.failures, 64)):
             waits = waits.failed()
         return asked + round((waits.delay or 0.0) * 1000)
-    due = asked + round(cadence_of(execution, phases).delay * 1000)
+    due = asked + round(delay_of(execution, phases) * 1000)
     deadline = deadline_at(execution)
     return deadline if deadline is not None and asked < deadline < due else due
 

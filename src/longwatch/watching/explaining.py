@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from longwatch.watching.conditions import conditions
 from longwatch.watching.due import deadline_at, is_leased, next_poll_at
 from longwatch.watching.model import Execution
-from longwatch.watching.phases import cadence_of, phase_of
+from longwatch.watching.phases import delay_of, phase_of
+
+if TYPE_CHECKING:
+    from longwatch.watching.cadence.lessons import Lessons
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +24,8 @@ class Fact:
     at: int | None = None  # epoch ms, where it has a time
 
 
-def explained(execution: Execution, now_ms: int) -> Iterator[Fact]:
-    """Everything that says why it is still running, or how it ended."""
+def explained(execution: Execution, now_ms: int, lessons: Lessons | None = None) -> Iterator[Fact]:
+    """Everything that says why it is still running, or how it ended; with lessons, how long others took."""
     verdict = execution.verdict
     if verdict is not None:
         yield Fact("verdict", _verdict_text(execution), verdict.at)
@@ -36,23 +40,50 @@ def explained(execution: Execution, now_ms: int) -> Iterator[Fact]:
     if execution.closed:
         yield Fact("closed", "another program keeps it; longwatch does not ask about it")
         return
-    phase = phase_of(execution)
-    yield Fact("phase", f"{phase}, asked about every {cadence_of(execution).delay:g} s")
-    for condition in conditions(execution, now_ms):
+    yield Fact("phase", f"{phase_of(execution)}, {_cadence_text(execution)}")
+    for condition in conditions(execution, now_ms, lessons):
         yield Fact(condition.name, condition.message)
+    eta = lessons.eta_of(execution, now_ms) if lessons else None
+    if eta is not None:
+        expected = None if eta.left is None else now_ms + round(eta.left.middle * 1000)
+        yield Fact("expected", f"{eta.words()} ({eta.executions} before it)", expected)
     yield Fact("waves", _waves_text(execution))
+    yield from _last_facts(execution)
+    yield _holder(execution, now_ms)
+    due = next_poll_at(execution)
+    yield Fact("next look", "when somebody watches" if due > now_ms else "due since", due)
+    deadline = deadline_at(execution)
+    if deadline is not None:
+        text = "its source is asked then" if deadline > now_ms else "passed; its source decides"
+        yield Fact("deadline", text, deadline)
+
+
+def _cadence_text(execution: Execution) -> str:
+    asked, due, plain = execution.last_polled_at, execution.next_poll_at, delay_of(execution)
+    if asked is None or due is None or due <= asked:
+        return f"asked about every {plain:g} s"
+    said = f"asked again after {(due - asked) / 1000:.0f} s"
+    return f"{said}, as its source wishes" if execution.failures else f"{said} rather than {plain:g} s"
+
+
+def _last_facts(execution: Execution) -> Iterator[Fact]:
     if execution.last_change_at is not None:
         yield Fact("last change", _counts(execution), execution.last_change_at)
     if execution.last_answer_at is not None:
         yield Fact("last answer", execution.source, execution.last_answer_at)
+    else:
+        yield Fact("last answer", f"none yet from {execution.source}")
     if execution.last_error:
         yield Fact("last error", execution.last_error, execution.last_polled_at)
+
+
+def _holder(execution: Execution, now_ms: int) -> Fact:
+    holder = execution.lease_holder
     if is_leased(execution, now_ms):
-        yield Fact("asked by", execution.lease_holder or "somebody", execution.lease_until)
-    yield Fact("next look", "when somebody watches", next_poll_at(execution))
-    deadline = deadline_at(execution)
-    if deadline is not None:
-        yield Fact("deadline", "its source is asked then", deadline)
+        return Fact("asked by", holder or "somebody", execution.lease_until)
+    if holder is not None:  # a poller gives its lease back, so this one has died
+        return Fact("asked by", f"nobody; {holder} did not come back", execution.lease_until)
+    return Fact("asked by", "nobody at this moment")
 
 
 def _verdict_text(execution: Execution) -> str:

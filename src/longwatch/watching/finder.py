@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.polling.schedules import EXECUTION_PHASES
 from longwatch.summaries import Status
+from longwatch.watching.conditions import UNWATCHED_AFTER_MS
 from longwatch.watching.due import is_due, is_leased, next_poll_at
 from longwatch.watching.model import Execution, Mode
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.records import is_untold
 
-SHORTEST_MS = round(min(EXECUTION_PHASES.seconds.values()) * 1000)
+SHORTEST_SECONDS = min(EXECUTION_PHASES.seconds.values())
 RUN_SECONDS = 55.0  # a schedule begins a new run every minute
 LONGEST_NAP_SECONDS = 15.0  # an execution that is new is found no later than this
 CANCELLED_AT_ONCE = 25  # of the newest, looked at in each run
@@ -30,6 +31,7 @@ class Survey:
     due: tuple[Execution, ...] = ()
     leased: int = 0  # somebody is polling them now
     waiting: int = 0
+    unwatched: int = 0  # of these, past their time for so long that something must be wrong
     modes: Mapping[Mode, int] = field(default_factory=dict)  # open ones by their type
     oldest_ms: int = 0  # for how long the oldest open one has been running
     next_at: int | None = None  # epoch ms; when the next one becomes due
@@ -50,7 +52,7 @@ class Tick:
 
 def survey(executions: Iterable[Execution], now_ms: int) -> Survey:
     """Sort open executions by what is to be done. The longest due come first."""
-    due, leased, waiting, started = [], 0, 0, now_ms
+    due, leased, waiting, unwatched, started = [], 0, 0, 0, now_ms
     modes: Counter[Mode] = Counter()
     upcoming: list[int] = []
     for execution in executions:
@@ -58,6 +60,7 @@ def survey(executions: Iterable[Execution], now_ms: int) -> Survey:
             continue
         modes[execution.mode] += 1
         started = min(started, execution.started_at)
+        unwatched += now_ms - next_poll_at(execution) > UNWATCHED_AFTER_MS
         if is_leased(execution, now_ms):
             leased += 1
             upcoming.append(execution.lease_until or now_ms)
@@ -70,6 +73,7 @@ def survey(executions: Iterable[Execution], now_ms: int) -> Survey:
         due=tuple(sorted(due, key=next_poll_at)),
         leased=leased,
         waiting=waiting,
+        unwatched=unwatched,
         modes=modes,
         oldest_ms=now_ms - started,
         next_at=min(upcoming, default=None),
@@ -77,7 +81,11 @@ def survey(executions: Iterable[Execution], now_ms: int) -> Survey:
 
 
 class Finder:
-    """Looks for due executions and hands them out. What becomes of them is the pollers' affair."""
+    """Looks for due executions and hands them out. What becomes of them is the pollers' affair.
+
+    What was handed out is looked for again after `shortest_seconds`; pollers that learn may want it sooner
+    than the shortest phase.
+    """
 
     def __init__(
         self,
@@ -86,17 +94,19 @@ class Finder:
         *,
         clock: Clock = SYSTEM_CLOCK,
         report: Callable[[Tick], None] | None = None,
+        shortest_seconds: float = SHORTEST_SECONDS,
     ) -> None:
         self._store = store
         self._hand_out = hand_out
         self._clock = clock
         self._report = report
+        self._shortest_ms = round(shortest_seconds * 1000)
 
     def run(self, seconds: float = RUN_SECONDS) -> list[Tick]:
         """Look now, and again whenever something becomes due within these seconds."""
         until = self._clock.now_ms() + round(seconds * 1000)
-        ticks = [self.tick(also=self._cancelled())]
-        while (next_at := next_look(ticks[-1], self._clock.now_ms())) is not None and next_at <= until:
+        ticks = [self.tick(also=untold(self._store))]
+        while (next_at := self._next_look(ticks[-1])) is not None and next_at <= until:
             self._clock.sleep(max(0.0, (next_at - self._clock.now_ms()) / 1000))
             ticks.append(self.tick())
         return ticks
@@ -117,13 +127,17 @@ class Finder:
             self._report(tick)
         return tick
 
-    def _cancelled(self) -> list[Execution]:
-        """Those that another writer cancelled while they were watched: nobody has told their end yet."""
-        newest = self._store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE)
-        return [each for each in newest if is_untold(each)]
+    def _next_look(self, tick: Tick) -> int | None:
+        return next_look(tick, self._clock.now_ms(), shortest_ms=self._shortest_ms)
 
 
-def next_look(tick: Tick, now_ms: int) -> int | None:
+def untold(store: ExecutionStore) -> list[Execution]:
+    """Those that another writer cancelled while they were watched: nobody has told their end yet."""
+    newest = store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE)
+    return [each for each in newest if is_untold(each)]
+
+
+def next_look(tick: Tick, now_ms: int, *, shortest_ms: int = round(SHORTEST_SECONDS * 1000)) -> int | None:
     """When to look again, in epoch ms; None: nothing is open, so nothing becomes due.
 
     What was just handed out comes back after the shortest interval at the earliest.
@@ -134,5 +148,5 @@ def next_look(tick: Tick, now_ms: int) -> int | None:
     if tick.survey.next_at is not None:
         soon.append(max(now_ms, tick.survey.next_at))
     if tick.survey.due:
-        soon.append(now_ms + SHORTEST_MS)
+        soon.append(now_ms + shortest_ms)
     return min(soon)

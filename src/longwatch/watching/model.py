@@ -97,11 +97,6 @@ class Job:
     word: str | None = None
     since: int | None = None  # epoch ms at which this state was first seen; None: never seen at the source
 
-    @property
-    def is_over(self) -> bool:
-        """Whether it can bring no more: it has finished, or its source has forgotten it since."""
-        return self.state in (JobState.FINISHED, JobState.MISSING)
-
 
 @dataclass(frozen=True, slots=True)
 class Wave:

@@ -7,7 +7,7 @@ end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from longwatch.summaries import Status
 from longwatch.watching.due import deadline_at
@@ -49,6 +49,9 @@ def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> 
             return Outcome(Status.FAILED, (f"{server.server_id}: {server.reason or 'launch failed'}",))
         case ServerState.CANCELLED:
             return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled",))
+    if mode is Mode.JOB and server.state is ServerState.UNKNOWN and job and job.state is JobState.FINISHED:
+        # Its source is sure that it has ended, and has no way to tell how.
+        return Outcome(Status.UNKNOWN, (f"{server.server_id}: {server.reason or 'ended, nobody knows how'}",))
     if job is not None and job.state is JobState.FINISHED and _is_past_grace(job, now_ms):
         if job.cancelled:
             return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled with its job",))
@@ -62,7 +65,7 @@ def _launched(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outco
         return Outcome(Status.SUCCEEDED)
     if (
         job is None
-        or not job.is_over
+        or not _is_over(job)
         or any(each.state is ActionState.IN_PROGRESS for each in server.actions)
     ):
         return None
@@ -80,6 +83,14 @@ def _launched(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outco
 
 def _is_past_grace(job: Job, now_ms: int) -> bool:
     return job.finished_at is not None and now_ms - job.finished_at >= GRACE_MS
+
+
+def _is_over(job: Job) -> bool:
+    """Whether a job can bring no more: it has finished, also if its source has forgotten it since.
+
+    One that was forgotten while it ran may have tried a server again, or listed another: nobody can know.
+    """
+    return job.state is JobState.FINISHED or (job.state is JobState.MISSING and job.finished_at is not None)
 
 
 def wave_outcome(wave: Wave, mode: Mode, now_ms: int) -> Outcome | None:
@@ -102,13 +113,27 @@ def wave_outcome(wave: Wave, mode: Mode, now_ms: int) -> Outcome | None:
         if last is None or not _is_past_grace(last, now_ms):
             return None
         return Outcome(Status.FAILED, (f"wave {wave.name} finished and lists no server",))
-    if all(job.is_over for job in wave.jobs):
+    if all(_is_over(job) for job in wave.jobs):
         if any(job.state is JobState.MISSING and not job.servers for job in wave.jobs):
-            return None  # nobody ever saw what it was to do
-        return _together([*outcomes, *_forgotten(wave)])
+            return None  # it lists no server, and can not be asked whether it has any
+        return _told(wave, outcomes)
     if _are_complete(wave) and all(each.status is Status.SUCCEEDED for each in outcomes):
-        return _together(outcomes)
+        return _told(wave, outcomes)
     return None
+
+
+def _told(wave: Wave, outcomes: list[Outcome]) -> Outcome:
+    """The outcomes of a wave's servers as its own, with a warning for each job that its source has forgotten.
+
+    What counts there is how its servers were last seen.
+    """
+    together = _together(outcomes)
+    forgotten = [
+        f"job {job.job_id} is no longer known; its servers had ended"
+        for job in wave.jobs
+        if job.state is JobState.MISSING
+    ]
+    return replace(together, warnings=(*together.warnings, *forgotten))
 
 
 def _last_finished(wave: Wave) -> Job | None:
@@ -116,15 +141,6 @@ def _last_finished(wave: Wave) -> Job | None:
     if any(job.state is not JobState.FINISHED for job in wave.jobs):
         return None
     return max(wave.jobs, key=lambda job: job.finished_at or 0)
-
-
-def _forgotten(wave: Wave) -> list[Outcome]:
-    """A warning for each job that the source no longer knows, on what its servers were when last seen."""
-    return [
-        Outcome(Status.SUCCEEDED, warnings=(f"job {job.job_id} is no longer known; its servers had ended",))
-        for job in wave.jobs
-        if job.state is JobState.MISSING
-    ]
 
 
 def _are_complete(wave: Wave) -> bool:

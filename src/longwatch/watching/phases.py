@@ -26,6 +26,6 @@ def phase_of(execution: Execution) -> Phase:
     return Phase.PENDING
 
 
-def cadence_of(execution: Execution, phases: Phased = EXECUTION_PHASES) -> Phased:
-    """How often to ask now: every 45, 15 or 30 seconds."""
-    return phases.in_phase(phase_of(execution))
+def delay_of(execution: Execution, phases: Phased = EXECUTION_PHASES) -> float:
+    """Seconds from one look to the next in the phase that it is in."""
+    return phases.seconds.get(phase_of(execution).value, phases.otherwise)

@@ -13,25 +13,30 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import ExecutionNotFound, VersionConflict
+from longwatch.errors import ExecutionNotFound, LongwatchError, VersionConflict
 from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.watching.answers import Answer, applied, unanswered
+from longwatch.watching.cadence.lessons import Lessons
+from longwatch.watching.catching_up import folded, untaken
 from longwatch.watching.due import deadline_at, is_due, is_leased
 from longwatch.watching.model import Execution
 from longwatch.watching.outcomes import is_contradicted, verdict
 from longwatch.watching.phases import Phase, phase_of
 from longwatch.watching.sources.base import Source, SourceProblem, Told
 from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.records import is_foreign, is_untold
+from longwatch.watching.stores.records import is_foreign, is_untold, own_verdict
 from longwatch.watching.telling import tell
 from longwatch.watching.transitions import asked, changes, ended, started
 
 LEASE_MS = 90_000  # longer than asking and writing take; a dead poller's work waits no longer than this
+MARGIN_MS = 5_000  # of a lease, in which what was seen is told: clocks differ, and writing takes time
+TRIES = 3  # to write what a source said, while others write to the same record
 EARLY_MS = 1_000  # the finder's clock and ours may differ by as much
 
 log = logging.getLogger(__name__)
@@ -67,13 +72,18 @@ class Claim:
 
     execution: Execution
     began: float  # monotonic seconds
+    after_another: bool = False  # who had the lease before did not give it back, and may have told and died
 
 
 Report = Callable[[Polled], None]
 
 
 class Poller:
-    """Polls executions of any source. Threads may share it."""
+    """Polls executions of any source. Threads may share it.
+
+    With `lessons` it notes in the record when the past says to look again; whoever finds it there waits as
+    long. Each execution that ends is learned from.
+    """
 
     def __init__(
         self,
@@ -85,6 +95,7 @@ class Poller:
         holder: str | None = None,
         lease_ms: int = LEASE_MS,
         report: Report | None = None,
+        lessons: Lessons | None = None,
     ) -> None:
         self.holder = holder or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._store = store
@@ -93,6 +104,7 @@ class Poller:
         self._clock = clock
         self._lease_ms = lease_ms
         self._report = report
+        self._lessons = lessons
 
     def poll(self, execution_id: str, plan_id: str | None = None) -> Polled:
         """Ask about one execution, if it is time and nobody else does."""
@@ -121,7 +133,7 @@ class Poller:
             return self._done(record, Result.BUSY, began)
         if leased.verdict is not None:
             return self._close(leased, began, told=0)
-        return Claim(leased, began)
+        return Claim(leased, began, after_another=record.lease_holder is not None)
 
     def ask(self, claims: list[Claim]) -> Mapping[str, Told]:
         """What the sources say about these executions, with as few calls as it takes."""
@@ -139,21 +151,66 @@ class Poller:
         return found
 
     def settle(self, claim: Claim, told: Told) -> Polled:
-        """Write down what the source said, and end what has ended."""
+        """Write down what the source said, and end what has ended.
+
+        Who comes so late that somebody else has claimed it leaves the answer: it is old, and was not theirs
+        to tell any more.
+        """
+        held = self._held(claim)
+        if held is None:
+            return self._overtaken(claim.execution, claim.began, told=0)
+        claim = held
         if isinstance(told, SourceProblem):
             return self._unanswered(claim, told)
-        before = claim.execution
+        record, new = claim.execution, 0
+        for _ in range(TRIES):
+            polled = self._settle(claim, record, told, new)
+            if isinstance(polled, Polled):
+                return polled
+            new = polled
+            # Somebody wrote in between. While the lease is ours, the answer holds for what is there now.
+            record = self._read(record.execution_id, record.plan_id)
+            if record.verdict is not None or not _is_same_lease(record, claim.execution):
+                break
+        return self._overtaken(claim.execution, claim.began, told=new)
+
+    def _held(self, claim: Claim) -> Claim | None:
+        """The claim, with a new lease where the old one is about to run out; None: it is somebody else's."""
+        now = self._clock.now_ms()
+        if now < (claim.execution.lease_until or 0) - min(MARGIN_MS, self._lease_ms // 4):
+            return claim
+        record = self._read(claim.execution.execution_id, claim.execution.plan_id)
+        if record.verdict is not None or not _is_same_lease(record, claim.execution):
+            return None
+        try:
+            renewed = self._store.update(replace(record, lease_until=now + self._lease_ms))
+        except VersionConflict:
+            return None
+        return replace(claim, execution=renewed)
+
+    def _settle(self, claim: Claim, record: Execution, told: Answer, new: int) -> Polled | int:
+        """Write down what the source said of this record, after so many new events.
+
+        If somebody else wrote to it: how many events are new by now.
+        """
+        missed = untaken(record, self._journal) if claim.after_another else []
+        before = folded(record, [event for event in missed if event.occurred_at <= told.at])
         after = applied(before, told)
-        found = verdict(after, (told.evidence,), told.at)
-        new = tell(self._journal, _events(before, after, told))
-        free = replace(after, lease_holder=None, lease_until=None)
+        new += tell(self._journal, _events(before, after, told))
+        later = [event for event in missed if event.occurred_at > told.at]
+        # Of an answer that is older than what is told already, nothing is concluded.
+        found = None if later else verdict(after, (told.evidence,), told.at)
+        after = folded(after, later)
+        learned = self._lessons.next_look(after) if self._lessons else None
+        next_at = after.next_poll_at if learned is None or told.next_at is not None else learned
+        free = replace(after, lease_holder=None, lease_until=None, next_poll_at=next_at)
         try:
             # A verdict is told next, and until then the lease keeps others away.
             stored = self._store.update(free if found is None else replace(after, verdict=found))
         except VersionConflict:
-            return self._overtaken(before, claim.began, told=new)
+            return new
         if found is not None:
-            return self._close(stored, claim.began, told=new)
+            return self._close(stored, claim.began, told=new, phase=phase_of(before))
         return self._done(stored, Result.ASKED, claim.began, phase=phase_of(before), told=new)
 
     def review(self, execution_id: str, plan_id: str | None = None) -> Polled:
@@ -180,10 +237,11 @@ class Poller:
             return self._overtaken(record, began, told=new)
 
     def _unanswered(self, claim: Claim, problem: SourceProblem) -> Polled:
-        wish = problem.retry_after_seconds
+        wish, now = problem.retry_after_seconds, self._clock.now_ms()
+        known = claim.execution
         after = unanswered(
-            claim.execution,
-            self._clock.now_ms(),
+            folded(known, untaken(known, self._journal) if claim.after_another else ()),
+            now,
             problem.message,
             retry_after_ms=None if wish is None else round(wish * 1000),
         )
@@ -193,14 +251,17 @@ class Poller:
             return self._overtaken(claim.execution, claim.began, told=0)
         return self._done(stored, Result.UNANSWERED, claim.began, problem=problem)
 
-    def _close(self, execution: Execution, began: float, *, told: int) -> Polled:
+    def _close(self, execution: Execution, began: float, *, told: int, phase: Phase | None = None) -> Polled:
         assert execution.verdict is not None
         new = told + tell(self._journal, [ended(execution, execution.verdict)])
         try:
             closed = self._store.update(replace(execution, closed=True, lease_holder=None, lease_until=None))
         except VersionConflict:
             return self._overtaken(execution, began, told=new)
-        return self._done(closed, Result.ENDED, began, phase=phase_of(execution), told=new)
+        if self._lessons is not None:
+            with suppress(LongwatchError):  # it has ended all the same, and others can be learned from
+                self._lessons.learn_from(self._journal, closed.execution_id)
+        return self._done(closed, Result.ENDED, began, phase=phase, told=new)
 
     def _overtaken(self, before: Execution, began: float, *, told: int) -> Polled:
         """Somebody wrote in between. If that ended the execution, its end is told."""
@@ -213,7 +274,9 @@ class Poller:
         """Tell the end that another writer put into the record, and note that it is told."""
         if record.verdict is None or not is_untold(record):
             return self._done(record, Result.CLOSED, began, told=told)
-        new = told + tell(self._journal, [ended(record, record.verdict)])
+        # An end of ours may be in the record and not be told: it comes first, and theirs corrects it.
+        verdicts = [each for each in (own_verdict(record), record.verdict) if each is not None]
+        new = told + tell(self._journal, [ended(record, each) for each in verdicts])
         try:
             record = self._store.update(replace(record, lease_holder=None, lease_until=None))
         except VersionConflict:
@@ -251,6 +314,11 @@ class Poller:
         if self._report is not None:
             self._report(polled)
         return polled
+
+
+def _is_same_lease(record: Execution, claimed: Execution) -> bool:
+    """Whether nobody has claimed the execution since, ourselves included."""
+    return (record.lease_holder, record.lease_until) == (claimed.lease_holder, claimed.lease_until)
 
 
 def _events(before: Execution, after: Execution, told: Answer) -> list[Event]:

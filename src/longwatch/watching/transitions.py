@@ -91,6 +91,7 @@ def _job_changes(
             "from": came_from,
             "to": after.state.value,
             "word": after.word,
+            "cancelled": after.cancelled or None,
         }
         # A state can come again (a job that is missing twice): since when the last one was tells them apart.
         since = before.since if before else None
@@ -129,6 +130,7 @@ def _server_changes(
             came_from = earlier.state.value if earlier else None
             payload = where | {
                 "action": action.name,
+                "run_id": action.run_id,
                 "from": came_from,
                 "to": action.state.value,
                 "reason": action.reason,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from longwatch.watching.conditions import conditions
 from longwatch.watching.due import deadline_at, next_poll_at
@@ -10,11 +10,14 @@ from longwatch.watching.model import Execution, Job, Server, Verdict
 from longwatch.watching.outcomes import wave_outcome
 from longwatch.watching.phases import phase_of
 
+if TYPE_CHECKING:
+    from longwatch.watching.cadence.lessons import Lessons
+
 NOT_YET = "running"
 
 
-def execution_view(execution: Execution, *, now_ms: int) -> dict[str, Any]:
-    """Everything that is known of an execution."""
+def execution_view(execution: Execution, *, now_ms: int, lessons: Lessons | None = None) -> dict[str, Any]:
+    """Everything that is known of an execution; with lessons, also what the past says about it."""
     waves = [
         {
             "name": wave.name,
@@ -26,13 +29,13 @@ def execution_view(execution: Execution, *, now_ms: int) -> dict[str, Any]:
         for outcome in [wave_outcome(wave, execution.mode, now_ms)]
     ]
     return {
-        **execution_line(execution, now_ms=now_ms),
+        **execution_line(execution, now_ms=now_ms, lessons=lessons),
         "waves": waves,
         "verdict": _verdict(execution.verdict),
     }
 
 
-def execution_line(execution: Execution, *, now_ms: int) -> dict[str, Any]:
+def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None = None) -> dict[str, Any]:
     """An execution as one line of a list."""
     states = [server.state for _, server in execution.servers()]
     verdict = execution.verdict
@@ -52,8 +55,9 @@ def execution_line(execution: Execution, *, now_ms: int) -> dict[str, Any]:
         "servers": len(states),
         "servers_ended": sum(state.is_final for state in states),
         "conditions": [
-            {"name": each.name, "message": each.message} for each in conditions(execution, now_ms)
+            {"name": each.name, "message": each.message} for each in conditions(execution, now_ms, lessons)
         ],
+        "eta": eta_view(execution, now_ms, lessons),
         "deadline_at": deadline_at(execution),
         "last_polled_at": execution.last_polled_at,
         "last_answer_at": execution.last_answer_at,
@@ -64,6 +68,27 @@ def execution_line(execution: Execution, *, now_ms: int) -> dict[str, Any]:
         "lease_holder": execution.lease_holder,
         "lease_until": execution.lease_until,
         "version": execution.version,
+    }
+
+
+def eta_view(execution: Execution, now_ms: int, lessons: Lessons | None) -> dict[str, Any] | None:
+    """When it will probably have ended; None if it has, or if the past says too little."""
+    eta = lessons.eta_of(execution, now_ms) if lessons and execution.is_open else None
+    if eta is None:
+        return None
+    left = eta.left
+    return {
+        "text": eta.words(),
+        "expected_at": now_ms + round(left.middle * 1000) if left else None,
+        "earliest_at": now_ms + round(left.low * 1000) if left else None,
+        "latest_at": now_ms + round(left.high * 1000) if left else None,
+        "usual_low_ms": round(eta.usually.low * 1000),
+        "usual_middle_ms": round(eta.usually.middle * 1000),
+        "usual_high_ms": round(eta.usually.high * 1000),
+        "longest_ms": round(eta.longest * 1000),
+        "elapsed_ms": round(eta.elapsed * 1000),
+        "beyond_usual": eta.is_late,
+        "samples": eta.executions,
     }
 
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
-from longwatch.watching.finder import Survey, survey
+from longwatch.watching.due import next_poll_at
+from longwatch.watching.finder import Survey, survey, untold
 from longwatch.watching.model import Execution
-from longwatch.watching.poller import Claim, Polled, Poller
+from longwatch.watching.poller import Claim, Polled, Poller, Result
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.records import is_untold
 
 MOST_AT_ONCE = 200  # leases must not run out before the last of a batch is settled
 NAP_SECONDS = 5.0  # an execution that is new is found no later than this
+NAP_MS = round(NAP_SECONDS * 1000)
+LOOK_BACK_SECONDS = 60.0
 SLICE_SECONDS = 0.5  # how soon `stop` is heard
+INSTANT_SECONDS = 0.0005  # less than this is no time to wait: times are whole milliseconds
 
 log = logging.getLogger(__name__)
+
+_COMES_BACK = (Result.ASKED, Result.UNANSWERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +45,7 @@ class Watcher:
         self._poller = poller
         self._clock = clock
         self._open: dict[tuple[str, str], Execution] = {}  # as of the last round
+        self._looked_back: float | None = None  # monotonic seconds
 
     def run(self, *, stop: threading.Event | None = None, until_idle: bool = False) -> None:
         """Go on until told to stop, or with `until_idle` until nothing is open."""
@@ -53,49 +61,62 @@ class Watcher:
                     return
                 nap = self._nap(round_)
             until = self._clock.monotonic() + nap
-            while not stop.is_set() and (left := until - self._clock.monotonic()) > 0:
+            while not stop.is_set() and (left := until - self._clock.monotonic()) > INSTANT_SECONDS:
                 self._clock.sleep(min(left, SLICE_SECONDS))
 
     def look(self) -> Round:
         """Ask about what is due, with one question to each source; the longest due come first."""
         found = list(self._store.open_executions())
         seen = survey(found, self._clock.now_ms())
-        gone = self._gone(found)
+        due = (*seen.due, *self._gone(found))
         polled: list[Polled] = []
-        failed = 0
+        for begin in range(0, len(due), MOST_AT_ONCE):
+            polled += self._poll(due[begin : begin + MOST_AT_ONCE])
+        return Round(survey=seen, polled=tuple(polled), failed=len(due) - len(polled))
+
+    def _poll(self, due: Sequence[Execution]) -> Iterator[Polled]:
+        """Claim them, ask about all at once, and settle each. One that fails stops none of the others."""
         claims: list[Claim] = []
-        for execution in (*seen.due[:MOST_AT_ONCE], *gone):
+        for execution in due:
             try:
                 claim = self._poller.claim(execution.execution_id, execution.plan_id)
             except LongwatchError as error:
-                failed += 1
                 log.warning("execution %s could not be claimed: %s", execution.execution_id, error)
                 continue
             if isinstance(claim, Claim):
                 claims.append(claim)
             else:
-                polled.append(claim)
+                yield claim
         told = self._poller.ask(claims) if claims else {}
         for claim in claims:
             try:
-                polled.append(self._poller.settle(claim, told[claim.execution.execution_id]))
+                yield self._poller.settle(claim, told[claim.execution.execution_id])
             except LongwatchError as error:  # its lease ends, and another round takes it up
-                failed += 1
                 log.warning("execution %s could not be settled: %s", claim.execution.execution_id, error)
-        return Round(survey=seen, polled=tuple(polled), failed=failed)
 
     def _gone(self, found: list[Execution]) -> list[Execution]:
         """Those that were open the last time and are not now: another writer may have ended them."""
         now = {(each.execution_id, each.plan_id): each for each in found}
-        before, self._open = self._open, now
-        missing = [
-            self._store.get(each.execution_id, each.plan_id) for key, each in before.items() if key not in now
-        ]
-        return [each for each in missing if each is not None and is_untold(each)]
+        gone = [key for key in self._open if key not in now]
+        missing = [self._store.get(*key) for key in gone]
+        self._open = now
+        ended = {key: each for key, each in zip(gone, missing, strict=True) if each is not None}
+        for each in self._ended_before():
+            ended.setdefault((each.execution_id, each.plan_id), each)
+        return [each for each in ended.values() if is_untold(each)]
+
+    def _ended_before(self) -> list[Execution]:
+        """Those that were ended while nobody watched, looked for at the start and now and then."""
+        now = self._clock.monotonic()
+        if self._looked_back is not None and now - self._looked_back < LOOK_BACK_SECONDS:
+            return []
+        found = untold(self._store)
+        self._looked_back = now
+        return found
 
     def _nap(self, round_: Round) -> float:
-        if len(round_.survey.due) > MOST_AT_ONCE:
-            return 0.0
-        if round_.survey.next_at is None:
-            return NAP_SECONDS
-        return min(NAP_SECONDS, max(0.0, (round_.survey.next_at - self._clock.now_ms()) / 1000))
+        soon = [next_poll_at(each.execution) for each in round_.polled if each.result in _COMES_BACK]
+        if round_.survey.next_at is not None:
+            soon.append(round_.survey.next_at)
+        wait = min(soon, default=self._clock.now_ms() + NAP_MS) - self._clock.now_ms()
+        return min(NAP_SECONDS, max(0.0, wait / 1000))

@@ -9,12 +9,14 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from longwatch.clock import SystemClock
 from longwatch.events import START, Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.journal.sqlite.database import Database
 
 
 def event(run_id: str, n: int) -> Event:
@@ -32,6 +34,30 @@ sys.stdin.readline()
 with SqliteJournal(Path(sys.argv[1])) as journal:
     journal.append([Event(run_id="wf-1", event_id=name, type="step", occurred_at=1)])
 """
+
+
+def test_a_file_that_somebody_makes_while_it_is_looked_at_is_not_taken_for_another_program_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.db"
+    connect = Database._connect
+
+    def watched(database: Database, **options: Any) -> sqlite3.Connection:
+        connection = connect(database, **options)
+
+        def meanwhile(statement: str) -> None:
+            if "sqlite_master" in statement:  # the moment between two questions about the file
+                monkeypatch.setattr(Database, "_connect", connect)
+                with SqliteJournal(path) as other:
+                    other.append([event("wf-1", 1)])
+
+        connection.set_trace_callback(meanwhile)
+        return connection
+
+    monkeypatch.setattr(Database, "_connect", watched)
+    with SqliteJournal(path) as journal:
+        journal.append([event("wf-1", 2)])
+        assert len(journal.read("wf-1").events) == 2
 
 
 def test_eight_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_failure_is_an_exit_code_and_a_reason(shell: Shell, drs: DrsSimulator)
     explained = shell.executions("explain", "x-1")
 
     assert watched.return_value == 1
-    assert "failed: s-00000000000000001: launch failed" in watched.stdout
+    assert "failed: s-00000000000000001: the launch failed: launch failed" in watched.stdout
     assert "launch failed" in explained.stdout
 
 
@@ -85,6 +85,60 @@ def test_one_look_leaves_what_is_running_and_says_so(shell: Shell, drs: DrsSimul
     shell.executions("add", "--plan", "p-1", "--wave", f"db={job}")
 
     assert shell.executions("watch", "--once").return_value == 4
+
+
+def play_past(shell: Shell, drs: DrsSimulator, count: int) -> None:
+    """So many drills of one plan, one after the other."""
+    for number in range(count):
+        job = drs.play(drill("s-1", pending=400 + 5 * number, active=100))
+        shell.executions("add", "--plan", "p-1", "--id", f"past-{number}", "--wave", f"db={job}")
+        assert shell.executions("watch").return_value == 0
+
+
+def test_the_past_says_how_long_it_takes_and_what_is_slow(
+    shell: Shell, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    play_past(shell, drs, 12)
+    stuck = drs.play(drill("s-1", pending=100_000))
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={stuck}")
+    shell.executions("watch", "--once")
+    clock.advance(300)
+
+    early = shell.executions("show", "x-1").stdout
+    clock.advance(3000)
+    late = shell.executions("explain", "x-1").stdout
+    (line,) = json.loads(shell.executions("list", "--status", "running", "-o", "json").stdout)
+
+    assert "usually 8–9 min, now 5, 4 min to go" in early
+    assert "slow" in late
+    assert "longer than any of the last 12" in late
+    assert "slow" in [each["name"] for each in line["conditions"]]
+    assert line["eta"]["samples"] == 12
+
+
+def test_a_learned_cadence_is_chosen_by_an_option_or_by_the_settings(
+    shell: Shell, drs: DrsSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_past(shell, drs, 22)
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={drs.play(drill('s-1'))}")
+
+    def asked_again(*options: str) -> str:
+        shell.executions("watch", "--once", *options)
+        return shell.executions("explain", "x-1").stdout
+
+    plain = asked_again()
+    shell.clock.advance(46)
+    learned = asked_again("--learned")
+    shell.clock.advance(91)
+    monkeypatch.setenv("LONGWATCH_LEARNED_CADENCE", "true")
+    by_setting = asked_again()
+    shell.clock.advance(91)
+    overruled = asked_again("--plain")
+
+    assert "asked about every 45 s" in plain
+    assert "rather than 45 s" in learned
+    assert "rather than 45 s" in by_setting
+    assert "asked about every 45 s" in overruled
 
 
 def test_an_outage_is_told_and_explained(shell: Shell, drs: DrsSimulator, clock: FakeClock) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from longwatch.testing.clock import FakeClock
-from longwatch.testing.drs import DrsSimulator, drill, recovery
+from longwatch.testing import FakeClock, MemoryJournal
+from longwatch.testing.drs import DrsSimulator, LogScript, drill, recovery
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import ActionState, Execution, Job, JobState, ServerState, Wave
+from longwatch.watching.poller import Poller
 from longwatch.watching.sources.base import SourceProblem
-from longwatch.watching.sources.drs import JOBS_AT_ONCE, DrsSource
+from longwatch.watching.sources.drs import JOBS_AT_ONCE, MOST_LOG_PAGES, DrsSource
+from longwatch.watching.stores.memory import MemoryExecutionStore
 
 
 def watching(*job_ids: str, execution_id: str = "x-1", region: str | None = "eu-west-1") -> Execution:
@@ -161,6 +164,117 @@ def test_an_execution_without_jobs_needs_no_call(source: DrsSource) -> None:
     told = answer_of(source, watching())
 
     assert (told.jobs, told.missing, source.calls) == ({}, frozenset(), 0)
+
+
+def test_a_server_that_failed_says_why(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
+    script = drill("s-1", "s-2", "s-3", pending=1, active=1)
+    script = script.without("s-2", after=1, event="CONVERSION_FAIL", error="no capacity").without("s-3")
+    job_id = drs.play(script)
+    clock.advance(60)
+
+    told = answer_of(source, watching(job_id))
+
+    assert [server.reason for server in told.jobs[job_id].servers] == [
+        None,
+        "the conversion failed: no capacity",
+        "the launch failed: launch failed",
+    ]
+    assert told.warnings == ()
+    assert drs.calls["DescribeJobLogItems"] == 1
+
+
+def test_a_log_is_read_only_once_a_job_has_ended_badly(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    good = drs.play(drill("s-1", pending=1, active=1))
+    bad = drs.play(drill("s-1", "s-2", pending=1, active=1).without("s-2"))
+
+    answer_of(source, watching(good, bad))
+    clock.advance(60)
+    answer_of(source, watching(good))
+
+    assert drs.calls["DescribeJobLogItems"] == 0
+
+
+def test_a_job_that_was_cancelled_is_known_by_its_log(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    job_id = drs.play(drill("s-1").cancelled(after=30))
+    clock.advance(60)
+
+    job = answer_of(source, watching(job_id)).jobs[job_id]
+
+    assert (job.state, job.cancelled, job.servers[0].state) == (JobState.FINISHED, True, ServerState.PENDING)
+
+
+def test_all_pages_of_a_log_are_read(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
+    drs._page = 2
+    names = [f"s-{number}" for number in range(6)]
+    script = drill(*names, pending=1, active=1)
+    for name in names:
+        script = script.without(name, error=f"{name} is broken")
+    job_id = drs.play(script)
+    clock.advance(60)
+    source = DrsSource(connect, clock=clock)
+
+    job = answer_of(source, watching(job_id)).jobs[job_id]
+
+    assert [server.reason for server in job.servers] == [
+        f"the launch failed: {name} is broken" for name in names
+    ]
+    assert drs.calls["DescribeJobLogItems"] == 4
+    source.close()
+
+
+def test_a_log_without_an_end_is_read_in_part_and_said_to_be(
+    clock: FakeClock, connect: Any, drs: DrsSimulator
+) -> None:
+    drs._page = 1
+    noise = [LogScript(after=1, event="SNAPSHOT_START", server_id="s-1") for _ in range(MOST_LOG_PAGES)]
+    script = drill("s-1", pending=1, active=1).without("s-1")
+    job_id = drs.play(replace(script, log=noise))
+    clock.advance(60)
+    source = DrsSource(connect, clock=clock)
+
+    told = answer_of(source, watching(job_id))
+
+    assert drs.calls["DescribeJobLogItems"] == MOST_LOG_PAGES
+    assert told.warnings == (f"the log of {job_id} has more than 20 pages; the rest was not read",)
+    source.close()
+
+
+def test_no_right_to_the_log_is_a_warning_in_the_evidence_and_no_problem(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    job_id = drs.play(drill("s-1", "s-2", pending=1, active=1).without("s-2"))
+    drs.deny("DescribeJobLogItems")
+    clock.advance(60)
+
+    told = answer_of(source, watching(job_id))
+
+    assert [server.state for server in told.jobs[job_id].servers] == [
+        ServerState.LAUNCHED,
+        ServerState.FAILED,
+    ]
+    warning = f"the log of {job_id} was not read: drs:DescribeJobLogItems answered AccessDeniedException"
+    assert told.evidence.fields["warnings"] == [warning]
+
+
+def test_the_reason_is_in_the_verdict_and_in_the_journal(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    job_id = drs.play(drill("s-1", pending=1, active=1).without("s-1", error="no capacity"))
+    store, journal = MemoryExecutionStore(), MemoryJournal()
+    begun = replace(watching(job_id), started_at=clock.now_ms(), total_waves=1)
+    store.add(begun)
+    clock.advance(60)
+
+    polled = Poller(store, journal, {"drs": source}, clock=clock).poll("x-1")
+
+    assert polled.execution.verdict is not None
+    assert polled.execution.verdict.message == "s-00000000000000001: the launch failed: no capacity"
+    told = [event.payload.get("reason") for event in journal.read("x-1").events]
+    assert "the launch failed: no capacity" in told
 
 
 def test_the_real_client_pages_and_reads_the_log(client: Any, drs: DrsSimulator, clock: FakeClock) -> None:

@@ -78,3 +78,27 @@ def test_a_view_has_the_waves_the_servers_and_the_verdict() -> None:
     assert view["waves"][0]["servers"][0]["state"] == "launched"
     assert view["verdict"]["evidence"][0]["call"] == "drs:DescribeJobs"
     assert view["next_poll_at"] is None
+
+
+def test_a_poller_that_did_not_come_back_is_named() -> None:
+    facts = told(drill(LAUNCHED, lease_holder="poller-1", lease_until=NOW - 1))
+
+    assert facts["asked by"] == "nobody; poller-1 did not come back"
+    assert told(drill(LAUNCHED))["asked by"] == "nobody at this moment"
+
+
+def test_what_is_due_or_was_never_answered_says_so() -> None:
+    facts = told(drill(LAUNCHED, deadline_ms=MINUTE))
+
+    assert facts["last answer"] == "none yet from drs"
+    assert facts["next look"] == "due since"
+    assert facts["deadline"] == "passed; its source decides"
+
+
+def test_a_source_that_wants_to_be_left_alone_is_said_to() -> None:
+    facts = told(
+        drill(LAUNCHED, last_polled_at=NOW, next_poll_at=NOW + 40_000, failures=1, last_error="busy")
+    )
+
+    assert facts["phase"] == "in_progress, asked again after 40 s, as its source wishes"
+    assert facts["last error"] == "busy"

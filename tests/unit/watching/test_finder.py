@@ -38,6 +38,21 @@ def test_open_ones_are_sorted_by_what_is_to_be_done() -> None:
     assert found.next_at == NOW + 10 * SECOND
 
 
+def test_what_nobody_asked_about_for_three_minutes_past_its_time_is_unwatched() -> None:
+    found = survey(
+        [
+            named("in time", last_polled_at=NOW - (45 + 180) * SECOND),
+            named("past it", last_polled_at=NOW - (45 + 180) * SECOND - 1),
+            # Its poller takes the lease and dies, again and again.
+            named("leased", last_polled_at=START, lease_holder="a", lease_until=NOW + 20 * SECOND),
+            named("told to wait", last_polled_at=START, next_poll_at=NOW + SECOND),
+        ],
+        NOW,
+    )
+
+    assert found.unwatched == 2
+
+
 def test_nothing_open_is_an_empty_survey() -> None:
     assert survey([], NOW) == Survey()
 
@@ -129,3 +144,13 @@ def test_one_that_another_writer_cancelled_is_handed_out_to_be_told() -> None:
 
     assert handed.handed == [(0, "watched")]
     assert [each.status for each in store.find(status=Status.CANCELLED)] == [Status.CANCELLED] * 2
+
+
+def test_pollers_that_learn_may_want_what_was_handed_out_sooner() -> None:
+    store, clock = MemoryExecutionStore(), FakeClock()
+    store.add(named("x-1", started_at=clock.now_ms()))
+
+    plain = Finder(store, lambda execution: None, clock=clock).run(seconds=10)
+    dense = Finder(store, lambda execution: None, clock=clock, shortest_seconds=2.5).run(seconds=10)
+
+    assert (len(plain), len(dense)) == (1, 5)

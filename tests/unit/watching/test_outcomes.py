@@ -152,8 +152,14 @@ def test_a_launch_action_that_failed_is_a_warning_with_its_reason() -> None:
         (Wave("one", (finished(LAUNCHED),), ("s-1", "s-2")), SOON, None),
         (Wave("one", (finished(LAUNCHED),), ("s-1", "s-2")), PAST_GRACE, Status.PARTIAL),
         # forgotten by the source after its servers had ended, and before
-        (Wave("one", (job(LAUNCHED, state=MISSING),)), START, Status.SUCCEEDED),
+        (Wave("one", (job(LAUNCHED, state=MISSING, finished_at=START),)), START, Status.SUCCEEDED),
         (Wave("one", (job(LAUNCHED, PENDING, state=MISSING),)), PAST_GRACE, None),
+        (Wave("one", (job(state=MISSING, finished_at=START),)), PAST_GRACE, None),
+        (Wave("one", (job(FAILED, state=MISSING, finished_at=START),)), START, Status.FAILED),
+        # one that was forgotten while it ran may have tried again, or listed more; only the plan can tell
+        (Wave("one", (job(FAILED, state=MISSING),)), PAST_GRACE, None),
+        (Wave("one", (job(LAUNCHED, state=MISSING),)), PAST_GRACE, None),
+        (Wave("one", (job(LAUNCHED, state=MISSING),), ("s-1",)), START, Status.SUCCEEDED),
     ],
 )
 def test_a_wave_has_ended_when_that_is_certain(wave: Wave, at: int, status: Status | None) -> None:
@@ -170,7 +176,7 @@ def test_a_wave_of_several_jobs_ends_with_the_last_of_them() -> None:
 
 
 def test_a_forgotten_job_is_told_of_in_a_warning() -> None:
-    outcome = wave_outcome(Wave("one", (job(LAUNCHED, state=MISSING),)), Mode.DRILL, START)
+    outcome = wave_outcome(Wave("one", (job(LAUNCHED, state=MISSING, finished_at=START),)), Mode.DRILL, START)
 
     assert outcome is not None
     assert outcome.warnings == ("job j-1 is no longer known; its servers had ended",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.watching.model import ServerState, Wave
-from longwatch.watching.phases import Phase, cadence_of, phase_of
+from longwatch.watching.phases import Phase, delay_of, phase_of
 from tests.unit.watching.making import (
     CANCELLED,
     FAILED,
@@ -42,7 +42,7 @@ def test_the_phase_decides_how_often_to_ask(
     open_one = drill(*states)
 
     assert phase_of(open_one) is phase
-    assert cadence_of(open_one).delay == seconds
+    assert delay_of(open_one) == seconds
 
 
 def test_an_execution_without_waves_is_pending() -> None:

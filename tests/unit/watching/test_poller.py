@@ -17,6 +17,7 @@ from longwatch.watching.poller import LEASE_MS, Claim, Polled, Poller, Result
 from longwatch.watching.sources.base import SourceProblem
 from longwatch.watching.stores.memory import MemoryExecutionStore
 from tests.unit.watching.making import (
+    CANCELLED,
     FAILED,
     IN_PROGRESS,
     LAUNCHED,
@@ -347,6 +348,81 @@ def test_a_job_that_is_missing_keeps_it_open(desk: Desk) -> None:
     assert desk.record.waves[0].jobs[0].state is JobState.MISSING
 
 
+def test_an_end_that_nobody_told_is_told_before_the_cancel_that_corrects_it(desk: Desk) -> None:
+    desk.source.say(DONE)
+    desk.journal.refuse(lambda event: event.type == "execution_ended")
+    with pytest.raises(InvalidEvent):
+        desk.poller().poll("x-1")
+    desk.journal.recover()
+    desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
+
+    polled = desk.poller("b").poll("x-1")
+
+    assert polled.result is Result.ENDED
+    assert types_of(desk.journal, "x-1")[-2:] == ["execution_ended", "execution_corrected"]
+    assert desk.status is Status.CANCELLED
+    assert desk.poller("b").poll("x-1").result is Result.CLOSED
+
+
+def test_an_end_that_another_writer_repeats_is_told_all_the_same() -> None:
+    desk = Desk()
+    desk.source.say(finished(CANCELLED))
+    desk.journal.refuse(lambda event: event.type == "execution_ended")
+    with pytest.raises(InvalidEvent):
+        desk.poller().poll("x-1")
+    desk.journal.recover()
+    desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
+
+    desk.poller("b").poll("x-1")
+
+    assert types_of(desk.journal, "x-1").count("execution_ended") == 1
+    assert desk.poller("b").poll("x-1").result is Result.CLOSED
+
+
+def test_who_comes_late_and_has_not_been_missed_renews_the_lease_and_tells(desk: Desk) -> None:
+    slow = desk.poller("a")
+    claim = slow.claim("x-1")
+    assert isinstance(claim, Claim)
+    told = slow.ask([claim])["x-1"]
+    desk.clock.advance(10 * LEASE_MS / 1000)
+
+    polled = slow.settle(claim, told)
+
+    assert polled.result is Result.ASKED
+    assert "server_transition" in types_of(desk.journal, "x-1")
+    assert desk.record.lease_holder is None
+
+
+def test_who_comes_late_and_was_replaced_tells_nothing(desk: Desk) -> None:
+    slow, other = desk.poller("a"), desk.poller("b")
+    claim = slow.claim("x-1")
+    assert isinstance(claim, Claim)
+    told = slow.ask([claim])["x-1"]
+    desk.clock.advance(LEASE_MS / 1000)
+    assert isinstance(other.claim("x-1"), Claim)
+
+    polled = slow.settle(claim, told)
+
+    assert polled.result is Result.BUSY
+    assert types_of(desk.journal, "x-1") == []
+    assert desk.record.lease_holder == "b"
+
+
+def test_who_is_overtaken_by_a_newer_claim_leaves_its_answer(desk: Desk) -> None:
+    slow, quick = desk.poller("a"), desk.poller("b")
+    claim = slow.claim("x-1")
+    assert isinstance(claim, Claim)
+    told = slow.ask([claim])["x-1"]
+    desk.clock.advance(LEASE_MS / 1000)
+    desk.source.say(DONE)
+    assert quick.poll("x-1").result is Result.ENDED
+
+    polled = slow.settle(claim, told)
+
+    assert polled.result is Result.CLOSED
+    assert desk.status is Status.SUCCEEDED
+
+
 def test_every_poll_is_reported(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.poller().poll("x-1")
@@ -374,7 +450,8 @@ def test_a_wave_that_the_orchestrator_adds_meanwhile_is_not_lost() -> None:
     assert isinstance(waves, list)
     desk.write(Waves=[*waves, {"WaveName": "two", "JobId": "j-2"}])
 
-    assert poller.settle(claim, told).result is Result.BUSY
+    assert poller.settle(claim, told).result is Result.ASKED
+    assert [wave.name for wave in desk.record.waves] == ["one", "two"]
     desk.clock.advance(LEASE_MS / 1000)
     desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))
     assert poller.poll("x-1").result is Result.ENDED

@@ -126,6 +126,7 @@ def test_a_launch_action_is_told_of_with_its_reason() -> None:
         "job_id": "j-1",
         "server_id": "s-1",
         "action": "install",
+        "run_id": "r-1",
         "to": "in_progress",
     }
     assert (second.type, second.payload["from"], second.payload["reason"]) == (

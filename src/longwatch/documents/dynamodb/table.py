@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from longwatch.errors import LongwatchError, TableProblem, Throttled
 from longwatch.journal.dynamodb.connection import Connected
 from longwatch.journal.dynamodb.failures import translated
+from longwatch.journal.dynamodb.table import Shape
 from longwatch.journal.dynamodb.values import Item
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ TEMPLATE = "infrastructure/documents-table.yaml"
 PARTITION, SORT = "pk", "sk"
 CHANGES = "changes"  # the index of a project's files by the project's version
 CHANGED = "project_version"
+SHAPE = Shape(holds="documents", keys=((PARTITION, "S"), (SORT, "S")), indexes=(CHANGES,), template=TEMPLATE)
 
 READ_AT_ONCE = 100  # items of one BatchGetItem
 DELETED_AT_ONCE = 25  # items of one BatchWriteItem

@@ -6,7 +6,7 @@ right is PutItem.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -70,7 +70,7 @@ def check_table(
             raise TableProblem(
                 "unreachable", f"What answers at {at.where} is not DynamoDB. Check the endpoint."
             )
-        status = _usable_status(described, at)
+        status = _usable_status(described, at, create_command(at))
         _refuse_other_keys(described, at)
         ttl, ttl_attribute = _time_to_live(client, at)
     except sdk_errors() as error:
@@ -86,6 +86,71 @@ def check_table(
         clock_skew_seconds=_skew(answer["ResponseMetadata"]["HTTPHeaders"], asked_at),
         warnings=tuple(_warnings(status, ttl, ttl_attribute, at)),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What another store than the journal needs of its table, and how such a table is made."""
+
+    holds: str  # such as documents
+    keys: tuple[tuple[str, str], ...]  # partition key and sort key, each with its type
+    indexes: tuple[str, ...]
+    template: str
+
+
+def check_shape(at: TableAddress, shape: Shape) -> TableReport:
+    """Describe the table of another store, or raise a `TableProblem` that says what to do."""
+    deploy = f"Deploy {shape.template} with TableName={at.table}, or name another table."
+    client = _connect(at)
+    at = TableAddress(table=at.table, region=client.meta.region_name, endpoint=at.endpoint)
+    try:
+        described = client.describe_table(TableName=at.table)["Table"]
+        status = _usable_status(described, at, deploy)
+    except sdk_errors() as error:
+        problem = _as_problem(error, at)
+        if problem.kind == "not-found":
+            told = f"There is no table {at.table!r} for {shape.holds} in {at.where}. {deploy}"
+            problem = TableProblem("not-found", told)
+        raise problem from error
+    except KeyError as error:
+        raise TableProblem(
+            "unreachable", f"What answers at {at.where} is not DynamoDB. Check the endpoint."
+        ) from error
+    finally:
+        client.close()
+    found = _found_keys(described)
+    if found != shape.keys:
+        raise TableProblem(
+            "wrong-keys",
+            f"Table {at.table!r} in {at.where} has the keys {_keys(found)}, but {shape.holds} need "
+            f"{_keys(shape.keys)}. {deploy}",
+        )
+    missing = _missing_indexes(described, shape.indexes)
+    if missing:
+        raise TableProblem(
+            "wrong-keys",
+            f"Table {at.table!r} in {at.where} has no index {' and '.join(missing)}, which {shape.holds} "
+            f"need. {deploy}",
+        )
+    return TableReport(
+        address=at,
+        status=status,
+        billing=described.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
+        item_count=described.get("ItemCount", 0),
+        ttl=None,
+        clock_skew_seconds=None,
+    )
+
+
+def _missing_indexes(described: TableDescriptionTypeDef, wanted: Sequence[str]) -> list[str]:
+    there = {
+        each.get("IndexName")
+        for each in (
+            *described.get("LocalSecondaryIndexes", []),
+            *described.get("GlobalSecondaryIndexes", []),
+        )
+    }
+    return [name for name in wanted if name not in there]
 
 
 def _connect(at: TableAddress) -> DynamoDBClient:
@@ -115,21 +180,25 @@ def _as_problem(error: Exception, at: TableAddress) -> TableProblem:
     return ours if isinstance(ours, TableProblem) else TableProblem("unreachable", str(ours))
 
 
-def _usable_status(described: TableDescriptionTypeDef, at: TableAddress) -> str:
+def _usable_status(described: TableDescriptionTypeDef, at: TableAddress, create: str) -> str:
     status: str = described.get("TableStatus", "ACTIVE")
     advice = _UNUSABLE.get(status)
     if advice is not None:
-        advice = advice.format(create=create_command(at))
+        advice = advice.format(create=create)
         raise TableProblem("not-active", f"Table {at.table!r} in {at.where} is {status}. {advice}")
     return status
 
 
-def _refuse_other_keys(described: TableDescriptionTypeDef, at: TableAddress) -> None:
+def _found_keys(described: TableDescriptionTypeDef) -> tuple[tuple[str, str], ...]:
     types = {
         each["AttributeName"]: each["AttributeType"] for each in described.get("AttributeDefinitions", [])
     }
     order = sorted(described.get("KeySchema", []), key=lambda key: key["KeyType"])  # HASH before RANGE
-    found = tuple((key["AttributeName"], types.get(key["AttributeName"], "?")) for key in order)
+    return tuple((key["AttributeName"], types.get(key["AttributeName"], "?")) for key in order)
+
+
+def _refuse_other_keys(described: TableDescriptionTypeDef, at: TableAddress) -> None:
+    found = _found_keys(described)
     if found == KEYS[at.layout]:
         return
     other = next((layout for layout, keys in KEYS.items() if keys == found), None)

@@ -193,8 +193,9 @@ class Database:
     def _identify(self, connection: sqlite3.Connection) -> int:
         """The file's version; refuses a database that belongs to another program."""
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
+        # In this order: another process may make the file now, and what has tables has its owner by then.
         tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
         if tables and owner != self._schema.application_id:
             raise NotADatabase(
                 f"{self.path} is a SQLite database of another kind, not what longwatch keeps here; "
@@ -224,8 +225,13 @@ class Database:
 
 def statements(script: str) -> list[str]:
     """The statements of a script. `executescript` would commit between them."""
-    text = re.sub(r"--[^\n]*", "", script)
-    return [statement for part in text.split(";") if (statement := part.strip())]
+    found, part = [], ""
+    for piece in re.sub(r"--[^\n]*", "", script).split(";"):
+        part += f"{piece};"
+        if sqlite3.complete_statement(part):  # a trigger has some of its own inside
+            found.append(part.strip().removesuffix(";"))
+            part = ""
+    return [statement for statement in found if statement.strip()]
 
 
 def _before_fork() -> None:

@@ -32,6 +32,12 @@ class StoredPayload(Mapping[str, object]):
     def __getitem__(self, key: str) -> object:
         return self._decoded()[key]
 
+    # Written out, though `Mapping` has one: that one asks for the item and catches its absence, and a fold of
+    # a long run is mostly questions for what most payloads do not have.
+    def get(self, key: str, default: Any = None) -> Any:
+        held = self._held
+        return (held if isinstance(held, dict) else self._decoded()).get(key, default)
+
     def __contains__(self, key: object) -> bool:
         return key in self._decoded()
 

@@ -8,7 +8,7 @@ What a job does is a script in seconds after its start. Time is that of the cloc
 drill of half an hour takes no longer than the test wants.
 """
 
-from longwatch.testing.drs.scripts import ActionScript, JobScript, ServerScript, drill, recovery
+from longwatch.testing.drs.scripts import ActionScript, JobScript, LogScript, ServerScript, drill, recovery
 from longwatch.testing.drs.simulator import DrsSimulator
 
-__all__ = ["ActionScript", "DrsSimulator", "JobScript", "ServerScript", "drill", "recovery"]
+__all__ = ["ActionScript", "DrsSimulator", "JobScript", "LogScript", "ServerScript", "drill", "recovery"]

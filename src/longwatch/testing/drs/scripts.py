@@ -69,13 +69,43 @@ class ServerScript:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogScript:
+    """One event of a job's log."""
+
+    after: float  # seconds after the start of the job
+    event: str
+    server_id: str | None = None
+    error: str | None = None
+    attempt: int | None = None  # of three
+
+    def item(self, started_at: int) -> dict[str, Any]:
+        """The event as DRS would list it."""
+        data: dict[str, Any] = {}
+        if self.server_id is not None:
+            data["sourceServerID"] = server_id_of(self.server_id)
+        if self.error is not None:
+            data["rawError"] = self.error
+        if self.attempt is not None:
+            data |= {"attemptCount": self.attempt, "maxAttemptsCount": 3}
+        return {
+            "logDateTime": iso_from_ms(started_at + round(self.after * 1000)),
+            "event": self.event,
+            "eventData": data,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobScript:
-    """A job: its status, step by step, and its servers."""
+    """A job: its status, step by step, its servers, and what its log has beside its start, failures and end.
+
+    A server that fails is in the log with `LAUNCH_FAILED`, unless `log` has another failure of it.
+    """
 
     servers: Sequence[ServerScript]
     steps: Steps
     initiated_by: str = "START_DRILL"
     gone_after: float | None = None  # seconds; DRS forgets jobs in the end
+    log: Sequence[LogScript] = ()
 
     def at(self, seconds: float, *, job_id: str, started_at: int) -> dict[str, Any] | None:
         """The job as DRS would describe it, or None where it does not know it."""
@@ -99,8 +129,43 @@ class JobScript:
             job["endDateTime"] = iso_from_ms(started_at + round(finished * 1000))
         return job
 
-    def without(self, server_id: str, *, after: float = 0.0, word: str = "FAILED") -> JobScript:
-        """The same job in which this server comes to this word instead of being launched."""
+    def log_at(self, seconds: float, *, started_at: int) -> list[dict[str, Any]]:
+        """The job's log as DRS would list it by then."""
+        written = [LogScript(after=0.0, event="JOB_START"), *self.log]
+        told = {each.server_id for each in self.log}
+        written += [
+            LogScript(after=after, event="LAUNCH_FAILED", server_id=server.server_id, error="launch failed")
+            for server in self.servers
+            for after, word in server.steps
+            if word == "FAILED" and server.server_id not in told
+        ]
+        written += [
+            LogScript(after=after, event="JOB_END") for after, word in self.steps if word == "COMPLETED"
+        ]
+        return [each.item(started_at) for each in sorted(written, key=_after) if each.after <= seconds]
+
+    def cancelled(self, after: float) -> JobScript:
+        """The same job, cancelled after so many seconds: what is not launched by then never is."""
+        return replace(
+            self,
+            servers=[_stopped(server, after) for server in self.servers],
+            steps=[*(step for step in self.steps if step[0] < after), (after, "COMPLETED")],
+            log=[*self.log, LogScript(after=after, event="JOB_CANCEL")],
+        )
+
+    def without(
+        self,
+        server_id: str,
+        *,
+        after: float = 0.0,
+        word: str = "FAILED",
+        event: str | None = None,
+        error: str | None = None,
+    ) -> JobScript:
+        """The same job in which this server comes to this word instead of being launched.
+
+        `event` and `error` are what the job's log says of it.
+        """
 
         def told(server: ServerScript) -> ServerScript:
             if server.server_id != server_id:
@@ -108,7 +173,12 @@ class JobScript:
             kept = [step for step in server.steps if step[0] < after or step[1] == "PENDING"]
             return replace(server, steps=[*kept, (after, word)], actions=())
 
-        return replace(self, servers=[told(server) for server in self.servers])
+        log = list(self.log)
+        if event is not None or error is not None:
+            log.append(
+                LogScript(after=after, event=event or "LAUNCH_FAILED", server_id=server_id, error=error)
+            )
+        return replace(self, servers=[told(server) for server in self.servers], log=log)
 
 
 def drill(
@@ -149,6 +219,14 @@ def recovery(
         servers=[replace(server, actions=scripts) for server in plain.servers],
         initiated_by="START_RECOVERY",
     )
+
+
+def _stopped(server: ServerScript, after: float) -> ServerScript:
+    return replace(server, steps=[step for step in server.steps if step[0] < after], actions=())
+
+
+def _after(entry: LogScript) -> float:
+    return entry.after
 
 
 def word_at(steps: Steps, seconds: float) -> str:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from longwatch.clock import SYSTEM_CLOCK, Clock, iso_from_ms
+from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.testing.drs.scripts import JobScript, drill, job_id_of, recovery
 from longwatch.testing.drs.wire import Refused, Reply, answered, parsed, refused, routes
 
@@ -27,6 +27,7 @@ class DrsSimulator:
         self._lock = threading.Lock()
         self._jobs: dict[str, tuple[int, JobScript]] = {}  # when it began, in epoch ms
         self._faults: list[Refused | None] = []  # of the next calls; None: the answer is lost
+        self._denied: set[str] = set()  # operations
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
@@ -73,10 +74,16 @@ class DrsSimulator:
         with self._lock:
             self._faults += [None] * times
 
+    def deny(self, operation: str) -> None:
+        """From now on the caller has no right to this operation."""
+        with self._lock:
+            self._denied.add(operation)
+
     def recover(self) -> None:
-        """Forget all faults that are still to come."""
+        """Forget all faults that are still to come, and grant everything."""
         with self._lock:
             self._faults.clear()
+            self._denied.clear()
 
     def reply(self, method: str, path: str, body: bytes) -> Reply | None:
         """The answer to a request; None: no answer at all."""
@@ -85,7 +92,9 @@ class DrsSimulator:
             return Reply(404, b"{}", {"x-amzn-ErrorType": "UnknownOperationException"})
         with self._lock:
             self.calls[operation] += 1
-            fault = self._faults.pop(0) if self._faults else _NONE
+            fault: Refused | object | None = self._faults.pop(0) if self._faults else _NONE
+            if operation in self._denied:
+                fault = Refused("AccessDeniedException", f"no right to {operation}, by the test")
         if fault is None:
             return None
         try:
@@ -116,22 +125,10 @@ class DrsSimulator:
     def _describe_log(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
             known = self._jobs.get(asked["jobID"])
-        job = self._job(asked["jobID"], *known) if known else None
-        items = []
-        if job is not None and known is not None:
-            items.append({"logDateTime": iso_from_ms(known[0]), "event": "JOB_START", "eventData": {}})
-            items += [
-                {
-                    "logDateTime": iso_from_ms(self._clock.now_ms()),
-                    "event": "LAUNCH_FAILED",
-                    "eventData": {"sourceServerID": each["sourceServerID"], "rawError": "launch failed"},
-                }
-                for each in job["participatingServers"]
-                if each["launchStatus"] == "FAILED"
-            ]
-            if "endDateTime" in job:
-                items.append({"logDateTime": job["endDateTime"], "event": "JOB_END", "eventData": {}})
-        return _paged(items, asked, self._page)
+        if known is None or self._job(asked["jobID"], *known) is None:
+            return {"items": []}
+        began, script = known
+        return _paged(script.log_at(self._seconds(began), started_at=began), asked, self._page)
 
     def _start(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Begin a job that goes well, for orchestrators under test. longwatch itself never calls this."""
@@ -141,8 +138,10 @@ class DrsSimulator:
         return {} if job is None else {"job": job}
 
     def _job(self, job_id: str, began: int, script: JobScript) -> dict[str, Any] | None:
-        seconds = (self._clock.now_ms() - began) / 1000 * self._speed
-        return script.at(seconds, job_id=job_id, started_at=began)
+        return script.at(self._seconds(began), job_id=job_id, started_at=began)
+
+    def _seconds(self, began: int) -> float:
+        return (self._clock.now_ms() - began) / 1000 * self._speed
 
 
 _NONE = object()

@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing import active_children, get_context
+from typing import Protocol
 
 from longwatch.testing.simulation.bugs import Bug
 from longwatch.testing.simulation.simulation import Outcome, Simulation
@@ -16,6 +17,20 @@ from longwatch.testing.simulation.trace import Tally
 
 TOGETHER = 10  # seeds that a process plays before it tells of them
 AHEAD = 3  # such groups for each process, so that none has to wait for the slowest
+
+
+class Plays(Protocol):
+    """Something that can be played by seeds."""
+
+    def play(self, seed: int) -> Outcome:
+        """What comes of this seed."""
+
+
+class Playable(Protocol):
+    """What to play, in words that another process understands."""
+
+    def simulation(self) -> Plays:
+        """The simulation itself, made in the process that plays it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +67,7 @@ class Summary:
 
 
 def play_seeds(
-    subject: Subject,
+    subject: Playable,
     seeds: range,
     *,
     jobs: int = 1,
@@ -73,7 +88,7 @@ def play_seeds(
     return summary
 
 
-def _played(subject: Subject, groups: Iterator[range], jobs: int) -> Generator[list[Outcome], None, None]:
+def _played(subject: Playable, groups: Iterator[range], jobs: int) -> Generator[list[Outcome], None, None]:
     if jobs <= 1:
         for group in groups:
             yield _play(subject, group)
@@ -99,7 +114,7 @@ def _played(subject: Subject, groups: Iterator[range], jobs: int) -> Generator[l
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _play(subject: Subject, seeds: range) -> list[Outcome]:
+def _play(subject: Playable, seeds: range) -> list[Outcome]:
     simulation, outcomes = subject.simulation(), []
     for seed in seeds:
         outcomes.append(simulation.play(seed))

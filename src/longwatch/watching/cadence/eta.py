@@ -17,6 +17,7 @@ from longwatch.watching.phases import Phase, phase_of
 
 FEWEST = 10  # past executions, for a range
 FEWEST_LIKE_IT = 5  # of them, that came as far as this one
+FAR = 1.5  # × what nine of ten stay below: a phase that lasts longer is far from usual
 MINUTE, HOUR = 60.0, 3600.0
 
 
@@ -38,11 +39,19 @@ class Eta:
     longest: float  # that was ever seen, in seconds
     left: Range | None  # None: too few came as far as this one to say
     executions: int  # that this rests on
+    phase: Phase = Phase.PENDING  # the one that it is in
+    in_phase: float = 0.0  # seconds
+    phase_usually: Range | None = None  # how long that phase takes; None: too few were seen in it
 
     @property
     def is_late(self) -> bool:
         """Whether it takes longer than nine of ten did."""
         return self.elapsed > self.usually.high
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it has been in its phase for far longer than usual."""
+        return self.phase_usually is not None and self.in_phase > FAR * self.phase_usually.high
 
     def words(self) -> str:
         """For people: `usually 19–22 min, now 24`."""
@@ -54,6 +63,17 @@ class Eta:
             return said
         low, high, _, unit = _in_one_unit(self.left.low, self.left.high, 0.0)
         return f"{said}, {_span(low, high)} {unit} to go"
+
+    def slowness(self) -> str | None:
+        """What is longer than usual, for people; None if nothing is."""
+        if self.is_late:
+            return self.words()
+        if self.is_stuck and self.phase_usually is not None:
+            low, high, now, unit = _in_one_unit(
+                self.phase_usually.low, self.phase_usually.high, self.in_phase
+            )
+            return f"{self.phase} usually takes {_span(low, high)} {unit}, now {now}"
+        return None
 
 
 def eta_of(execution: Execution, samples: Iterable[Sample], now_ms: int) -> Eta | None:
@@ -80,7 +100,9 @@ def eta(samples: Iterable[Sample], *, phase: Phase, in_phase: float, elapsed: fl
         if sample.seconds.get(phase, 0.0) > in_phase
     ]
     left = range_of(like_it) if len(like_it) >= FEWEST_LIKE_IT else None
-    return Eta(elapsed, range_of(wholes), max(wholes), left, len(past))
+    lasted = [sample.seconds[phase] for sample in past if phase in sample.seconds]
+    usual = range_of(lasted) if len(lasted) >= FEWEST else None
+    return Eta(elapsed, range_of(wholes), max(wholes), left, len(past), phase, in_phase, usual)
 
 
 def range_of(seconds: Sequence[float]) -> Range:

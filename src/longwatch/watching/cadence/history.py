@@ -159,6 +159,11 @@ def sample_of(events: Iterable[Event]) -> Sample | None:
     return timeline.sample()
 
 
+def recorded_sample(journal: Journal, execution_id: str) -> Sample | None:
+    """How long an execution took, from its events in the journal."""
+    return sample_of(_events(journal, execution_id))
+
+
 def read_history(journal: Journal, *, most: int = EXECUTIONS_READ) -> History:
     """What the newest executions in the journal say. One execution is in memory at a time."""
     history = History()
@@ -173,7 +178,7 @@ def _newest_samples(journal: Journal, most: int) -> Iterator[Sample]:
         page = journal.find_runs(RunQuery(kind="execution"), after=cursor, limit=min(LIST_PAGE, left))
         left -= len(page.runs)
         for run in page.runs:
-            sample = sample_of(_events(journal, run.run_id)) if run.ending is not None else None
+            sample = recorded_sample(journal, run.run_id) if run.ending is not None else None
             if sample is not None:
                 yield sample
         cursor = page.cursor

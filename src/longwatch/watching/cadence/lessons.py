@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from dataclasses import replace
 
+from longwatch.journal.base import Journal
 from longwatch.polling.schedules import EXECUTION_PHASES, Phased
 from longwatch.watching.cadence.eta import Eta, eta_of
-from longwatch.watching.cadence.history import KINDS, History, Kind, Sample
+from longwatch.watching.cadence.history import KINDS, History, Kind, Sample, recorded_sample
 from longwatch.watching.cadence.learned import FEWEST, Learned, learn
+from longwatch.watching.due import deadline_at
 from longwatch.watching.model import Execution
 from longwatch.watching.phases import phase_of
 
 
 class Lessons:
-    """Learns a kind of execution when it is first asked about it, and again after one of it has ended."""
+    """Learns a kind of execution when it is first asked about it, and again after one of it has ended.
+
+    Threads may share it.
+    """
 
     def __init__(self, history: History, phases: Phased = EXECUTION_PHASES) -> None:
         self._history, self._phases = history, phases
         self._learned: OrderedDict[Kind, Learned] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def learn_from(self, journal: Journal, execution_id: str) -> None:
+        """One more execution is over, and its events are in the journal."""
+        self.ended(recorded_sample(journal, execution_id))
 
     def ended(self, sample: Sample | None) -> None:
         """One more execution is over. None, for one that says nothing, changes nothing."""
         if sample is None:
             return
-        self._history.add(sample)
-        for kind in list(self._learned):
-            if kind.of_any_plan == sample.kind.of_any_plan:
-                del self._learned[kind]
+        with self._lock:
+            self._history.add(sample)
+            for kind in list(self._learned):
+                if kind.of_any_plan == sample.kind.of_any_plan:
+                    del self._learned[kind]
 
     def learned(self, kind: Kind) -> Learned:
         """The cadence for executions of this kind."""
-        known = self._learned.get(kind)
-        if known is None:
-            known = self._learned[kind] = learn(self._history.samples(kind, fewest=FEWEST), self._phases)
-            if len(self._learned) > KINDS:
-                self._learned.popitem(last=False)
+        with self._lock:
+            known = self._learned.get(kind)
+            if known is None:
+                known = self._learned[kind] = learn(self._history.samples(kind, fewest=FEWEST), self._phases)
+                if len(self._learned) > KINDS:
+                    self._learned.popitem(last=False)
         return known
 
     def phases_for(self, execution: Execution) -> Phased:
@@ -46,6 +59,21 @@ class Lessons:
         delay = self.learned(Kind.of(execution)).delay_for(execution)
         return replace(self._phases, seconds={**self._phases.seconds, phase_of(execution).value: delay})
 
+    def next_look(self, execution: Execution) -> int | None:
+        """When to look after the last answer, in epoch ms; None where nothing was learned.
+
+        It goes into the record, so that everybody who finds the execution there waits as long.
+        """
+        asked = execution.last_answer_at
+        learned = self.learned(Kind.of(execution))
+        if asked is None or phase_of(execution) not in learned.plans:
+            return None
+        due = asked + round(learned.delay_for(execution) * 1000)
+        deadline = deadline_at(execution)
+        return deadline if deadline is not None and asked < deadline < due else due
+
     def eta_of(self, execution: Execution, now_ms: int) -> Eta | None:
         """How long it still takes; None if the past says too little."""
-        return eta_of(execution, self._history.samples(Kind.of(execution), fewest=FEWEST), now_ms)
+        with self._lock:
+            samples = self._history.samples(Kind.of(execution), fewest=FEWEST)
+        return eta_of(execution, samples, now_ms)

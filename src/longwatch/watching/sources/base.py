@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution
@@ -17,6 +17,7 @@ class SourceProblem:
     message: str
     retry_after_seconds: float | None = None  # the source's own wish; None: our backoff decides
     throttled: bool = False
+    lasting: bool = False  # asking again brings the same, until somebody changes something
 
 
 Told = Answer | SourceProblem
@@ -37,3 +38,13 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Let go of connections."""
+
+
+@runtime_checkable
+class Beginner(Protocol):
+    """A source that knows what an execution is called, and when it began, from what people type."""
+
+    def begin(
+        self, what: str, *, region: str | None = None, account: str | None = None
+    ) -> Execution | SourceProblem | None:
+        """The execution to be watched, asked about once and not stored. None: the system does not know it."""

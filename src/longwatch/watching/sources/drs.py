@@ -1,8 +1,9 @@
 """AWS Elastic Disaster Recovery: what `DescribeJobs` says, in our words.
 
 A job's status has no word for failure: COMPLETED only means that it has finished. How it went is in its
-servers. Jobs are kept for each region and account, so each of these places is asked by a call of its own.
-Asking takes the right to `drs:DescribeJobs`, and nothing else is ever called.
+servers, and why it went wrong in its log. Jobs are kept for each region and account, so each of these places
+is asked by a call of its own. Asking takes the rights to `drs:DescribeJobs` and, for reasons, to
+`drs:DescribeJobLogItems`; nothing else is ever called.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ from longwatch.watching.model import (
     ServerState,
 )
 from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.sources.drs_log import LOG_CALL, log_of, wants_log, with_log
 
 CALL = "drs:DescribeJobs"
 JOBS_AT_ONCE = 200  # ids in one call; the service takes 1,000, and its answers are paged in any case
 MOST_PAGES = 100  # of one call: a service that never stops is a problem, not an answer
+MOST_LOG_PAGES = 20
+LOGS_SECONDS = 20.0  # for all logs of one question: leases must not run out over reasons
 CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 2, 10
 ATTEMPTS = 2  # boto3's own; the poller backs off outside
 
@@ -54,6 +58,8 @@ THROTTLING = frozenset(
 
 Place = tuple[str | None, str | None]
 """A region and an account."""
+Jobs = dict[Place, dict[str, Job | SourceProblem]]
+"""What each place said of each job."""
 Connect = Callable[[str | None, str | None], Any]
 """A boto3 client for DRS in this region, with the rights in this account."""
 
@@ -73,7 +79,8 @@ class DrsSource:
     def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
         at = self._clock.now_ms()
         told = {place: self._ask_place(place, ids) for place, ids in _by_place(executions).items()}
-        return {each.execution_id: _answer(each, told, at) for each in executions}
+        warnings = self._add_reasons(executions, told, at)
+        return {each.execution_id: _answer(each, told, warnings, at) for each in executions}
 
     def close(self) -> None:
         with self._lock:
@@ -123,6 +130,49 @@ class DrsSource:
                 return
             asked["nextToken"] = answer["nextToken"]
         raise _EndlessPages
+
+    def _add_reasons(
+        self, executions: Sequence[Execution], told: Jobs, at: int
+    ) -> Mapping[tuple[Place, str], str]:
+        """Put into jobs that did not go well what their logs say; return what could not be read, and why."""
+        until = self._clock.monotonic() + LOGS_SECONDS
+        warnings: dict[tuple[Place, str], str] = {}
+        for known in (job for each in executions for wave in each.waves for job in wave.jobs):
+            place = (known.region, known.account)
+            job = told[place].get(known.job_id)
+            if not isinstance(job, Job) or not wants_log(known, job, at):
+                continue
+            if self._clock.monotonic() > until:
+                warnings[place, known.job_id] = f"the log of {known.job_id} was not read: no time is left"
+                continue
+            items, problem = self._log(place, known.job_id)
+            told[place][known.job_id] = with_log(job, log_of(items))
+            if problem is not None:
+                warnings[place, known.job_id] = problem
+        return warnings
+
+    def _log(self, place: Place, job_id: str) -> tuple[list[Mapping[str, Any]], str | None]:
+        """The events of a job's log, and what is wrong if these are not all."""
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+
+        items: list[Mapping[str, Any]] = []
+        asked: dict[str, Any] = {"jobID": job_id}
+        try:
+            client = self._client(place)
+            for _ in range(MOST_LOG_PAGES):
+                self.calls += 1
+                answer = client.describe_job_log_items(**asked)
+                items += answer.get("items", ())
+                if not answer.get("nextToken"):
+                    return items, None
+                asked["nextToken"] = answer["nextToken"]
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "unknown")
+            return items, f"the log of {job_id} was not read: {LOG_CALL} answered {code}"
+        except (BotoCoreError, ResponseParserError) as error:
+            return items, f"the log of {job_id} was not read: {error}"
+        return items, f"the log of {job_id} has more than {MOST_LOG_PAGES} pages; the rest was not read"
 
     def _client(self, place: Place) -> Any:
         with self._lock:
@@ -201,19 +251,23 @@ def _by_place(executions: Sequence[Execution]) -> dict[Place, list[str]]:
     return {place: list(ids) for place, ids in places.items()}
 
 
-def _answer(execution: Execution, told: Mapping[Place, Mapping[str, Job | SourceProblem]], at: int) -> Told:
+def _answer(execution: Execution, told: Jobs, warnings: Mapping[tuple[Place, str], str], at: int) -> Told:
     """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""
     jobs: dict[str, Job] = {}
     missing = set()
+    warned = []
     for job in (job for wave in execution.waves for job in wave.jobs):
-        found = told[job.region, job.account].get(job.job_id)
+        place = (job.region, job.account)
+        found = told[place].get(job.job_id)
         if isinstance(found, SourceProblem):
             return found
         if found is None:
             missing.add(job.job_id)
         else:
             jobs[job.job_id] = found
-    return Answer(CALL, at, jobs, frozenset(missing))
+        if (place, job.job_id) in warnings:
+            warned.append(warnings[place, job.job_id])
+    return Answer(CALL, at, jobs, frozenset(missing), warnings=tuple(warned))
 
 
 def _refused(response: Mapping[str, Any], place: Place) -> SourceProblem:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
+from longwatch.journal.base import Listening
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
 
 DEFAULT_LIST_LIMIT = 50
+
+Place = tuple[int, str, str]
+"""Where an execution stands in a list: its start, then its ids, so that two of one moment have an order."""
+
+
+def place_of(execution: Execution) -> Place:
+    """Where this one stands among the newest."""
+    return execution.started_at, execution.execution_id, execution.plan_id
 
 
 class ExecutionStore(Protocol):
@@ -31,8 +40,28 @@ class ExecutionStore(Protocol):
     def open_executions(self) -> Iterator[Execution]:
         """All that seem to be open, oldest first. A hint: read one again before deciding anything."""
 
-    def find(self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT) -> Sequence[Execution]:
-        """The newest executions, newest first; with a status, those that stand so. A hint as well."""
+    def find(
+        self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
+    ) -> Sequence[Execution]:
+        """The newest executions, newest first; with a status, those that stand so. A hint as well.
+
+        With `after`, only those that stand after this place: going on from each page's last one lists every
+        execution once.
+        """
 
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+@runtime_checkable
+class Changes(Protocol):
+    """A store that numbers what is written to it: one look tells everybody what has changed. Optional."""
+
+    def last_change(self) -> int:
+        """The number of the latest write; 0 while there is none."""
+
+    def changes(self, after: int, *, limit: int) -> Sequence[tuple[int, Execution]]:
+        """The executions that were written past this number, as they are now, in the order of last writes."""
+
+    def listen(self, heard: Callable[[], None]) -> Listening:
+        """Call `heard`, from any thread, when something may have been written, by whichever process."""

@@ -6,17 +6,20 @@ whoever adds executions PutItem.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
 from longwatch.journal.dynamodb.connection import Connected
 from longwatch.journal.dynamodb.failures import translated
+from longwatch.journal.dynamodb.table import Shape
 from longwatch.journal.dynamodb.values import Item, from_attribute, to_attribute
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place, place_of
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.records import (
     GUARDED,
@@ -34,7 +37,12 @@ if TYPE_CHECKING:
 
 TEMPLATE = "infrastructure/executions.yaml"
 INDEX = "StatusIndex"
+SHAPE = Shape(
+    holds="executions", keys=(("ExecutionId", "S"), ("PlanId", "S")), indexes=(INDEX,), template=TEMPLATE
+)
 LOST = "ConditionalCheckFailedException"
+
+log = logging.getLogger(__name__)
 
 
 class DynamoExecutionStore(Connected):
@@ -75,7 +83,11 @@ class DynamoExecutionStore(Connected):
         there = self._conditional("update_item", self._update(execution, read, record))
         if there is None:
             return execution_from(record)
-        ours = {**changed(read, record), **dict.fromkeys(read.keys() - record.keys())}
+        ours = {
+            **changed(read, record),
+            **dict.fromkeys(read.keys() - record.keys()),
+            "LeaseHolder": record.get("LeaseHolder"),  # who wrote: a rival may have changed the same
+        }
         if all(there.get(name) == value for name, value in ours.items()):
             return execution_from(there)  # the first try won, and its answer was lost
         raise VersionConflict(execution.execution_id, execution.version)
@@ -116,17 +128,26 @@ class DynamoExecutionStore(Connected):
     def open_executions(self) -> Iterator[Execution]:
         return self._with_status(POLLING)
 
-    def find(self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT) -> Sequence[Execution]:
+    def find(
+        self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
+    ) -> Sequence[Execution]:
         words = STATUS_WORDS if status is None else [WORDS[status]] if status in WORDS else []
-        found: list[Execution] = []
-        for word in words:
-            for number, each in enumerate(self._with_status(word, newest=limit)):
-                if number == limit:
-                    break
-                found.append(each)
-        return sorted(found, key=lambda each: each.started_at, reverse=True)[:limit]
+        found = [each for word in words for each in self._newest(word, limit, after)]
+        return sorted(found, key=place_of, reverse=True)[:limit]
 
-    def _with_status(self, word: str, *, newest: int | None = None) -> Iterator[Execution]:
+    def _newest(self, word: str, limit: int, after: Place | None) -> list[Execution]:
+        """So many, and all that began in the same moment as the last: the index does not order those."""
+        found: list[Execution] = []
+        for each in self._with_status(word, newest=limit, until_ms=after[0] if after else None):
+            if len(found) >= limit and each.started_at != found[-1].started_at:
+                break
+            if after is None or place_of(each) < after:
+                found.append(each)
+        return found
+
+    def _with_status(
+        self, word: str, *, newest: int | None = None, until_ms: int | None = None
+    ) -> Iterator[Execution]:
         asked: dict[str, Any] = {
             "TableName": self.address.table,
             "IndexName": INDEX,
@@ -136,11 +157,16 @@ class DynamoExecutionStore(Connected):
             "ScanIndexForward": newest is None,
             **({} if newest is None else {"Limit": newest}),
         }
+        if until_ms is not None:
+            asked["KeyConditionExpression"] += " AND StartTime <= :until"
+            asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
         while True:
             with self._translation() as client:
                 answer: Any = client.query(**asked)
             for item in answer["Items"]:
-                yield execution_from(_record(item))
+                found = _understood(_record(item))
+                if found is not None:
+                    yield found
             if not answer.get("LastEvaluatedKey"):
                 return
             asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -171,6 +197,15 @@ class DynamoExecutionStore(Connected):
                 return TableProblem("refused", f"{problem} If it has no {INDEX}: {deploy}")
             case _:
                 return problem
+
+
+def _understood(record: Record) -> Execution | None:
+    """The execution; None for a record of another writer that makes no sense: it must not hide the others."""
+    try:
+        return execution_from(record)
+    except (ArithmeticError, AttributeError, LookupError, LongwatchError, TypeError, ValueError) as error:
+        log.warning("the record of execution %s can not be understood: %r", record.get("ExecutionId"), error)
+        return None
 
 
 def _item(record: Record) -> Item:

@@ -3,75 +3,129 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 from longwatch.errors import AlreadyThere, VersionConflict
+from longwatch.journal.base import Listening
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place, place_of
 from longwatch.watching.stores.records import GUARDED, Record, execution_from, record_of
 
 
 class MemoryExecutionStore:
-    """An `ExecutionStore` in memory."""
+    """An `ExecutionStore` in memory. An execution is a value, so that all may be given the same one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._records: dict[tuple[str, str], Record] = {}
+        self._executions: dict[tuple[str, str], Execution] = {}
+        self._changes: dict[tuple[str, str], int] = {}  # the number of each one's last write, in their order
+        self._last_change = 0
+        self._ears: list[Ear] = []
 
     def add(self, execution: Execution) -> Execution:
         record = deepcopy(record_of(replace(execution, version=1, stored=None)))
         with self._lock:
-            if (execution.execution_id, execution.plan_id) in self._records:
+            if (execution.execution_id, execution.plan_id) in self._executions:
                 raise AlreadyThere(
                     f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there"
                 )
-            self._records[execution.execution_id, execution.plan_id] = record
-        return execution_from(deepcopy(record))
+            stored = self._keep(record)
+        self._tell()
+        return stored
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
         with self._lock:
-            for (known, plan), record in self._records.items():
-                if known == execution_id and plan_id in (None, plan):
-                    return execution_from(deepcopy(record))
-        return None
+            if plan_id is not None:
+                return self._executions.get((execution_id, plan_id))
+            return next((each for key, each in self._executions.items() if key[0] == execution_id), None)
 
     def update(self, execution: Execution) -> Execution:
         read = execution.stored or {}
-        record = deepcopy(record_of(replace(execution, version=execution.version + 1)))
+        record = record_of(replace(execution, version=execution.version + 1))
         with self._lock:
-            known = self._records.get((execution.execution_id, execution.plan_id))
+            there = self._executions.get((execution.execution_id, execution.plan_id))
+            known = there.stored if there else None
             if known is None or any(known.get(name) != read.get(name) for name in GUARDED):
                 raise VersionConflict(execution.execution_id, execution.version)
-            self._records[execution.execution_id, execution.plan_id] = {**known, **changed(read, record)}
+            merged = {**known, **changed(read, record)}
             for name in read.keys() - record.keys():
-                self._records[execution.execution_id, execution.plan_id].pop(name, None)
-            stored = deepcopy(self._records[execution.execution_id, execution.plan_id])
-        return execution_from(stored)
+                merged.pop(name, None)
+            stored = self._keep(merged)
+        self._tell()
+        return stored
 
     def open_executions(self) -> Iterator[Execution]:
         found = [each for each in self._all() if not each.closed]
         yield from sorted(found, key=lambda each: each.started_at)
 
-    def find(self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT) -> Sequence[Execution]:
+    def find(
+        self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
+    ) -> Sequence[Execution]:
         found = [each for each in self._all() if status is None or each.status is status]
-        return sorted(found, key=lambda each: each.started_at, reverse=True)[:limit]
+        if after is not None:
+            found = [each for each in found if place_of(each) < after]
+        return sorted(found, key=place_of, reverse=True)[:limit]
+
+    def last_change(self) -> int:
+        return self._last_change
+
+    def changes(self, after: int, *, limit: int) -> Sequence[tuple[int, Execution]]:
+        with self._lock:
+            found = [(number, key) for key, number in self._changes.items() if number > after][:limit]
+            return [(number, self._executions[key]) for number, key in found]
+
+    def listen(self, heard: Callable[[], None]) -> Listening:
+        ear = Ear(self._ears, heard)
+        self._ears.append(ear)
+        return ear
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Put a record there as another writer would, whatever was in its place."""
         with self._lock:
-            self._records[record["ExecutionId"], record["PlanId"]] = deepcopy(dict(record))
+            self._keep(deepcopy(dict(record)))
+        self._tell()
 
     def close(self) -> None:
         """Nothing to let go of."""
 
+    def _keep(self, record: Record) -> Execution:
+        key = (record["ExecutionId"], record["PlanId"])
+        kept = self._executions[key] = execution_from(record)
+        self._last_change += 1
+        self._changes.pop(key, None)
+        self._changes[key] = self._last_change
+        return kept
+
+    def _tell(self) -> None:
+        for ear in list(self._ears):
+            ear.heard()
+
     def _all(self) -> list[Execution]:
         with self._lock:
-            records = deepcopy(list(self._records.values()))
-        return [execution_from(record) for record in records]
+            return list(self._executions.values())
+
+
+class Ear:
+    """Somebody who listens to a store in memory: nobody outside this process can write to it."""
+
+    descriptor: int | None = None
+    check_seconds: float | None = None
+    retry_seconds: Sequence[float] = ()
+
+    def __init__(self, ears: list[Ear], heard: Callable[[], None]) -> None:
+        self._ears = ears
+        self.heard = heard
+
+    def changed(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        if self in self._ears:
+            self._ears.remove(self)
 
 
 def changed(read: Mapping[str, Any], record: Record) -> Record:

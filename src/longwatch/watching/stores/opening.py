@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote, urlsplit
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidJournalUrl, MissingExtra
-from longwatch.journal.opening import options_of, sqlite_path
+from longwatch.journal.opening import (
+    NamedStores,
+    TablePlace,
+    beside_journal,
+    parts_of,
+    sqlite_path,
+    table_place,
+)
 from longwatch.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -19,8 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_TABLE = "longwatch-executions"
 FORMS = "sqlite:///path/to/file.db, memory://NAME or dynamodb://TABLE?region=REGION"
 
-_named: dict[str, MemoryExecutionStore] = {}
-_naming = threading.Lock()
+_memory: NamedStores[MemoryExecutionStore] = NamedStores()
 
 
 def open_executions(
@@ -33,55 +37,32 @@ def open_executions(
     """
     settings = settings or load_settings()
     url = url or executions_url(settings)
-    try:
-        parts = urlsplit(url, allow_fragments=False)  # a "#" is part of a file's name here
-    except ValueError as error:
-        raise InvalidJournalUrl(f"{url!r} is no address of executions ({error}); write {FORMS}") from error
+    parts = parts_of(url, "address of executions", FORMS)
     match parts.scheme:
         case "sqlite":
             from longwatch.watching.stores.sqlite import SqliteExecutionStore
 
             return SqliteExecutionStore(sqlite_path(url, parts), clock=clock)
         case "memory":
-            return _open_memory(parts.netloc)
+            from longwatch.watching.stores.memory import MemoryExecutionStore
+
+            return _memory.open(url, parts, lambda _: MemoryExecutionStore())
         case "dynamodb":
-            return _open_dynamodb(url, parts, settings)
+            return _open_dynamodb(table_place(url, parts, settings, default_table=DEFAULT_TABLE))
         case _:
             raise InvalidJournalUrl(f"{url!r} is no address of executions; write {FORMS}")
 
 
 def executions_url(settings: Settings) -> str:
     """Where executions are kept: in the journal's file, or in the table `longwatch-executions` beside it."""
-    scheme, _, rest = settings.journal.partition("://")
-    if scheme != "dynamodb":
-        return settings.journal
-    kept = [
-        option for option in rest.partition("?")[2].split("&") if option.startswith(("region=", "endpoint="))
-    ]
-    return f"dynamodb://{DEFAULT_TABLE}" + (f"?{'&'.join(kept)}" if kept else "")
+    return beside_journal(settings, DEFAULT_TABLE)
 
 
-def _open_memory(name: str) -> ExecutionStore:
-    from longwatch.watching.stores.memory import MemoryExecutionStore
-
-    with _naming:
-        return _named.setdefault(name, MemoryExecutionStore()) if name else MemoryExecutionStore()
-
-
-def _open_dynamodb(url: str, parts: SplitResult, settings: Settings) -> ExecutionStore:
-    options = options_of(url, parts, allowed=("region", "endpoint"))
-    if parts.path not in ("", "/"):
-        raise InvalidJournalUrl(f"{url!r} has a path after the table; write dynamodb://{parts.netloc}")
+def _open_dynamodb(place: TablePlace) -> ExecutionStore:
     if find_spec("boto3") is None:
         raise MissingExtra("DynamoDB", "aws")
 
     from longwatch.journal.dynamodb.failures import TableAddress
     from longwatch.watching.stores.dynamodb import DynamoExecutionStore
 
-    return DynamoExecutionStore(
-        TableAddress(
-            table=unquote(parts.netloc) or DEFAULT_TABLE,
-            region=options.get("region") or settings.region,
-            endpoint=options.get("endpoint") or settings.endpoint,
-        )
-    )
+    return DynamoExecutionStore(TableAddress(table=place.table, region=place.region, endpoint=place.endpoint))

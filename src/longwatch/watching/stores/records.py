@@ -135,11 +135,19 @@ def is_foreign(execution: Execution) -> bool:
     return execution.verdict is not None and any(each.call == FOREIGN for each in execution.verdict.evidence)
 
 
+def own_verdict(execution: Execution) -> Verdict | None:
+    """The verdict that longwatch wrote into the record, whatever another writer has put beside it since."""
+    said = (execution.stored or {}).get("Verdict")
+    return _verdict_of(said) if isinstance(said, Mapping) else None
+
+
 def is_untold(execution: Execution) -> bool:
     """Whether another writer ended an execution that longwatch was polling, and nobody has told so."""
     if not execution.closed or execution.version == 0 or execution.verdict is None:
         return False
     said = (execution.stored or {}).get("Verdict")
+    if execution.lease_holder is not None:
+        return True  # whoever had it was about to tell, and gives the lease back after that
     return not (isinstance(said, Mapping) and said.get("Status") == execution.verdict.status.value)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -16,11 +16,12 @@ from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import AlreadyThere, NewerJournal, VersionConflict
+from longwatch.journal.base import Listening
 from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, statements
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.records import GUARDED, POLLING, WORDS, Record, execution_from, record_of
 
@@ -35,8 +36,16 @@ INSERT = (
 UPDATE = "UPDATE executions SET status = ?, started_at = ?, record = ? WHERE execution_id = ? AND plan_id = ?"
 READ = "SELECT record FROM executions WHERE execution_id = ? AND plan_id = coalesce(?, plan_id)"
 OPEN = "SELECT record FROM executions WHERE status = ? ORDER BY started_at"
-LIST = "SELECT record FROM executions ORDER BY started_at DESC LIMIT ?"
-LIST_BY_STATUS = "SELECT record FROM executions WHERE status = ? ORDER BY started_at DESC LIMIT ?"
+LIST = (
+    "SELECT record FROM executions WHERE {} ORDER BY started_at DESC, execution_id DESC, plan_id DESC LIMIT ?"
+)
+WITH_STATUS = "status = ?"
+AFTER = "(started_at, execution_id, plan_id) < (?, ?, ?)"
+LAST_CHANGE = "SELECT coalesce(max(change), 0) FROM execution_changes"
+CHANGES = (
+    "SELECT change, record FROM execution_changes JOIN executions USING (execution_id, plan_id) "
+    "WHERE change > ? ORDER BY change LIMIT ?"
+)
 
 
 class SqliteExecutionStore:
@@ -46,6 +55,7 @@ class SqliteExecutionStore:
         self, path: Path, *, clock: Clock = SYSTEM_CLOCK, busy_timeout_ms: int = BUSY_TIMEOUT_MS
     ) -> None:
         self.path = path.expanduser().absolute()
+        self._clock = clock
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
         self._ready = False
 
@@ -85,12 +95,31 @@ class SqliteExecutionStore:
         for (text,) in self._fetch(OPEN, (POLLING,)):
             yield _execution(text)
 
-    def find(self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT) -> Sequence[Execution]:
-        if status is None:
-            rows = self._fetch(LIST, (limit,))
-        else:
-            rows = self._fetch(LIST_BY_STATUS, (WORDS.get(status, ""), limit))
+    def find(
+        self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
+    ) -> Sequence[Execution]:
+        holds, values = ["TRUE"], list[object]()
+        if status is not None:
+            holds.append(WITH_STATUS)
+            values.append(WORDS.get(status, ""))
+        if after is not None:
+            holds.append(AFTER)
+            values += after
+        rows = self._fetch(LIST.format(" AND ".join(holds)), (*values, limit))
         return [_execution(text) for (text,) in rows]
+
+    def last_change(self) -> int:
+        return int(self._fetch(LAST_CHANGE, ())[0][0])
+
+    def changes(self, after: int, *, limit: int) -> Sequence[tuple[int, Execution]]:
+        return [(number, _execution(text)) for number, text in self._fetch(CHANGES, (after, limit))]
+
+    def listen(self, heard: Callable[[], None]) -> Listening:
+        from longwatch.journal.sqlite.listening import listening_to
+
+        self._prepare()
+        database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0)
+        return listening_to(database, heard)
 
     def close(self) -> None:
         self._database.close()

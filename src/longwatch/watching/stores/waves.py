@@ -19,6 +19,7 @@ _WAVE_WORDS = {
     Status.PARTIAL: "PARTIAL",
     Status.FAILED: "FAILED",
     Status.CANCELLED: "CANCELLED",
+    Status.UNKNOWN: "UNKNOWN",
 }
 
 

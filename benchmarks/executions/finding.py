@@ -1,0 +1,206 @@
+"""Finding a hundred open executions among more and more closed ones: it costs the same."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.executions.making import execution
+from benchmarks.harness import Goal, Result, interleaved, microseconds_each
+
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.values import to_attribute
+from longwatch.watching.stores.dynamodb import INDEX, DynamoExecutionStore
+from longwatch.watching.stores.records import record_of
+from longwatch.watching.stores.sqlite import INSERT, SqliteExecutionStore
+
+OPEN = 100
+BATCH = 25  # items that DynamoDB takes at once
+KEY = (("ExecutionId", "HASH"), ("PlanId", "RANGE"))
+STATUS_KEY = (("Status", "HASH"), ("StartTime", "RANGE"))
+HEADINGS = ("closed", "µs", "× with the fewest")
+
+
+def measure(*, quick: bool) -> list[Result]:
+    """A table for each store that is here."""
+    found = [_sqlite(quick=quick)]
+    dynamodb = _dynamodb(quick=quick)
+    return found if dynamodb is None else [*found, dynamodb]
+
+
+def _sqlite(*, quick: bool) -> Result:
+    sizes = (1_000, 10_000) if quick else (1_000, 10_000, 100_000)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        cases: dict[str, Callable[[], float]] = {}
+        for size in sizes:
+            path = Path(folder) / f"{size}.db"
+            store = SqliteExecutionStore(path)
+            stack.callback(store.close)
+            list(store.open_executions())  # makes the table
+            _fill_sqlite(path, size)
+            cases[f"{size:,}"] = _timed(store, 5 if quick else 20)
+        medians = interleaved(cases, rounds=3 if quick else 7)
+    return Result(
+        f"Finding {OPEN} open executions in SQLite",
+        HEADINGS,
+        _rows(medians),
+        [Goal(f"time among {sizes[-1]:,} closed / among {sizes[0]:,}", _growth(medians), 1.5)],
+    )
+
+
+def _dynamodb(*, quick: bool) -> Result | None:
+    sizes = (1_000, 3_000) if quick else (1_000, 100_000)
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(_engine())
+        if endpoint is None:
+            return None
+        cases: dict[str, Callable[[], float]] = {}
+        units: dict[str, float] = {}
+        for size in sizes:
+            store = _table(endpoint, size)
+            stack.callback(store.close)
+            units[f"{size:,}"] = _consumed(store)
+            cases[f"{size:,}"] = _timed(store, 5)
+        medians = interleaved(cases, rounds=3 if quick else 7)
+    rows = [(*row, units[str(row[0])]) for row in _rows(medians)]
+    first, *_, last = units.values()
+    return Result(
+        f"Finding {OPEN} open executions by the index of DynamoDB Local",
+        (*HEADINGS, "read units"),
+        rows,
+        [
+            Goal(f"read units among {sizes[-1]:,} closed / among {sizes[0]:,}", last / first, 1.0),
+            Goal(f"time among {sizes[-1]:,} closed / among {sizes[0]:,}", _growth(medians), 2.0),
+        ],
+    )
+
+
+def _timed(store: Any, count: int) -> Callable[[], float]:
+    def find() -> None:
+        assert sum(1 for _ in store.open_executions()) == OPEN
+
+    return lambda: microseconds_each(find, count)
+
+
+def _rows(medians: dict[str, float]) -> list[tuple[object, ...]]:
+    fewest = next(iter(medians.values()))
+    return [(size, value, value / fewest) for size, value in medians.items()]
+
+
+def _growth(medians: dict[str, float]) -> float:
+    first, *_, last = medians.values()
+    return last / first
+
+
+def _records(closed: int) -> Iterator[dict[str, Any]]:
+    for number in range(closed):
+        yield record_of(execution(number, closed=True))
+    for number in range(OPEN):
+        yield record_of(execution(number, closed=False))
+
+
+def _fill_sqlite(path: Path, closed: int) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.executemany(
+            INSERT,
+            (
+                (
+                    record["ExecutionId"],
+                    record["PlanId"],
+                    record["Status"],
+                    record["StartTime"] * 1000,
+                    json.dumps(record),
+                )
+                for record in _records(closed)
+            ),
+        )
+    connection.close()
+
+
+@contextmanager
+def _engine() -> Iterator[str | None]:
+    """The address of a DynamoDB Local; None where it can not be had."""
+    from tests.engines.start import DynamoDbLocal, EngineFailed, EngineMissing
+
+    engine = DynamoDbLocal()
+    try:
+        engine.start()
+    except (EngineMissing, EngineFailed) as error:
+        print(f"DynamoDB is left out: {error}", file=sys.stderr)
+        yield None
+        return
+    try:
+        yield engine.url
+    finally:
+        engine.stop()
+
+
+def _table(endpoint: str, closed: int) -> DynamoExecutionStore:
+    at = TableAddress(table=f"bench-{secrets.token_hex(4)}", region="eu-west-1", endpoint=endpoint)
+    store = _LocalStore(at)
+    client = store.connect()
+    client.create_table(
+        TableName=at.table,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": name, "AttributeType": "N" if name == "StartTime" else "S"}
+            for name, _ in (*KEY, *STATUS_KEY)
+        ],
+        KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in KEY],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": INDEX,
+                "KeySchema": [{"AttributeName": name, "KeyType": kind} for name, kind in STATUS_KEY],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
+    puts = [
+        {"PutRequest": {"Item": {name: to_attribute(value) for name, value in record.items()}}}
+        for record in _records(closed)
+    ]
+    for begin in range(0, len(puts), BATCH):
+        client.batch_write_item(RequestItems={at.table: puts[begin : begin + BATCH]})
+    return store
+
+
+class _LocalStore(DynamoExecutionStore):
+    """A store with the credentials that any local engine takes, and one client."""
+
+    _made: Any = None
+
+    def connect(self) -> Any:
+        import boto3
+
+        if self._made is None:
+            self._made = boto3.Session(
+                aws_access_key_id="bench", aws_secret_access_key="bench", region_name="eu-west-1"
+            ).client("dynamodb", endpoint_url=self.address.endpoint)
+        return self._made
+
+
+def _consumed(store: DynamoExecutionStore) -> float:
+    """The read units that one search takes, all pages together."""
+    units: list[float] = []
+    events = store.connect().meta.events
+
+    def ask(params: dict[str, Any], **_: object) -> None:
+        params["ReturnConsumedCapacity"] = "TOTAL"
+
+    def note(parsed: dict[str, Any], **_: object) -> None:
+        units.append(parsed["ConsumedCapacity"]["CapacityUnits"])
+
+    events.register("provide-client-params.dynamodb.Query", ask)
+    events.register("after-call.dynamodb.Query", note)
+    assert sum(1 for _ in store.open_executions()) == OPEN
+    events.unregister("provide-client-params.dynamodb.Query", ask)
+    events.unregister("after-call.dynamodb.Query", note)
+    return sum(units)

@@ -1,0 +1,37 @@
+"""Executions of one wave with three servers, as many as a benchmark wants."""
+
+from __future__ import annotations
+
+from longwatch.summaries import Status
+from longwatch.watching.model import Evidence, Execution, Job, JobState, Server, ServerState, Verdict, Wave
+
+START_MS = 1_794_736_800_000
+
+
+def job_id_of(number: int) -> str:
+    return f"drsjob-{number:017}"
+
+
+def execution(number: int, *, closed: bool) -> Execution:
+    """One that runs, or one that ran a while before."""
+    state = ServerState.LAUNCHED if closed else ServerState.PENDING
+    at = START_MS - number * 1000 if closed else START_MS + number
+    servers = tuple(Server(f"s-{number:016}{each}", state, since=at) for each in range(3))
+    job = Job(
+        job_id_of(number),
+        JobState.FINISHED if closed else JobState.PENDING,
+        servers if closed else (),
+        region="eu-west-1",
+    )
+    evidence = (Evidence("drs:DescribeJobs", at),)
+    return Execution(
+        execution_id=f"{'closed' if closed else 'open'}-{number}",
+        plan_id="plan-1",
+        started_at=at,
+        waves=(Wave("one", (job,)),),
+        total_waves=1,
+        deadline_ms=None,
+        verdict=Verdict(Status.SUCCEEDED, at, evidence) if closed else None,
+        closed=closed,
+        version=1,
+    )

@@ -1,0 +1,208 @@
+"""`longwatch watch aws:codebuild:ID`: work in another system, asked about until its end is known.
+
+It polls as the pollers on AWS do, with the same records. So a second watch goes on where the first was left,
+and any number of them may run at once.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+from longwatch.cli.attending import Outcome, has_no_reader
+from longwatch.cli.text import clean
+from longwatch.cli.watching_views import SourceView
+from longwatch.clock import Clock
+from longwatch.errors import LongwatchError, VersionConflict, WorthAnotherTry
+from longwatch.events import START, Cursor
+from longwatch.following import Reason
+from longwatch.journal.base import Journal
+from longwatch.runs import Status
+from longwatch.watching.due import next_poll_at
+from longwatch.watching.model import Execution, JobState, ServerState
+from longwatch.watching.poller import Polled, Poller, Result
+from longwatch.watching.sources.base import SourceProblem
+from longwatch.watching.stores.base import ExecutionStore
+
+SLICE_SECONDS = 0.5  # between two looks at the screen and at who reads
+BUSY_SECONDS = 1.0  # while somebody else asks
+TROUBLE_SECONDS = 2.0  # while the journal or the store does not answer
+
+_ASKED = (Result.ASKED, Result.UNANSWERED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to watch."""
+
+    timeout_seconds: float | None = None
+    silent_after_seconds: float | None = None
+
+
+class SourceWatch:
+    """One execution, asked about and shown until it ends or patience does."""
+
+    def __init__(
+        self, store: ExecutionStore, journal: Journal, poller: Poller, view: SourceView, *, clock: Clock
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._poller = poller
+        self._view = view
+        self._clock = clock
+        self._cursor: Cursor = START
+        self._last_news = clock.monotonic()
+        self._told: set[str] = set()  # remarks that were made already
+
+    def run(self, execution: Execution, patience: Patience) -> Outcome:
+        """Watch it. Raises BrokenPipeError once nobody reads standard output any more."""
+        began = self._clock.monotonic()
+        ends = None if patience.timeout_seconds is None else began + patience.timeout_seconds
+        self._show(execution, None)
+        if execution.closed:
+            return self._reviewed(execution)
+        while True:
+            polled = self._poll(execution)
+            if polled is not None:
+                execution = polled.execution
+                self._show(execution, polled.problem)
+                if execution.closed:
+                    return ended(execution)
+                if ends is not None and self._clock.monotonic() >= ends and polled.result in _ASKED:
+                    return _standing(polled)  # it was asked just now
+            silent = self._clock.monotonic() - self._last_news
+            if patience.silent_after_seconds is not None and silent >= patience.silent_after_seconds:
+                return Outcome(Status.RUNNING, Reason.SILENT, f"nothing new for {silent:.0f} s")
+            self._wait(execution, self._next(execution, polled), ends)
+            if ends is not None and self._clock.monotonic() >= ends:
+                return self._last_look(execution)
+
+    def _poll(self, execution: Execution) -> Polled | None:
+        """Ask, if it is time; None: the store or the journal did not take it."""
+        try:
+            with self._lease_given_back(execution):
+                return self._poller.poll(execution.execution_id, execution.plan_id)
+        except WorthAnotherTry as error:
+            self._remark(f"{error}; it is tried again")
+            return None
+
+    def _next(self, execution: Execution, polled: Polled | None) -> float:
+        """Seconds until it is asked about again."""
+        if polled is None:
+            return TROUBLE_SECONDS
+        if polled.result is Result.BUSY:
+            return BUSY_SECONDS
+        return max(0.0, (next_poll_at(execution) - self._clock.now_ms()) / 1000)
+
+    def _wait(self, execution: Execution, seconds: float, ends: float | None) -> None:
+        until = self._clock.monotonic() + seconds
+        if ends is not None:
+            until = min(until, ends)
+        while (left := until - self._clock.monotonic()) > 0:
+            self._view.tick(execution, now_ms=self._clock.now_ms())
+            self._clock.sleep(min(left, SLICE_SECONDS))
+            _leave_if_nobody_reads()
+
+    def _last_look(self, execution: Execution) -> Outcome:
+        """A deadline does not decide: ask the source once more how it stands."""
+        try:
+            latest = self._store.get(execution.execution_id, execution.plan_id) or execution
+            if latest.is_open:
+                at = max(self._clock.now_ms(), (latest.last_polled_at or 0) + 1)
+                self._store.update(replace(latest, next_poll_at=at))
+        except VersionConflict:
+            pass  # somebody else is at it this moment
+        except LongwatchError as error:
+            return Outcome(Status.RUNNING, error=str(error))
+        polled = self._poll(execution)
+        if polled is None:
+            return Outcome(Status.RUNNING, error="the executions can not be read")
+        self._show(polled.execution, polled.problem)
+        return ended(polled.execution) if polled.execution.closed else _standing(polled)
+
+    def _reviewed(self, execution: Execution) -> Outcome:
+        """One that has ended already: ask whether that still holds, and tell what is known."""
+        try:
+            polled = self._poller.review(execution.execution_id, execution.plan_id)
+        except LongwatchError as error:
+            self._remark(f"whether that still holds is not known: {error}")
+            return ended(execution)
+        if polled.problem is not None:
+            self._remark(f"whether that still holds is not known: {polled.problem.message}")
+        self._show(polled.execution, None)
+        return ended(polled.execution)
+
+    def _show(self, execution: Execution, problem: SourceProblem | None) -> None:
+        """Hand what is new in the journal to the view, and say what keeps the execution open."""
+        try:
+            self._read(execution.execution_id)
+        except WorthAnotherTry as error:  # what is new is shown after the next question
+            self._remark(f"{error}; it is tried again")
+        if problem is not None:
+            self._remark(f"no answer: {problem.message}")
+        for note in notes(execution):
+            self._remark(note)
+        self._view.tick(execution, now_ms=self._clock.now_ms())
+
+    def _read(self, run_id: str) -> None:
+        more = True
+        while more:
+            page = self._journal.read(run_id, after=self._cursor)
+            self._cursor, more = page.cursor, page.more
+            if page.events:
+                self._last_news = self._clock.monotonic()
+                self._view.take(page.events)
+
+    def _remark(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._view.note(f"longwatch: {clean(text)}")
+
+    @contextmanager
+    def _lease_given_back(self, execution: Execution) -> Iterator[None]:
+        """Whoever is interrupted while asking must not keep others from it."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            with suppress(LongwatchError):  # the lease ends by itself, only later
+                held = self._store.get(execution.execution_id, execution.plan_id)
+                if held is not None and held.lease_holder == self._poller.holder:
+                    self._store.update(replace(held, lease_holder=None, lease_until=None))
+            raise
+
+
+def notes(execution: Execution) -> Iterator[str]:
+    """What people should know while it is open: words without a meaning, jobs that are gone."""
+    if not execution.is_open:
+        return
+    for wave in execution.waves:
+        for job in wave.jobs:
+            if job.state is JobState.MISSING:
+                yield f"{execution.source} no longer knows it; it is asked about on, and has no end"
+            elif any(each.state is ServerState.UNKNOWN for each in job.servers):
+                yield f"{execution.source} says {job.word!r}, which has no meaning here; it counts as running"
+
+
+def _standing(polled: Polled) -> Outcome:
+    """How one that is open stands after a question: it runs, or nobody knows."""
+    return Outcome(Status.RUNNING, error=polled.problem.message if polled.problem else None)
+
+
+def ended(execution: Execution) -> Outcome:
+    """How a closed execution ended."""
+    verdict = execution.verdict
+    return Outcome(execution.status, Reason.ENDED, verdict.message if verdict else None)
+
+
+def _leave_if_nobody_reads() -> None:
+    try:
+        descriptor = sys.stdout.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except (OSError, ValueError):
+        return
+    if is_pipe and has_no_reader(descriptor):
+        raise BrokenPipeError

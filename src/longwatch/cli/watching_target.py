@@ -1,0 +1,186 @@
+"""What `longwatch watch` does with the address of something in another system."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import click
+
+from longwatch.cli.attending import Outcome
+from longwatch.cli.executions import PAST_SHOWN
+from longwatch.cli.invocation import Invocation
+from longwatch.cli.journals import check, sqlite_path
+from longwatch.cli.live import screen
+from longwatch.cli.styles import Segment
+from longwatch.cli.table import Column, table
+from longwatch.cli.terminal import Terminal, remark
+from longwatch.cli.text import clean
+from longwatch.cli.views import print_json_lines, text_printer
+from longwatch.cli.watching_source import Patience, SourceWatch
+from longwatch.cli.watching_views import SourceLines, SourcePicture, SourceView
+from longwatch.clock import Clock
+from longwatch.errors import ExecutionNotFound, InvalidInput
+from longwatch.following import Reason
+from longwatch.journal.base import Journal
+from longwatch.journal.opening import open_journal
+from longwatch.runs import Status
+from longwatch.watching.cadence.history import read_history
+from longwatch.watching.cadence.lessons import Lessons
+from longwatch.watching.model import Execution
+from longwatch.watching.poller import Poller
+from longwatch.watching.sources.addresses import address_of
+from longwatch.watching.sources.base import SourceProblem
+from longwatch.watching.sources.beginning import taken_up
+from longwatch.watching.sources.declarations import normal
+from longwatch.watching.sources.registry import Entry, Sources, sources
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.opening import open_executions
+
+WAIT_SECONDS = 2.0  # between two questions about what is not there yet
+SHORTEST_SECONDS = 1.0  # between two looks
+
+COLUMNS = (Column("SOURCE", 10, 14), Column("WHAT IT WATCHES", 5, 20, elastic=True), Column("FROM", 1, 9))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How something in another system is to be watched."""
+
+    patience: Patience
+    wait: bool = False
+    output: str = "text"
+    region: str | None = None
+    url: str | None = None  # of the executions
+    status_path: str | None = None
+    headers: Sequence[str] = ()
+    words: Mapping[str, Sequence[str]] | None = None
+    every_seconds: float | None = None
+
+
+def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str, Outcome] | None:
+    """Watch what this address means, and say how that ended; None if it is no address of a source."""
+    settings, clock = invocation.settings(), invocation.clock
+    known = sources(
+        settings, clock=clock, headers=headers_of(asked.headers), every_seconds=asked.every_seconds
+    )
+    meant = known.meant(target)
+    if meant is None:
+        return None
+    entry, what = meant
+    if entry.name == "http":
+        _unambiguous(asked.words or {})
+        what = target = address_of(target, status=asked.status_path, words=asked.words or {})
+    elif asked.status_path or asked.headers or any((asked.words or {}).values()):
+        raise InvalidInput(
+            "--status-path, --header, --succeeded and --failed are for an https:// address only"
+        )
+    if sqlite_path(settings.journal) is None:
+        check(settings, clock=clock)
+    store = open_executions(asked.url, settings=settings, clock=clock)
+    try:
+        with open_journal(settings=settings, clock=clock) as journal:
+            begun = _begun(store, known, entry, target, what, asked, clock)
+            if isinstance(begun, Outcome):
+                return target, begun
+            learned = Lessons(read_history(journal)) if settings.learned_cadence else None
+            poller = Poller(store, journal, known, clock=clock, lessons=learned)
+            with _shown(asked.output, clock, journal) as view:
+                watch = SourceWatch(store, journal, poller, view, clock=clock)
+                return begun.execution_id, watch.run(begun, asked.patience)
+    finally:
+        known.close()
+        store.close()
+
+
+def _unambiguous(words: Mapping[str, Sequence[str]]) -> None:
+    meant: dict[str, str] = {}
+    for meaning, said in words.items():
+        for word in said:
+            if meant.setdefault(normal(word), meaning) != meaning:
+                raise InvalidInput(f"{clean(word)!r} can not mean two things: leave one option out.")
+
+
+def headers_of(lines: Sequence[str]) -> dict[str, str]:
+    """`NAME: VALUE`, as curl takes them."""
+    found = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            # The line may be a secret, so it is not told.
+            raise InvalidInput("A --header has no name and colon; write 'Authorization: Bearer …'")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _begun(
+    store: ExecutionStore,
+    known: Sources,
+    entry: Entry,
+    target: str,
+    what: str,
+    asked: Asked,
+    clock: Clock,
+) -> Execution | Outcome:
+    """The execution, once there is one; with --wait it may take a while."""
+    timeout, began = asked.patience.timeout_seconds, clock.monotonic()
+    told = None
+    while True:
+        source = known[entry.name]
+        found = taken_up(store, source, target, what, region=asked.region)
+        if isinstance(found, Execution):
+            return found
+        if isinstance(found, SourceProblem) and found.lasting:
+            raise InvalidInput(f"{found.message}.")
+        if not asked.wait:
+            if isinstance(found, SourceProblem):
+                why = f"{found.message}. To go on trying, add --wait"
+                return Outcome(Status.PENDING, Reason.SILENT, why)
+            raise ExecutionNotFound(
+                f"There is no {target!r}: {entry.name} does not know it{_where(asked)}. "
+                "To wait for it, add --wait."
+            )
+        why = found.message if isinstance(found, SourceProblem) else f"{entry.name} does not know it yet"
+        if why != told:
+            remark(f"longwatch: waiting for {clean(target)}: {clean(why)}")
+            told = why
+        left = None if timeout is None else timeout - (clock.monotonic() - began)
+        if left is not None and left <= 0:
+            return Outcome(Status.PENDING)
+        wish = found.retry_after_seconds if isinstance(found, SourceProblem) else None
+        nap = max(WAIT_SECONDS, wish or 0.0)
+        clock.sleep(nap if left is None else min(nap, left))
+
+
+def _where(asked: Asked) -> str:
+    return f" in {asked.region}" if asked.region else ""
+
+
+@contextmanager
+def _shown(output: str, clock: Clock, journal: Journal) -> Iterator[SourceView]:
+    """A picture on a terminal, which stays; lines elsewhere."""
+    terminal = Terminal.of_stdout()
+    if output == "jsonl":
+        yield SourceLines(print_json_lines)
+    elif not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        yield SourceLines(text_printer(terminal, now_ms=clock.now_ms()))
+    else:
+        with screen(terminal) as opened:
+            opened.keep()
+            yield SourcePicture(opened, Lessons(read_history(journal, most=PAST_SHOWN)))
+
+
+def show_sources(context: click.Context) -> None:
+    """`--sources`: everything that can be watched besides runs."""
+    invocation = context.find_object(Invocation) or Invocation()
+    entries = sources(invocation.settings(), clock=invocation.clock).entries
+    terminal = Terminal.of_stdout()
+    rows = [
+        [Segment(clean(each.usage), "strong"), Segment(clean(each.about)), Segment(clean(each.origin), "dim")]
+        for each in entries
+    ]
+    terminal.show(table(COLUMNS, rows, width=terminal.columns))
+    context.exit()

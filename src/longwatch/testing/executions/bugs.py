@@ -1,0 +1,150 @@
+"""Known bugs, planted to see whether the simulation finds them. Only for its own tests.
+
+None of them is in the product: each is a part of it with one thing left out, put in its place for one seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+from unittest.mock import patch
+
+from longwatch.errors import VersionConflict
+from longwatch.events import Event
+from longwatch.journal.base import Journal
+from longwatch.summaries import Status
+from longwatch.watching import due, outcomes, poller, transitions
+from longwatch.watching.answers import Answer, applied
+from longwatch.watching.model import Evidence, Execution, Mode, Verdict, Wave
+from longwatch.watching.poller import Claim, Polled, Poller, Result
+from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.stores import memory
+from longwatch.watching.telling import tell
+
+
+class Bug(StrEnum):
+    """What is left out."""
+
+    EMPTY_IS_DONE = "empty-is-done"  # nothing listed counts as everything done
+    STORED_WAVES_ARE_ALL = "stored-waves-are-all"  # whether more waves come is not asked
+    NO_GRACE = "no-grace"  # what a finished job lists as pending has failed at once
+    JOB_DECIDES = "job-decides"  # a job that has finished has succeeded
+    DEADLINE_DECIDES = "deadline-decides"  # what is overdue has failed
+    SILENCE_DECIDES = "silence-decides"  # what was not answered three times has failed
+    RECORD_BEFORE_JOURNAL = "record-before-journal"  # changes are told once they are stored
+    RECORD_ALONE = "record-alone"  # what a dead poller told is not looked up
+    IDS_BY_TIME = "ids-by-time"  # the id of a change says when it was seen
+    NO_CONDITION = "no-condition"  # records are written whatever was written in between
+    NO_REREAD = "no-reread"  # what the index shows is taken for true
+    LEASE_FOR_EVER = "lease-for-ever"  # what a dead poller held stays its own
+
+
+@contextmanager
+def planted(bug: Bug) -> Iterator[None]:
+    """With this bug in longwatch."""
+    with ExitStack() as patches:
+        for target, name, value in _PATCHES[bug]:
+            patches.enter_context(patch.object(target, name, value))
+        yield
+
+
+_wave_outcome = outcomes.wave_outcome
+_execution_outcome = outcomes.execution_outcome
+_verdict = outcomes.verdict
+_event = transitions._event
+_read = Poller._read
+
+
+def _empty_is_done(wave: Wave, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
+    if not any(job.servers for job in wave.jobs):
+        return outcomes.Outcome(Status.SUCCEEDED)
+    return _wave_outcome(wave, mode, now_ms)
+
+
+def _stored_waves_are_all(execution: Execution, now_ms: int) -> outcomes.Outcome | None:
+    return _execution_outcome(replace(execution, total_waves=len(execution.waves) or None), now_ms)
+
+
+def _job_decides(wave: Wave, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
+    if wave.jobs and all(job.finished_at is not None for job in wave.jobs):
+        return outcomes.Outcome(Status.SUCCEEDED)
+    return _wave_outcome(wave, mode, now_ms)
+
+
+def _deadline_decides(execution: Execution, evidence: tuple[Evidence, ...], now_ms: int) -> Verdict | None:
+    found = _verdict(execution, evidence, now_ms)
+    if found is None and due.is_overdue(execution, now_ms):
+        return Verdict(Status.FAILED, now_ms, evidence, "it took too long", late=True)
+    return found
+
+
+def _silence_decides(self: Poller, claim: Claim, told: Told) -> Polled:
+    if isinstance(told, SourceProblem) and claim.execution.failures >= 2:
+        at = self._clock.now_ms()
+        failed = Verdict(Status.FAILED, at, (Evidence("drs:DescribeJobs", at),), told.message)
+        stored = self._store.update(replace(claim.execution, verdict=failed))
+        return self._close(stored, claim.began, told=0)
+    return _settle(self, claim, told)
+
+
+_settle = Poller.settle
+
+
+def _record_before_journal(
+    self: Poller, claim: Claim, record: Execution, told: Answer, new: int
+) -> Polled | int:
+    after = applied(record, told)
+    found = _verdict(after, (told.evidence,), told.at)
+    try:
+        stored = self._store.update(
+            replace(after, lease_holder=None, lease_until=None)
+            if found is None
+            else replace(after, verdict=found)
+        )
+    except VersionConflict:
+        return new
+    new += tell(self._journal, poller._events(record, after, told))
+    if found is not None:
+        return self._close(stored, claim.began, told=new)
+    return self._done(stored, Result.ASKED, claim.began, told=new)
+
+
+def _record_alone(execution: Execution, journal: Journal) -> list[Event]:
+    return []
+
+
+def _id_by_time(
+    execution: Execution, kind: str, subject: str, at: int, payload: Mapping[str, object]
+) -> Event:
+    return _event(execution, kind, f"{subject}@{at}", at, payload)
+
+
+def _no_reread(self: Poller, execution_id: str, plan_id: str | None) -> Execution:
+    """What was read first is believed from then on: an index that never comes up to date."""
+    hints: dict[str, Execution] = self.__dict__.setdefault("_hints", {})
+    if execution_id not in hints:
+        hints[execution_id] = _read(self, execution_id, plan_id)
+    return hints[execution_id]
+
+
+def _lease_for_ever(execution: Execution, now_ms: int, *, to_other_than: str = "") -> bool:
+    return execution.lease_holder not in (None, to_other_than)
+
+
+_PATCHES: Mapping[Bug, tuple[tuple[Any, str, Any], ...]] = {
+    Bug.EMPTY_IS_DONE: ((outcomes, "wave_outcome", _empty_is_done),),
+    Bug.STORED_WAVES_ARE_ALL: ((outcomes, "execution_outcome", _stored_waves_are_all),),
+    Bug.NO_GRACE: ((outcomes, "GRACE_MS", 0),),
+    Bug.JOB_DECIDES: ((outcomes, "wave_outcome", _job_decides),),
+    Bug.DEADLINE_DECIDES: ((poller, "verdict", _deadline_decides),),
+    Bug.SILENCE_DECIDES: ((Poller, "settle", _silence_decides),),
+    Bug.RECORD_BEFORE_JOURNAL: ((Poller, "_settle", _record_before_journal),),
+    Bug.RECORD_ALONE: ((poller, "untaken", _record_alone),),
+    Bug.IDS_BY_TIME: ((transitions, "_event", _id_by_time),),
+    Bug.NO_CONDITION: ((memory, "GUARDED", ()),),
+    Bug.NO_REREAD: ((Poller, "_read", _no_reread),),
+    Bug.LEASE_FOR_EVER: ((poller, "is_leased", _lease_for_ever),),
+}

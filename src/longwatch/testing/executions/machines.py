@@ -1,0 +1,278 @@
+"""Who works on simulated executions: pollers of both kinds, on machines that die, and their orchestrator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from longwatch.clock import Clock
+from longwatch.errors import LongwatchError
+from longwatch.testing.executions.plans import ExecutionPlan, WavePlan
+from longwatch.testing.executions.world import (
+    CALM,
+    PLAN_ID,
+    Died,
+    FragileJournal,
+    FragileStore,
+    SimulatedDrs,
+    World,
+)
+from longwatch.watching.finder import Finder
+from longwatch.watching.model import Execution
+from longwatch.watching.poller import Claim, Polled, Poller, Result
+from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.stores.records import is_foreign
+from longwatch.watching.watcher import Watcher
+
+TICK_SECONDS = 15.0
+LOOK_SECONDS = 8.0
+CALM_TICK_SECONDS = 30.0
+MOST_SKEW_MS = 2_000
+
+
+class Noting(Poller):
+    """A poller of which the simulation knows what it has written down."""
+
+    def __init__(self, world: World, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._world = world
+
+    def settle(self, claim: Claim, told: Told) -> Polled:
+        polled = super().settle(claim, told)
+        # Who comes late may find an end that another program wrote, and tells that instead of the answer.
+        is_written = polled.result in (Result.ASKED, Result.ENDED) and not is_foreign(polled.execution)
+        if is_written and not isinstance(told, SourceProblem):
+            seen = self._world.visible.setdefault(claim.execution.execution_id, set())
+            for job in told.jobs.values():
+                seen |= {(each.server_id, each.state.value) for each in job.servers}
+        return polled
+
+
+class Skewed:
+    """A clock that is wrong by so many milliseconds."""
+
+    def __init__(self, clock: Clock, skew_ms: int) -> None:
+        self._clock, self._skew = clock, skew_ms
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms() + self._skew
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("nobody sleeps in the simulation")
+
+
+class Machine:
+    """A process that polls. It dies where chance wants it, and comes back as another."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.random = Random(f"{world.random.random()}/{name}")
+        self.clock = Skewed(world.clock, self.random.randint(-MOST_SKEW_MS, MOST_SKEW_MS))
+        self._lives = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._lives += 1
+        self.store = FragileStore(self.world, self.name)
+        self.poller = Noting(
+            self.world,
+            self.store,
+            FragileJournal(self.world, self.name),
+            {"drs": SimulatedDrs(self.world, self.clock.now_ms, self.name)},
+            clock=self.clock,
+            holder=f"{self.name}-{self._lives}",
+            report=self._count,
+        )
+
+    def guarded(self, work: Callable[[], None], *, again: Callable[[], None] | None = None) -> None:
+        """Do this piece of work. A machine that died starts anew, without what it had in memory."""
+        try:
+            work()
+        except Died:
+            self._start()
+        except LongwatchError as error:
+            self.world.trace.mark(self.name, f"gives up: {type(error).__name__}")
+        if again is not None:
+            again()
+
+    def poll(self, execution_id: str) -> None:
+        """Ask about one execution; what is answered may be settled much later."""
+        claim = self.poller.claim(execution_id, PLAN_ID)
+        if not isinstance(claim, Claim):
+            return
+        told = self.poller.ask([claim])[execution_id]
+        if self.world.climate is CALM or self.world.depth:
+            self.settle(self.poller, claim, told)
+            return
+        is_late = self.world.chance(self.world.climate.late)
+        delay = self.random.uniform(20.0, 150.0) if is_late else self.random.uniform(0.0, 1.0)
+        poller = self.poller
+        self.world.later(delay, lambda: self.guarded(lambda: self.settle(poller, claim, told)))
+
+    def settle(self, poller: Poller, claim: Claim, told: Told) -> None:
+        if poller is not self.poller:
+            return  # the process that had asked is dead
+        poller.settle(claim, told)
+
+    def _pause(self, seconds: float) -> float:
+        """Nothing races once it is calm, so that it is enough to look now and then."""
+        return CALM_TICK_SECONDS if self.world.climate is CALM else seconds
+
+    def _count(self, polled: Polled) -> None:
+        self.world.tally.delivered += 1
+        if polled.result is not Result.EARLY:
+            self.world.trace.mark(self.name, f"{polled.execution.execution_id} {polled.result}")
+
+    def begin(self) -> None:
+        """From now on it works by itself."""
+
+
+class LambdaMachine(Machine):
+    """A finder that hands out polls, as on AWS: late, twice, or not at all."""
+
+    def begin(self) -> None:
+        self.world.later(self.random.uniform(0.0, TICK_SECONDS), self._tick)
+
+    def _tick(self) -> None:
+        self.guarded(self._look, again=lambda: self.world.later(self._pause(TICK_SECONDS), self._tick))
+
+    def _look(self) -> None:
+        Finder(self.store, self._hand_out, clock=self.clock).run(0.0)
+
+    def _hand_out(self, execution: Execution) -> None:
+        chance = 1.0 if self.world.climate is CALM else self.random.random()
+        if chance < 0.03:
+            self.world.fault("polls never begun")
+            return
+        if chance < 0.06:
+            self.world.fault("polls begun twice")
+        for _ in range(2 if chance < 0.06 else 1):
+            self.world.later(self.random.uniform(0.0, 2.0), lambda: self._poll(execution.execution_id))
+
+    def _poll(self, execution_id: str) -> None:
+        self.guarded(lambda: self.poll(execution_id))
+
+
+class EmbeddedMachine(Machine):
+    """Finder and poller in one process, which asks about all in one go."""
+
+    def _start(self) -> None:
+        super()._start()
+        self.watcher = Watcher(self.store, self.poller, clock=self.clock)
+
+    def begin(self) -> None:
+        self.world.later(self.random.uniform(0.0, LOOK_SECONDS), self._round)
+
+    def _round(self) -> None:
+        self.guarded(self._look, again=lambda: self.world.later(self._pause(LOOK_SECONDS), self._round))
+
+    def _look(self) -> None:
+        self.watcher.look()
+
+
+class Orchestrator:
+    """The program that started the jobs. It writes to the same records, and knows nothing of versions."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.cancelled: set[str] = set()
+
+    def begin(self) -> None:
+        for plan in self._world.plans.values():
+            self._world.later(plan.begins, lambda plan=plan: self._store(plan))  # type: ignore[misc]
+
+    def _store(self, plan: ExecutionPlan) -> None:
+        waves = [self._wave(wave, plan) for wave in plan.waves if wave.stored <= 0]
+        started = self._world.clock.now_ms() / 1000
+        record: dict[str, Any] = {
+            "ExecutionId": plan.execution_id,
+            "PlanId": PLAN_ID,
+            "Status": "POLLING",
+            "StartTime": started,
+            "ExecutionType": plan.mode.value,
+            "Waves": waves,
+            "TotalWaves": len(plan.waves) if plan.tells_total else None,
+            "Deadline": plan.deadline,
+            "Version": 1,
+            "Notes": "not ours",
+        }
+        if plan.foreign:
+            for ours in ("TotalWaves", "Deadline", "Version"):
+                del record[ours]
+        self._world.store.write(record)
+        self._world.trace.mark("orchestrator", f"stores {plan.execution_id}")
+        for wave in plan.waves:
+            if wave.stored > 0:
+                self._at(wave.stored, lambda wave=wave: self._add_wave(plan, wave))  # type: ignore[misc]
+            for job in wave.jobs:
+                if job.begins > 0:
+                    moment = max(job.begins, wave.stored)
+                    self._at(moment, lambda wave=wave: self._refresh(plan, wave))  # type: ignore[misc]
+        if plan.cancelled is not None:
+            self._at(plan.cancelled, lambda: self.cancel(plan))
+
+    def _at(self, seconds: float, task: Callable[[], None]) -> None:
+        self._world.later(seconds, task)
+
+    def _wave(self, wave: WavePlan, plan: ExecutionPlan) -> dict[str, Any]:
+        now = self._world.now_of(plan)
+        return {
+            "WaveName": wave.name,
+            "Servers": [{"SourceServerId": each, "Owner": "not ours"} for each in wave.planned],
+            "JobIds": [job.job_id for job in wave.jobs if job.begins <= now + 0.001],
+        }
+
+    def _add_wave(self, plan: ExecutionPlan, wave: WavePlan) -> None:
+        self._world.fault("waves added meanwhile")
+        self._change(plan, lambda waves: [*waves, self._wave(wave, plan)])
+
+    def _refresh(self, plan: ExecutionPlan, wave: WavePlan) -> None:
+        """Write the ids of the jobs that have begun into their wave."""
+        ids = self._wave(wave, plan)["JobIds"]
+        self._change(
+            plan,
+            lambda waves: [
+                {**each, "JobIds": ids} if each["WaveName"] == wave.name else each for each in waves
+            ],
+        )
+
+    def _change(self, plan: ExecutionPlan, change: Callable[[list[Any]], list[Any]]) -> None:
+        record = self._world.raw(plan)
+        if record is not None and record["Status"] == "POLLING":
+            self._world.store.write({**record, "Waves": change(list(record["Waves"]))})
+            self._world.trace.mark("orchestrator", f"writes waves of {plan.execution_id}")
+
+    def cancel(self, plan: ExecutionPlan) -> None:
+        """Cancel it, if it seems to be open."""
+        record = self._world.raw(plan)
+        if record is None or record["Status"] != "POLLING" or plan.cancelled is None:
+            return
+        self.cancelled.add(plan.execution_id)
+        self._world.trace.mark("orchestrator", f"cancels {plan.execution_id}")
+        now = self._world.clock.now_ms() // 1000
+        self._world.store.write({**record, "Status": "CANCELLED", "EndTime": now})
+
+
+class Meddling:
+    """Somebody else's work, done in the middle of a machine's: the other machine's, or the orchestrator's."""
+
+    def __init__(self, world: World, machines: list[Machine], orchestrator: Orchestrator) -> None:
+        self._world, self._machines, self._orchestrator = world, machines, orchestrator
+        self._random = Random(f"{world.random.random()}/meddling")
+
+    def __call__(self, who: str) -> None:
+        plan = self._random.choice(list(self._world.plans.values()))
+        if self._world.raw(plan) is None:
+            return
+        due = plan.cancelled is not None and self._world.now_of(plan) > plan.cancelled - 60
+        if due and self._random.random() < 0.5:
+            self._orchestrator.cancel(plan)
+            return
+        others = [each for each in self._machines if each.name != who]
+        if others:
+            other = self._random.choice(others)
+            other.guarded(lambda: other.poll(plan.execution_id))

@@ -1,0 +1,251 @@
+"""What simulated pollers meet: a store, a journal and a DRS, each of which may fail, and time that jumps.
+
+Everything happens in one thread. Before and after each call of a machine to the outside, chance may let it
+fail, let the machine die there, or let somebody else do a whole piece of work first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+from typing import Any
+
+from longwatch.errors import JournalUnavailable, LongwatchError, Unreachable
+from longwatch.events import START, Cursor, Event, Page
+from longwatch.journal.base import DEFAULT_READ_LIMIT
+from longwatch.journal.memory import MemoryJournal
+from longwatch.summaries import Status
+from longwatch.testing.clock import FakeClock
+from longwatch.testing.executions.plans import ExecutionPlan, JobPlan
+from longwatch.testing.simulation.trace import Tally, Trace
+from longwatch.watching.answers import Answer
+from longwatch.watching.model import Execution, Job, JobState
+from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.sources.drs import job_from
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place
+from longwatch.watching.stores.memory import MemoryExecutionStore
+
+DEEPEST = 2  # pieces of work inside each other
+
+
+class Died(BaseException):
+    """The machine's process ended here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climate:
+    """How bad it gets. Shares are of all calls."""
+
+    fails: float = 0.0  # before anything was done
+    lost: float = 0.0  # it was done, and nobody hears of it
+    dies: float = 0.0
+    between: float = 0.0  # somebody else comes in between
+    stale: float = 0.0  # the index shows what was true before
+    throttled: float = 0.0
+    silent: float = 0.0  # the source does not answer
+    late: float = 0.0  # an answer is settled long after it was given
+
+
+CALM = Climate()
+
+
+class World:
+    """Time, chance, and everything that is shared."""
+
+    def __init__(self, seed: int, plans: Sequence[ExecutionPlan], climate: Climate, *, keep: bool) -> None:
+        self.clock = FakeClock()
+        self.start = self.clock.now_ms()
+        self.plans = {plan.execution_id: plan for plan in plans}
+        self.climate = climate
+        self.random = Random(f"{seed}/world")
+        self.store = MemoryExecutionStore()
+        self.journal = MemoryJournal(clock=self.clock)
+        self.tally = Tally()
+        self.trace = Trace(lambda: self.seconds, keep=keep)
+        self.asked_at: dict[tuple[str, int], float] = {}  # by execution and stamp: true seconds
+        self.visible: dict[str, set[tuple[str, str]]] = {}  # what answers that were written down had
+        self.in_between: Callable[[str], None] = lambda who: None  # what somebody else might do
+        self.depth = 0
+        self._tasks: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self.shown_before: list[Execution] = []
+
+    @property
+    def seconds(self) -> float:
+        return self.clock.monotonic()
+
+    def later(self, seconds: float, task: Callable[[], None]) -> None:
+        """Do this after so many seconds."""
+        heappush(self._tasks, (self.seconds + max(0.0, seconds), next(self._numbers), task))
+
+    def run(self, until: float) -> None:
+        """Let time pass, task by task."""
+        while self._tasks and self._tasks[0][0] <= until:
+            at, _, task = heappop(self._tasks)
+            self.clock.advance(max(0.0, at - self.seconds))
+            task()
+        self.clock.advance(max(0.0, until - self.seconds))
+
+    def chance(self, share: float) -> bool:
+        return share > 0 and self.random.random() < share
+
+    def fault(self, kind: str) -> None:
+        self.tally.faults[kind] += 1
+
+    @contextmanager
+    def call(self, who: str, what: str, error: Callable[[str], LongwatchError]) -> Iterator[None]:
+        """One call to the outside, and what may befall it."""
+        climate = self.climate
+        if climate is CALM:
+            yield
+            return
+        self._maybe_between(who, what)
+        if self.chance(climate.dies):
+            self.die(who, f"before {what}")
+        if self.chance(climate.fails):
+            self.fault(f"{what} failed")
+            raise error("not reached, by the simulation")
+        yield
+        if self.chance(climate.dies):
+            self.die(who, f"after {what}")
+        if self.chance(climate.lost):
+            self.fault(f"{what} lost")
+            raise error("done, and the answer was lost, by the simulation")
+        self._maybe_between(who, what)
+
+    def _maybe_between(self, who: str, what: str) -> None:
+        if self.depth < DEEPEST and self.chance(self.climate.between):
+            self.fault("somebody came in between")
+            self.trace.mark(who, f"is interrupted at {what}")
+            self.depth += 1
+            try:
+                self.in_between(who)
+            finally:
+                self.depth -= 1
+
+    def die(self, who: str, where: str) -> None:
+        self.fault("pollers died")
+        self.trace.mark(who, f"dies {where}")
+        raise Died
+
+    def raw(self, plan: ExecutionPlan) -> Mapping[str, Any] | None:
+        """The record as another program reads it."""
+        found = self.store.get(plan.execution_id, PLAN_ID)
+        return None if found is None else found.stored
+
+    def now_of(self, plan: ExecutionPlan) -> float:
+        """Seconds since the execution began."""
+        return self.seconds - plan.begins
+
+
+PLAN_ID = "plan-1"
+
+
+class FragileStore:
+    """The store as one machine reaches it."""
+
+    def __init__(self, world: World, who: str) -> None:
+        self._world, self._who = world, who
+
+    def add(self, execution: Execution) -> Execution:
+        return self._world.store.add(execution)
+
+    def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
+        with self._world.call(self._who, "get", Unreachable):
+            return self._world.store.get(execution_id, plan_id)
+
+    def update(self, execution: Execution) -> Execution:
+        with self._world.call(self._who, "update", Unreachable):
+            stored = self._world.store.update(execution)
+            self._world.trace.mark(self._who, f"wrote {execution.execution_id} {stored.version}")
+        return stored
+
+    def open_executions(self) -> Iterator[Execution]:
+        with self._world.call(self._who, "query", Unreachable):
+            found = list(self._world.store.open_executions())
+        world = self._world
+        shown = world.shown_before if world.chance(world.climate.stale) else found
+        world.shown_before = found
+        return iter(shown)
+
+    def find(
+        self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
+    ) -> Sequence[Execution]:
+        with self._world.call(self._who, "query", Unreachable):
+            return self._world.store.find(status=status, limit=limit, after=after)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class FragileJournal(MemoryJournal):
+    """The journal as one machine reaches it."""
+
+    def __init__(self, world: World, who: str) -> None:
+        super().__init__(clock=world.clock)
+        self._world, self._who = world, who
+
+    def append(self, events: Sequence[Event]) -> None:
+        with self._world.call(self._who, "append", JournalUnavailable):
+            self._world.journal.append(events)
+            self._world.trace.mark(self._who, f"told {' '.join(event.event_id for event in events)}")
+
+    def read(
+        self, run_id: str, *, after: Cursor = START, limit: int = DEFAULT_READ_LIMIT, thorough: bool = False
+    ) -> Page:
+        with self._world.call(self._who, "read", JournalUnavailable):
+            return self._world.journal.read(run_id, after=after, limit=limit, thorough=thorough)
+
+
+class SimulatedDrs:
+    """A `Source` that plays the plans. It stamps answers with the clock of the machine that asks."""
+
+    name = "drs"
+
+    def __init__(self, world: World, now_ms: Callable[[], int], who: str) -> None:
+        self._world, self._now_ms, self._who = world, now_ms, who
+
+    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+        world = self._world
+        if world.climate is not CALM and world.chance(world.climate.dies):
+            world.die(self._who, "while asking")
+        problem: SourceProblem | None = None
+        if world.chance(world.climate.throttled):
+            wish = world.random.choice([None, 3.0, 40.0])
+            problem = SourceProblem("throttled, by the simulation", wish, throttled=True)
+            world.fault("throttled")
+        elif world.chance(world.climate.silent):
+            problem = SourceProblem("no answer, by the simulation")
+            world.fault("answers lost")
+        return {each.execution_id: problem or self._answer(each) for each in executions}
+
+    def _answer(self, execution: Execution) -> Answer:
+        plan, at = self._world.plans[execution.execution_id], self._now_ms()
+        seconds = self._world.now_of(plan)
+        self._world.asked_at[execution.execution_id, at] = seconds
+        known = {job.job_id: job for job in plan.jobs}
+        jobs: dict[str, Job] = {}
+        for job_id in execution.job_ids():
+            told = described(known[job_id], seconds)
+            if told is not None:
+                jobs[job_id] = told
+        return Answer("drs:DescribeJobs", at, jobs, frozenset(execution.job_ids()) - jobs.keys())
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def described(plan: JobPlan, seconds: float) -> Job | None:
+    """The job as its service describes it, so many seconds after the start of the execution."""
+    if seconds < plan.begins or plan.is_gone(seconds):
+        return None
+    item = plan.script.at(seconds - plan.begins, job_id=plan.job_id, started_at=0)
+    if item is None:
+        return None
+    job = job_from(item)
+    cancelled = any(entry.event == "JOB_CANCEL" for entry in plan.script.log)
+    return replace(job, cancelled=True) if cancelled and job.state is JobState.FINISHED else job

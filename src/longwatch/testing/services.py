@@ -1,0 +1,177 @@
+"""A stand-in for an AWS service: it speaks the wire protocol of botocore's model, and says what a test wants.
+
+    with AwsService("codebuild") as service:
+        service.answer("BatchGetBuilds", {"builds": [{"id": "demo:1", "buildStatus": "IN_PROGRESS"}]})
+        client = boto3.client("codebuild", endpoint_url=service.url, region_name="eu-west-1")
+
+Answers are checked against the model, so that a test can not make the service say what it never would.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl
+from xml.etree import ElementTree
+
+from longwatch.clock import iso_from_ms
+from longwatch.testing.drs.wire import Reply, mistakes_in, routes, service_model
+
+Said = Mapping[str, Any]
+Answering = Callable[[Said], Said]
+
+
+class AwsService:
+    """One service of the protocols json, rest-json or query. What it was asked is in `calls`."""
+
+    def __init__(self, service: str) -> None:
+        self.calls: list[tuple[str, Said]] = []
+        self._service = service
+        self._protocol = service_model(service).metadata["protocol"]
+        if self._protocol not in ("json", "rest-json", "query"):
+            raise ValueError(f"{service} speaks {self._protocol}, and this stands in for json and query only")
+        self._answers: dict[str, list[Said | Answering]] = {}
+        self._faults: list[Reply | None] = []
+        self._lock = threading.Lock()
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where it listens: what to give as `endpoint_url`, or in AWS_ENDPOINT_URL_…."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def answer(self, operation: str, *said: Said | Answering) -> None:
+        """What it says from now on, one after the other; the last is said again and again."""
+        shape = service_model(self._service).operation_model(operation).output_shape
+        for each in said:
+            mistakes = [] if callable(each) else mistakes_in(each, shape)
+            if mistakes:
+                raise AssertionError(f"{operation} could not answer so: {'; '.join(mistakes)}")
+        with self._lock:
+            self._answers[operation] = list(said)
+
+    def fail(
+        self,
+        code: str,
+        message: str = "by the test",
+        *,
+        times: int = 1,
+        status: int = 400,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Answer the next calls with this error."""
+        reply = Reply(status, self._error(code, message), headers or {})
+        with self._lock:
+            self._faults += [reply] * times
+
+    def lose_answers(self, times: int = 1) -> None:
+        """Close the connection of the next calls without a word."""
+        with self._lock:
+            self._faults += [None] * times
+
+    def reply(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply | None:
+        """The answer to a request; None: no answer at all."""
+        operation, asked = self._asked(method, path, headers, body)
+        with self._lock:
+            self.calls.append((operation, asked))
+            if self._faults:
+                return self._faults.pop(0)
+            answers = self._answers.get(operation)
+            if not answers:
+                return Reply(400, self._error("UnknownOperationException", f"{operation} is not played"), {})
+            said = answers.pop(0) if len(answers) > 1 else answers[0]
+        return Reply(200, self._body(operation, said(asked) if callable(said) else said), {})
+
+    def _asked(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[str, Said]:
+        if self._protocol == "query":
+            form = dict(parse_qsl(body.decode()))
+            form.pop("Version", None)
+            return form.pop("Action"), form
+        if self._protocol == "json":
+            return headers["X-Amz-Target"].rpartition(".")[2], json.loads(body or b"{}")
+        return routes(self._service)[method, path], json.loads(body or b"{}")
+
+    def _body(self, operation: str, said: Said) -> bytes:
+        shape = service_model(self._service).operation_model(operation).output_shape
+        if self._protocol != "query":
+            return json.dumps(said, default=lambda value: value.timestamp()).encode()
+        root = ElementTree.Element(f"{operation}Response")
+        _fill(ElementTree.SubElement(root, f"{operation}Result"), said, shape)
+        return ElementTree.tostring(root)
+
+    def _error(self, code: str, message: str) -> bytes:
+        if self._protocol != "query":
+            return json.dumps({"__type": code, "message": message}).encode()
+        root = ElementTree.Element("ErrorResponse")
+        error = ElementTree.SubElement(root, "Error")
+        ElementTree.SubElement(error, "Code").text = code
+        ElementTree.SubElement(error, "Message").text = message
+        return ElementTree.tostring(root)
+
+
+def _fill(element: ElementTree.Element, value: Any, shape: Any) -> None:
+    """Write a value as the query protocol does: names as elements, lists as `member`s."""
+    match shape.type_name:
+        case "structure":
+            for name, each in value.items():
+                member = shape.members[name]
+                _fill(ElementTree.SubElement(element, member.serialization.get("name", name)), each, member)
+        case "list":
+            for each in value:
+                name = shape.member.serialization.get("name", "member")
+                _fill(ElementTree.SubElement(element, name), each, shape.member)
+        case "timestamp":
+            moment = round(value.timestamp() * 1000) if isinstance(value, datetime) else round(value * 1000)
+            element.text = iso_from_ms(moment)
+        case "boolean":
+            element.text = str(value).lower()
+        case _:
+            element.text = str(value)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, service: AwsService) -> None:
+        self.service = service
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet for head and body: else each answer waits 40 ms for an acknowledgement
+    server: _Server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        reply = self.server.service.reply("POST", self.path.partition("?")[0], dict(self.headers), body)
+        if reply is None:
+            self.close_connection = True
+            return
+        self.send_response(reply.status)
+        self.send_header("Content-Length", str(len(reply.body)))
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(reply.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests have enough to say."""

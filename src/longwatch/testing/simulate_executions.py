@@ -1,0 +1,113 @@
+"""`python -m longwatch.testing.simulate_executions`: plays executions by seeds, and names one that failed.
+
+Exit codes: 0 every promise was kept, 1 one was broken, 2 usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sys
+from dataclasses import dataclass
+
+import click
+
+from longwatch.testing.executions.bugs import Bug
+from longwatch.testing.executions.simulation import EXECUTIONS, ExecutionSimulation
+from longwatch.testing.simulate import FAILED, INTERRUPTED, Progress, counted
+from longwatch.testing.simulation.running import Summary, play_seeds
+from longwatch.testing.simulation.simulation import Outcome
+
+PROGRAM = "python -m longwatch.testing.simulate_executions"
+PLAYED = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executions:
+    """What to simulate, in words that another process understands."""
+
+    bug: Bug | None = None
+
+    def simulation(self) -> ExecutionSimulation:
+        logging.getLogger("longwatch.watching").setLevel(logging.CRITICAL)  # faults are what is played here
+        return ExecutionSimulation(bug=self.bug)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--executions", default=PLAYED, show_default=True, type=click.IntRange(1), help="How many to play."
+)
+@click.option("--start", default=0, show_default=True, type=click.IntRange(0), help="The first seed.")
+@click.option("--seed", type=click.IntRange(0), help="Play only this one, and print its trace.")
+@click.option("--jobs", default=None, type=click.IntRange(1), help="Processes. Default: one per core.")
+@click.option(
+    "--bug", type=click.Choice([each.value for each in Bug]), help="Plant this bug, to see it found."
+)
+def command(executions: int, start: int, seed: int | None, jobs: int | None, bug: str | None) -> None:
+    """Simulate drills, recoveries, pollers that die and sources that fail, and check every verdict.
+
+    Each seed has five executions.
+    """
+    subject = Executions(bug=None if bug is None else Bug(bug))
+    if seed is not None:
+        _replay(subject, seed)
+        return
+    seeds = math.ceil(executions / EXECUTIONS)
+    progress = Progress(seeds)
+    summary = play_seeds(
+        subject, range(start, start + seeds), jobs=jobs or os.cpu_count() or 1, progress=progress.show
+    )
+    progress.clear()
+    click.echo(_told(summary, progress.seconds))
+    if summary.failed is not None:
+        click.echo(_failure(summary.failed, subject))
+        sys.exit(FAILED)
+
+
+def main() -> None:
+    """The command, with one line and a code for whoever interrupts it."""
+    try:
+        command(prog_name=PROGRAM, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("\nInterrupted.", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _replay(subject: Executions, seed: int) -> None:
+    outcome = subject.simulation().play(seed, trace=True)
+    for line in outcome.trace:
+        click.echo(line)
+    click.echo(f"seed {seed}, trace {outcome.digest}: {outcome.problem or 'every promise was kept'}")
+    if outcome.problem is not None:
+        sys.exit(FAILED)
+
+
+def _told(summary: Summary, seconds: float) -> str:
+    tally = summary.tally
+    hours = tally.virtual_seconds / 3600
+    return "\n".join(
+        [
+            f"{summary.seeds * EXECUTIONS:,} executions in {seconds:.1f} s, {hours:,.1f} virtual hours",
+            f"{tally.events:,} events, {tally.delivered:,} polls",
+            "what was odd or went wrong:",
+            *counted(tally.faults),
+            "executions in the end:",
+            *counted(tally.endings),
+        ]
+    )
+
+
+def _failure(outcome: Outcome, subject: Executions) -> str:
+    bug = "" if subject.bug is None else f" --bug {subject.bug}"
+    return (
+        f"seed {outcome.seed} failed, trace {outcome.digest}: {outcome.problem}\n"
+        f"replay it: {PROGRAM}{bug} --seed {outcome.seed}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Addresses of HTTP endpoints: what may be one, and what its fragment says about reading the answer.
+
+The fragment of a URL is sent to no server. So it can hold where the status is and which words mean what, and
+whoever finds the execution later reads its answers in the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import parse_qs, parse_qsl, urldefrag, urlencode, urlsplit
+
+from longwatch.watching.sources.declarations import Declaration, Meaning, normal
+from longwatch.watching.sources.paths import steps
+
+OPTIONS = ("status", *(each.value for each in Meaning))
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_SECRET_ENDINGS = ("apikey", "accesskey", "credential", "passwd", "password", "secret", "signature", "token")
+_SECRET_NAMES = frozenset({"auth", "pwd", "sig"})
+
+
+def checked(url: str) -> str:
+    """The same address. Raises ValueError if it is none, or holds a password."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is no address of an HTTP server")
+    if parts.username or parts.password:
+        raise ValueError("an address is stored, so it may hold no password: pass it with --header")
+    return url
+
+
+def without_secrets(url: str) -> str:
+    """The same address. Raises ValueError if a parameter of it is one that holds a secret by its name."""
+    for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True):
+        folded = name.casefold().replace("-", "").replace("_", "")
+        if folded.endswith(_SECRET_ENDINGS) or folded in _SECRET_NAMES:
+            raise ValueError(
+                f"an address is stored, so it may hold no secret, and {name} looks like one: pass it with "
+                "--header, or declare a watch in longwatch.toml with ${NAME} in its url"
+            )
+    return url
+
+
+def with_options(declaration: Declaration, url: str) -> tuple[Declaration, str]:
+    """The declaration with what the fragment of a URL adds, and the URL without it.
+
+    Raises `InvalidInput` if the fragment holds something that is no path.
+    """
+    address, fragment = urldefrag(url)
+    said = parse_qs(fragment) if "=" in fragment else {}
+    if not said or set(said) - set(OPTIONS):
+        return declaration, address  # a fragment of the page, and none of ours
+    words = dict(declaration.words)
+    for meaning in Meaning:
+        words |= {normal(word): meaning for word in said.get(meaning.value, ())}
+    path = said.get("status", [declaration.status])[0]
+    steps(path or "")
+    return replace(declaration, status=path, words=words), address
+
+
+def address_of(url: str, *, status: str | None, words: Mapping[str, Sequence[str]]) -> str:
+    """The URL with these options in its fragment, so that whoever asks later knows them too."""
+    options = [("status", status)] if status else []
+    options += [(meaning, word) for meaning, said in words.items() for word in said]
+    return f"{urldefrag(url)[0]}#{urlencode(options)}" if options else url
+
+
+def expanded(value: str, quote: Callable[[str], str] = str) -> str:
+    """The value with `${NAME}` taken from the environment. Raises ValueError if it is not there."""
+
+    def found(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise ValueError(f"the environment variable {match[1]} is not set, and asking needs it")
+        return quote(os.environ[match[1]].strip())
+
+    return _VARIABLE.sub(found, value)

@@ -1,0 +1,128 @@
+"""A source that is declared rather than written: it asks by the declaration, and translates by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.watching.answers import Answer
+from longwatch.watching.due import deadline_at
+from longwatch.watching.model import Execution, Job, JobState
+from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.sources.declarations import Declaration
+from longwatch.watching.sources.translating import (
+    Thing,
+    begun,
+    job_of,
+    no_status,
+    superseded,
+    understood,
+)
+
+Place = tuple[str | None, str | None]
+"""A region and an account."""
+Found = Thing | SourceProblem | None
+"""What was said about one id; None: the system does not know it."""
+LATER_JOB = SourceProblem(
+    "nothing tells a job that has ended from a later one of the same address", lasting=True
+)
+
+
+class Asker(Protocol):
+    """Makes the calls of one declaration. Threads may share it."""
+
+    def ask(self, place: Place, ids: Sequence[str]) -> Mapping[str, Found]:
+        """What the system says about each of these ids. Nothing is raised for what the system does."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class DeclaredSource:
+    """A `Source` for one declaration."""
+
+    def __init__(self, declaration: Declaration, asker: Asker, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.declaration = declaration
+        self._asker = asker
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+        at = self._clock.now_ms()
+        # What such an id means now says nothing about the job that it meant when that ended.
+        past = {each.execution_id for each in executions if each.closed and self.declaration.repeats}
+        places: dict[Place, dict[str, None]] = {}
+        for execution in executions:
+            for job in _jobs(execution) if execution.execution_id not in past else ():
+                places.setdefault((job.region, job.account), {})[job.job_id] = None
+        found = {place: self._asker.ask(place, list(ids)) for place, ids in places.items()}
+        return {
+            each.execution_id: LATER_JOB if each.execution_id in past else self._answer(each, found, at)
+            for each in executions
+        }
+
+    def begin(
+        self, what: str, *, region: str | None = None, account: str | None = None
+    ) -> Execution | SourceProblem | None:
+        place = (region or region_in(what), account)
+        found = self._asker.ask(place, [what])[what]
+        if not isinstance(found, Thing):
+            return found
+        said = understood(self.declaration, found)
+        if said is None:
+            return no_status(self.declaration, what, found)
+        return begun(
+            self.declaration, what, found, said, region=place[0], account=account, now=self._clock.now_ms()
+        )
+
+    def close(self) -> None:
+        self._asker.close()
+
+    def _answer(self, execution: Execution, found: Mapping[Place, Mapping[str, Found]], at: int) -> Told:
+        """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""
+        jobs: dict[str, Job] = {}
+        missing = set()
+        wish: float | None = None
+        for job in _jobs(execution):
+            thing = found[job.region, job.account][job.job_id]
+            if isinstance(thing, SourceProblem):
+                return thing
+            if thing is None:
+                missing.add(job.job_id)
+                continue
+            said = understood(self.declaration, thing)
+            if said is None:
+                return no_status(self.declaration, job.job_id, thing)
+            jobs[job.job_id] = job_of(job, superseded(self.declaration, execution, thing, said))
+            wish = max(wish or 0.0, thing.again_seconds) if thing.again_seconds else wish
+        return Answer(
+            self.declaration.call.name, at, jobs, frozenset(missing), self._next_at(execution, jobs, at, wish)
+        )
+
+    def _next_at(
+        self, execution: Execution, jobs: Mapping[str, Job], at: int, wish: float | None
+    ) -> int | None:
+        """When to ask again by the declaration. The deadline asks at once, unless the system has a wish."""
+        waits = all(job.state is JobState.PENDING for job in jobs.values())
+        declared = self.declaration
+        seconds = declared.pending_seconds if waits else declared.running_seconds
+        if wish is not None:
+            return at + round(max(wish, seconds or 0.0) * 1000)
+        if seconds is None:
+            return None
+        due, deadline = at + round(seconds * 1000), deadline_at(execution)
+        return deadline if deadline is not None and at < deadline < due else due
+
+
+def region_in(what: str) -> str | None:
+    """The region that an ARN names."""
+    parts = what.split(":")
+    return parts[3] or None if len(parts) > 5 and parts[0] == "arn" else None
+
+
+def _jobs(execution: Execution) -> list[Job]:
+    return [job for wave in execution.waves for job in wave.jobs]

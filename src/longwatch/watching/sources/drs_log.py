@@ -1,0 +1,127 @@
+"""Why a job of DRS came to what it did: what `DescribeJobLogItems` says, in our words.
+
+A job that has finished names the servers that failed, and not the reason; that is in its log, event by event.
+Reading it takes the right to `drs:DescribeJobLogItems`. Without it a verdict is the same and says less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Any
+
+from longwatch.watching.model import Job, JobState, ServerState
+
+LOG_CALL = "drs:DescribeJobLogItems"
+READ_FOR_MS = 5 * 60 * 1000  # after a job was first seen finished: then its log has nothing more to say
+LONGEST_REASON = 500  # characters; the service's own errors take up to 65,536, and records have a limit
+
+
+class Meaning(Enum):
+    """What an event of the log says about the end."""
+
+    STEP = auto()  # nothing: it is under way
+    FAILURE = auto()
+    LEFTOVER = auto()  # a failure after the fact, told only where there is no other
+    CANCEL = auto()
+    END = auto()  # finished, which is no success
+
+
+LOG_EVENTS: Mapping[str, tuple[Meaning, str]] = {
+    "JOB_START": (Meaning.STEP, "the job has begun"),
+    "SERVER_SKIPPED": (Meaning.FAILURE, "the server was skipped"),
+    "CLEANUP_START": (Meaning.STEP, "cleaning up"),
+    "CLEANUP_END": (Meaning.STEP, "cleaned up"),
+    "CLEANUP_FAIL": (Meaning.LEFTOVER, "cleaning up failed"),
+    "SNAPSHOT_START": (Meaning.STEP, "taking a snapshot"),
+    "SNAPSHOT_END": (Meaning.STEP, "the snapshot is taken"),
+    "SNAPSHOT_FAIL": (Meaning.FAILURE, "the snapshot failed"),
+    "USING_PREVIOUS_SNAPSHOT": (Meaning.STEP, "using the previous snapshot"),
+    "USING_PREVIOUS_SNAPSHOT_FAILED": (Meaning.FAILURE, "the previous snapshot could not be used"),
+    "CONVERSION_START": (Meaning.STEP, "converting"),
+    "CONVERSION_END": (Meaning.STEP, "converted"),
+    "CONVERSION_FAIL": (Meaning.FAILURE, "the conversion failed"),
+    "LAUNCH_START": (Meaning.STEP, "launching"),
+    "LAUNCH_FAILED": (Meaning.FAILURE, "the launch failed"),
+    "JOB_CANCEL": (Meaning.CANCEL, "the job was cancelled"),
+    "JOB_END": (Meaning.END, "the job has finished"),
+    "DEPLOY_NETWORK_CONFIGURATION_START": (Meaning.STEP, "deploying the network"),
+    "DEPLOY_NETWORK_CONFIGURATION_END": (Meaning.STEP, "the network is deployed"),
+    "DEPLOY_NETWORK_CONFIGURATION_FAILED": (Meaning.FAILURE, "the network could not be deployed"),
+    "UPDATE_NETWORK_CONFIGURATION_START": (Meaning.STEP, "updating the network"),
+    "UPDATE_NETWORK_CONFIGURATION_END": (Meaning.STEP, "the network is updated"),
+    "UPDATE_NETWORK_CONFIGURATION_FAILED": (Meaning.FAILURE, "the network could not be updated"),
+    "UPDATE_LAUNCH_TEMPLATE_START": (Meaning.STEP, "updating the launch template"),
+    "UPDATE_LAUNCH_TEMPLATE_END": (Meaning.STEP, "the launch template is updated"),
+    "UPDATE_LAUNCH_TEMPLATE_FAILED": (Meaning.FAILURE, "the launch template could not be updated"),
+    "NETWORK_RECOVERY_FAIL": (Meaning.FAILURE, "the recovery of the network failed"),
+}
+
+
+@dataclass(slots=True)
+class JobLog:
+    """What the log of one job says about its end."""
+
+    cancelled: bool = False
+    of_servers: dict[str, str] = field(default_factory=dict)  # why, by the id of the server
+    of_job: str | None = None  # why, where no server is named
+    _leftovers: dict[str, str] = field(default_factory=dict)
+
+    def saw(self, item: Mapping[str, Any]) -> None:
+        """One more event, of which nothing is sure to be there. A later failure counts more."""
+        meaning, text = LOG_EVENTS.get(str(item.get("event")), (Meaning.STEP, ""))
+        data = item.get("eventData") or {}
+        server_id = data.get("sourceServerID")
+        if meaning is Meaning.CANCEL:
+            self.cancelled = True
+        elif meaning is Meaning.LEFTOVER and server_id:
+            self._leftovers[server_id] = _reason(text, data)
+        elif meaning is Meaning.FAILURE and server_id:
+            self.of_servers[server_id] = _reason(text, data)
+        elif meaning is Meaning.FAILURE:
+            self.of_job = _reason(text, data)
+
+    def reason_for(self, server_id: str) -> str | None:
+        """Why this server came to nothing; None if the log does not say."""
+        return self.of_servers.get(server_id) or self.of_job or self._leftovers.get(server_id)
+
+
+def wants_log(known: Job, told: Job, now_ms: int) -> bool:
+    """Whether the log of a job is worth a call: it has finished, not all is well, and nobody knows why."""
+    if told.state is not JobState.FINISHED:
+        return False
+    if known.finished_at is not None and now_ms - known.finished_at > READ_FOR_MS:
+        return False
+    explained = {server.server_id for server in known.servers if server.reason}
+    unwell = [server for server in told.servers if server.state is not ServerState.LAUNCHED]
+    return not told.servers or any(server.server_id not in explained for server in unwell)
+
+
+def with_log(job: Job, log: JobLog) -> Job:
+    """The job with what its log says of it."""
+    servers = tuple(
+        server
+        if server.state is ServerState.LAUNCHED
+        else replace(server, reason=log.reason_for(server.server_id) or server.reason)
+        for server in job.servers
+    )
+    return replace(job, servers=servers, cancelled=job.cancelled or log.cancelled)
+
+
+def log_of(items: Iterable[Mapping[str, Any]]) -> JobLog:
+    """The log that these events make, in the order of their times: the service does not promise one."""
+    log = JobLog()
+    for item in sorted(items, key=lambda item: str(item.get("logDateTime") or "")):
+        log.saw(item)
+    return log
+
+
+def _reason(text: str, data: Mapping[str, Any]) -> str:
+    attempt, most = data.get("attemptCount"), data.get("maxAttemptsCount")
+    if attempt and most:
+        text += f" (attempt {attempt} of {most})"
+    error = " ".join(str(data.get("rawError") or "").split())
+    if len(error) > LONGEST_REASON:
+        error = error[: LONGEST_REASON - 1] + "…"
+    return f"{text}: {error}" if error else text

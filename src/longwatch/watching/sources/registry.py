@@ -1,0 +1,205 @@
+"""Every source there is, by name: those that are shipped, those of `longwatch.toml`, those of other packages.
+
+A package offers one as an entry point of the group `longwatch.sources`, which is a `Declaration`, or a
+function without arguments that makes a `Source`. Nothing is imported or connected before it is used.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import InvalidInput, InvalidSettings
+from longwatch.watching.sources.base import Source
+from longwatch.watching.sources.declarations import AwsCall, Declaration
+from longwatch.watching.sources.reading import declaration_from
+from longwatch.watching.sources.shipped import AWS, HTTP
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from longwatch.settings import Settings
+
+GROUP = "longwatch.sources"
+SHIPPED = "longwatch"
+RESERVED = frozenset({"aws", "https", "pid"})  # what addresses of shipped sources begin with
+
+Make = Callable[[], Source]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One source in the list."""
+
+    name: str  # in `Execution.source`
+    usage: str  # what people type, as `aws:codebuild:ID`
+    about: str
+    origin: str  # longwatch, a file, or a package
+    make: Make
+
+    @property
+    def prefix(self) -> str:
+        """What stands before an id."""
+        return self.usage.removesuffix("ID").removesuffix("URL")
+
+
+class Sources(Mapping[str, Source]):
+    """The sources by name, each made when it is first asked for."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = tuple(entries)
+        self._by_name = {each.name: each for each in entries}
+        self._made: dict[str, Source] = {}
+        self._lock = threading.Lock()  # threads share them, and one that is made twice is closed once
+
+    def __getitem__(self, name: str) -> Source:
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = self._by_name[name].make()
+            return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def meant(self, target: str) -> tuple[Entry, str] | None:
+        """The source that something typed means, and the id; None if it is no address of any source."""
+        if target.startswith(("http://", "https://")):
+            return self._by_name["http"], target
+        for entry in self.entries:
+            if entry.name != "http" and target.startswith(entry.prefix):
+                return entry, target.removeprefix(entry.prefix)
+        if target.startswith("aws:"):
+            raise InvalidInput(
+                f"{target!r} names no source. There are {', '.join(each.usage for each in self.entries)}."
+            )
+        return None
+
+    def close(self) -> None:
+        """Let go of the connections of those that were made."""
+        with self._lock:
+            made, self._made = list(self._made.values()), {}
+        for source in made:
+            source.close()
+
+
+def sources(
+    settings: Settings | None = None,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    headers: Mapping[str, str] | None = None,
+    every_seconds: float | None = None,
+) -> Sources:
+    """All sources. In this process `headers` are sent with every HTTP request, and `every_seconds` counts
+    more than the time between two looks that is declared."""
+    from importlib.metadata import entry_points
+
+    making = _Making(clock, headers or {}, every_seconds)
+    entries = [*_shipped(making)]
+    taken = {each.name for each in entries}
+    mistakes: list[str] = []
+    where = str(settings.file) if settings and settings.file else "longwatch.toml"
+    for name, table in (settings.watches if settings else {}).items():
+        try:
+            declaration = declaration_from(name, table, where=where)
+        except InvalidSettings as error:
+            mistakes += error.mistakes
+            continue
+        if name in taken or name in RESERVED:
+            mistakes.append(
+                f"{where}: watches.{name} has the name of a source that is shipped; choose another"
+            )
+        taken.add(name)
+        entries.append(_declared(declaration, where, making))
+    if mistakes:
+        raise InvalidSettings(mistakes)
+    entries += [
+        _entry_point(point, making)
+        for point in entry_points(group=GROUP)
+        if point.name not in taken  # one's own settings count more than somebody's package
+    ]
+    return Sources(entries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What sources are made with."""
+
+    clock: Clock
+    headers: Mapping[str, str]
+    every_seconds: float | None
+
+    def source(self, declaration: Declaration) -> Source:
+        every = self.every_seconds
+        if every is not None:
+            declaration = replace(declaration, pending_seconds=every, running_seconds=every)
+        return source_of(declaration, clock=self.clock, headers=self.headers)
+
+
+def source_of(
+    declaration: Declaration, *, clock: Clock = SYSTEM_CLOCK, headers: Mapping[str, str] | None = None
+) -> Source:
+    """The source that a declaration declares."""
+    from longwatch.watching.sources.declared import DeclaredSource
+
+    if isinstance(declaration.call, AwsCall):
+        from longwatch.watching.sources.aws import AwsAsker
+
+        return DeclaredSource(declaration, AwsAsker(declaration), clock=clock)
+    from longwatch.watching.sources.http import HttpAsker
+
+    return DeclaredSource(declaration, HttpAsker(declaration, headers), clock=clock)
+
+
+def _shipped(making: _Making) -> Iterator[Entry]:
+    def drs() -> Source:
+        from longwatch.watching.sources.drs import DrsSource
+
+        return DrsSource(clock=making.clock)
+
+    def process() -> Source:
+        from longwatch.watching.sources.process import ProcessSource
+
+        return ProcessSource(clock=making.clock)
+
+    yield Entry(
+        name="drs", usage="aws:drs:ID", about="A job of Elastic Disaster Recovery", origin=SHIPPED, make=drs
+    )
+    for declaration in (*AWS.values(), HTTP):
+        yield _declared(declaration, SHIPPED, making)
+    yield Entry(
+        name="process", usage="pid:ID", about="A process of this machine", origin=SHIPPED, make=process
+    )
+
+
+def _declared(declaration: Declaration, origin: str, making: _Making) -> Entry:
+    return Entry(
+        name=declaration.name,
+        usage=f"{declaration.prefix}ID" if declaration.prefix else "https://…",
+        about=declaration.about,
+        origin=origin,
+        make=lambda: making.source(declaration),
+    )
+
+
+def _entry_point(point: EntryPoint, making: _Making) -> Entry:
+    package = point.dist.name if point.dist else point.module
+
+    def load() -> Source:
+        offered = point.load()
+        if isinstance(offered, Declaration):
+            return making.source(replace(offered, name=point.name, prefix=f"{point.name}:"))
+        made: Source = offered()
+        return made
+
+    def make() -> Source:
+        from longwatch.watching.sources.offered import OfferedSource
+
+        return OfferedSource(point.name, package, load)
+
+    return Entry(name=point.name, usage=f"{point.name}:ID", about="", origin=package, make=make)

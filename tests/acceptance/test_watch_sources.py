@@ -1,0 +1,208 @@
+"""`longwatch watch` with a process, an endpoint or a build, as people run it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from longwatch.testing.services import AwsService
+from tests.acceptance.conftest import Longwatch
+from tests.acceptance.test_watch import Screen, Started
+from tests.integration.watching.sources.conftest import Endpoint, Said
+
+JOURNAL = ("--journal", "sqlite:///watching.db")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are not watched on Windows")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    endpoint = Endpoint()
+    yield endpoint
+    endpoint.close()
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that waits for a line and then ends as it says."""
+    code = "import sys; sys.exit(int(sys.stdin.readline()))"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def end(child: subprocess.Popen[bytes], code: int) -> None:
+    assert child.stdin is not None
+    child.stdin.write(f"{code}\n".encode())
+    child.stdin.flush()
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells others how a process ended")
+def test_a_process_is_watched_to_its_own_end(child: subprocess.Popen[bytes], code: int) -> None:
+    watch = Started("watch", f"pid:{child.pid}", *JOURNAL)
+    watch.read_until("in_progress")
+
+    end(child, code)
+
+    exit_code, rest, said = watch.ends()
+    assert exit_code == min(code, 1)
+    assert f"exited with {code}" in rest
+    assert f"longwatch: run pid:{child.pid}@" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells others how a process ended")
+def test_a_process_that_is_killed_has_failed(child: subprocess.Popen[bytes], longwatch: Longwatch) -> None:
+    watch = Started("watch", f"pid:{child.pid}", *JOURNAL)
+    watch.read_until("in_progress")
+
+    child.kill()
+
+    exit_code, _, said = watch.ends()
+    assert exit_code == 1
+    assert "killed by SIGKILL" in said
+    listed = longwatch("executions", "list", *JOURNAL)
+    assert "failed" in listed.stdout
+
+
+def test_ctrl_c_leaves_the_process_alone_and_another_watch_goes_on_at_once(
+    child: subprocess.Popen[bytes], longwatch: Longwatch
+) -> None:
+    watch = Started("watch", f"pid:{child.pid}", *JOURNAL)
+    watch.read_until("in_progress")
+
+    watch.interrupt()
+
+    exit_code, _, said = watch.ends()
+    assert (exit_code, said) == (130, "")
+    assert child.poll() is None
+    again = longwatch("watch", f"pid:{child.pid}", "--timeout", "1s", *JOURNAL)
+    assert again.returncode == 4
+    assert again.stdout.count("execution_started") == 1
+    assert "is still running" in again.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells others how a process ended")
+def test_two_watches_of_one_process_record_it_once_and_both_tell_its_end(
+    child: subprocess.Popen[bytes], longwatch: Longwatch
+) -> None:
+    watches = [Started("watch", f"pid:{child.pid}", *JOURNAL) for _ in range(2)]
+    for watch in watches:
+        watch.read_until("in_progress")
+
+    end(child, 0)
+
+    assert [watch.ends()[0] for watch in watches] == [0, 0]
+    listed = longwatch("executions", "list", "-o", "jsonl", *JOURNAL)
+    (execution,) = [json.loads(line) for line in listed.stdout.splitlines()]
+    events = longwatch("tail", execution["execution_id"], "-o", "jsonl", *JOURNAL).stdout.splitlines()
+    assert len(events) == 6
+
+
+def test_an_endpoint_is_watched_until_it_is_done(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "running"}, {"status": "running"}, {"status": "done"})
+
+    watch = Started("watch", f"{endpoint.url}/job", "--every", "1s", *JOURNAL)
+
+    exit_code, printed, said = watch.ends()
+    assert exit_code == 0
+    assert "in_progress (running)" in printed
+    assert "server_transition   done http" in printed
+    assert said.splitlines()[-1].endswith(" succeeded")
+
+
+def test_on_a_terminal_the_steps_are_drawn(endpoint: Endpoint, tmp_path: Path) -> None:
+    (tmp_path / "longwatch.toml").write_text(
+        f'[watches.deploys]\nurl = "{endpoint.url}/{{id}}"\nstatus = "state"\nsucceeded = "live"\n'
+        'items = "steps"\nevery = "1s"\n'
+    )
+    endpoint.says({"state": "rolling", "steps": [{"name": "copy files", "status": "busy"}]})
+    screen = Screen("watch", "deploys:42", *JOURNAL, columns=100, lines=30)
+    assert screen.draws("copy files  in_progress", "next look in")
+
+    endpoint.says({"state": "live", "steps": [{"name": "copy files", "status": "live"}]})
+
+    assert screen.ends() == 0
+    assert "copy files  succeeded" in screen.drawn
+    assert screen.drawn.rstrip().endswith("longwatch: run deploys:42 succeeded")
+
+
+def test_ctrl_c_on_a_terminal_leaves_the_last_picture(child: subprocess.Popen[bytes]) -> None:
+    screen = Screen("watch", f"pid:{child.pid}", *JOURNAL, columns=100, lines=30)
+    assert screen.draws("in_progress")
+
+    screen.process.send_signal(signal.SIGINT)
+
+    assert screen.ends() == 130
+    assert "Traceback" not in screen.drawn
+    assert "in_progress" in screen.drawn.rpartition("\x1b[2K")[2]
+
+
+def test_a_reader_who_leaves_while_nothing_happens_ends_it_quietly(
+    child: subprocess.Popen[bytes],
+) -> None:
+    watch = Started("watch", f"pid:{child.pid}", *JOURNAL)
+    watch.read_until("in_progress")
+
+    watch.stdout.close()
+
+    exit_code, _, said = watch.ends()
+    assert (exit_code, said) == (141, "")
+
+
+def test_what_can_not_be_watched_is_told_in_one_line(longwatch: Longwatch, endpoint: Endpoint) -> None:
+    endpoint.says(Said(401))
+    told = {
+        target: longwatch("watch", target, *JOURNAL)
+        for target in ("aws:nothing:1", "pid:0", "pid:999999999", f"{endpoint.url}/x", "http://127.0.0.1:9/x")
+    }
+
+    codes = [done.returncode for done in told.values()]
+    assert codes == [2, 2, 2, 2, 3]
+    assert all(done.stderr.count("\n") == 1 for done in told.values())
+    assert "There are aws:drs:ID, aws:step-functions:ID" in told["aws:nothing:1"].stderr
+    assert "answered 401. Pass what it asks for with --header" in told[f"{endpoint.url}/x"].stderr
+
+
+def test_without_the_extra_it_says_how_to_install_it(longwatch: Longwatch, tmp_path: Path) -> None:
+    for name in ("boto3", "botocore"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('not installed')\n")
+
+    done = longwatch("watch", "aws:batch:j-1", *JOURNAL, PYTHONPATH=str(tmp_path))
+
+    assert done.returncode == 2
+    assert "Asking batch needs the 'aws' extra. Install it: pip install 'longwatch[aws]'" in done.stderr
+
+
+def test_a_build_is_watched_through_the_real_client(longwatch: Longwatch) -> None:
+    build = {"id": "demo:1", "projectName": "demo", "buildStatus": "IN_PROGRESS"}
+    with AwsService("codebuild") as service:
+        service.answer(
+            "BatchGetBuilds",
+            {"builds": [build]},
+            {"builds": [build]},
+            {"builds": [{**build, "buildStatus": "TIMED_OUT"}]},
+        )
+        began = time.monotonic()
+
+        done = longwatch(
+            "watch", "aws:codebuild:demo:1", "--every", "1s", *JOURNAL, AWS_ENDPOINT_URL_CODEBUILD=service.url
+        )
+
+    assert done.returncode == 1
+    assert "run aws:codebuild:demo:1 failed: demo:1: its status is TIMED_OUT" in done.stderr
+    assert time.monotonic() - began < 30
+
+
+def test_sources_are_listed(longwatch: Longwatch) -> None:
+    done = longwatch("watch", "--sources")
+
+    assert done.returncode == 0
+    assert "aws:cloudformation:ID" in done.stdout
+    assert "pid:ID" in done.stdout

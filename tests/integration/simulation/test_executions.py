@@ -1,0 +1,132 @@
+"""The simulation of executions finds bugs, finds none where there is none, and does the same again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from longwatch.testing.executions import ExecutionSimulation
+from longwatch.testing.executions.bugs import Bug
+from longwatch.testing.simulate_executions import Executions
+from longwatch.testing.simulation.running import play_seeds
+
+PATIENCE_SECONDS = 120.0
+ENOUGH_SEEDS = 60  # within which each planted bug is found; CI plays many more without one
+RARE = {Bug.RECORD_ALONE: range(1250, 1650)}  # it takes a poller that dies, and a job that is forgotten
+
+
+def test_every_promise_is_kept() -> None:
+    summary = play_seeds(Executions(), range(1_000_000, 1_000_030))
+
+    assert summary.failed is None
+    assert summary.seeds == 30
+
+
+@pytest.mark.parametrize("bug", Bug)
+def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: Bug) -> None:
+    found = play_seeds(Executions(bug=bug), RARE.get(bug, range(ENOUGH_SEEDS))).failed
+
+    assert found is not None
+    ExecutionSimulation().play(found.seed).check()
+
+
+def test_what_goes_wrong_is_what_was_planned() -> None:
+    tally = play_seeds(Executions(), range(60)).tally
+
+    assert {
+        "answers lost",
+        "cancelled by its orchestrator",
+        "finished without servers",
+        "forgotten after its end",
+        "job cancelled at its source",
+        "job never ends",
+        "launched after the grace",
+        "launched within the grace",
+        "missing for a while",
+        "pollers died",
+        "polls begun twice",
+        "server tried again",
+        "somebody came in between",
+        "throttled",
+        "total never told",
+        "update lost",
+        "waves added meanwhile",
+    } <= set(tally.faults)
+    assert {"succeeded", "partial", "failed", "cancelled"} <= set(tally.endings)
+    assert any(word.startswith("open: ") for word in tally.endings)
+    assert "open: " not in tally.endings  # one that is open says why
+
+
+def test_a_seed_replays_byte_for_byte() -> None:
+    first, again = (ExecutionSimulation().play(7, trace=True) for _ in range(2))
+
+    assert first.trace == again.trace
+    assert first.digest == again.digest
+
+
+def test_a_seed_is_the_same_in_another_process_with_other_hashes() -> None:
+    code = (
+        "from longwatch.testing.simulate_executions import Executions; "
+        "print([Executions().simulation().play(n).digest for n in range(6)])"
+    )
+
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+
+    assert printed == {f"{[Executions().simulation().play(n).digest for n in range(6)]}\n"}
+
+
+def simulate(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "longwatch.testing.simulate_executions", *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+
+
+def test_the_summary_says_what_was_played() -> None:
+    done = simulate("--executions", "60", "--start", "5", "--jobs", "2")
+
+    assert done.returncode == 0, done.stderr
+    first, second, *rest = done.stdout.splitlines()
+    assert first.startswith("60 executions in ")
+    assert " polls" in second
+    assert "what was odd or went wrong:" in rest
+    assert "executions in the end:" in rest
+    assert done.stderr == ""
+
+
+def test_a_failing_seed_is_named_and_replays_exactly() -> None:
+    found = simulate("--executions", "100", "--jobs", "1", "--bug", "job-decides")
+    *_, told, how = found.stdout.splitlines()
+    replay = how.removeprefix("replay it: python -m longwatch.testing.simulate_executions ").split()
+
+    first, again = simulate(*replay), simulate(*replay)
+
+    assert found.returncode == first.returncode == again.returncode == 1
+    assert first.stdout == again.stdout
+    seed, digest = told.split()[1], told.split()[4].rstrip(":")
+    assert first.stdout.splitlines()[-1].startswith(f"seed {seed}, trace {digest}: ")
+
+
+def test_a_seed_that_keeps_every_promise_is_replayed_with_its_trace() -> None:
+    done = simulate("--seed", "3")
+
+    assert done.returncode == 0
+    assert done.stdout.endswith(": every promise was kept\n")
+
+
+def test_a_bug_nobody_knows_is_a_usage_error() -> None:
+    assert simulate("--bug", "gremlins").returncode == 2

@@ -1,0 +1,322 @@
+"""Any HTTP endpoint as a source, against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from longwatch.testing import FakeClock
+from longwatch.watching.answers import Answer
+from longwatch.watching.model import Execution, JobState, ServerState
+from longwatch.watching.sources import fetching
+from longwatch.watching.sources.addresses import address_of
+from longwatch.watching.sources.base import SourceProblem
+from longwatch.watching.sources.declared import DeclaredSource
+from longwatch.watching.sources.fetching import MOST_BYTES
+from longwatch.watching.sources.http import HttpAsker
+from longwatch.watching.sources.reading import declaration_from
+from longwatch.watching.sources.shipped import HTTP
+from tests.integration.watching.sources.conftest import Endpoint, Said
+
+
+def source_of(declared: Mapping[str, Any] | None = None, **headers: str) -> DeclaredSource:
+    declaration = declaration_from("jobs", declared, where="here") if declared else HTTP
+    return DeclaredSource(declaration, HttpAsker(declaration, headers), clock=FakeClock())
+
+
+def begun(source: DeclaredSource, what: str) -> Execution:
+    found = source.begin(what)
+    assert isinstance(found, Execution), found
+    return found
+
+
+def answered(source: DeclaredSource, execution: Execution) -> Answer:
+    told = source.ask([execution])[execution.execution_id]
+    assert isinstance(told, Answer), told
+    return told
+
+
+def state(source: DeclaredSource, url: str) -> tuple[str | None, ServerState]:
+    (job,) = answered(source, begun(source, url)).jobs.values()
+    return job.word, job.servers[0].state
+
+
+@pytest.mark.parametrize(
+    ("said", "word", "expected"),
+    [
+        ({"status": "In Progress"}, "In Progress", ServerState.IN_PROGRESS),
+        ({"state": "queued"}, "queued", ServerState.PENDING),
+        ({"status": "COMPLETED"}, "COMPLETED", ServerState.LAUNCHED),
+        ({"status": "errored"}, "errored", ServerState.FAILED),
+        ({"status": "canceled"}, "canceled", ServerState.CANCELLED),
+        ({"status": "frobnicating"}, "frobnicating", ServerState.UNKNOWN),
+        (Said(202), "HTTP 202", ServerState.IN_PROGRESS),
+        (Said(200, b"<html>"), "HTTP 200", ServerState.LAUNCHED),
+        (Said(204), "HTTP 204", ServerState.LAUNCHED),
+        ({"status": 7, "other": 1}, "7", ServerState.UNKNOWN),
+        ({"status": False}, "false", ServerState.UNKNOWN),
+        ({"status": None, "state": "running"}, "running", ServerState.IN_PROGRESS),
+        ({"status": "\ud800"}, "?", ServerState.UNKNOWN),
+        ({"status": "x" * 1000}, "x" * 200, ServerState.UNKNOWN),
+        (Said(200, b"running\n"), "running", ServerState.IN_PROGRESS),
+        (Said(200, b'"in progress"'), "in progress", ServerState.IN_PROGRESS),
+        (Said(200, b"false"), "false", ServerState.UNKNOWN),
+        (Said(202, b'{"job": 1}'), "HTTP 202", ServerState.IN_PROGRESS),
+    ],
+)
+def test_the_status_is_in_the_json_or_in_the_code(
+    endpoint: Endpoint, said: Any, word: str, expected: ServerState
+) -> None:
+    endpoint.says(said)
+
+    assert state(source_of(), f"{endpoint.url}/job") == (word, expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "expected"),
+    [
+        ({"status": "job.state"}, {"status": "done", "job": {"state": "running"}}, ServerState.IN_PROGRESS),
+        ({"status": "done"}, {"done": True}, ServerState.UNKNOWN),
+        ({"status": "done", "words": {"succeeded": ["true"]}}, {"done": True}, ServerState.LAUNCHED),
+        ({"status": None, "words": {"failed": ["kaputt"]}}, {"status": "Kaputt"}, ServerState.FAILED),
+        ({"status": None, "words": {"failed": ["HTTP 204"]}}, Said(204), ServerState.FAILED),
+    ],
+)
+def test_the_fragment_of_the_address_says_how_to_read_the_answer(
+    endpoint: Endpoint, options: dict[str, Any], said: Any, expected: ServerState
+) -> None:
+    endpoint.says(said)
+    words: Mapping[str, Sequence[str]] = options.get("words", {})
+
+    url = address_of(f"{endpoint.url}/job", status=options["status"], words=words)
+
+    assert state(source_of(), url)[1] is expected
+    assert endpoint.asked[0][0] == "/job"
+
+
+def test_a_fragment_that_is_none_of_ours_is_left_out(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "done"})
+
+    assert state(source_of(), f"{endpoint.url}/job#section")[1] is ServerState.LAUNCHED
+
+
+def test_each_watch_of_an_address_is_a_run_of_its_own(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "running"})
+
+    execution = begun(source_of(), f"{endpoint.url}/job")
+
+    assert execution.execution_id == f"{endpoint.url}/job@2026-11-15T10:00:00Z"
+
+
+def test_a_path_that_leads_nowhere_is_told_with_what_is_there(endpoint: Endpoint) -> None:
+    endpoint.says({"id": 1, "phase": "x"})
+    source = source_of()
+
+    found = source.begin(f"{endpoint.url}/job#status=state")
+
+    assert isinstance(found, SourceProblem)
+    assert found.lasting
+    assert "has no status at state; it has id, phase" in found.message
+
+
+def test_something_that_is_no_json_has_no_path(endpoint: Endpoint) -> None:
+    endpoint.says(Said(200, b"<html>"))
+
+    found = source_of().begin(f"{endpoint.url}/job#status=state")
+
+    assert isinstance(found, SourceProblem)
+    assert "is no JSON: b'<html>'" in found.message
+
+
+@pytest.mark.parametrize("code", [404, 410])
+def test_what_is_not_there_is_missing(endpoint: Endpoint, code: int) -> None:
+    endpoint.says(Said(code))
+
+    assert source_of().begin(f"{endpoint.url}/job") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "lasting", "throttled", "wish"),
+    [
+        (Said(429, headers={"Retry-After": "17"}), False, True, 17.0),
+        (Said(503, headers={"Retry-After": "nonsense"}), False, False, None),
+        (Said(500), False, False, None),
+        (Said(401), True, False, None),
+        (Said(403), True, False, None),
+        (Said(400), True, False, None),
+        (Said(302, headers={"Location": "ftp://x.example/"}), True, False, None),
+        (Said(lost=True), False, False, None),
+        (Said(200, b"x" * (MOST_BYTES + 1)), True, False, None),
+    ],
+)
+def test_a_problem_says_whether_waiting_helps(
+    endpoint: Endpoint, said: Said, lasting: bool, throttled: bool, wish: float | None
+) -> None:
+    endpoint.says(said)
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert (found.lasting, found.throttled, found.retry_after_seconds) == (lasting, throttled, wish)
+
+
+def test_a_server_may_wish_for_a_time_of_day(endpoint: Endpoint) -> None:
+    later = datetime.now(UTC) + timedelta(minutes=5)
+    endpoint.says(Said(503, headers={"Retry-After": format_datetime(later, usegmt=True)}))
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert 290 < (found.retry_after_seconds or 0) <= 300
+
+
+def test_an_answer_that_asks_for_patience_is_given_it(endpoint: Endpoint) -> None:
+    endpoint.says(Said(202, headers={"Retry-After": "120"}))
+    source = source_of()
+
+    answer = answered(source, begun(source, f"{endpoint.url}/job"))
+
+    assert answer.next_at == answer.at + 120_000
+
+
+def test_the_time_between_two_looks_is_the_declared_one(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "queued"}, {"status": "queued"}, {"status": "running"})
+    source = source_of()
+    execution = begun(source, f"{endpoint.url}/job")
+
+    waits, runs = answered(source, execution), answered(source, execution)
+
+    assert waits.next_at == waits.at + 15_000
+    assert runs.next_at == runs.at + 10_000
+
+
+def test_a_redirect_is_followed_without_headers_to_another_host(
+    endpoint: Endpoint, elsewhere: Endpoint
+) -> None:
+    endpoint.says(
+        Said(302, headers={"Location": "/there"}), Said(302, headers={"Location": f"{elsewhere.url}/far"})
+    )
+    elsewhere.says({"status": "done"})
+
+    assert isinstance(source_of(Authorization="secret").begin(f"{endpoint.url}/job"), Execution)
+
+    assert [headers.get("Authorization") for _, headers in endpoint.asked] == ["secret", "secret"]
+    assert [headers.get("Authorization") for _, headers in elsewhere.asked] == [None]
+
+
+def test_a_chain_of_redirects_has_an_end(endpoint: Endpoint) -> None:
+    endpoint.says(*(Said(302, headers={"Location": f"/{number}"}) for number in range(9)))
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert len(endpoint.asked) == 6
+
+
+def test_an_answer_that_is_the_same_is_not_sent_again(endpoint: Endpoint) -> None:
+    endpoint.says(
+        Said(200, b'{"status": "running"}', {"ETag": '"v1"'}),
+        Said(304),
+        Said(200, b'{"status": "done"}', {"ETag": '"v2"'}),
+    )
+    source = source_of()
+    execution = begun(source, f"{endpoint.url}/job")
+
+    same, new = answered(source, execution), answered(source, execution)
+
+    assert [job.state for job in same.jobs.values()] == [JobState.STARTED]
+    assert [job.state for job in new.jobs.values()] == [JobState.FINISHED]
+    assert [headers.get("If-None-Match") for _, headers in endpoint.asked] == [None, '"v1"', '"v1"']
+
+
+def test_a_declared_endpoint_puts_the_id_into_its_address_and_secrets_into_headers(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "t0p")
+    endpoint.says({"deploy": {"state": "rolling", "since": 1, "steps": [{"name": "copy", "status": "live"}]}})
+    source = source_of(
+        {
+            "url": f"{endpoint.url}/{{1}}/runs/{{2}}",
+            "divider": "/",
+            "status": "deploy.state",
+            "succeeded": "live",
+            "items": "deploy.steps",
+            "headers": {"Authorization": "Bearer ${DEPLOY_TOKEN}"},
+        }
+    )
+
+    execution = begun(source, "my app/4 2")
+    (job,) = answered(source, execution).jobs.values()
+
+    assert execution.execution_id == "jobs:my app/4 2"
+    assert endpoint.asked[0][0] == "/my%20app/runs/4%202"
+    assert endpoint.asked[0][1]["Authorization"] == "Bearer t0p"
+    assert [(each.name, each.state.value) for each in job.servers[0].actions] == [("copy", "succeeded")]
+
+
+def test_a_secret_that_is_not_there_is_told(endpoint: Endpoint) -> None:
+    source = source_of({"url": f"{endpoint.url}/{{id}}", "headers": {"X-Key": "${NO_SUCH_VARIABLE}"}})
+
+    found = source.begin("1")
+
+    assert isinstance(found, SourceProblem)
+    assert "NO_SUCH_VARIABLE is not set" in found.message
+    assert endpoint.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http:///nowhere", "is no address of an HTTP server"),
+        ("http://me:pw@127.0.0.1/", "may hold no password"),
+        ("http://[::1/", "Invalid IPv6 URL"),
+        ("http://127.0.0.1:9/#status=a..b", "'a..b' is no path"),
+    ],
+)
+def test_what_is_no_address_is_refused(url: str, told: str) -> None:
+    found = source_of().begin(url)
+
+    assert isinstance(found, SourceProblem)
+    assert found.lasting
+    assert told in found.message
+
+
+def test_nobody_at_home_is_a_problem_that_may_pass() -> None:
+    found = source_of().begin("http://127.0.0.1:9/job")
+
+    assert isinstance(found, SourceProblem)
+    assert not found.lasting
+    assert "127.0.0.1:9 can not be reached" in found.message
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_that(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.2)
+    endpoint.says(Said(late=True))
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert not found.lasting
+    assert "timed out" in found.message
+
+
+def test_one_endpoint_that_hangs_holds_up_no_other(
+    endpoint: Endpoint, elsewhere: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.5)
+    endpoint.says({"status": "running"})
+    elsewhere.says({"status": "running"})
+    source = source_of()
+    hanging, answering = begun(source, f"{endpoint.url}/1"), begun(source, f"{elsewhere.url}/2")
+    endpoint.says(Said(late=True))
+
+    told = source.ask([hanging, answering])
+
+    assert isinstance(told[hanging.execution_id], SourceProblem)
+    assert isinstance(told[answering.execution_id], Answer)

@@ -1,0 +1,50 @@
+"""Which execution somebody means."""
+
+from __future__ import annotations
+
+import pytest
+
+from longwatch.cli.meant import meant
+from longwatch.errors import ExecutionNotFound, InvalidInput
+from longwatch.watching.model import Execution
+from longwatch.watching.stores.memory import MemoryExecutionStore
+
+
+@pytest.fixture
+def store() -> MemoryExecutionStore:
+    store = MemoryExecutionStore()
+    for at, name in enumerate(["drill-1", "drill-12", "recovery-7"]):
+        store.add(Execution(execution_id=name, plan_id="plan", started_at=at * 1000))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("drill-1", "drill-1"),  # though another one begins so
+        ("drill-12", "drill-12"),
+        ("rec", "recovery-7"),
+        ("latest", "recovery-7"),
+        ("-", "recovery-7"),
+    ],
+)
+def test_an_execution_is_named_by_its_id_its_beginning_or_as_the_latest(
+    store: MemoryExecutionStore, wanted: str, found: str
+) -> None:
+    assert meant(store, wanted).execution_id == found
+
+
+def test_a_beginning_of_several_is_refused_with_their_names(store: MemoryExecutionStore) -> None:
+    with pytest.raises(InvalidInput, match="could be any of drill-12, drill-1"):
+        meant(store, "dri")
+
+
+@pytest.mark.parametrize("wanted", ["", "nobody"])
+def test_what_names_nothing_is_told_where_to_look(store: MemoryExecutionStore, wanted: str) -> None:
+    with pytest.raises(ExecutionNotFound, match="longwatch executions list"):
+        meant(store, wanted)
+
+
+def test_the_latest_of_none_is_told_how_to_add_one() -> None:
+    with pytest.raises(ExecutionNotFound, match="longwatch executions add"):
+        meant(MemoryExecutionStore(), "latest")

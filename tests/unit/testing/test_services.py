@@ -1,0 +1,58 @@
+"""The stand-in for AWS services says nothing that the service could not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from longwatch.testing.services import AwsService
+
+
+@pytest.fixture
+def batch() -> Iterator[AwsService]:
+    with AwsService("batch") as service:
+        yield service
+
+
+@pytest.fixture
+def client(batch: AwsService) -> Iterator[Any]:
+    session: Any = boto3.Session()
+    client = session.client("batch", endpoint_url=batch.url)
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"jobs": [{"jobId": "j-1"}]}, "jobName is missing"),
+        ({"work": []}, ".work is unknown"),
+    ],
+)
+def test_an_answer_that_the_model_does_not_have_is_refused(
+    batch: AwsService, said: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(AssertionError, match=told):
+        batch.answer("DescribeJobs", said)
+
+
+def test_what_was_asked_is_kept(batch: AwsService, client: Any) -> None:
+    batch.answer("DescribeJobs", {"jobs": []})
+
+    client.describe_jobs(jobs=["j-1"])
+
+    assert batch.calls == [("DescribeJobs", {"jobs": ["j-1"]})]
+
+
+def test_what_nobody_plays_is_an_error(batch: AwsService, client: Any) -> None:
+    with pytest.raises(ClientError, match="DescribeJobs is not played"):
+        client.describe_jobs(jobs=["j-1"])
+
+
+def test_a_protocol_that_it_does_not_speak_is_refused() -> None:
+    with pytest.raises(ValueError, match="s3 speaks rest-xml"):
+        AwsService("s3")
