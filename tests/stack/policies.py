@@ -53,6 +53,8 @@ def arn_of(value: Any) -> str:
             return str(name)
         case {"Ref": name}:
             return str(name)
+        case {"Fn::If": [_, first, _]}:
+            return arn_of(first)
         case {"Fn::Sub": text}:
             return str(text).replace("${", "").replace("}", "")
     raise AssertionError(f"a statement names {value!r}, which this check does not understand")

@@ -10,7 +10,7 @@ import pytest
 from longwatch.watching.stores.dynamodb import INDEX, TEMPLATE
 from longwatch.watching.stores.opening import DEFAULT_TABLE, open_executions
 from tests.contract.executions import new_execution
-from tests.stack.deploying import REGION, deploy
+from tests.stack.deploying import REGION, client, deploy, settled, uploaded
 from tests.stack.templates import ROOT, load_template
 
 
@@ -46,4 +46,38 @@ def test_executions_can_be_kept_in_the_deployed_table(ministack_url: str) -> Non
 
     assert outputs["TableName"] == f"{name}-test"
     assert [each.execution_id for each in store.open_executions()] == [added.execution_id]
+    store.close()
+
+
+def test_a_table_alone_becomes_the_whole_with_its_records_in_place(ministack_url: str) -> None:
+    name = f"grown-{uuid.uuid4().hex[:8]}"
+    parameters = {"Environment": "test", "TableName": name}
+    alone = deploy(ministack_url, ROOT / TEMPLATE, name, parameters)
+    store = open_executions(f"dynamodb://{alone['TableName']}?region={REGION}&endpoint={ministack_url}")
+    added = store.add(new_execution())
+    code = uploaded(ministack_url, f"{name}-code")
+    cloudformation = client("cloudformation", ministack_url)
+
+    cloudformation.update_stack(
+        StackName=name,
+        UsePreviousTemplate=True,
+        Capabilities=["CAPABILITY_IAM"],
+        Parameters=[
+            {"ParameterKey": key, "ParameterValue": value}
+            for key, value in {
+                **parameters,
+                "CodeBucket": code["CodeBucket"],
+                "CodeKey": code["CodeKey"],
+                "ScheduleState": "DISABLED",
+            }.items()
+        ],
+    )
+    stack = settled(cloudformation, name)
+
+    grown = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    assert stack["StackStatus"] == "UPDATE_COMPLETE"
+    assert set(alone) == {"TableName", "TableArn", "StatusIndexArn", "Environment"}
+    assert alone.items() <= grown.items()
+    assert {"FinderFunctionName", "PollerFunctionName", "RuleName", "DeadLetterQueueName"} <= set(grown)
+    assert store.get(added.execution_id) == added
     store.close()

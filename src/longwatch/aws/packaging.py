@@ -16,10 +16,9 @@ from typing import Any
 from longwatch.errors import InvalidInput
 
 PACKAGE = Path(__file__).resolve().parents[1]
-LEFT_OUT = frozenset(
-    {"cli", "clients", "server", "testing", "__pycache__"}
-)  # nothing of these runs in Lambda
-KEPT_SUFFIXES = frozenset({".py", ".sql", ".json", ".typed"})
+# Nothing of these runs in Lambda. The templates are in a wheel only, and would make its code another one.
+LEFT_OUT = frozenset({"cli", "clients", "infrastructure", "server", "testing", "__pycache__"})
+KEPT_SUFFIXES = frozenset({".py", ".sql", ".json", ".toml", ".typed"})
 MACHINE = "session-journal.asl.json"
 DIGEST_DIGITS = 12
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold

@@ -10,12 +10,28 @@ from pathlib import Path
 
 import pytest
 
+from longwatch.aws import packaging
 from longwatch.aws.packaging import code, infrastructure, machine, split_s3_url
 from longwatch.errors import InvalidInput
 
 
 def test_the_same_source_gives_the_same_bytes() -> None:
     assert code() == code()
+
+
+def test_a_wheel_which_has_the_templates_inside_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "longwatch"
+    (source / "aws").mkdir(parents=True)
+    (source / "aws" / "poller.py").write_text("handler = print\n", encoding="utf-8")
+    monkeypatch.setattr(packaging, "PACKAGE", source)
+    in_a_checkout = code()
+
+    (source / "infrastructure").mkdir()
+    (source / "infrastructure" / packaging.MACHINE).write_text("{}", encoding="utf-8")
+
+    assert code() == in_a_checkout
 
 
 def test_the_name_is_made_from_the_content() -> None:
@@ -36,12 +52,13 @@ def test_it_holds_what_runs_in_lambda_and_nothing_of_the_rest() -> None:
     assert not [name for name in names if "__pycache__" in name]
 
 
-def test_the_handler_loads_from_the_zip_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["invoker", "finder", "poller"])
+def test_a_handler_loads_from_the_zip_alone(tmp_path: Path, name: str) -> None:
     archive = tmp_path / "code.zip"
     archive.write_bytes(code().content)
     script = (
-        f"import sys; sys.path.insert(0, {str(archive)!r}); import longwatch.aws.invoker as invoker; "
-        "print(invoker.__file__)"
+        f"import sys; sys.path.insert(0, {str(archive)!r}); import longwatch.aws.{name} as loaded; "
+        "print(loaded.__file__)"
     )
 
     result = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True)

@@ -1,0 +1,184 @@
+"""The Lambda function that finds executions which are due and hands each to a poller (document 004).
+
+A rule calls it once a minute, which is as often as a rule can. While something is open it stays for that
+minute and looks whenever something becomes due, so that 15 seconds are 15 seconds; else it ends at once.
+
+Two of them may overlap at the border of a minute, and one may die at any moment. Neither does harm: an
+execution that is handed out twice is polled once, because the poller looks at its lease and at the time
+again, and what was not handed out is found by the next look. So nothing is retried and nothing is locked.
+
+Environment: LONGWATCH_EXECUTIONS is the address of the executions, LONGWATCH_POLLER_FUNCTION the function
+that polls, LONGWATCH_ENVIRONMENT a dimension of the metrics.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
+
+from longwatch.aws.metrics import tick_documents, write
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import InvalidSettings, WorthAnotherTry
+from longwatch.settings import load_settings
+from longwatch.watching.cadence.learned import QUICKEST
+from longwatch.watching.finder import SHORTEST_SECONDS, Finder, Tick
+from longwatch.watching.model import Execution, Mode
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.opening import open_executions
+
+EXECUTIONS_VARIABLE = "LONGWATCH_EXECUTIONS"
+POLLER_VARIABLE = "LONGWATCH_POLLER_FUNCTION"
+ENVIRONMENT_VARIABLE = "LONGWATCH_ENVIRONMENT"
+DEFAULT_ENVIRONMENT = "production"
+
+RUN_SECONDS = 59.0  # the rule's next call comes after 60
+LAST_LOOK_SECONDS = 10.0  # kept of the function's time for the look after the last nap
+PAUSE_SECONDS = 5.0  # after the table did not answer
+CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, ATTEMPTS = 2, 5, 3
+
+log = logging.getLogger(__name__)
+
+HandOut = Callable[[Execution], None]
+
+
+class Context(Protocol):
+    """What Lambda says of an invocation, as far as it is of interest."""
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+@dataclass(slots=True)
+class Looks:
+    """What the looks of one invocation came to, and the lines that tell it as metrics."""
+
+    environment: str
+    seen: set[Mode] = field(default_factory=set)  # types that this container has told of
+    clock: Clock = SYSTEM_CLOCK
+    looks: int = 0
+    handed_out: int = 0
+    failed: int = 0
+    open: int = 0  # at the last look
+
+    def report(self, tick: Tick) -> None:
+        self.looks += 1
+        self.handed_out += tick.handed_out
+        self.failed += tick.failed
+        self.open = tick.survey.open
+        self.seen.update(tick.survey.modes)
+        for told in tick_documents(tick, self.clock.now_ms(), self.environment, modes=sorted(self.seen)):
+            write(told)
+
+    def counts(self) -> dict[str, int]:
+        return {
+            "looks": self.looks,
+            "open": self.open,
+            "handed_out": self.handed_out,
+            "failed": self.failed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a container keeps from one invocation to the next."""
+
+    store: ExecutionStore
+    hand_out: HandOut
+    environment: str
+    shortest_seconds: float
+    seen: set[Mode]
+
+
+def handler(event: object, context: Context | None = None) -> dict[str, int]:
+    """What Lambda calls. Returns how often it looked, and what it handed out."""
+    parts = open_parts()
+    return find(
+        parts.store,
+        parts.hand_out,
+        Looks(parts.environment, parts.seen),
+        seconds=run_seconds(context),
+        shortest_seconds=parts.shortest_seconds,
+    )
+
+
+def find(
+    store: ExecutionStore,
+    hand_out: HandOut,
+    looks: Looks,
+    *,
+    seconds: float = RUN_SECONDS,
+    shortest_seconds: float = SHORTEST_SECONDS,
+) -> dict[str, int]:
+    """Hand out what is due for so many seconds. A table that does not answer is asked again meanwhile."""
+    clock = looks.clock
+    finder = Finder(store, hand_out, clock=clock, report=looks.report, shortest_seconds=shortest_seconds)
+    until = clock.monotonic() + seconds
+    while True:
+        try:
+            finder.run(max(0.0, until - clock.monotonic()))
+            return looks.counts()
+        except WorthAnotherTry as error:
+            if clock.monotonic() + PAUSE_SECONDS > until:
+                raise
+            log.warning("executions can not be read: %s", error)
+            clock.sleep(PAUSE_SECONDS)
+
+
+def run_seconds(context: Context | None) -> float:
+    """For how long to look: a minute, or less where the function's own time ends before that."""
+    if context is None:
+        return RUN_SECONDS
+    left = context.get_remaining_time_in_millis() / 1000 - LAST_LOOK_SECONDS
+    return max(0.0, min(RUN_SECONDS, left))
+
+
+@cache
+def open_parts() -> Parts:
+    """The table and the client of this container, from its environment."""
+    settings = load_settings()
+    name = os.environ.get(POLLER_VARIABLE)
+    if not name:
+        raise InvalidSettings([f"no poller is named; set {POLLER_VARIABLE} to the name of its function"])
+    return Parts(
+        store=open_executions(os.environ.get(EXECUTIONS_VARIABLE), settings=settings),
+        hand_out=invoking(lambda_client(), name),
+        environment=os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_ENVIRONMENT,
+        # Pollers that learn may want to look sooner than the shortest phase.
+        shortest_seconds=SHORTEST_SECONDS * (QUICKEST if settings.learned_cadence else 1),
+        seen=set(),
+    )
+
+
+def invoking(client: Any, function: str) -> HandOut:
+    """Hands an execution out by invoking the poller without waiting for it."""
+
+    def hand_out(execution: Execution) -> None:
+        client.invoke(
+            FunctionName=function, InvocationType="Event", Payload=json.dumps(request(execution)).encode()
+        )
+
+    return hand_out
+
+
+def request(execution: Execution) -> Mapping[str, str]:
+    """What the poller is told. It reads the rest itself: an index is only a hint."""
+    return {"execution_id": execution.execution_id, "plan_id": execution.plan_id}
+
+
+def lambda_client() -> Any:
+    """A client that does not wait long: a look that hangs delays all others."""
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        "lambda",
+        config=Config(
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            read_timeout=READ_TIMEOUT_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+        ),
+    )

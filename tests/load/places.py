@@ -1,0 +1,85 @@
+"""Where executions are kept under load: a SQLite file, or two tables whose calls are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longwatch.clock import Clock
+from longwatch.journal.base import Journal
+from longwatch.journal.dynamodb.client import BotoTable
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.dynamodb import DynamoExecutionStore
+from longwatch.watching.stores.sqlite import SqliteExecutionStore
+from tests.contract.tables import new_table
+from tests.contract.test_executions_dynamodb import new_execution_table
+from tests.load.measuring import Meter
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+IN_A_FILE, IN_TABLES = "file", "tables"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An execution store and a journal. A file makes no calls, so its meters count none."""
+
+    name: str
+    store: ExecutionStore
+    journal: Journal
+    of_store: Meter
+    of_journal: Meter
+
+
+class MeteredStore(DynamoExecutionStore):
+    """A store whose calls are counted."""
+
+    def __init__(self, address: TableAddress, meter: Meter) -> None:
+        super().__init__(address)
+        self._meter = meter
+
+    def connect(self) -> DynamoDBClient:
+        client: DynamoDBClient = self._meter.attach(super().connect())
+        return client
+
+
+class MeteredTable(BotoTable):
+    """A journal's table whose calls are counted."""
+
+    def __init__(self, address: TableAddress, meter: Meter) -> None:
+        super().__init__(address)
+        self._meter = meter
+
+    def connect(self) -> DynamoDBClient:
+        client: DynamoDBClient = self._meter.attach(super().connect())
+        return client
+
+
+@contextmanager
+def in_a_file(path: Path, clock: Clock) -> Iterator[Place]:
+    """Executions and their journal in one SQLite file."""
+    store, journal = SqliteExecutionStore(path, clock=clock), SqliteJournal(path, clock=clock)
+    yield Place("SQLite", store, journal, Meter(), Meter())
+    journal.close()
+    store.close()
+
+
+@contextmanager
+def in_tables(endpoint: str, clock: Clock) -> Iterator[Place]:
+    """Executions and their journal in two new tables."""
+    of_store, of_journal = Meter(), Meter()
+    with ExitStack() as opened:
+        executions = opened.enter_context(new_execution_table(endpoint))
+        events = opened.enter_context(new_table(endpoint, "workflow"))
+        store = MeteredStore(executions, of_store)
+        opened.callback(store.close)
+        table = MeteredTable(events, of_journal)
+        journal = opened.enter_context(DynamoJournal(table, events, clock=clock))
+        yield Place("DynamoDB Local", store, journal, of_store, of_journal)

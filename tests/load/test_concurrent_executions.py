@@ -1,0 +1,166 @@
+"""10, 50 and 100 executions at once, each watched to its end: right verdicts, and no call too many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from longwatch.runs import Status
+from longwatch.testing import FakeClock
+from longwatch.testing.drs import DrsSimulator
+from longwatch.testing.drs.simulator import PAGE
+from longwatch.watching.finder import Finder, survey
+from longwatch.watching.model import Execution
+from longwatch.watching.poller import Polled, Poller, Result
+from longwatch.watching.sources.drs import DrsSource
+from longwatch.watching.watcher import Watcher
+from tests.load.crowds import KINDS, WAVES, Kind, crowd
+from tests.load.measuring import INDEX_QUERY, POLL, Timings, told
+from tests.load.places import IN_A_FILE, IN_TABLES, Place
+from tests.load.sizes import CONCURRENT, FULL
+from tests.unit.watching.playing import events_of
+
+POLLERS = 16  # at a time, each its own function on AWS
+
+
+def crowds(*, in_tables: Sequence[int]) -> list[Any]:
+    """Every size in a file, and these in tables, which take far longer on a local engine."""
+    return [pytest.param(IN_A_FILE, count, id=f"sqlite-{count}") for count in CONCURRENT] + [
+        pytest.param(IN_TABLES, count, id=f"dynamodb-local-{count}", marks=pytest.mark.needs_java)
+        for count in in_tables
+    ]
+
+
+class Functions:
+    """Finder and pollers as on AWS: a poll of its own for each execution, many of them at once."""
+
+    def __init__(self, place: Place, source: DrsSource, clock: FakeClock) -> None:
+        self.polls = Timings()
+        self.results: list[Polled] = []
+        self._place, self._clock = place, clock
+        self._handed: list[Execution] = []
+        self._finder = Finder(place.store, self._handed.append, clock=clock)
+        self._poller = Poller(place.store, place.journal, {"drs": source}, clock=clock)
+
+    def run(self) -> None:
+        """Look whenever something is due, until nothing is open."""
+        with ThreadPoolExecutor(POLLERS) as functions:
+            while self._finder.tick().survey.open:
+                self.results += functions.map(self._poll, self._handed)
+                self._handed.clear()
+                self._pass_time()
+
+    def _poll(self, execution: Execution) -> Polled:
+        with self.polls.timed():
+            return self._poller.poll(execution.execution_id, execution.plan_id)
+
+    def _pass_time(self) -> None:
+        now = self._clock.now_ms()
+        left = survey(self._place.store.open_executions(), now)
+        assert not left.due, "what was just asked about is due again"
+        if left.next_at is not None:
+            self._clock.advance((left.next_at - now) / 1000)
+
+
+@pytest.mark.parametrize(
+    ("place", "count"), crowds(in_tables=CONCURRENT if FULL else (10, 50)), indirect=["place"]
+)
+def test_functions_ask_about_each_execution_as_often_as_its_phases_want(
+    count: int, place: Place, drs: DrsSimulator, source: DrsSource, clock: FakeClock
+) -> None:
+    kinds = crowd(count, place.store, drs, clock)
+    functions = Functions(place, source, clock)
+
+    functions.run()
+
+    asked = Counter(polled.execution.execution_id for polled in functions.results)
+    assert asked == {name: kind.polls for name, kind in kinds.items()}
+    assert {polled.result for polled in functions.results} == {Result.ASKED, Result.ENDED}
+    assert drs.calls["DescribeJobs"] == asked.total()  # both waves of an execution in one call
+    assert_logs(drs, kinds)
+    assert_ends(place, kinds)
+    assert_writes(place, kinds)
+    report(f"{place.name}, {count} executions, a function each", place, functions.polls, count)
+
+
+@pytest.mark.parametrize(
+    ("place", "count"), crowds(in_tables=CONCURRENT if FULL else (10,)), indirect=["place"]
+)
+def test_one_process_asks_about_all_of_them_in_one_call(
+    count: int, place: Place, drs: DrsSimulator, source: DrsSource, clock: FakeClock
+) -> None:
+    kinds = crowd(count, place.store, drs, clock)
+    poller = Poller(place.store, place.journal, {"drs": source}, clock=clock)
+    watcher, rounds, asked, moments = Watcher(place.store, poller, clock=clock), Timings(), 0, set()
+
+    while (left := survey(place.store.open_executions(), clock.now_ms())).open:
+        if left.due:
+            with rounds.timed():
+                asked += len(watcher.look().polled)
+            moments.add(clock.now_ms())
+        else:
+            assert left.next_at is not None
+            clock.advance((left.next_at - clock.now_ms()) / 1000)
+
+    assert asked == sum(kind.polls for kind in kinds.values())
+    assert drs.calls["DescribeJobs"] <= len(moments) * -(-count * WAVES // PAGE)
+    assert_logs(drs, kinds)
+    assert_ends(place, kinds)
+    told(rounds.line(f"{place.name}, {count} executions in one process: a round"))
+    each = sum(rounds.seconds) / asked * 1000
+    asked_drs = drs.calls["DescribeJobs"] / count
+    told(f"  {each:.1f} ms for each poll, {asked_drs:.2f} calls of DescribeJobs for each execution")
+
+
+def assert_ends(place: Place, kinds: dict[str, Kind]) -> None:
+    """Each has the verdict of its kind, told once, and every change of every server is in the journal."""
+    for name, kind in kinds.items():
+        found = place.store.get(name)
+        assert found is not None
+        assert (found.status, found.closed) == (kind.ends, True), name
+        events = events_of(place.journal, name)
+        types = Counter(event.type for event in events)
+        assert (types["execution_started"], types["execution_ended"]) == (1, 1), name
+        last: dict[object, object] = {}
+        for event in events:
+            if event.type == "server_transition":
+                server = (event.payload["job_id"], event.payload["server_id"])
+                assert event.payload.get("from") == last.get(server), name  # none is lost
+                last[server] = event.payload["to"]
+        assert len(last) == WAVES * 2, name
+        failed = {Status.SUCCEEDED: 0, Status.PARTIAL: WAVES, Status.FAILED: WAVES * 2}[kind.ends]
+        assert Counter(last.values())["failed"] == failed, name
+
+
+def assert_logs(drs: DrsSimulator, kinds: dict[str, Kind]) -> None:
+    """The log of a job is read once, and only if a server of it failed."""
+    failing = sum(kind.ends is not Status.SUCCEEDED for kind in kinds.values())
+    assert drs.calls["DescribeJobLogItems"] == WAVES * failing
+
+
+def assert_writes(place: Place, kinds: dict[str, Kind]) -> None:
+    """A poll reads the record once and writes it twice; an end takes one write more."""
+    counts = place.of_store.counts
+    if not counts:
+        return
+    polls = sum(kind.polls for kind in kinds.values())
+    assert counts["GetItem"] == polls
+    assert counts["UpdateItem"] == 2 * polls + len(kinds)
+
+
+def report(what: str, place: Place, polls: Timings, count: int) -> None:
+    told(polls.line(f"{what}: a poll", POLL))
+    if place.of_store.calls:
+        told(place.of_store.timings("Query").line(f"{what}: a query of the index", INDEX_QUERY))
+        told(place.of_store.timings("UpdateItem").line(f"{what}: a write of a record"))
+        for whose, meter in (("record", place.of_store), ("journal", place.of_journal)):
+            each = ", ".join(f"{n / count:.1f} {call}" for call, n in sorted(meter.counts.items()))
+            told(f"  for each execution, its {whose}: {each}")
+
+
+def test_every_kind_of_end_is_among_them() -> None:
+    assert {kind.ends for kind in KINDS} == {Status.SUCCEEDED, Status.PARTIAL, Status.FAILED}

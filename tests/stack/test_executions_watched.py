@@ -1,0 +1,394 @@
+"""infrastructure/executions.yaml, deployed: rule, finder, pollers and DRS, to each of the ends.
+
+Rules, functions and polls run in real time; in DRS, which is the simulator, time passes when a test says so.
+The engine gives each function the rights of its role and no others. It makes no metrics from logs, so they
+are read there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from longwatch.summaries import Status
+from longwatch.testing import FakeClock
+from longwatch.testing.drs import DrsSimulator, drill, recovery
+from longwatch.watching.model import ActionState, Execution, Mode
+from longwatch.watching.stores.dynamodb import INDEX
+from tests.engines.start import EngineMissing
+from tests.stack.executions import (
+    Deployed,
+    GuardedMiniStack,
+    changed_code,
+    code_digests,
+    deployed,
+    succeeded_execution,
+    until,
+    wait_until,
+)
+
+LOOK_SECONDS = 90.0  # looks are 15 or 30 apart, and a busy machine starts functions slowly
+RULE_SECONDS = 90.0
+PAUSE_SECONDS = 120.0
+SOON_SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[str]:
+    engine = GuardedMiniStack()
+    try:
+        engine.start()
+    except EngineMissing as error:
+        pytest.skip(str(error))
+    yield engine.url
+    engine.stop()
+
+
+@pytest.fixture(scope="module")
+def clock() -> FakeClock:
+    """The time in DRS."""
+    return FakeClock(int(time.time() * 1000))
+
+
+@pytest.fixture(scope="module")
+def drs(clock: FakeClock) -> Iterator[DrsSimulator]:
+    with DrsSimulator(clock=clock) as simulator:
+        yield simulator
+
+
+@pytest.fixture(scope="module")
+def stack(engine: str, drs: DrsSimulator) -> Iterator[Deployed]:
+    with deployed(engine, drs) as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def other(engine: str, drs: DrsSimulator) -> Iterator[Deployed]:
+    """A second stack, whose rule is disabled and whose code is changed."""
+    with deployed(engine, drs) as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def interrupted(other: Deployed, clock: FakeClock) -> tuple[str, float]:
+    """A drill that was polled once, ran on without the rule, and when the rule was disabled.
+
+    It is disabled first: a finder that it calls while something is open stays, and asks for a minute more.
+    """
+    other.client("events").disable_rule(Name=other.outputs["RuleName"])
+    since = time.monotonic()
+    execution_id = other.start(drill("s-1", "s-2", pending=0, active=5))
+    other.poll(execution_id)
+    clock.advance(5)
+    return execution_id, since
+
+
+@pytest.fixture(scope="module")
+def left_alone(engine: str, drs: DrsSimulator) -> Iterator[tuple[Deployed, str, str]]:
+    """A stack whose finder nobody but the rule calls, with an execution, and one that was cancelled.
+
+    Its pollers learn, so they read the list of runs with the rights of their role.
+    """
+    with deployed(engine, drs, OtherSources="true", LearnedCadence="true") as stack:
+        cancelled = stack.start(drill("s-1", pending=0, active=600))
+        stack.poll(cancelled)
+        cancel(stack, cancelled)
+        yield stack, stack.start(drill("s-1", pending=0, active=0)), cancelled
+
+
+@pytest.fixture(scope="module")
+def shown(stack: Deployed, clock: FakeClock) -> Mapping[str, Execution]:
+    """Four executions at once, watched by two finders at once, to their ends."""
+    started = {
+        "drill": stack.start(drill("s-1", "s-2", pending=0, active=10)),
+        "recovery": stack.start(
+            recovery("s-1", "s-2", pending=0, active=10, actions={"install": 60}), mode=Mode.RECOVERY
+        ),
+        "waves": stack.start(*(drill("s-1", "s-2", pending=0, active=active) for active in (8, 9, 10))),
+        "partial": stack.start(drill("s-1", "s-2", pending=0, active=10).without("s-2", after=9)),
+    }
+    stack.find()
+    stack.find()
+    for each in started.values():
+        first = stack.once(each, lambda found: found.last_answer_at is not None, within=LOOK_SECONDS)
+        stack.once(each, partial(is_asked_again, first), within=LOOK_SECONDS)
+    clock.advance(10)  # all are launched, or have failed
+    stack.once(started["recovery"], has_actions, within=LOOK_SECONDS)
+    clock.advance(60)  # the actions of the recovery have ended
+    return {name: stack.closed(each, within=LOOK_SECONDS) for name, each in started.items()}
+
+
+def is_asked_again(before: Execution, after: Execution) -> bool:
+    return after.last_answer_at != before.last_answer_at
+
+
+def has_actions(execution: Execution) -> bool:
+    return any(server.actions for _, server in execution.servers())
+
+
+def test_the_stacks_are_there_and_their_rules_run(
+    stack: Deployed, other: Deployed, left_alone: tuple[Deployed, str, str]
+) -> None:
+    for each in (stack, other, left_alone[0]):
+        assert {
+            "FinderFunctionName",
+            "PollerFunctionName",
+            "TableName",
+            "Environment",
+            "DeadLetterQueueName",
+        } <= set(each.outputs)
+        rule = each.client("events").describe_rule(Name=each.outputs["RuleName"])
+        assert (rule["State"], rule["ScheduleExpression"]) == ("ENABLED", "rate(1 minute)")
+
+
+def test_an_idle_finder_looks_once_and_ends(stack: Deployed) -> None:
+    answer = stack.client("lambda").invoke(FunctionName=stack.outputs["FinderFunctionName"])
+
+    assert json.loads(answer["Payload"].read()) == {"looks": 1, "open": 0, "handed_out": 0, "failed": 0}
+    (told,) = stack.told("FinderFunctionName")
+    assert (told["Environment"], told["ActivePollingExecutions"], told["OldestOpenSeconds"]) == ("test", 0, 0)
+
+
+def test_a_poll_that_fails_goes_to_the_dead_letters(stack: Deployed) -> None:
+    asked = {"execution_id": "x-nobody-knows", "plan_id": "plan"}
+    stack.client("lambda").invoke(
+        FunctionName=stack.outputs["PollerFunctionName"],
+        InvocationType="Event",
+        Payload=json.dumps(asked).encode(),
+    )
+
+    def letter() -> dict[str, Any] | None:
+        answer = stack.client("sqs").receive_message(QueueUrl=stack.outputs["DeadLetterQueueUrl"])
+        messages = answer.get("Messages", [])
+        return json.loads(messages[0]["Body"]) if messages else None
+
+    assert until(letter, within=SOON_SECONDS, what="there is a letter")["requestPayload"] == asked
+    (told,) = stack.polls("x-nobody-knows")
+    assert (told["Result"], told["PollErrors"], told["Polls"]) == ("failed", 1, 1)
+    assert told["Problem"].startswith("ExecutionNotFound")
+
+
+def test_a_table_and_a_record_of_an_earlier_phase_are_taken_over(engine: str, drs: DrsSimulator) -> None:
+    with deployed(engine, drs) as theirs:  # its table stands for one that was there before
+        table = theirs.outputs["TableName"]
+        theirs.client("dynamodb").put_item(
+            TableName=table,
+            Item={
+                "ExecutionId": {"S": "x-old"},
+                "PlanId": {"S": "plan"},
+                "Status": {"S": "POLLING"},
+                "StartTime": {"N": str(int(time.time()))},
+                "ExecutionType": {"S": "DRILL"},
+                "Waves": {"L": [{"M": {"JobId": {"S": drs.play(drill("s-1", pending=0, active=0))}}}]},
+            },
+        )
+        with deployed(
+            engine, drs, ExistingTableName=table, JournalTableName=theirs.parameters["JournalTableName"]
+        ) as stack:
+            stack.find()
+            found = theirs.closed("x-old", within=SOON_SECONDS)
+
+            assert stack.outputs["TableName"] == table
+            assert "TableArn" not in stack.outputs
+            assert found.status is Status.SUCCEEDED
+            assert theirs.events("x-old")[-1].type == "execution_ended"
+
+
+def test_a_throttled_source_keeps_the_execution_open_and_is_asked_again(stack: Deployed) -> None:
+    stack.drs.throttle(2, retry_after=1)  # the client tries twice by itself
+    execution_id = stack.start(drill("s-1", pending=0, active=0))
+
+    stack.find()
+    found = stack.closed(execution_id, within=SOON_SECONDS)
+
+    assert found.status is Status.SUCCEEDED
+    first, last = stack.polls(execution_id)
+    assert (first["Result"], first["PollErrors"], first["Throttled"]) == ("unanswered", 1, True)
+    assert (last["Result"], last["PollErrors"], last["ExecutionsEnded"]) == ("ended", 0, 1)
+
+
+def test_another_service_is_asked_where_that_was_allowed(
+    stack: Deployed, left_alone: tuple[Deployed, str, str]
+) -> None:
+    said = [
+        each.poll(each.add(succeeded_execution(each), mode=Mode.JOB, source="step-functions"))
+        for each in (left_alone[0], stack)
+    ]
+
+    assert [(each["result"], each["status"]) for each in said] == [
+        ("ended", "succeeded"),
+        ("unanswered", "running"),
+    ]
+    assert "AccessDenied" in said[1]["problem"]
+
+
+def test_a_disabled_rule_is_all_that_changes(other: Deployed, interrupted: tuple[str, float]) -> None:
+    execution_id, _ = interrupted
+
+    rule = other.client("events").describe_rule(Name=other.outputs["RuleName"])
+
+    assert rule["State"] == "DISABLED"
+    assert not other.get(execution_id).closed
+
+
+def test_a_drill_is_seen_from_its_start_to_its_end(stack: Deployed, shown: Mapping[str, Execution]) -> None:
+    found = shown["drill"]
+
+    assert found.status is Status.SUCCEEDED
+    assert found.verdict is not None
+    assert [each.call for each in found.verdict.evidence] == ["drs:DescribeJobs"]
+    assert transitions(stack, found) == {
+        (None, "in_progress"): 2,
+        ("in_progress", "launched"): 2,
+    }
+    types = [event.type for event in stack.events(found.execution_id)]
+    assert (types[0], types[-1]) == ("execution_started", "execution_ended")
+
+
+def test_a_recovery_ends_with_its_launch_actions(stack: Deployed, shown: Mapping[str, Execution]) -> None:
+    found = shown["recovery"]
+
+    assert found.status is Status.SUCCEEDED
+    assert [action.state for _, server in found.servers() for action in server.actions] == [
+        ActionState.SUCCEEDED
+    ] * 2
+    actions = [each for each in stack.events(found.execution_id) if each.type == "action_transition"]
+    assert Counter(each.payload["to"] for each in actions) == {"in_progress": 2, "succeeded": 2}
+
+
+def test_three_parallel_waves_end_together(stack: Deployed, shown: Mapping[str, Execution]) -> None:
+    found = shown["waves"]
+
+    assert found.status is Status.SUCCEEDED
+    assert len(found.waves) == 3
+    assert transitions(stack, found)["in_progress", "launched"] == 6
+    assert {
+        event.payload["wave"] for event in stack.events(found.execution_id) if "wave" in event.payload
+    } == {
+        "wave 1",
+        "wave 2",
+        "wave 3",
+    }
+
+
+def test_a_server_that_fails_makes_it_partial(stack: Deployed, shown: Mapping[str, Execution]) -> None:
+    found = shown["partial"]
+
+    assert found.status is Status.PARTIAL
+    assert transitions(stack, found)["in_progress", "failed"] == 1
+    (last,) = [each for each in stack.polls(found.execution_id) if each["Result"] == "ended"]
+    assert last["Status"] == "partial"
+
+
+def test_fifteen_seconds_are_fifteen_seconds(stack: Deployed, shown: Mapping[str, Execution]) -> None:
+    gaps = [
+        began(after) - began(before)
+        for name in ("drill", "waves", "partial")
+        for before, after in pairwise(asked(stack, shown[name]))
+    ]
+
+    assert all(gap >= 14_000 for gap in gaps)
+    assert min(gaps) < 20_000  # not all: a busy machine starts functions slowly
+
+
+def test_two_finders_at_once_tell_nothing_twice(stack: Deployed, shown: Mapping[str, Execution]) -> None:
+    for found in shown.values():
+        told = Counter(event.event_id for event in stack.events(found.execution_id))
+
+        assert set(told.values()) == {1}
+
+
+def test_the_rule_sets_it_going_without_anybody_else(left_alone: tuple[Deployed, str, str]) -> None:
+    stack, execution_id, cancelled = left_alone
+
+    found = stack.closed(execution_id, within=RULE_SECONDS)
+    end = until(
+        lambda: next((each for each in stack.events(cancelled) if each.type == "execution_ended"), None),
+        within=SOON_SECONDS,
+        what="the end of the one that an orchestrator cancelled is told",
+    )
+
+    assert found.status is Status.SUCCEEDED
+    assert end.payload["status"] == "cancelled"
+
+
+def test_after_two_minutes_without_the_rule_nothing_is_lost(
+    other: Deployed, interrupted: tuple[str, float]
+) -> None:
+    execution_id, since = interrupted
+    wait_until(since + PAUSE_SECONDS)
+    before = other.get(execution_id)
+
+    other.client("events").enable_rule(Name=other.outputs["RuleName"])
+    found = other.closed(execution_id, within=RULE_SECONDS)
+
+    assert len(asked(other, before)) == 2  # none while the rule was disabled
+    assert found.status is Status.SUCCEEDED
+    assert transitions(other, found) == {(None, "in_progress"): 2, ("in_progress", "launched"): 2}
+
+
+def test_a_rollback_brings_back_the_code_and_leaves_the_index(other: Deployed) -> None:
+    older, digest = other.parameters["CodeKey"], code_digests(other)
+    other.client("s3").put_object(
+        Bucket=other.parameters["CodeBucket"], Key="code/newer.zip", Body=changed_code()
+    )
+    other.update(CodeKey="code/newer.zip")
+    newer_digest = code_digests(other)
+
+    other.update(ScheduleState="DISABLED", CodeKey=older)
+
+    assert newer_digest.isdisjoint(digest)
+    assert code_digests(other) == digest
+    assert other.client("events").describe_rule(Name=other.outputs["RuleName"])["State"] == "DISABLED"
+    table = other.client("dynamodb").describe_table(TableName=other.outputs["TableName"])["Table"]
+    assert [each["IndexName"] for each in table["GlobalSecondaryIndexes"]] == [INDEX]
+    execution_id = other.start(drill("s-1", pending=0, active=0))
+    assert other.poll(execution_id)["result"] == "ended"
+
+
+def test_a_function_without_its_rights_is_refused(other: Deployed) -> None:
+    iam, name = other.client("iam"), other.outputs["FinderFunctionName"]
+    role = other.client("lambda").get_function_configuration(FunctionName=name)["Role"].rsplit("/", 1)[1]
+    iam.delete_role_policy(RoleName=role, PolicyName="executions")
+
+    answer = other.client("lambda").invoke(FunctionName=name)
+
+    assert answer["FunctionError"]
+    assert "may not" in json.loads(answer["Payload"].read())["errorMessage"]
+
+
+def transitions(stack: Deployed, execution: Execution) -> Counter[tuple[object, object]]:
+    """How often servers went from one state to another."""
+    return Counter(
+        (event.payload.get("from"), event.payload["to"])
+        for event in stack.events(execution.execution_id)
+        if event.type == "server_transition"
+    )
+
+
+def asked(stack: Deployed, execution: Execution) -> list[dict[str, Any]]:
+    """The polls in which DRS was asked: others found somebody at it, or that it was not time."""
+    return [each for each in stack.polls(execution.execution_id) if "PollingDuration" in each]
+
+
+def began(poll: dict[str, Any]) -> float:
+    """When a poll began, in epoch ms: its line is written when it has ended."""
+    return float(poll["_aws"]["Timestamp"] - poll["PollingDuration"])
+
+
+def cancel(stack: Deployed, execution_id: str) -> None:
+    """As an orchestrator does that knows nothing of longwatch."""
+    stack.client("dynamodb").update_item(
+        TableName=stack.outputs["TableName"],
+        Key={"ExecutionId": {"S": execution_id}, "PlanId": {"S": "plan"}},
+        UpdateExpression="SET #status = :cancelled",
+        ExpressionAttributeNames={"#status": "Status"},
+        ExpressionAttributeValues={":cancelled": {"S": "CANCELLED"}},
+    )

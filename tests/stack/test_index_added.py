@@ -1,0 +1,254 @@
+"""docs/how-to/add-the-index.md: a table of an earlier phase gets its index, and what was open is finished."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from longwatch.errors import TableProblem
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.values import from_attribute, to_attribute
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.runs import Status
+from longwatch.testing import FakeClock
+from longwatch.testing.drs import DrsSimulator, drill
+from longwatch.watching.poller import Poller
+from longwatch.watching.sources.drs import DrsSource
+from longwatch.watching.stores.dynamodb import INDEX, TEMPLATE, DynamoExecutionStore
+from longwatch.watching.watcher import Watcher
+from tests.contract.tables import REGION, client_of
+from tests.docs.pages import Page
+from tests.stack.deploying import ASK_EVERY_SECONDS, ENDS_WITHIN_SECONDS, client, settled
+from tests.stack.templates import ROOT, load_template
+
+PAGE = Page(ROOT / "docs" / "how-to" / "add-the-index.md")
+KEYS = ("ExecutionId", "PlanId")
+UNITS = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 10}
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("ministack_url", id="ministack", marks=pytest.mark.needs_ministack),
+        pytest.param("dynamodb_local_url", id="dynamodb-local", marks=pytest.mark.needs_java),
+    ]
+)
+def engine(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(request.param)
+    return url
+
+
+@pytest.fixture(params=["on demand", "provisioned"])
+def table(request: pytest.FixtureRequest, engine: str) -> Iterator[TableAddress]:
+    """A table as an earlier phase made it, without an index."""
+    name, made = f"execution-history-{secrets.token_hex(4)}", client_of(engine)
+    billing: dict[str, Any] = (
+        {"BillingMode": "PAY_PER_REQUEST"}
+        if request.param == "on demand"
+        else {"ProvisionedThroughput": UNITS}
+    )
+    made.create_table(
+        TableName=name,
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in KEYS],
+        KeySchema=[
+            {"AttributeName": KEYS[0], "KeyType": "HASH"},
+            {"AttributeName": KEYS[1], "KeyType": "RANGE"},
+        ],
+        **billing,
+    )
+    yield TableAddress(table=name, region=REGION, endpoint=engine)
+    made.delete_table(TableName=name)
+
+
+def documented(command: str) -> dict[str, Any]:
+    """The arguments of this call, as the page types it."""
+    (typed,) = [block.text for block in PAGE.blocks() if f"aws dynamodb {command} " in block.text]
+    words = shlex.split(typed.replace("\\\n", " "))
+    options = dict(zip(words[3::2], words[4::2], strict=True))
+    found: dict[str, Any] = {}
+    for option, value in options.items():
+        name = "".join(part.title() for part in option.removeprefix("--").split("-"))
+        found[name] = json.loads(value) if value[0] in "[{" else value
+    return found
+
+
+def add_index(at: TableAddress) -> None:
+    """Do what the page says, and wait until the index is there."""
+    made: Any = client_of(str(at.endpoint))
+    asked = {**documented("update-table"), "TableName": at.table}
+    billing = made.describe_table(TableName=at.table)["Table"].get("BillingModeSummary", {})
+    if billing.get("BillingMode") != "PAY_PER_REQUEST":
+        asked["GlobalSecondaryIndexUpdates"][0]["Create"]["ProvisionedThroughput"] = UNITS
+    made.update_table(**asked)
+    wait_for_index(made, at.table)
+
+
+def wait_for_index(made: Any, table: str) -> None:
+    give_up_at = time.monotonic() + ENDS_WITHIN_SECONDS
+    while True:
+        indexes = made.describe_table(TableName=table)["Table"].get("GlobalSecondaryIndexes", [])
+        if [each["IndexStatus"] for each in indexes if each["IndexName"] == INDEX] == ["ACTIVE"]:
+            return
+        assert time.monotonic() < give_up_at, f"{INDEX} of {table} is not active: {indexes}"
+        time.sleep(ASK_EVERY_SECONDS)
+
+
+def put(at: TableAddress, *records: dict[str, Any]) -> None:
+    for record in records:
+        item = {name: to_attribute(value) for name, value in record.items()}
+        client_of(str(at.endpoint)).put_item(TableName=at.table, Item=item)
+
+
+def get(at: TableAddress, execution_id: str) -> dict[str, Any]:
+    key = {"ExecutionId": {"S": execution_id}, "PlanId": {"S": "p-1"}}
+    found: Any = client_of(str(at.endpoint)).get_item(TableName=at.table, Key=key, ConsistentRead=True)
+    return {name: from_attribute(value) for name, value in found["Item"].items()}
+
+
+def polling(name: str, job: str, started_at: int, **more: Any) -> dict[str, Any]:
+    """A record as an earlier phase writes it, with nothing of ours."""
+    return {
+        "ExecutionId": name,
+        "PlanId": "p-1",
+        "Status": "POLLING",
+        "StartTime": started_at // 1000,
+        "ExecutionType": "DRILL",
+        "InitiatedBy": "ops",
+        "Waves": [{"WaveName": "one", "JobId": job, "Region": REGION, "Tier": "database"}],
+        **more,
+    }
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def drs(clock: FakeClock) -> Iterator[DrsSimulator]:
+    with DrsSimulator(clock=clock) as simulator:
+        yield simulator
+
+
+def watched(store: DynamoExecutionStore, drs: DrsSimulator, clock: FakeClock, path: Path) -> SqliteJournal:
+    """Watch everything that is open to its end, and return the journal."""
+
+    def connect(region: str | None, account: str | None) -> Any:
+        config = Config(retries={"total_max_attempts": 1})
+        return boto3.Session().client("drs", region_name=region, endpoint_url=drs.url, config=config)
+
+    journal = SqliteJournal(path / "journal.db", clock=clock)
+    source = DrsSource(connect, clock=clock)
+    Watcher(store, Poller(store, journal, {"drs": source}, clock=clock), clock=clock).run(until_idle=True)
+    source.close()
+    return journal
+
+
+def test_what_an_earlier_phase_left_open_is_found_and_finished(
+    table: TableAddress, drs: DrsSimulator, clock: FakeClock, tmp_path: Path
+) -> None:
+    start, store = clock.now_ms(), DynamoExecutionStore(table)
+    good, bad = drill("s-1", pending=30, active=30), drill("s-1", "s-2", pending=30, active=30)
+    put(
+        table,
+        polling("x-good", drs.play(good), start),
+        polling("x-bad", drs.play(bad.without("s-2", after=40)), start - 1_000),
+        polling("x-old", "drsjob-00000000000000009", start, Status="COMPLETED"),
+    )
+    with pytest.raises(TableProblem, match=INDEX):
+        list(store.open_executions())
+
+    add_index(table)
+    found = [each.execution_id for each in store.open_executions()]
+    journal = watched(store, drs, clock, tmp_path)
+
+    assert found == ["x-bad", "x-good"]
+    assert [get(table, name)["Status"] for name in ("x-good", "x-bad", "x-old")] == [
+        "COMPLETED",
+        "PARTIAL",
+        "COMPLETED",
+    ]
+    assert (get(table, "x-good")["InitiatedBy"], get(table, "x-good")["Waves"][0]["Tier"]) == (
+        "ops",
+        "database",
+    )
+    ends = [run.status for name in ("x-good", "x-bad") if (run := journal.find_run(name))]
+    assert ends == [Status.SUCCEEDED, Status.PARTIAL]
+    assert "Version" not in get(table, "x-old")
+    journal.close()
+    store.close()
+
+
+def test_a_record_of_another_type_is_counted_before_and_refused_from_then_on(
+    table: TableAddress, clock: FakeClock
+) -> None:
+    store, now = DynamoExecutionStore(table), clock.now_ms()
+    in_words = polling("x-words", "j-1", now, StartTime="2026-11-15T10:00:00Z")
+    without = {name: value for name, value in polling("x-none", "j-1", now).items() if name != "StartTime"}
+    put(table, in_words, without, polling("x-number", "j-1", now))
+    odd = _scan(table)
+
+    add_index(table)
+
+    assert odd == {"x-words", "x-none"}  # what the page's scan counts
+    # AWS leaves out what has another type as well; both engines take it in.
+    assert {each.execution_id for each in store.open_executions()} - {"x-words"} == {"x-number"}
+    with pytest.raises(ClientError, match="ValidationException"):
+        put(table, {**in_words, "ExecutionId": "x-new"})
+    store.close()
+
+
+def _scan(at: TableAddress) -> set[str]:
+    asked = {**documented("scan"), "TableName": at.table}
+    del asked["Select"]  # the records themselves, not how many
+    found: Any = client_of(str(at.endpoint)).scan(**asked)
+    return {item["ExecutionId"]["S"] for item in found["Items"]}
+
+
+@pytest.mark.needs_ministack
+def test_a_stack_gets_the_index_by_an_update_and_keeps_its_records(
+    ministack_url: str, clock: FakeClock
+) -> None:
+    cloudformation, name = client("cloudformation", ministack_url), f"history-{secrets.token_hex(4)}"
+    at = TableAddress(table=f"{name}-table", region=REGION, endpoint=ministack_url)
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(_stack(at.table, indexed=False)))
+    assert settled(cloudformation, name)["StackStatus"] == "CREATE_COMPLETE"
+    put(at, polling("x-1", "j-1", clock.now_ms()))
+
+    cloudformation.update_stack(StackName=name, TemplateBody=json.dumps(_stack(at.table, indexed=True)))
+    assert settled(cloudformation, name)["StackStatus"] == "UPDATE_COMPLETE"
+    wait_for_index(client_of(ministack_url), at.table)
+    store = DynamoExecutionStore(at)
+
+    assert [each.execution_id for each in store.open_executions()] == ["x-1"]
+    store.close()
+    cloudformation.delete_stack(StackName=name)
+
+
+def _stack(table: str, *, indexed: bool) -> dict[str, Any]:
+    """A stack with our table, before and after it gets the index."""
+    plain: dict[str, Any] = load_template(ROOT / TEMPLATE)["Resources"]["ExecutionTable"]["Properties"]
+    properties = {**plain, "TableName": table}
+    if not indexed:
+        del properties["GlobalSecondaryIndexes"]
+        attributes = plain["AttributeDefinitions"]
+        properties["AttributeDefinitions"] = [each for each in attributes if each["AttributeName"] in KEYS]
+    return {"Resources": {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}}
+
+
+def test_the_page_asks_for_the_index_that_the_template_has() -> None:
+    (index,) = load_template(ROOT / TEMPLATE)["Resources"]["ExecutionTable"]["Properties"][
+        "GlobalSecondaryIndexes"
+    ]
+    (created,) = documented("update-table")["GlobalSecondaryIndexUpdates"]
+
+    assert created == {"Create": index}

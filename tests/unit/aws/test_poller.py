@@ -1,0 +1,245 @@
+"""The Lambda function that polls one execution."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from longwatch.aws.poller import (
+    EXECUTIONS_READ,
+    Past,
+    handler,
+    open_poller,
+    own_account,
+    poll,
+    sources,
+)
+from longwatch.errors import ExecutionNotFound, InvalidInput, Unreachable
+from longwatch.events import Page
+from longwatch.journal.base import Journal
+from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
+from longwatch.testing.drs import DrsSimulator
+from longwatch.testing.drs import drill as drill_script
+from longwatch.watching.cadence.history import recorded_sample
+from longwatch.watching.cadence.lessons import Lessons
+from longwatch.watching.model import Execution, Job, JobState, Wave
+from longwatch.watching.poller import Poller
+from longwatch.watching.sources.base import Source, SourceProblem, Told
+from longwatch.watching.sources.shipped import AWS
+from longwatch.watching.stores.memory import MemoryExecutionStore
+from longwatch.watching.stores.opening import open_executions
+from tests.unit.watching.cadence.samples import DRILLS, START_MS, story
+from tests.unit.watching.making import IN_PROGRESS, LAUNCHED, START, answer, drill, job
+
+EVENT = {"execution_id": "x-1", "plan_id": "p-1"}
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:poller"
+
+
+class Scripted:
+    """A source that says one thing."""
+
+    name = "drs"
+
+    def __init__(self, told: Told) -> None:
+        self.told = told
+
+    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+        return {each.execution_id: self.told for each in executions}
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class Invoked:
+    """Lambda's context."""
+
+    invoked_function_arn = FUNCTION
+
+
+def poller(source: Source, journal: Journal | None = None) -> tuple[Poller, MemoryExecutionStore]:
+    store = MemoryExecutionStore()
+    store.add(drill(IN_PROGRESS))
+    return Poller(store, journal or MemoryJournal(), {"drs": source}, clock=FakeClock(START + 1_000)), store
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    (line,) = capsys.readouterr().out.splitlines()
+    made: dict[str, Any] = json.loads(line)
+    return made
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    open_poller.cache_clear()
+    yield monkeypatch
+    open_poller.cache_clear()
+
+
+def test_a_poll_answers_what_it_came_to_and_tells_it_as_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    made, _ = poller(Scripted(answer(START + 1_000, job(LAUNCHED, state=JobState.FINISHED))))
+
+    said = poll(EVENT, made, "test")
+
+    assert said == {
+        "execution_id": "x-1",
+        "plan_id": "p-1",
+        "result": "ended",
+        "status": "succeeded",
+        "phase": "started",  # when it was asked about
+        "transitions": 4,
+        "problem": None,
+    }
+    line = told(capsys)
+    assert (line["Environment"], line["Result"], line["ExecutionsEnded"]) == ("test", "ended", 1)
+
+
+def test_a_source_that_does_not_answer_is_no_failure_of_the_function(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made, store = poller(Scripted(SourceProblem("DRS answered ThrottlingException", 7.0, True)))
+
+    said = poll(EVENT, made, "test")
+
+    found = store.get("x-1")
+    assert found is not None
+    assert (said["result"], said["problem"]) == ("unanswered", "DRS answered ThrottlingException")
+    assert (found.closed, found.failures, found.lease_holder) == (False, 1, None)
+    assert told(capsys)["PollErrors"] == 1
+
+
+def test_a_journal_that_does_not_answer_is_one_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    journal = FaultyJournal()
+    journal.fail(error=Unreachable("no journal"))
+    made, store = poller(Scripted(answer(START, job(LAUNCHED, state=JobState.FINISHED))), journal)
+
+    with pytest.raises(Unreachable):
+        poll(EVENT, made, "test")
+
+    line = told(capsys)
+    assert (line["Result"], line["PollErrors"], line["ExecutionId"]) == ("failed", 1, "x-1")
+    found = store.get("x-1")
+    assert found is not None
+    assert not found.closed  # its lease ends, and another poll takes it up
+
+
+def test_an_execution_that_is_not_there_fails_the_invocation(capsys: pytest.CaptureFixture[str]) -> None:
+    made, _ = poller(Scripted(answer(START)))
+
+    with pytest.raises(ExecutionNotFound):
+        poll({"execution_id": "x-2", "plan_id": "p-1"}, made, "test")
+
+    assert told(capsys)["Problem"].startswith("ExecutionNotFound")
+
+
+@pytest.mark.parametrize("event", [{}, {"execution_id": ""}, {"execution_id": 7}])
+def test_an_event_that_names_no_execution_is_refused_with_what_to_send(event: dict[str, Any]) -> None:
+    made, _ = poller(Scripted(answer(START)))
+
+    with pytest.raises(InvalidInput, match="send execution_id and plan_id"):
+        poll(event, made, "test")
+
+
+def test_lambda_itself_asks_the_drs_that_the_environment_names(environment: pytest.MonkeyPatch) -> None:
+    with DrsSimulator() as drs:
+        environment.setenv("LONGWATCH_EXECUTIONS", "memory://poller")
+        environment.setenv("LONGWATCH_JOURNAL", "memory://poller")
+        environment.setenv("AWS_ENDPOINT_URL_DRS", drs.url)
+        job_id = drs.play(drill_script("s-1", pending=0, active=0))
+        waves = (Wave("one", (Job(job_id, region="eu-west-1", account="123456789012"),)),)
+        open_executions("memory://poller").add(replace(drill(), waves=waves, total_waves=1))
+
+        said = handler(EVENT, Invoked())
+
+    assert (said["result"], said["status"]) == ("ended", "succeeded")
+    assert drs.calls == {"DescribeJobs": 1}
+
+
+def test_the_poller_is_kept_and_its_lease_names_the_log(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("LONGWATCH_JOURNAL", "memory://holder")
+    environment.setenv("AWS_LAMBDA_LOG_STREAM_NAME", "2026/11/16/[$LATEST]abc")
+
+    first = open_poller("1")
+    again = open_poller("1")
+    open_poller.cache_clear()
+    anew = open_poller("1")
+
+    assert first is again
+    assert first.holder.startswith("2026/11/16/[$LATEST]abc-")
+    assert first.holder != anew.holder  # another container, even with the same log
+
+
+def test_a_poller_that_learns_polls_as_well(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("LONGWATCH_EXECUTIONS", "memory://learning")
+    environment.setenv("LONGWATCH_JOURNAL", "memory://learning")
+    environment.setenv("LONGWATCH_LEARNED_CADENCE", "true")
+    open_executions("memory://learning").add(replace(drill(IN_PROGRESS), source="unheard-of"))
+
+    said = handler(EVENT)
+
+    assert said["result"] == "unanswered"
+    assert "nobody here can ask 'unheard-of'" in said["problem"]
+
+
+class TestThePast:
+    class Counted(MemoryJournal):
+        """A journal that counts how often it is read, which is a query on DynamoDB."""
+
+        def __init__(self, executions: int) -> None:
+            super().__init__()
+            self.reads = 0
+            for number in range(executions):
+                at = START_MS + number * 3_600_000
+                self.append(story((60, (IN_PROGRESS,)), ended=120, execution_id=f"x-{number}", started_at=at))
+
+        def read(self, *args: Any, **options: Any) -> Page:
+            self.reads += 1
+            return super().read(*args, **options)
+
+    def test_is_read_when_it_is_first_asked_for_and_only_so_much_of_it(self) -> None:
+        journal = self.Counted(EXECUTIONS_READ + 20)
+        past = Past(journal)
+        before = journal.reads
+
+        samples = [past.samples(DRILLS), past.samples(DRILLS)]
+
+        assert (before, journal.reads) == (0, EXECUTIONS_READ)
+        assert [len(each) for each in samples] == [EXECUTIONS_READ] * 2
+        assert DRILLS in past.kinds()
+
+    def test_has_each_execution_that_ends_once(self) -> None:
+        journal = self.Counted(3)
+        past, last = Past(journal), recorded_sample(journal, "x-2")
+        assert last is not None
+
+        past.add(last)  # before anything was read: it is in the journal
+        read = len(past.samples(DRILLS))
+        past.add(last)
+
+        assert (read, len(past.samples(DRILLS))) == (3, 4)
+
+    def test_is_not_read_by_a_poller_that_comes_too_late(self) -> None:
+        journal, store = self.Counted(3), MemoryExecutionStore()
+        store.add(replace(drill(IN_PROGRESS), lease_holder="another", lease_until=START + 60_000))
+        made = Poller(store, journal, {}, clock=FakeClock(START + 1_000), lessons=Lessons(Past(journal)))
+
+        said = poll(EVENT, made, "test")
+
+        assert (said["result"], journal.reads) == ("busy", 0)
+
+
+def test_every_aws_service_that_is_declared_can_be_asked_and_nothing_outside_aws(
+    environment: pytest.MonkeyPatch,
+) -> None:
+    known = sources("123456789012")
+
+    assert set(known) == {"drs", *AWS}
+    assert {name: source.name for name, source in known.items()} == {name: name for name in known}
+
+
+@pytest.mark.parametrize(("context", "account"), [(Invoked(), "123456789012"), (None, None)])
+def test_the_account_is_that_of_the_function(context: Invoked | None, account: str | None) -> None:
+    assert own_account(context) == account
