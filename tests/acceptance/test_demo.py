@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -20,6 +21,7 @@ from longwatch.journal.opening import open_journal
 from longwatch.journal.verify import Verifier
 from longwatch.runs import RunSummary, Status, fold
 from longwatch.turns import BlockKind, Conversations
+from longwatch.watching.stores.opening import open_executions
 from tests.acceptance.conftest import Longwatch, command, environment
 
 WAIT_SECONDS = 60
@@ -82,6 +84,34 @@ def test_beside_the_workflow_a_turn_with_blocks_writes_files(longwatch: Longwatc
     assert files == ["notes/outline.md", "pages/brief.md"]
 
 
+def test_beside_the_workflow_a_drill_of_three_waves_is_watched_to_its_verdict(
+    longwatch: Longwatch, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'demo.db'}"
+
+    done = longwatch("demo", "--once", "--journal", url)
+    again = longwatch("demo", "--once", "--journal", url)
+
+    assert (done.returncode, again.returncode) == (0, 0), done.stderr + again.stderr
+    store = open_executions(url)
+    drills = [each for each in store.find() if each.execution_id.startswith("drill-")]
+    past = [each for each in store.find() if each.execution_id.startswith("demo-drill-")]
+    store.close()
+    assert [each.status for each in drills] == [Status.PARTIAL, Status.PARTIAL]
+    assert [len(list(wave.servers())) for wave in drills[0].waves] == [3, 4, 2]
+    assert {each.status for each in past} == {Status.SUCCEEDED}
+    assert len(past) == 10, "drills of the weeks before are made once"
+    drill = drills[-1].execution_id
+    assert f"executions explain {drill}" in done.stdout
+    assert "3 launched, 1 failed" in done.stdout
+    with open_journal(url) as journal:
+        run = journal.find_run(drill)
+        types = {event.type for event in journal.read(drill).events}
+    assert run is not None
+    assert run.status is Status.PARTIAL
+    assert {"execution_started", "server_transition", "execution_ended"} <= types
+
+
 def test_only_the_terminal_is_played_without_the_page(longwatch: Longwatch, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'demo.db'}"
 
@@ -113,6 +143,12 @@ def test_the_page_is_served_while_the_demo_plays_and_after_it_until_ctrl_c(tmp_p
     assert page is not None, told
     with urlopen(f"{page[1]}api/projects/demo/sessions", timeout=WAIT_SECONDS) as answer:
         assert b"Publish the brief" in answer.read()
+    board = re.search(r"The drill's board: +(\S+)", told)
+    assert board is not None, told
+    with urlopen(board[1].replace("/executions", "/api/executions"), timeout=WAIT_SECONDS) as answer:
+        shown = json.load(answer)
+    assert (shown["status"], len(shown["waves"])) == ("partial", 3)
+    assert shown["verdict"]["evidence"]
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=WAIT_SECONDS)
 

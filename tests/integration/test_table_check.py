@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Literal
 
 import boto3
 import pytest
 
+from longwatch.cli.checks import Finding, guarded
+from longwatch.cli.store_checks import look_at_documents, look_at_executions
 from longwatch.errors import TableProblem
-from longwatch.journal.dynamodb.failures import KEYS
-from longwatch.journal.dynamodb.table import check_table
+from longwatch.journal.dynamodb.failures import KEYS, TableAddress
+from longwatch.journal.dynamodb.table import check_shape, check_table
+from longwatch.settings import Settings, load_settings
+from longwatch.watching.stores.dynamodb import SHAPE as EXECUTIONS
+from tests.contract.documents_tables import new_document_table
+from tests.contract.test_executions_dynamodb import new_execution_table
 
 REGION = "eu-west-1"
 TYPES: dict[str, Literal["S", "N"]] = {"S": "S", "N": "N"}
@@ -69,3 +76,69 @@ def test_a_table_that_is_not_there_leads_to_the_template(endpoint: str) -> None:
         check_table("nowhere", region=REGION, endpoint=endpoint)
 
     assert caught.value.kind == "not-found"
+
+
+def settings_at(endpoint: str, *, documents: str | None = None) -> Settings:
+    journal = f"dynamodb://runs?region={REGION}&endpoint={endpoint}"
+    return replace(load_settings(), journal=journal, documents=documents)
+
+
+def documents_at(settings: Settings) -> Finding:
+    return guarded("Documents", lambda finding: look_at_documents(settings, finding))
+
+
+def executions_at(settings: Settings) -> Finding:
+    return guarded("Executions", lambda finding: look_at_executions(settings, finding))
+
+
+def test_tables_of_documents_and_executions_that_are_good_are_described(endpoint: str) -> None:
+    with new_document_table(endpoint) as documents, new_execution_table(endpoint) as executions:
+        url = f"dynamodb://{documents.table}?region={REGION}&endpoint={endpoint}"
+        found = documents_at(settings_at(endpoint, documents=url))
+        report = check_shape(executions, EXECUTIONS)
+
+    assert ("status", "ACTIVE", "PAY_PER_REQUEST") in found.facts
+    assert not found.problems + found.warnings
+    assert report.status == "ACTIVE"
+
+
+def test_a_table_that_not_everybody_needs_is_no_problem_if_it_is_missing(endpoint: str) -> None:
+    settings = settings_at(endpoint)
+
+    documents, executions = documents_at(settings), executions_at(settings)
+
+    assert not documents.problems + executions.problems
+    assert "Deploy infrastructure/documents-table.yaml" in documents.warnings[0]
+    assert documents.warnings[0].endswith("Only documents of projects need it.")
+    assert "Deploy infrastructure/executions.yaml" in executions.warnings[0]
+
+
+def test_a_table_that_was_chosen_and_is_missing_or_of_another_shape_is_a_problem(endpoint: str) -> None:
+    wrong, bare = create(endpoint, "workflow"), create(endpoint, "session")
+
+    def problem(table: str) -> str:
+        url = f"dynamodb://{table}?region={REGION}&endpoint={endpoint}"
+        return documents_at(settings_at(endpoint, documents=url)).problems[0]
+
+    assert "There is no table 'not-there' for documents" in problem("not-there")
+    assert "but documents need pk (S) and sk (S). Deploy" in problem(wrong)
+    assert "PK (S) and SK (S), but documents need" in problem(bare)
+
+
+def test_a_table_without_its_index_is_told(endpoint: str) -> None:
+    name = f"check-{uuid.uuid4().hex[:8]}"
+    boto3.client("dynamodb", region_name=REGION, endpoint_url=endpoint).create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": "ExecutionId", "AttributeType": "S"},
+            {"AttributeName": "PlanId", "AttributeType": "S"},
+        ],
+        KeySchema=[
+            {"AttributeName": "ExecutionId", "KeyType": "HASH"},
+            {"AttributeName": "PlanId", "KeyType": "RANGE"},
+        ],
+    )
+
+    with pytest.raises(TableProblem, match="has no index StatusIndex, which executions need"):
+        check_shape(TableAddress(table=name, region=REGION, endpoint=endpoint), EXECUTIONS)

@@ -10,13 +10,15 @@ function opened() {
   const world = new FakeWorld();
   const server = new FeedServer(world);
   const states = [];
+  const journals = [];
   const feed = new FeedClient({
     api: new Api({ fetch: server.fetch }),
     world,
     draw: () => 0,
     onState: (state) => states.push(state),
+    onJournal: (isAway) => journals.push(isAway),
   });
-  return { world, server, feed, states };
+  return { world, server, feed, states, journals };
 }
 
 /** Collects the ids of the events of a topic. */
@@ -105,6 +107,19 @@ test("a stream that is cut goes on from its cursor", async () => {
   assert.deepEqual(ids, ["1", "2"]);
   assert.deepEqual(states, ["live", "connecting", "live"]);
   assert.ok(server.requests.every(isStream));
+});
+
+test("each heartbeat says whether the journal behind the server is away", async () => {
+  const { world, server, feed, states, journals } = opened();
+  followed(feed, "run:a");
+  await world.advance(16_000);
+  server.isJournalAway = true;
+  await world.advance(15_000);
+  server.isJournalAway = false;
+  await world.advance(15_000);
+
+  assert.deepEqual(journals, [false, true, false]);
+  assert.deepEqual(states, ["live"]);
 });
 
 test("a server that says it closes is asked again after a second", async () => {

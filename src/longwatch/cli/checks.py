@@ -111,9 +111,9 @@ def look_at_journal(settings: Settings, clock: Clock, finding: Finding) -> None:
         finding.add("kind", "SQLite")
         if not path.exists():
             finding.add("file", path, "not there yet; the first event creates it")
-            _check_parent(path, finding)
+            check_parent(path, finding)
             return
-        _look_at_file(path, finding)
+        look_at_file(path, finding)
     elif settings.journal.startswith("dynamodb:"):
         finding.add("kind", "DynamoDB")
         _look_at_table(settings, finding, clock)
@@ -159,9 +159,9 @@ def look_at_outbox(settings: Settings, clock: Clock, finding: Finding) -> None:
     path = settings.outbox_path
     if not path.exists():
         finding.add("file", path, "not there: nothing ever had to wait")
-        _check_parent(path, finding)
+        check_parent(path, finding)
         return
-    _look_at_file(path, finding)
+    look_at_file(path, finding)
     outbox = Outbox(path, clock=clock)
     try:
         pending, refused = outbox.pending(), outbox.refused()
@@ -192,7 +192,7 @@ def look_at_versions(finding: Finding) -> None:
             finding.add(package, "not installed")
 
 
-def _look_at_file(path: Path, finding: Finding) -> None:
+def look_at_file(path: Path, finding: Finding) -> None:
     about = path.stat()
     log = path.with_name(f"{path.name}-wal")
     size = about.st_size + (log.stat().st_size if log.exists() else 0)
@@ -208,7 +208,7 @@ def _look_at_file(path: Path, finding: Finding) -> None:
         )
 
 
-def _check_parent(path: Path, finding: Finding) -> None:
+def check_parent(path: Path, finding: Finding) -> None:
     folder = path.absolute().parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

@@ -19,6 +19,7 @@ from longwatch.cli.checks import (
 from longwatch.cli.header import folded
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.options import common_options, output_option, pass_invocation
+from longwatch.cli.store_checks import look_at_documents, look_at_executions
 from longwatch.cli.styles import Line, Segment
 from longwatch.cli.terminal import Terminal, write_json
 from longwatch.cli.text import clean, columns_of, pad
@@ -32,10 +33,10 @@ _INDENT = 2
 @common_options
 @pass_invocation
 def command(invocation: Invocation, output: str) -> int:
-    """Check settings, journal, outbox and versions.
+    """Check settings, journal, stores, outbox and versions.
 
-    Prints every setting with where it came from, what the journal and the outbox hold, and what is
-    installed. Exit code 1: something is wrong, and the text says what to do.
+    Prints every setting with where it came from, what the journal, the stores of documents and executions
+    and the outbox hold, and what is installed. Exit code 1: something is wrong, and the text says what to do.
     """
     findings = examine(invocation)
     if output == "json":
@@ -52,6 +53,8 @@ def examine(invocation: Invocation) -> list[Finding]:
     findings = [about_settings]
     if settings is not None:
         findings.append(guarded("Journal", partial(look_at_journal, settings, invocation.clock)))
+        findings.append(guarded("Documents", partial(look_at_documents, settings)))
+        findings.append(guarded("Executions", partial(look_at_executions, settings)))
         findings.append(guarded("Outbox", partial(look_at_outbox, settings, invocation.clock)))
     return [*findings, guarded("Versions", look_at_versions)]
 

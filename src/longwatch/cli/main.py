@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("longwatch.cli.serve", "Serve the API and the page."),
     "package": ("longwatch.cli.package", "Build the Lambda code and the state machine."),
     "simulate": ("longwatch.cli.simulate", "Play ways of watching against executions, and compare them."),
-    "doctor": ("longwatch.cli.doctor", "Check settings, journal, outbox and versions."),
+    "doctor": ("longwatch.cli.doctor", "Check settings, journal, stores, outbox and versions."),
     "completion": ("longwatch.cli.completion", "Print the shell completion script."),
 }
 

@@ -1,4 +1,4 @@
-"""`longwatch turn`: runs a command as a turn of a conversation."""
+"""`longwatch turn`: runs a command as a turn of a conversation, in a journal here or on a server."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import click
 
@@ -22,12 +23,45 @@ from longwatch.journal.opening import open_journal
 from longwatch.recording.process.environment import absolute_journal_url
 from longwatch.recording.process.stopping import GRACE_SECONDS
 from longwatch.recording.scope import new_trace_id, trace_id_of
+from longwatch.settings import Settings
 from longwatch.turns import Conversations, TurnState
-from longwatch.turns.executor import Executed, Execution, Executor, succeeded, turn_environment
+from longwatch.turns.carrying import Keep
+from longwatch.turns.desk import Desk, JournalDesk, TurnName
+from longwatch.turns.executor import (
+    TOKEN_VARIABLE,
+    Executed,
+    Execution,
+    Executor,
+    succeeded,
+    turn_environment,
+)
 
 FAILED, INTERRUPTED = 1, 130
 STDIN, STDERR = 0, 2
 DEFAULT_PROJECT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which turn is to be executed."""
+
+    project: str | None
+    session: str | None
+    prompt: str | None
+    turn_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A turn, and where what its command says goes."""
+
+    name: TurnName
+    number: int
+    prompt: str | None
+    desk: Desk
+    journal_url: str | None  # for what the command itself records
+    look: str  # how to see the turn
+    keep: Keep | None = None
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -36,6 +70,15 @@ DEFAULT_PROJECT = "default"
 @click.option("--session", metavar="ID", help="Session to add the turn to.  [default: a new one]")
 @click.option("--prompt", metavar="TEXT", help="What the command is asked; - reads standard input.")
 @click.option("--turn", "turn_id", metavar="ID", help="Execute this turn, which was created before.")
+@click.option(
+    "--server", metavar="URL", help="The turn lives on this `longwatch serve`, not in a journal here."
+)
+@click.option(
+    "--token",
+    metavar="TEXT",
+    envvar=TOKEN_VARIABLE,
+    help=f"For the server. Better in {TOKEN_VARIABLE}, where other users of this machine do not see it.",
+)
 @click.option(
     "--grace",
     metavar="SECONDS",
@@ -55,6 +98,8 @@ def command(
     session: str | None,
     prompt: str | None,
     turn_id: str | None,
+    server: str | None,
+    token: str | None,
     grace: float,
     quiet: bool,
     output: str,
@@ -65,9 +110,12 @@ def command(
     on its standard input and in LONGWATCH_PROMPT. It is stopped when the turn is interrupted, or cancelled by
     a newer one. Project and session are created if they are missing.
 
+    With --server the turn is on another machine. While that server is away the lines wait.
+
     \b
     longwatch turn --prompt "Fix the tests" -- claude -p --output-format stream-json --verbose
     longwatch turn --turn turn-3f2a9c0d1e4b -- ./agent.sh
+    longwatch turn --server http://board:8321 --session roof --prompt "Mend it" -- ./agent.sh
     """
     if not words:
         raise click.UsageError("There is no command to run. Write it last: longwatch turn -- ./agent.sh")
@@ -77,45 +125,74 @@ def command(
     if not settings.enabled:
         origin = settings.origins["recording.enabled"]
         raise InvalidInput(f"Recording is switched off by {origin}; set recording.enabled to true.")
+    if server is not None and invocation.journal is not None:
+        raise click.UsageError("The turn is either in a --journal or on a --server.")
     if prompt == "-":
         prompt = sys.stdin.read()
-    settings = replace(settings, journal=absolute_journal_url(settings))
-    with open_journal(settings=settings, clock=invocation.clock) as journal:
-        conversations = Conversations(journal, invocation.clock, settings=settings)
-        if turn_id is not None:
-            turn = _pending(conversations, turn_id, project, session)
-        else:
-            turn = _created(conversations, project or DEFAULT_PROJECT, session, prompt)
-        assert turn.creation is not None
-        execution = Execution(
-            command=words,
-            environment=turn_environment(
-                os.environ,
-                turn,
-                prompt=turn.creation.prompt if prompt is None else prompt,
-                journal_url=settings.journal,
-                trace_id=trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id(),
-            ),
-            turn=turn,
-            prompt=turn.creation.prompt if prompt is None else prompt,
-            grace_seconds=grace,
-            shares_group=turn.creation.prompt is None and _is_terminal(STDIN),
-        )
+    wanted = Wanted(project=project, session=session, prompt=prompt, turn_id=turn_id)
+    if server is None:
+        place = _in_journal(wanted, settings, invocation)
+    else:
+        from longwatch.cli.turn_server import on_server
+
+        place = on_server(wanted, server, token, settings, invocation, tell=_say)
+    with place as task:
         if not quiet:
-            where = f"session {turn.creation.conversation_id} of project {turn.creation.project_id}"
-            remark(f"longwatch: {turn.turn_id}, turn {turn.creation.number} in {where}")
+            where = f"session {task.name.conversation_id} of project {task.name.project_id}"
+            remark(f"longwatch: {task.name.turn_id}, turn {task.number} in {where}")
         executor = Executor(
-            execution,
-            conversations,
+            _execution(task, words, grace),
+            task.desk,
             show=_printer(output, quiet=quiet, invocation=invocation),
-            tell=lambda text: remark(f"longwatch: {clean(text)}"),
+            tell=_say,
             clock=invocation.clock,
             stderr=STDERR if sys.stderr is not None else None,
+            keep=task.keep,
         )
         executed = executor.run()
     if not quiet:
-        _tell(executed, invocation)
+        _tell(executed, task)
     return _exit_code(executed)
+
+
+def _execution(task: Task, words: Sequence[str], grace: float) -> Execution:
+    return Execution(
+        command=words,
+        environment=turn_environment(
+            os.environ,
+            task.name,
+            prompt=task.prompt,
+            journal_url=task.journal_url,
+            trace_id=trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id(),
+        ),
+        prompt=task.prompt,
+        grace_seconds=grace,
+        shares_group=task.prompt is None and _is_terminal(STDIN),
+    )
+
+
+@contextmanager
+def _in_journal(wanted: Wanted, settings: Settings, invocation: Invocation) -> Iterator[Task]:
+    """A turn in the journal that the settings name."""
+    settings = replace(settings, journal=absolute_journal_url(settings))
+    with open_journal(settings=settings, clock=invocation.clock) as journal:
+        conversations = Conversations(journal, invocation.clock, settings=settings)
+        if wanted.turn_id is not None:
+            turn = _pending(conversations, wanted.turn_id, wanted.project, wanted.session)
+        else:
+            project = wanted.project or DEFAULT_PROJECT
+            turn = _created(conversations, project, wanted.session, wanted.prompt)
+        assert turn.creation is not None
+        option = f" --journal {shlex.quote(invocation.journal)}" if invocation.journal else ""
+        yield Task(
+            name=TurnName.of(turn),
+            number=turn.creation.number,
+            # The prompt as it was given: what is stored of it may be cut, and is freed of secrets.
+            prompt=turn.creation.prompt if wanted.prompt is None else wanted.prompt,
+            desk=JournalDesk(conversations, TurnName.of(turn)),
+            journal_url=settings.journal,
+            look=f"longwatch show{option} {turn.turn_id}",
+        )
 
 
 def _created(
@@ -159,12 +236,14 @@ def _is_terminal(descriptor: int) -> bool:
         return False
 
 
-def _tell(executed: Executed, invocation: Invocation) -> None:
+def _say(text: str) -> None:
+    remark(f"longwatch: {clean(text)}")
+
+
+def _tell(executed: Executed, task: Task) -> None:
     turn, length = executed.turn, duration_text(executed.duration_ms)
-    journal = f" --journal {shlex.quote(invocation.journal)}" if invocation.journal else ""
     reason = f": {clean(turn.error)}" if turn.error else ""
-    show = f"longwatch show{journal} {turn.turn_id}"
-    remark(f"longwatch: {turn.turn_id} {turn.status} after {length}{reason}. See it: {show}")
+    remark(f"longwatch: {turn.turn_id} {turn.status} after {length}{reason}. See it: {task.look}")
 
 
 def _exit_code(executed: Executed) -> int:

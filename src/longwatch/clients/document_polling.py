@@ -6,14 +6,13 @@ import asyncio
 import base64
 from collections.abc import Callable, Collection
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from longwatch.clients.api import ServerClient, document_path, project_path
 from longwatch.clients.files import DocumentChange, File, changes_between, files_of
+from longwatch.clients.polling import ServerPolling, call
 from longwatch.errors import MissingExtra, RequestRefused
-from longwatch.polling.current import polling_manager
 from longwatch.polling.manager import PollingManager
-from longwatch.polling.registration import Registration
 
 if TYPE_CHECKING:
     from pycrdt import Doc
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 DOCUMENT_INTERVAL_MS = 3_000
 
 
-class DocumentPolling:
+class DocumentPolling(ServerPolling):
     """Polls the files of a project in the running event loop, from `start` or `async with` until stopped.
 
     `on_document_change` gets what was created, modified or deleted since the last look; the first look is
@@ -41,37 +40,15 @@ class DocumentPolling:
         on_error: Callable[[Exception], object] | None = None,
         manager: PollingManager | None = None,
     ) -> None:
+        super().__init__(client, enabled=enabled, interval_ms=interval_ms, on_error=on_error, manager=manager)
         self.files: dict[str, File] = {}
-        self.error: Exception | None = None  # of the last look
-        self._client = client
         self._project_id = project_id
         self._paths = None if file_paths is None else frozenset(file_paths)
-        self._enabled = enabled
-        self._interval = None if interval_ms is None else interval_ms / 1000
         self._on_document_change = on_document_change
-        self._on_error = on_error
-        self._manager = manager
-        self._registration: Registration | None = None
-        self._is_started = False
-        self._wire: Any = None  # of the last look
         self._has_looked = False
         self._documents: dict[str, SyncedDocument] = {}
         self._syncing: asyncio.Task[None] | None = None
         self._told: asyncio.Queue[Any] = asyncio.Queue()
-
-    @property
-    def is_polling(self) -> bool:
-        """Whether it will look again: not after too many failures."""
-        return self._registration is not None and not self._registration.state.stopped
-
-    @property
-    def enabled(self) -> bool:
-        return self._enabled
-
-    @enabled.setter
-    def enabled(self, enabled: bool) -> None:
-        self._enabled = enabled
-        self._reconsider()
 
     async def document(self, path: str) -> Doc[Any]:
         """The Yjs document of a file, as it is now; it is kept up to date while polling.
@@ -92,20 +69,6 @@ class DocumentPolling:
         await synced.pull()
         return synced.version or 0
 
-    def start(self) -> None:
-        """Begin to look, if it is enabled."""
-        self._is_started = True
-        self._reconsider()
-
-    def stop(self) -> None:
-        """Look no more. An answer under way is dropped."""
-        self._is_started = False
-        self._leave()
-
-    async def __aenter__(self) -> Self:
-        self.start()
-        return self
-
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -114,38 +77,20 @@ class DocumentPolling:
         if syncing is not None:
             await asyncio.wait([syncing])
 
-    def _reconsider(self) -> None:
-        if not (self._is_started and self._enabled):
-            self._leave()
-        elif self._registration is None:
-            path = f"{project_path(self._project_id)}/files"
+    def _path(self) -> str:
+        return f"{project_path(self._project_id)}/files"
 
-            async def look() -> Any:
-                return await self._client.get_json(path)
-
-            manager = self._manager or polling_manager()
-            self._registration = manager.register(
-                (self._client.base_url, path),
-                look,
-                self._interval,
-                on_result=self._took,
-                on_error=self._failed,
-            )
-            self._syncing = asyncio.get_running_loop().create_task(self._tell())
+    def _entered(self) -> None:
+        self._syncing = asyncio.get_running_loop().create_task(self._tell())
 
     def _leave(self) -> None:
-        registration, self._registration = self._registration, None
-        if registration is not None:
-            registration.dispose()
+        super()._leave()
         if self._syncing is not None:
             self._syncing.cancel()
             self._syncing = None
 
-    def _took(self, wire: Any) -> None:
-        self.error = None
-        if wire is not self._wire:  # else the very same: nothing has changed
-            self._told.put_nowait(wire)
-            self._wire = wire
+    def _news(self, wire: Any) -> None:
+        self._told.put_nowait(wire)
 
     async def _tell(self) -> None:
         """Tell of each list that differs, once the documents are as new as the list."""
@@ -159,15 +104,14 @@ class DocumentPolling:
                 except Exception as error:  # noqa: BLE001 - whatever it is, the others are told of theirs
                     self._failed(error)
             has_looked, self._has_looked = self._has_looked, True
-            if changes and has_looked and self._on_document_change is not None:
-                self._on_document_change(changes)
+            if changes and has_looked:
+                call(self._on_document_change, changes)
 
     def _failed(self, error: Exception) -> None:
         self.error = error
         if isinstance(error, RequestRefused) and not self.files:
             self._leave()
-        if self._on_error is not None:
-            self._on_error(error)
+        call(self._on_error, error)
 
 
 class SyncedDocument:

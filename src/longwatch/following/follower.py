@@ -55,7 +55,13 @@ class Follower:
     """An asynchronous iterable of items, to be iterated once. Leaving the iteration ends the watch."""
 
     def __init__(
-        self, hub: Hub, run_id: str, *, after: Cursor = START, silent_after_seconds: float | None = None
+        self,
+        hub: Hub,
+        run_id: str,
+        *,
+        after: Cursor = START,
+        silent_after_seconds: float | None = None,
+        known: Known | None = None,  # what is known of the events up to `after`
     ) -> None:
         self.run_id = run_id
         self._hub = hub
@@ -66,7 +72,7 @@ class Follower:
         self._silent_after = silent_after_seconds
         self._seat = Seat(hub.buffer_events)
         self._channel: Channel | None = None
-        self._known = Known(whole=after == START)
+        self._known = known if known is not None else Known(whole=after == START)
         self._backoff = JOURNAL_BACKOFF
         self._error: str | None = None
         self._next_look: float | None = None
@@ -79,6 +85,11 @@ class Follower:
     def cursor(self) -> Cursor:
         """Goes on after what was yielded so far."""
         return self._page.cursor_after(self._count)
+
+    @property
+    def known(self) -> Known:
+        """What is known of the run."""
+        return self._known
 
     @property
     def state(self) -> WatchState:

@@ -23,6 +23,7 @@ from longwatch.following.deaths import Death, DeathWatch
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
 from longwatch.following.items import Reason
+from longwatch.following.known import Known
 from longwatch.following.looks import Looks
 from longwatch.following.recollection import Recollection
 from longwatch.following.seat import Seat
@@ -75,10 +76,25 @@ class Hub:
         self._is_closed = False
 
     def follow(
-        self, run_id: str, *, after: Cursor = START, silent_after_seconds: float | None = None
+        self,
+        run_id: str,
+        *,
+        after: Cursor = START,
+        silent_after_seconds: float | None = None,
+        known: Known | None = None,
     ) -> Follower:
-        """A follower of this run, from its beginning or from a cursor that an item had."""
-        return Follower(self, run_id, after=after, silent_after_seconds=silent_after_seconds)
+        """A follower of this run, from its beginning or from a cursor that an item had.
+
+        Whoever has read the run up to there says what is `known` of it, so that it is not read again.
+        """
+        return Follower(self, run_id, after=after, silent_after_seconds=silent_after_seconds, known=known)
+
+    def trouble(self, run_id: str | None = None) -> str | None:
+        """Why the journal could not be read at the last look: for this run, or for any that is followed."""
+        if run_id is not None:
+            channel = self._channels.get(run_id)
+            return None if channel is None else channel.looks.error
+        return next((error for each in self._channels.values() if (error := each.looks.error)), None)
 
     async def __aenter__(self) -> Self:
         self._open()

@@ -11,6 +11,7 @@ from starlette.responses import Response
 JSON_TYPE = "application/json"
 LINES_TYPE = "application/x-ndjson"
 REVALIDATE = "private, no-cache"  # may be kept, must be asked for again
+STALE = "Longwatch-Stale"  # the header of an answer that is the last that was known, and why
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -46,6 +47,6 @@ def bytes_answer(
     return Response(body, status, all_headers, media_type=media_type)
 
 
-def not_modified(tag: str) -> Response:
+def not_modified(tag: str, headers: Mapping[str, str] | None = None) -> Response:
     """What the caller has is still true."""
-    return Response(status_code=304, headers={"Cache-Control": REVALIDATE, "ETag": tag})
+    return Response(status_code=304, headers={"Cache-Control": REVALIDATE, "ETag": tag, **(headers or {})})

@@ -16,10 +16,21 @@ from longwatch.server.guard import Guard
 from longwatch.server.hot import HotStatus
 from longwatch.server.openapi import describe
 from longwatch.server.pages import Pages, page_routes
-from longwatch.server.routes import documents, events, files, login, metrics, projects, runs, turns
+from longwatch.server.routes import (
+    documents,
+    events,
+    executions,
+    files,
+    login,
+    metrics,
+    projects,
+    runs,
+    turns,
+)
 from longwatch.server.routes.health import health_routes
 
 GZIP_FROM_BYTES = 1_000
+QUOTED = ("/api/runs/", "/api/executions/")
 GZIP_LEVEL = 5  # of 9: nearly as small, at a third of the time
 
 
@@ -52,6 +63,7 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
     install_errors(app)
     for router in (runs.router, events.router, projects.router, turns.router, files.router, documents.router):
         app.include_router(router)
+    app.include_router(executions.router)
     app.include_router(login.router)
     app.include_router(health_routes())
     if metrics.is_possible():
@@ -63,13 +75,13 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
 
 
 class RawRunPaths:
-    """Leaves a run's id quoted until its route is found: an id may hold a slash."""
+    """Leaves the id of a run or an execution quoted until its route is found: it may hold a slash."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith("/api/runs/"):
+        if scope["type"] == "http" and scope["path"].startswith(QUOTED):
             raw: bytes = scope.get("raw_path") or scope["path"].encode()
             scope = {**scope, "path": raw.decode("latin-1").partition("?")[0]}
         await self._app(scope, receive, send)

@@ -19,19 +19,20 @@ from longwatch.errors import JournalUnavailable, JournalUnusable, LongwatchError
 from longwatch.events import START, Cursor, Event
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Ended, Followed, Reason
+from longwatch.following.known import Known
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.runs import Run, fold
+from longwatch.server.histories import Histories, Past
 
 IDLE_SECONDS = 30.0  # after the last question a run leaves the board
 SWEEP_SECONDS = 5.0
 FINAL_SECONDS = (
     5.0  # how long the state of an ended run holds before it is looked at again: late truth may come
 )
-READY_SECONDS = 15.0  # for a run's history to be read
+READY_SECONDS = 15.0  # for the next part of a run's history to be read
 MOST_RUNS = 20_000
 READ_AHEAD_TRIES = 5  # a run that moves faster than it is read is brought up to date by the hub anyway
 KINDS = ("run", "pulse", "turn")  # names of the kinds that there are
-FOLD_AT_ONCE = 2_000  # events; a long history is folded in parts, so that others get their turn
 
 log = logging.getLogger("longwatch.server")
 
@@ -45,6 +46,16 @@ class Kind(Generic[S]):
     name: str
     empty: Callable[[str], S]  # of a run id
     plus: Callable[[S, Sequence[Event]], S]
+    reads_past: bool = True  # False: it needs only what is new, wherever the first question stands
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer that was written, or is being written, for everybody who asks meanwhile."""
+
+    tag: str
+    at: int  # epoch ms
+    written: asyncio.Future[tuple[bytes, bytes]]  # plain, and compressed
 
 
 class Watched(Generic[S]):
@@ -60,11 +71,14 @@ class Watched(Generic[S]):
         self.final_until: float | None = None  # the run has ended; until then that is known for certain
         self.trouble: LongwatchError | None = None  # why the state cannot be vouched for
         self.is_ready = False
+        self.is_there = False  # somebody has seen to it that there is such a run
+        self.body: Kept | None = None  # the answer about the state, if it takes long to write
+        self.known: Known | None = None  # the part of the fold that the hub needs
         self.delivered = 0  # times that something came by the follower
         self._early: set[str] = (
             set()
         )  # ids of events that were read ahead of the follower, which brings them too
-        self._kind = kind
+        self.kind = kind
         self._waiters: set[asyncio.Future[None]] = set()
 
     @property
@@ -75,6 +89,17 @@ class Watched(Generic[S]):
     def is_ahead(self) -> bool:
         """Whether the state has events that the follower has still to bring."""
         return bool(self._early)
+
+    def begin_with(self, past: Past[S]) -> None:
+        """This was read before the run was followed."""
+        self.state, self.events = past.state, past.events
+        self.cursor, self.known = past.cursor, past.known
+
+    def past(self) -> Past[S] | None:
+        """What is known, to go on from later; None if that cannot be said for certain."""
+        if not self.is_ready or self.trouble is not None or self.is_ahead or self.known is None:
+            return None
+        return Past(self.state, self.known, self.events, self.cursor)
 
     def take(self, events: Sequence[Event]) -> None:
         """These came by the follower, each of them once."""
@@ -93,7 +118,7 @@ class Watched(Generic[S]):
 
     def _add(self, events: Sequence[Event]) -> None:
         if events:
-            self.state = self._kind.plus(self.state, events)
+            self.state = self.kind.plus(self.state, events)
             self.events += len(events)
             self.changed()
 
@@ -127,6 +152,7 @@ class Board:
     def __init__(self, hub: Hub, journal: AsyncJournal, closing: asyncio.Event) -> None:
         self._hub = hub
         self._journal = journal
+        self._histories = Histories(journal)
         self._closing = closing
         self._watched: dict[tuple[str, str], Watched[object]] = {}
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -148,37 +174,46 @@ class Board:
         found.touched = now
         return found  # type: ignore[return-value]  # the kind's name stands for its type
 
-    async def look(self, kind: Kind[S], run_id: str) -> Watched[S]:
-        """The run, followed from now on. Raises if its history cannot be read in good time."""
-        quick = self.glance(kind, run_id)
-        if quick is not None:
-            return quick
+    def follow(self, kind: Kind[S], run_id: str, *, after: Cursor = START) -> Watched[S]:
+        """The run, followed from now on, whether its history is read already or not."""
         key = (kind.name, run_id)
         found = self._watched.get(key)
         if found is None or (found.trouble is not None and key not in self._tasks):
-            found = self._begin(key, kind, run_id)
+            found = self._begin(key, kind, run_id, after)
         found.touched = asyncio.get_running_loop().time()
-        if found.final_until is not None:
-            await self._look_again(key, found)
-        await self._until_ready(found)
         return found  # type: ignore[return-value]
 
-    async def _until_ready(self, found: Watched[object]) -> None:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + READY_SECONDS
-        while not found.is_ready and found.trouble is None and loop.time() < until:
-            await found.news(found.revision, until - loop.time())
+    async def look(self, kind: Kind[S], run_id: str, *, after: Cursor = START) -> Watched[S]:
+        """The run, followed from now on. Raises if its history cannot be read in good time.
+
+        A kind that needs no history begins `after` where the first who asks stands.
+        """
+        quick = self.glance(kind, run_id)
+        if quick is not None:
+            return quick
+        found = self.follow(kind, run_id, after=after)
+        if found.final_until is not None:
+            await self._look_again((kind.name, run_id), found)
+        await self._until_ready(found)
+        return found
+
+    async def _until_ready(self, found: Watched[S]) -> None:
+        while not found.is_ready and found.trouble is None:
+            if not await found.news(found.revision, READY_SECONDS):
+                break  # nothing was read for so long
         if found.trouble is not None:
             raise found.trouble
         if not found.is_ready:
             raise JournalUnavailable(
-                f"The history of run {found.run_id!r} was not read within {READY_SECONDS:.0f} s. Try again."
+                f"Nothing of run {found.run_id!r} could be read for {READY_SECONDS:.0f} s. Try again."
             )
 
-    def _begin(self, key: tuple[str, str], kind: Kind[S], run_id: str) -> Watched[object]:
+    def _begin(self, key: tuple[str, str], kind: Kind[S], run_id: str, after: Cursor) -> Watched[object]:
         if len(self._watched) >= MOST_RUNS:
             self._make_room()
         watched: Watched[object] = Watched(run_id, kind)  # type: ignore[arg-type]
+        if not kind.reads_past:
+            watched.cursor = after
         self._watched[key] = watched
         task = asyncio.get_running_loop().create_task(self._follow(key, watched))
         self._tasks[key] = task
@@ -200,9 +235,13 @@ class Board:
 
     async def _follow(self, key: tuple[str, str], watched: Watched[object]) -> None:
         """Keep one run up to date until it ends or leaves the board."""
-        follower = self._hub.follow(watched.run_id)
         waiting: list[Event] = []
         try:
+            if watched.kind.reads_past:
+                past = self._histories.begin(key, watched.state)
+                await self._histories.read(watched.run_id, past, watched.kind.plus, watched.changed)
+                watched.begin_with(past)
+            follower = self._hub.follow(watched.run_id, after=watched.cursor, known=watched.known)
             async with aclosing(aiter(follower)) as items:
                 async for item in items:
                     match item:
@@ -210,7 +249,7 @@ class Board:
                             if count < len(page.events):
                                 continue
                             waiting += page.events
-                            if watched.is_ready or len(waiting) >= FOLD_AT_ONCE:
+                            if watched.is_ready:
                                 watched.take(waiting)
                                 waiting = []
                         case CaughtUp():
@@ -221,7 +260,7 @@ class Board:
                         case Ended():
                             watched.take(waiting)
                             self._ended(watched, item)
-                    watched.cursor = follower.cursor
+                    watched.cursor, watched.known = follower.cursor, follower.known
         except Exception as error:
             log.exception("the board lost run %s; whoever asks for it again begins anew", watched.run_id)
             watched.trouble = JournalUnusable(f"Run {watched.run_id!r} cannot be followed: {error}")
@@ -240,7 +279,7 @@ class Board:
             )
         watched.changed()
 
-    async def _look_again(self, key: tuple[str, str], watched: Watched[object]) -> None:
+    async def _look_again(self, key: tuple[str, str], watched: Watched[S]) -> None:
         """A run has ended, and something may have been written since; one look serves all who ask."""
         task = self._refreshing.get(key)
         if task is None:
@@ -253,7 +292,7 @@ class Board:
         if not task.cancelled():
             task.exception()  # told to those who wait; there may be nobody left
 
-    async def _refresh(self, watched: Watched[object]) -> None:
+    async def _refresh(self, watched: Watched[S]) -> None:
         loop = asyncio.get_running_loop()
         while True:
             page = await self._journal.read(watched.run_id, after=watched.cursor, thorough=True)
@@ -284,7 +323,10 @@ class Board:
                 self._drop(key)
 
     def _drop(self, key: tuple[str, str]) -> None:
-        self._watched.pop(key, None)
+        watched = self._watched.pop(key, None)
+        past = watched.past() if watched is not None and watched.kind.reads_past else None
+        if past is not None:
+            self._histories.remember(key, past)
         task = self._tasks.pop(key, None)
         if task is not None:
             task.cancel()
@@ -328,4 +370,6 @@ class Board:
 
 
 RUN: Kind[Run | None] = Kind("run", lambda run_id: None, lambda run, events: fold(events, run))
-PULSE: Kind[int] = Kind("pulse", lambda run_id: 0, lambda count, events: count + len(events))
+PULSE: Kind[int] = Kind(
+    "pulse", lambda run_id: 0, lambda count, events: count + len(events), reads_past=False
+)

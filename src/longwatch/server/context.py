@@ -18,12 +18,16 @@ from longwatch.journal.base import Journal
 from longwatch.server.access import Access
 from longwatch.server.appending import Appender
 from longwatch.server.board import Board
+from longwatch.server.executions import Executions
 from longwatch.server.hosts import Hosts
 from longwatch.server.limits import Limits
 from longwatch.server.rates import Traffic
 from longwatch.server.versions import Versions
 from longwatch.settings import Settings
 from longwatch.turns import Conversations
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.memory import MemoryExecutionStore
+from longwatch.watching.stores.opening import open_executions
 
 THREADS = 8  # for calls of the stores that requests wait for
 
@@ -42,6 +46,7 @@ class ServerContext:
     appender: Appender
     conversations: Conversations
     documents: DocumentStore
+    executions: Executions
     versions: Versions
     clock: Clock
     limits: Limits
@@ -68,8 +73,19 @@ async def open_context(
     access: Access | None = None,
     hosts: Hosts | None = None,
     settings: Settings | None = None,
+    executions: ExecutionStore | None = None,
 ) -> AsyncIterator[ServerContext]:
-    """The parts of a server over these stores, which stay open; everything else is closed at the end."""
+    """The parts of a server over these stores, which stay open; everything else is closed at the end.
+
+    Executions are read where the settings have them, unless a store is given.
+    """
+
+    def execution_store() -> ExecutionStore:
+        if executions is not None or settings is None:
+            return executions or MemoryExecutionStore()
+        return open_executions(settings=settings, clock=clock)
+
+    shown = Executions(execution_store, journal, clock)
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longwatch-server")
     closing = asyncio.Event()
     try:
@@ -84,6 +100,7 @@ async def open_context(
                     appender=Appender(journal),
                     conversations=Conversations(journal, clock, settings=settings),
                     documents=documents,
+                    executions=shown,
                     versions=versions,
                     clock=clock,
                     limits=limits or Limits(),
@@ -98,3 +115,5 @@ async def open_context(
                 await board.aclose()
     finally:
         await asyncio.to_thread(threads.shutdown)
+        if executions is None:
+            shown.close()

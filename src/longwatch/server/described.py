@@ -33,7 +33,16 @@ TAG_HEADER = {
     "description": "Weak tag of the content, the same on every server.",
     "schema": {"type": "string"},
 }
-CACHE_HEADER = {"description": "`private, no-cache`: keep it, and ask again.", "schema": {"type": "string"}}
+CACHE_HEADER = {
+    "description": "`private, no-cache`: keep it, and ask again. `no-store` where each answer is another.",
+    "schema": {"type": "string"},
+}
+STALE_HEADER = {
+    "description": "There while the journal cannot be read: the answer is the last that was known.",
+    "schema": {"type": "string"},
+}
+DISPOSITION_HEADER = {"description": "`attachment`, and a file name.", "schema": {"type": "string"}}
+VERSION_HEADER = {"description": "The version of the document.", "schema": {"type": "integer"}}
 RETRY_HEADER = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
 
 
@@ -74,9 +83,13 @@ def errors(*statuses: int) -> Responses:
     return found
 
 
-def tagged(model: type[BaseModel], *statuses: int, description: str = "As it stands.") -> Responses:
-    """A JSON answer with a tag, its 304, and errors."""
+def tagged(
+    model: type[BaseModel], *statuses: int, description: str = "As it stands.", from_memory: bool = False
+) -> Responses:
+    """A JSON answer with a tag, its 304, and errors. One from memory says if it may be stale."""
     headers = {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER}
+    if from_memory:
+        headers["Longwatch-Stale"] = STALE_HEADER
     return {
         200: {"model": model, "description": description, "headers": headers},
         304: {"description": "Unchanged since `If-None-Match`.", "headers": headers},
@@ -84,30 +97,39 @@ def tagged(model: type[BaseModel], *statuses: int, description: str = "As it sta
     }
 
 
-def plain(model: type[BaseModel], *statuses: int, status: int = 200, description: str = "Done.") -> Responses:
+def plain(
+    model: type[BaseModel],
+    *statuses: int,
+    status: int = 200,
+    description: str = "Done.",
+    headers: Mapping[str, Any] | None = None,
+) -> Responses:
     """A JSON answer without a tag, and errors."""
+    all_headers = {"Cache-Control": CACHE_HEADER, **(headers or {})}
     return {
-        status: {"model": model, "description": description, "headers": {"Cache-Control": CACHE_HEADER}},
+        status: {"model": model, "description": description, "headers": all_headers},
         **errors(*statuses),
     }
 
 
 def written(
-    model: type[BaseModel], *statuses: int, status: int = 200, description: str = "Done."
+    model: type[BaseModel],
+    *statuses: int,
+    status: int = 200,
+    description: str = "Done.",
+    headers: Mapping[str, Any] | None = None,
 ) -> Responses:
     """The same of a route that takes a body."""
-    return plain(model, *WITH_BODY, *statuses, status=status, description=description)
+    return plain(model, *WITH_BODY, *statuses, status=status, description=description, headers=headers)
 
 
-def raw(
-    media_type: str, description: str, *statuses: int, headers: Mapping[str, Any] | None = None
-) -> Responses:
-    """An answer that is not JSON, and errors."""
+def download(media_type: str, description: str, *statuses: int) -> Responses:
+    """A file that a browser saves, and errors."""
     return {
         200: {
             "description": description,
             "content": {media_type: {"schema": {"type": "string"}}},
-            "headers": dict(headers or {}),
+            "headers": {"Content-Disposition": DISPOSITION_HEADER, "Cache-Control": CACHE_HEADER},
         },
         **errors(*statuses),
     }

@@ -114,7 +114,9 @@ class Guard:
         limits, asked, size = self._limits, Asked(), 0
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > limits.target_bytes:
-            raise ApiError(414, "uri_too_long", f"The address is longer than {limits.target_bytes} bytes.")
+            raise ApiError(
+                414, "uri_too_long", f"The address is longer than {limits.target_bytes} bytes. Ask for less."
+            )
         for name, value in headers:
             size += len(name) + len(value)
             if name not in LOOKED_AT:
@@ -139,7 +141,8 @@ class Guard:
             raise ApiError(
                 431,
                 "request_header_fields_too_large",
-                f"A request may have {limits.header_count} headers of {limits.header_bytes} bytes together.",
+                f"A request may have {limits.header_count} headers of {limits.header_bytes} bytes together. "
+                "Send fewer.",
             )
         return asked
 

@@ -16,7 +16,7 @@ from longwatch.server.errors import ApiError, api_error
 from longwatch.server.parameters import MAX_WAIT_SECONDS
 from longwatch.server.tags import matches
 from longwatch.server.turn_answers import NOTHING, TURN, Answer, ToldTurn
-from longwatch.server.waiting import deadline, look_at_turn, until_changed
+from longwatch.server.waiting import deadline, look_at_turn, staleness, until_changed
 
 PREFIX = "/api/projects/"
 SUFFIX = "/status"
@@ -39,6 +39,8 @@ class HotStatus:
         watched = self._context.board.glance(TURN, turn)
         if watched is None or not watched.state.belongs_to(project, session):
             return None
+        if self._context.hub.trouble(turn) is not None:
+            return None  # the answer has to say so
         return _told(watched.state, _known(scope))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +70,12 @@ class HotStatus:
             has = known.decode("latin-1")
             until = deadline(self._context, wait)
             await until_changed(self._context, watched, lambda told: not matches(has, told.tag), until)
-        return _told(watched.state, known)
+        start, body = _told(watched.state, known)
+        stale = staleness(self._context, turn)
+        if stale:
+            more = [(name.lower().encode(), value.encode()) for name, value in stale.items()]
+            start = {**start, "headers": [*start["headers"], *more]}
+        return start, body
 
 
 def _parts(path: str) -> tuple[str, str, str] | None:

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from longwatch.server.access import COOKIE
-from longwatch.server.described import CACHE_HEADER, ERRORS, TAG_HEADER
+from longwatch.server.described import CACHE_HEADER, ERRORS, STALE_HEADER, TAG_HEADER
 from longwatch.server.parameters import MAX_WAIT_SECONDS
 from longwatch.server.turn_schemas import TurnStatusShape
 
 STATUS_PATH = "/api/projects/{project_id}/sessions/{session_id}/turns/{turn_id}/status"
 ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}}
-ABOUT = """Runs, turns and documents: read, followed, appended to.
+ABOUT = """Runs, turns and documents: read, followed, appended to. Executions: read and followed.
 
 Every answer from 400 on has one shape, `{"error": {"code", "message", "details"?}}`. Answers that have an
 `ETag` are cheap to ask for again: send it as `If-None-Match`, and 304 says that nothing changed. With `wait`
 the server holds such a question until something does. Two WebSockets are not described here, since OpenAPI
 cannot: `/api/socket` follows topics, `/api/projects/{project_id}/sync/{path}` is y-websocket's protocol.
 """
+
+
+def _header(description: str, *, required: bool = False, type_: str = "string") -> dict[str, Any]:
+    return {"description": description, "required": required, "schema": {"type": type_}}
+
+
+def _any(status: str) -> bool:
+    return True
+
+
+# Header -> the answers that carry it, and what it says.
+COMMON_HEADERS: Mapping[str, tuple[Callable[[str], bool], dict[str, Any]]] = {
+    "X-Content-Type-Options": (_any, _header("`nosniff`", required=True)),
+    "Referrer-Policy": (_any, _header("`no-referrer`")),
+    "Cross-Origin-Resource-Policy": (
+        _any,
+        _header("`same-origin`, or `cross-origin` for an allowed origin."),
+    ),
+    "Access-Control-Allow-Origin": (_any, _header("For a page of an origin that is allowed.")),
+    "Access-Control-Expose-Headers": (_any, _header("For such a page.")),
+    "Vary": (_any, _header("`Accept-Encoding`, `Origin`")),
+    "Content-Encoding": (lambda status: status != "304", _header("`gzip`, if it is accepted.")),
+    "Connection": (lambda status: status in ("408", "413"), _header("`close`: the rest is not read.")),
+    "Allow": (lambda status: status == "405", _header("The methods that are possible.")),
+}
 
 
 def describe(app: FastAPI) -> None:
@@ -47,6 +73,10 @@ def completed(schema: dict[str, Any]) -> dict[str, Any]:
             _correct_errors(operation["responses"])
     shapes["TurnStatusShape"] = TurnStatusShape.model_json_schema()
     schema["paths"][STATUS_PATH] = {"get": _status_operation()}
+    components["headers"] = {name: header for name, (_, header) in COMMON_HEADERS.items()}
+    for path in schema["paths"].values():
+        for operation in path.values():
+            _complete_headers(operation["responses"])
     components["securitySchemes"] = {
         "token": {
             "type": "http",
@@ -66,8 +96,17 @@ def _correct_errors(responses: dict[str, Any]) -> None:
             response["content"] = ERROR_CONTENT
 
 
+def _complete_headers(responses: dict[str, Any]) -> None:
+    """Add what answers carry whichever route they come from."""
+    for status, response in responses.items():
+        headers = response.setdefault("headers", {})
+        for name, (is_for, _) in COMMON_HEADERS.items():
+            if name not in headers and is_for(status):
+                headers[name] = {"$ref": f"#/components/headers/{name}"}
+
+
 def _status_operation() -> dict[str, Any]:
-    headers = {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER}
+    headers = {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER, "Longwatch-Stale": STALE_HEADER}
     return {
         "tags": ["turns"],
         "summary": "Turn Status",

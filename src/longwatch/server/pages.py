@@ -19,7 +19,7 @@ from longwatch.server.tags import matches
 VIEWER = Path(__file__).parent / "viewer"
 INDEX = "index.html"
 PARTS = ("app", "core", "style")  # where the files are that others are made of
-STYLES = ("tokens", "base", "shell", "parts", "runs", "run", "session")
+STYLES = ("tokens", "base", "shell", "parts", "runs", "run", "session", "executions", "waves")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -129,7 +129,8 @@ def page_routes(pages: Pages) -> APIRouter:
     async def index(request: Request) -> Response:
         return answered(INDEX, request)
 
-    for path in ("/", "/runs", "/runs/{rest:path}", "/projects", "/projects/{rest:path}"):
+    sections = ("runs", "executions", "projects")
+    for path in ("/", *(f"/{name}{rest}" for name in sections for rest in ("", "/{rest:path}"))):
         router.add_api_route(path, index, methods=["GET", "HEAD"], response_class=Response)
 
     @router.api_route("/viewer/{name:path}", methods=["GET", "HEAD"], response_class=Response)

@@ -42,6 +42,11 @@ RunId = Annotated[
     AfterValidator(_unquoted),
 ]
 
+ExecutionId = Annotated[
+    str,
+    Path(description="The id of the execution, percent-encoded; it may hold any character.", min_length=1),
+    AfterValidator(_unquoted),
+]
 
 ProjectId = Annotated[str, Path(description="The id of the project.", min_length=1, max_length=128)]
 SessionId = Annotated[str, Path(description="The id of the session.", min_length=1, max_length=128)]

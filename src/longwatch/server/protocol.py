@@ -60,7 +60,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_url(url)
         if len(self.url) > self._limits.target_bytes:
             most = self._limits.target_bytes
-            self._refuse(ApiError(414, "uri_too_long", f"The address is longer than {most} bytes."))
+            self._refuse(
+                ApiError(414, "uri_too_long", f"The address is longer than {most} bytes. Ask for less.")
+            )
 
     def on_header(self, name: bytes, value: bytes) -> None:
         limits = self._limits
@@ -99,7 +101,8 @@ class LimitedProtocol(HttpToolsProtocol):
         return ApiError(
             431,
             "request_header_fields_too_large",
-            f"A request may have {limits.header_count} headers of {limits.header_bytes} bytes together.",
+            f"A request may have {limits.header_count} headers of {limits.header_bytes} bytes together. "
+            "Send fewer.",
         )
 
     def _refuse(self, error: ApiError) -> NoReturn:

@@ -6,7 +6,7 @@ from starlette.types import Message, Send
 
 CORS_METHODS = b"GET, HEAD, POST, PUT, DELETE"
 CORS_HEADERS = b"Authorization, Content-Type, If-None-Match, Idempotency-Key, Last-Event-ID"
-CORS_EXPOSED = b"ETag, Longwatch-Version, Retry-After"
+CORS_EXPOSED = b"ETag, Longwatch-Stale, Longwatch-Version, Retry-After"
 CORS_SECONDS = b"600"
 EVERY_ANSWER = (
     (b"x-content-type-options", b"nosniff"),

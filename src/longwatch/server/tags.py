@@ -35,8 +35,9 @@ def summary_tag(run: RunSummary, now_ms: int) -> str:
 
 def run_tag(run: Run, now_ms: int) -> str:
     """The same of a whole run. An open run grows older, which is no change; that it fell silent is one."""
+    # What is missing needs no part of its own: it differs only if the events do. So a summary is enough.
     summary = run.summary
-    names = ",".join(condition.name for condition in conditions(run, now_ms))
+    names = ",".join(condition.name for condition in conditions(Run(summary), now_ms))
     return weak_tag(
         summary.run_id,
         summary.status,

@@ -73,8 +73,17 @@ class SessionListShape(Strict):
 
 
 class NewTurn(Strict):
-    """A turn to be made; the one that runs is cancelled."""
+    """A turn to be made; the one that runs is cancelled. With an id, the same again is the same turn."""
 
+    id: Annotated[
+        str,
+        Field(
+            min_length=6,
+            max_length=100,
+            pattern=r"^turn-[A-Za-z0-9._-]+$",
+            description="Left out, the server makes one.",
+        ),
+    ] = ""
     prompt: Annotated[str, Field(max_length=1_000_000)] = ""
 
 
@@ -145,6 +154,25 @@ class Claim(Strict):
 
     executor: Annotated[str, Field(max_length=200)] = ""
     process: ProcessShape | None = None
+
+
+class StartedShape(TurnShape):
+    """A turn that somebody executes now."""
+
+    next_line: int = Field(description="The number of the first line that is not there yet.")
+
+
+class TurnEnding(Strict):
+    """How the command of a turn ended that did not say it itself in a `result` line."""
+
+    status: Literal["completed", "failed", "cancelled"]
+    error: Annotated[str, Field(max_length=10_000)] = ""
+    exit_code: Annotated[int | None, Field(ge=0, le=2**31, strict=True)] = None
+    signal: Annotated[str, Field(max_length=50, description="Such as `SIGKILL`.")] = ""
+    execution_time_ms: Annotated[float | None, Field(ge=0, le=2**53, strict=True)] = None
+    stderr: Annotated[list[Annotated[str, Field(max_length=10_000)]], Field(max_length=100)] = Field(
+        default_factory=list
+    )
 
 
 class FedShape(Strict):

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from longwatch.server.answers import STALE
 from longwatch.server.board import Watched
 from longwatch.server.turn_answers import TURN, ToldTurn
 from longwatch.turns.names import checked_turn_id, conversation_run
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from longwatch.server.context import ServerContext
 
 S = TypeVar("S")
+
+
+def staleness(context: ServerContext, run_id: str) -> dict[str, str]:
+    """The header of an answer from memory while the journal cannot be read: it is the last that was known."""
+    return {STALE: "journal unavailable"} if context.hub.trouble(run_id) is not None else {}
 
 
 def deadline(context: ServerContext, wait: int) -> float:

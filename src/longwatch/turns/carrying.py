@@ -1,29 +1,31 @@
 """Carries the lines of a running command into its turn, and notices when somebody else ends the turn.
 
 One thread takes whatever lines have gathered and feeds them, numbered, so that a feed whose answer was lost
-is simply made again. When there are none for a while it looks how the turn stands.
+is simply made again. When there are none for a while it looks how the turn stands. What could not be stored
+in the end is handed to `keep`, so that nothing is lost.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from queue import Empty, Full, Queue
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, TurnEnded, WorthAnotherTry
 from longwatch.events import Event
 from longwatch.polling.backoff import Backoff
-from longwatch.turns.conversations import Conversations
+from longwatch.turns.desk import Desk
 from longwatch.turns.feeding import Fed
-from longwatch.turns.state import TurnState
+from longwatch.turns.waiting import Waiting
 
 LOOK_SECONDS = 0.5  # between looks at a turn whose command is silent
 GATHERED_LINES = 500  # fed at once
-WAITING_LINES = 10_000  # beyond, the command waits as it would for any slow reader
-LAST_SECONDS = 10.0  # for a journal that is away when the command has ended
-RETRIES = Backoff(0.1, 2.0, 2.0)
+GATHERED_CHARACTERS = 4 * 1024 * 1024
+RETRIES = Backoff(0.1, 2.0, 5.0, jitter=0.25)
 ENDED = ("completed", "failed")
+
+Keep = Callable[[int, Sequence[str]], None]
+"""Puts away lines that were not stored, with the number of the first."""
 
 
 class Carrier:
@@ -31,75 +33,72 @@ class Carrier:
 
     def __init__(
         self,
-        conversations: Conversations,
-        state: TurnState,
+        desk: Desk,
+        next_line: int,
         *,
         stop: Callable[[], None],
         show: Callable[[Sequence[Event]], None],
         tell: Callable[[str], None],
         clock: Clock,
+        keep: Keep | None = None,
     ) -> None:
-        assert state.creation is not None
-        self._conversations = conversations
-        self._ids = (state.creation.project_id, state.creation.conversation_id, state.turn_id)
-        self._next_line = state.highest_line + 1
+        self._desk = desk
+        self._next_line = next_line
         self._stop = stop
         self._show: Callable[[Sequence[Event]], None] | None = show
         self._tell = tell
         self._clock = clock
-        self._lines: Queue[str | None] = Queue(WAITING_LINES)
+        self._keep = keep
+        self._lines = Waiting()
         self._has_said_end = False  # the command, in a line of its own
         self._is_over = False  # further lines have no place in the turn
         self._give_up_at: float | None = None
         self._thread = threading.Thread(target=self._work, name="longwatch-turn", daemon=True)
-        self.error: LongwatchError | None = None  # why lines were lost
+        self.error: LongwatchError | None = None  # why lines were not stored
 
     def start(self) -> None:
         self._thread.start()
 
-    def take(self, line: str | None) -> None:
-        """One line of the command's output; None after the last one. Waits while too many are waiting."""
-        while self._thread.is_alive():
-            try:
-                self._lines.put(line, timeout=LOOK_SECONDS)
-            except Full:
-                continue
-            return
+    def take(self, line: str) -> None:
+        """One line of the command's output. Waits while too many are waiting."""
+        while self._thread.is_alive() and not self._lines.put(line, LOOK_SECONDS):
+            pass
 
-    def finish(self) -> None:
-        """There are no more lines. Return when all are stored, or cannot be."""
-        self._give_up_at = self._clock.monotonic() + LAST_SECONDS
-        self.take(None)
-        self._thread.join()
+    def finish(self, patience_seconds: float, is_hurried: Callable[[], bool] = lambda: False) -> None:
+        """There are no more lines. Return when all are stored, or cannot be, or somebody is in a hurry."""
+        self._give_up_at = self._clock.monotonic() + patience_seconds
+        self._lines.close()
+        self._thread.join(LOOK_SECONDS)
+        if self._thread.is_alive():
+            self._tell(
+                f"the command has ended; its last lines wait up to {patience_seconds:g} s. Ctrl-C gives up"
+            )
+        while self._thread.is_alive():
+            self._thread.join(LOOK_SECONDS)
+            if is_hurried():
+                self._give_up_at = self._clock.monotonic()
 
     def _work(self) -> None:
-        while True:
-            lines, is_last = self._gathered()
+        is_last = False
+        while not is_last:
+            lines, is_last = self._lines.take(
+                LOOK_SECONDS,
+                most_lines=GATHERED_LINES,
+                most_characters=GATHERED_CHARACTERS,
+                # A line that may end the turn is fed before what follows it, which may be refused.
+                ends=lambda line: '"result"' in line,
+            )
             try:
-                if lines and not self._is_over:
+                if self._is_over:
+                    self._put_away(lines)
+                elif lines:
                     self._feed(lines)
-                elif not is_last and not self._is_over:
+                elif not is_last:
                     self._look()
             except LongwatchError as error:
                 self.error, self._is_over = error, True
                 self._tell(f"what the command says is not stored any more: {error}")
-            if is_last:
-                return
-
-    def _gathered(self) -> tuple[list[str], bool]:
-        """The lines that are there, after waiting a little for the first; whether they are the last."""
-        lines: list[str] = []
-        try:
-            line = self._lines.get(timeout=LOOK_SECONDS)
-            while line is not None:
-                lines.append(line)
-                # A line that may end the turn is fed before what follows it, which may be refused.
-                if len(lines) >= GATHERED_LINES or '"result"' in line:
-                    return lines, False
-                line = self._lines.get_nowait()
-        except Empty:
-            return lines, False
-        return lines, True
+                self._put_away(lines)
 
     def _feed(self, lines: list[str]) -> None:
         try:
@@ -115,7 +114,7 @@ class Carrier:
         backoff = RETRIES
         while True:
             try:
-                return self._conversations.feed(*self._ids, lines, self._next_line, keep_output=True)
+                fed = self._desk.feed(lines, self._next_line)
             except WorthAnotherTry as error:
                 backoff = backoff.failed()
                 if self._give_up_at is not None and self._clock.monotonic() >= self._give_up_at:
@@ -123,15 +122,19 @@ class Carrier:
                 if backoff.failures == 1:
                     self._tell(f"the journal does not take the command's lines, which wait: {error}")
                 self._clock.sleep(backoff.delay or 0.0)
+            else:
+                if backoff.failures:
+                    self._tell("the journal takes the command's lines again")
+                return fed
 
     def _look(self) -> None:
         if self._has_said_end:
             return
         try:
-            state = self._conversations.turn(*self._ids)
+            standing = self._desk.standing()
         except WorthAnotherTry:
             return
-        if state.has_ended:
+        if standing.has_ended:
             self._ended()
 
     def _ended(self) -> None:
@@ -141,6 +144,16 @@ class Carrier:
             self._tell("the command goes on after the end of its turn; what it says now is not stored")
         else:
             self._stop()
+
+    def _put_away(self, lines: Sequence[str]) -> None:
+        if self.error is None or self._keep is None or not lines:
+            return
+        try:
+            self._keep(self._next_line, lines)
+        except OSError as error:
+            self._keep = None
+            self._tell(f"what was not stored cannot be kept here either: {error}")
+        self._next_line += len(lines)
 
     def _shown(self, events: Sequence[Event]) -> None:
         if self._show is None or not events:

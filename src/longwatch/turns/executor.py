@@ -20,24 +20,23 @@ from longwatch.recording.process.environment import JOURNAL_VARIABLE, TRACE_VARI
 from longwatch.recording.process.lines import Line
 from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, Stopping
 from longwatch.runs import Status
-from longwatch.turns.carrying import LAST_SECONDS, RETRIES, Carrier
-from longwatch.turns.conversations import Conversations
-from longwatch.turns.state import TurnState
+from longwatch.turns.carrying import RETRIES, Carrier, Keep
+from longwatch.turns.desk import Desk, Standing, TurnName
 
-MAX_LINE_BYTES = 16 * 1024 * 1024  # agents print whole files, and images, on one line
 MAX_VARIABLE_BYTES = 100_000  # Linux refuses to start a program with a longer one than 128 KB
 LAST_LINES = 20  # of standard error that a failure keeps
 LAST_LINE_CHARACTERS = 1_000
 TOLD_LINES = 5  # of those in the one message that clients show
+TOKEN_VARIABLE = "LONGWATCH_TOKEN"
+HURRIED_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What to run, and for which turn."""
+    """What to run."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
-    turn: TurnState
     prompt: str | None = None  # given on standard input; None: the command has ours
     grace_seconds: float = GRACE_SECONDS
     shares_group: bool = False  # the command reads from our terminal
@@ -47,7 +46,7 @@ class Execution:
 class Executed:
     """How it went."""
 
-    turn: TurnState
+    turn: Standing
     words: str  # how the process ended
     duration_ms: float
     interrupted_by: int | None = None  # the signal that came for us
@@ -59,19 +58,18 @@ class Executor:
     def __init__(
         self,
         execution: Execution,
-        conversations: Conversations,
+        desk: Desk,
         *,
         show: Callable[[Sequence[Event]], None],
         tell: Callable[[str], None],
         clock: Clock,
         stderr: int | None = 2,
+        keep: Keep | None = None,
     ) -> None:
-        assert execution.turn.creation is not None
-        creation = execution.turn.creation
         self._execution = execution
-        self._conversations = conversations
-        self._ids = (creation.project_id, creation.conversation_id, execution.turn.turn_id)
+        self._desk = desk
         self._show = show
+        self._keep = keep
         self._tell = tell
         self._clock = clock
         self._stderr = stderr
@@ -86,10 +84,9 @@ class Executor:
         Raises `TurnEnded` or `TurnTaken` before it is started if the turn is not ours to execute, and
         `JournalUnavailable` after it has ended if what it said could not be stored.
         """
-        state = self._conversations.start(
-            *self._ids, executor=f"longwatch turn: {self._execution.command[0]}", process=this_process()
-        )
+        who = f"longwatch turn: {self._execution.command[0]}"
         with self._attendance.signals():
+            next_line = self._desk.start(executor=who, process=this_process())
             began = self._clock.monotonic()
             try:
                 child = self._started()
@@ -97,21 +94,24 @@ class Executor:
                 _, words = failed_start(self._execution.command[0], error)
                 return Executed(self._ended("turn_failed", {"error_message": words}), words, 0.0)
             carrier = Carrier(
-                self._conversations,
-                state,
+                self._desk,
+                next_line,
                 stop=self._stop,
                 show=self._show,
                 tell=self._tell,
                 clock=self._clock,
+                keep=self._keep,
             )
             carrier.start()
             self._attendance.attend(
                 child,
-                stdout=Reading(lambda line: carrier.take(line.shown), max_line_bytes=MAX_LINE_BYTES),
+                stdout=Reading(
+                    lambda line: carrier.take(line.shown), max_line_bytes=self._desk.max_line_bytes
+                ),
                 stderr=Reading(self._take_stderr, self._stderr),
             )
             duration = round((self._clock.monotonic() - began) * 1000, 3)
-            carrier.finish()
+            carrier.finish(self._patience_seconds, self._attendance.has_signals)
             if carrier.error is not None:
                 raise carrier.error
             assert child.returncode is not None
@@ -128,6 +128,16 @@ class Executor:
                 shares_group=task.shares_group,
                 stdin=stdin if task.prompt is not None else None,
             )
+
+    @property
+    def _patience_seconds(self) -> float:
+        """How long a desk that does not answer is waited for: less if somebody wanted us to stop."""
+        is_told_to_stop = self._stopping.reason is not None and not self._is_ended_by_others
+        return (
+            min(HURRIED_SECONDS, self._desk.patience_seconds)
+            if is_told_to_stop
+            else self._desk.patience_seconds
+        )
 
     def _stop(self) -> None:
         self._is_ended_by_others = True
@@ -161,15 +171,15 @@ class Executor:
             said["error_message"] = f"{exit_.words}: " + "\n".join(last)
         return "turn_failed", said
 
-    def _ended(self, type_: str, said: Mapping[str, object]) -> TurnState:
+    def _ended(self, type_: str, said: Mapping[str, object]) -> Standing:
         """How the turn stands at the end; this one is written if it has none."""
-        give_up_at, backoff = self._clock.monotonic() + LAST_SECONDS, RETRIES
+        give_up_at, backoff = self._clock.monotonic() + self._patience_seconds, RETRIES
         while True:
             try:
-                return self._conversations.end(*self._ids, type_, said)
+                return self._desk.end(type_, said)
             except WorthAnotherTry:
                 backoff = backoff.failed()
-                if self._clock.monotonic() >= give_up_at:
+                if self._clock.monotonic() >= give_up_at or self._attendance.has_signals():
                     raise
                 self._clock.sleep(backoff.delay or 0.0)
 
@@ -180,23 +190,29 @@ def succeeded(executed: Executed) -> bool:
 
 
 def turn_environment(
-    inherited: Mapping[str, str], turn: TurnState, *, prompt: str | None, journal_url: str, trace_id: str
+    inherited: Mapping[str, str],
+    name: TurnName,
+    *,
+    prompt: str | None,
+    journal_url: str | None,
+    trace_id: str,
 ) -> dict[str, str]:
     """Everything the command inherits, and which turn it executes.
 
     It does not get the turn as its LONGWATCH_RUN_ID: a program that records a run of its own would end the
-    turn with it.
+    turn with it. Nor does it get the token of a server, which it might print.
     """
-    assert turn.creation is not None
     environment = {
         **inherited,
-        "LONGWATCH_PROJECT": turn.creation.project_id,
-        "LONGWATCH_SESSION": turn.creation.conversation_id,
-        "LONGWATCH_TURN_ID": turn.turn_id,
-        JOURNAL_VARIABLE: journal_url,
+        "LONGWATCH_PROJECT": name.project_id,
+        "LONGWATCH_SESSION": name.conversation_id,
+        "LONGWATCH_TURN_ID": name.turn_id,
         TRACE_VARIABLE: traceparent(inherited.get(TRACE_VARIABLE), trace_id),
     }
-    environment.pop("LONGWATCH_PROMPT", None)
+    if journal_url is not None:
+        environment[JOURNAL_VARIABLE] = journal_url
+    for left_out in ("LONGWATCH_PROMPT", TOKEN_VARIABLE):
+        environment.pop(left_out, None)
     if prompt is not None and "\0" not in prompt and len(prompt.encode()) <= MAX_VARIABLE_BYTES:
         environment["LONGWATCH_PROMPT"] = prompt
     environment.setdefault("PYTHONUNBUFFERED", "1")  # a pipe makes Python hold its output back by the block

@@ -16,6 +16,7 @@ from longwatch.runs import ENDS, Ending, Status
 from longwatch.turns.lines import BlockKind
 
 NOT_NUMBERED = 2**63  # blocks that name no line come after those that do
+CLAIMED = "turn_claimed"
 SIGNS_OF_WORK = frozenset({"turn_started", "block", "turn_line", "output"})
 
 WIRE_WORDS: Mapping[Status, str] = {  # documents that speak of turns know four words only
@@ -210,6 +211,8 @@ class _Fold:
         self._names: set[str] = set()
 
     def add(self, event: Event) -> None:
+        if event.type == CLAIMED:
+            return  # nothing of the turn differs: whoever claims it starts it next
         name = part_of(event.run_id, event.event_id) or event.event_id
         is_new = name not in self._before.seen and name not in self._names
         self._names.add(name)

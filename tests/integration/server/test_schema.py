@@ -24,6 +24,7 @@ from tests.integration.server.stores import Stores
 
 EXAMPLES = 10  # of each operation
 STREAM_SECONDS = 1.0
+OF_HTTP = {"content-type", "content-length", "date", "transfer-encoding"}
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 LIMITS = Limits(writes_per_second=1e6, writes_at_once=1_000_000, wait_seconds=0.02)
 
@@ -62,6 +63,13 @@ def test_every_answer_is_one_that_the_schema_promises(tmp_path: Path) -> None:
     assert len(operations) > 25
 
 
+def undocumented_headers(operation: Any, answer: Any) -> set[str]:
+    """The headers of an answer that the schema does not name, except those of HTTP itself."""
+    responses = operation.schema.raw_schema["paths"][operation.path][operation.method.lower()]["responses"]
+    named = {name.lower() for name in responses[str(answer.status_code)].get("headers", {})}
+    return {name.lower() for name in answer.headers} - named - OF_HTTP
+
+
 def fuzz(operation: Any) -> None:
     """Send what the schema allows and what it does not, and hold the answers to the schema."""
 
@@ -78,5 +86,6 @@ def fuzz(operation: Any) -> None:
     def send(case: Any) -> None:
         answer = case.call(timeout=STREAM_SECONDS)
         case.validate_response(answer, checks=CHECKS)
+        assert undocumented_headers(operation, answer) == set()
 
     send()

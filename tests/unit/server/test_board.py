@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -10,10 +11,13 @@ import pytest
 from longwatch.errors import JournalUnavailable, Unreachable
 from longwatch.events import START, Cursor, Event, Page
 from longwatch.following.hub import Hub
+from longwatch.following.known import Known
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.server import board as board_module
+from longwatch.server import histories
 from longwatch.server.board import PULSE, RUN, Board
+from longwatch.server.histories import Past
 from longwatch.server.turn_answers import TURN
 
 
@@ -21,13 +25,18 @@ class CountedJournal(MemoryJournal):
     """Counts its reads, and can be away."""
 
     reads = 0
+    returned = 0  # events
     is_away = False
+    seconds_a_read = 0.0
 
     def read(self, run_id: str, *, after: Cursor = START, limit: int = 500, thorough: bool = False) -> Page:
         self.reads += 1
         if self.is_away:
             raise Unreachable("away")
-        return super().read(run_id, after=after, limit=limit, thorough=thorough)
+        time.sleep(self.seconds_a_read)  # in a thread: a store that takes its time
+        page = super().read(run_id, after=after, limit=limit, thorough=thorough)
+        self.returned += len(page.events)
+        return page
 
 
 def event(number: int, type: str = "note", run_id: str = "wf-1") -> Event:
@@ -223,3 +232,89 @@ async def test_closing_wakes_whoever_waits(journal: CountedJournal) -> None:
 
         assert await waiting
         await board.aclose()
+
+
+async def test_a_long_run_that_left_the_board_is_read_on_from_where_it_was_left(
+    board: Board, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(journal, *(event(number) for number in range(5_000)))
+    await board.look(RUN, "wf-1")
+    monkeypatch.setattr(board_module, "IDLE_SECONDS", -1.0)
+    monkeypatch.setattr(board_module, "SWEEP_SECONDS", 0.01)
+    board._on_sweep()
+    assert len(board) == 0
+    append(journal, event(5_000))
+    before = journal.returned
+
+    again = await board.look(RUN, "wf-1")
+
+    assert again.state is not None
+    assert again.state.summary.events == 5_001
+    assert journal.returned - before <= 2  # the new event, by whoever looks first and by the follower
+
+
+async def test_a_run_that_ended_while_it_was_off_the_board_has_ended(
+    board: Board, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(journal, *(event(number) for number in range(1_000)))
+    await board.look(RUN, "wf-1")
+    monkeypatch.setattr(board_module, "IDLE_SECONDS", -1.0)
+    board._on_sweep()
+    append(journal, event(1_000, "workflow_complete"))
+
+    again = await board.look(RUN, "wf-1")
+    await until(lambda: again.final_until is not None)
+
+    assert again.state is not None
+    assert (again.state.status, again.state.summary.events) == ("succeeded", 1_001)
+
+
+async def test_who_waits_for_news_alone_reads_no_history(board: Board, journal: CountedJournal) -> None:
+    append(journal, *(event(number) for number in range(10)))
+    page = journal.read("wf-1")
+
+    watched = await board.look(PULSE, "wf-1", after=page.cursor)
+    append(journal, event(10))
+    await until(lambda: watched.events > 0)
+
+    assert watched.state == 1
+
+
+async def test_a_history_that_grows_slowly_is_waited_for_as_long_as_it_grows(
+    board: Board, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "READY_SECONDS", 0.5)
+    monkeypatch.setattr(histories, "READ_EVENTS", 1)
+    journal.seconds_a_read = 0.1
+    append(journal, *(event(number) for number in range(12)))
+
+    watched = await board.look(RUN, "wf-1")
+
+    assert watched.state is not None
+    assert watched.state.summary.events == 12
+
+
+def test_what_is_remembered_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histories, "REMEMBERED_EVENTS", 2_500)
+    kept: histories.Histories = histories.Histories(AsyncJournal(MemoryJournal()))
+    for number in range(4):
+        kept.remember(("run", f"wf-{number}"), Past(number, Known(whole=True), 1_000, Cursor("c")))
+    kept.remember(("run", "short"), Past(9, Known(whole=True), 10, Cursor("c")))
+
+    found = [kept.begin(("run", name), None).state for name in ("wf-0", "wf-1", "wf-2", "wf-3", "short")]
+
+    assert found == [None, None, 2, 3, None]
+
+
+def test_what_is_remembered_of_a_run_is_forgotten_in_time() -> None:
+    now = 0.0
+    kept: histories.Histories = histories.Histories(AsyncJournal(MemoryJournal()), now=lambda: now)
+    kept.remember(("run", "wf-1"), Past(1, Known(whole=True), 1_000, Cursor("c")))
+    kept.remember(("run", "wf-2"), Past(2, Known(whole=True), 1_000, Cursor("c")))
+
+    now = histories.REMEMBERED_SECONDS
+    soon = kept.begin(("run", "wf-1"), 0)
+    now += 1.0
+    late = kept.begin(("run", "wf-2"), 0)
+
+    assert (soon.state, late.state) == (1, 0)

@@ -146,3 +146,11 @@ def test_a_turn_ends_as_its_run_does(story: list[Event]) -> None:
 
     if run is not None:
         assert state.ending == run.summary.ending == summarise(story)[TURN].ending
+
+
+def test_a_claim_alone_changes_nothing_that_anybody_is_told() -> None:
+    claimed = told("turn_claimed", 10, "00-claimed", executor="agent")
+    before, after = turn_state([CREATED]), turn_state([CREATED, claimed])
+
+    assert tag_of(after) == tag_of(before)
+    assert turn_view(after) == turn_view(before)

@@ -9,6 +9,7 @@ const BEAT_MS = 15_000;
 export class FeedServer {
   /** @type {Line} */
   line = "ok";
+  isJournalAway = false;
   /** @type {Map<string, any[]>} */
   topics = new Map();
   /** @type {string[]} */
@@ -110,7 +111,7 @@ class Viewer {
   beat() {
     this.server.world.setTimeout(() => {
       if (!this.server.viewers.has(this)) return;
-      this.send('event: beat\ndata: {"now":1}\n\n');
+      this.send(`event: beat\ndata: ${JSON.stringify({ now: 1, ...(this.server.isJournalAway && { journal: "away" }) })}\n\n`);
       this.beat();
     }, BEAT_MS);
   }

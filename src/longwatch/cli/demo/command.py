@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from longwatch.cli.demo.drill import Drill, ended_lines
 from longwatch.cli.demo.page import ServedPage, page_is_possible, say_what_is_missing
 from longwatch.cli.demo.session import Session
 from longwatch.cli.demo.stage import Stage, staged
@@ -47,7 +48,8 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
     """Play a workflow of several agents, record it, and show it on a page.
 
     A team writes a market brief: three agents work side by side, a tool fails and is tried again, and one
-    event is told late. Beside it a coding agent publishes the brief: a turn with blocks, and files that grow.
+    event is told late. Beside it a coding agent publishes the brief: a turn with blocks, and files that grow;
+    and a recovery drill of three waves runs in another system, and is asked about until its verdict.
     Everything is recorded into a SQLite journal and shown as it arrives there, in the terminal and on the
     page, whose address is printed first. The page is served until Ctrl-C, unless --once is given.
     """
@@ -58,6 +60,7 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
     with contextlib.ExitStack() as stack:
         journal = stack.enter_context(open_journal(settings=settings, clock=invocation.clock))
         page, session = None, None
+        drill = None if no_page else Drill(journal, settings, invocation.clock, pace=factor)
         if not no_page and page_is_possible():
             session = Session(journal, settings, invocation.clock, pace=factor)
             page = None if once else stack.enter_context(ServedPage(settings))
@@ -65,8 +68,10 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
             say_what_is_missing()
         if page is not None and page.url:
             click.echo(f"Watch it on the page: {page.url}")
-        run = _play(journal, settings, recorder, session, factor, invocation.clock, once=once)
-        _sum_up(run, settings, invocation.clock.now_ms(), page=page, session=session)
+            if drill is not None:
+                click.echo(f"The drill's board:    {page.url}{drill.path}")
+        run = _play(journal, recorder, session, drill, factor, invocation.clock, once=once)
+        _sum_up(run, settings, invocation.clock.now_ms(), page=page, session=session, drill=drill)
         if page is not None and page.url:
             _serve_on(page)
     return 0 if run.status is Status.SUCCEEDED else 1
@@ -74,9 +79,9 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
 
 def _play(
     journal: Journal,
-    settings: Settings,
     recorder: Recorder,
     session: Session | None,
+    drill: Drill | None,
     factor: float,
     clock: Clock,
     *,
@@ -85,22 +90,28 @@ def _play(
     """Play everything to its end, or stop all of it and go on with whatever stopped it."""
     team = Team(Pace(factor))
     play = Play(team.brief("the Nordic power market"), recorder)
+    beside = [each for each in (session, drill) if each is not None]
     play.start()
-    if session is not None:
-        session.start()
+    for each in beside:
+        each.start()
     try:
-        with staged(Terminal.of_stdout(), live=not once and sys.stdout.isatty(), clock=clock) as stage:
-            run = _watch(journal, team, play, stage, clock)
+        with staged(
+            Terminal.of_stdout(),
+            live=not once and sys.stdout.isatty(),
+            clock=clock,
+            below=None if drill is None else drill.line,
+        ) as stage:
+            run = _watch(journal, team, play, drill, stage, clock)
     except BaseException:
         play.stop()
-        if session is not None:
-            session.stop()
+        for each in beside:
+            each.stop()
         raise
     play.join()
-    if session is not None:
-        session.join()
-        if session.error is not None:
-            remark(f"The session beside it was not played: {session.error}")
+    for each in beside:
+        each.join()
+        if each.error is not None:
+            remark(f"The {type(each).__name__.lower()} beside it was not played: {each.error}")
     return run
 
 
@@ -148,8 +159,8 @@ class Play:
             self._loop.close()
 
 
-def _watch(journal: Journal, team: Team, play: Play, stage: Stage, clock: Clock) -> Run:
-    """Read the run as it grows, until it has ended and its producer has closed."""
+def _watch(journal: Journal, team: Team, play: Play, drill: Drill | None, stage: Stage, clock: Clock) -> Run:
+    """Read the run as it grows, until it has ended and its producer has closed; the drill, too, has ended."""
     run: Run | None = None
     cursor: Cursor = START
     deadline = clock.monotonic() + GIVE_UP_SECONDS
@@ -165,18 +176,29 @@ def _watch(journal: Journal, team: Team, play: Play, stage: Stage, clock: Clock)
         if run is None:
             continue
         stage.show(run, list(page.events))
-        if run.summary.ending is not None and "producer_closed" in run.counts:
+        is_over = run.summary.ending is not None and "producer_closed" in run.counts
+        if is_over and (drill is None or not drill.is_going):
             return run
     raise LongwatchError(f"The demo did not end as it should: {play.error or 'it took too long'}")
 
 
 def _sum_up(
-    run: Run, settings: Settings, now_ms: int, *, page: ServedPage | None, session: Session | None
+    run: Run,
+    settings: Settings,
+    now_ms: int,
+    *,
+    page: ServedPage | None,
+    session: Session | None,
+    drill: Drill | None,
 ) -> None:
     terminal = Terminal.of_stdout()
     lines, _ = run_lines(run, [], now_ms=now_ms, width=terminal.columns)
     click.echo()
     terminal.show(lines)
+    played = drill.now if drill is not None and drill.error is None else None
+    if played is not None:
+        click.echo()
+        terminal.show(ended_lines(played, now_ms=now_ms, width=terminal.columns))
     chosen = "" if settings.origins.get("journal") != "--journal" else f" --journal {settings.journal}"
     program = _program()
     click.echo("\nLook further:")
@@ -187,13 +209,15 @@ def _sum_up(
         (f"verify {run.run_id}", "is anything missing or altered?"),
         (f"export {run.run_id}", "its events as JSON lines"),
         (f"export {run.run_id} --html", "the same as a page that needs no server"),
+        *([(f"executions explain {played.execution_id}", "how the drill ended")] if played else []),
         ("serve", "the page of all runs"),
     ):
-        click.echo(f"  {program}{chosen} {words:<30} {about}")
+        click.echo(f"  {program}{chosen} {words:<32} {about}")
     if page is not None and page.url:
         click.echo(f"\nOn the page:\n  {page.url}runs/{run.run_id}")
-        if session is not None and session.error is None:
-            click.echo(f"  {page.url}{session.path}")
+        for each in (session, drill):
+            if each is not None and each.error is None:
+                click.echo(f"  {page.url}{each.path}")
 
 
 def _program() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -20,6 +20,10 @@ from longwatch.runs import Run
 
 BAR_COLUMNS = 28
 WIDE_COLUMNS = 72
+
+
+Below = Callable[[int], Line | None]
+"""What else goes on, as one line of so many columns."""
 
 
 class Stage(Protocol):
@@ -43,9 +47,10 @@ class Lines:
 class Picture:
     """The run as it stands, drawn anew each time."""
 
-    def __init__(self, screen: Screen, clock: Clock) -> None:
+    def __init__(self, screen: Screen, clock: Clock, below: Below | None = None) -> None:
         self._screen = screen
         self._clock = clock
+        self._below = below
         self._latest: list[tuple[Event, bool]] = []
 
     def show(self, run: Run, new: list[Event]) -> None:
@@ -53,19 +58,22 @@ class Picture:
         del self._latest[:-MOST_LATEST]
         now, width = self._clock.now_ms(), self._screen.width
         above = [headline(run, now_ms=now, width=width)]
+        more = self._below(width) if self._below is not None else None
+        if more is not None:
+            above.append(more)
         self._screen.draw(
             frame(run, self._latest, above=above, now_ms=now, width=width, height=self._screen.height)
         )
 
 
 @contextmanager
-def staged(terminal: Terminal, *, live: bool, clock: Clock) -> Iterator[Stage]:
+def staged(terminal: Terminal, *, live: bool, clock: Clock, below: Below | None = None) -> Iterator[Stage]:
     """A picture on a terminal, lines elsewhere."""
     if not live:
         yield Lines(terminal)
         return
     with screen(terminal) as opened:
-        yield Picture(opened, clock)
+        yield Picture(opened, clock, below)
 
 
 def headline(run: Run, *, now_ms: int, width: int) -> Line:

@@ -49,6 +49,7 @@ class Attendance:
         self._tell = tell
         self._clock = clock
         self._inbox: SimpleQueue[int | _Told] = SimpleQueue()  # safe to fill from a signal handler
+        self._caught = 0  # signals
 
     @contextmanager
     def signals(self) -> Iterator[None]:
@@ -59,16 +60,24 @@ class Attendance:
         before = {number: signal.getsignal(number) for number in PASSED_ON}
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:
-                signal.signal(number, lambda caught, _: self._inbox.put(caught))
+                signal.signal(number, lambda caught, _: self._catch(caught))
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def _catch(self, number: int) -> None:
+        self._caught += 1
+        self._inbox.put(number)
+
     def stop(self, number: int = signal.SIGTERM) -> None:
         """Stop the process as if this signal had come for us. Any thread may ask for it."""
         self._inbox.put(number)
+
+    def has_signals(self) -> bool:
+        """Whether a signal has come for us since the process was attended to its end."""
+        return self._caught > 0
 
     def attend(self, child: Child, *, stdout: Reading, stderr: Reading) -> None:
         """Return when the process is gone and its output is read, or nobody wants to wait for it."""
@@ -92,6 +101,7 @@ class Attendance:
                 if self.stopping.waits:
                     child.kill()
                 break
+        self._caught = 0
         if not any(reader.is_alive() for reader in readers):
             child.close()
 

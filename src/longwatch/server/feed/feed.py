@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Callable
 
 from longwatch.errors import NotWorthAnotherTry
 from longwatch.server.context import ServerContext
+from longwatch.server.feed.changes import ExecutionNews
 from longwatch.server.feed.conversations import ConversationSubscription, TurnListRenderer
+from longwatch.server.feed.directories import ProjectListRenderer, SessionListRenderer
+from longwatch.server.feed.executions import ExecutionListSource, ExecutionSource
 from longwatch.server.feed.files import FilesSource
 from longwatch.server.feed.following import FollowingSource, Renderer, RunRenderer
 from longwatch.server.feed.lines import Lines
@@ -15,7 +18,7 @@ from longwatch.server.feed.subscriptions import Refused, Subscription, Taking
 from longwatch.server.feed.topics import Kind, Topic
 from longwatch.server.feed.turns import TurnRenderer, state_at
 from longwatch.server.feed.viewers import Viewers
-from longwatch.turns.names import conversation_run
+from longwatch.turns.names import PROJECTS_RUN, conversation_run, project_run
 
 Wake = Callable[[], None]
 
@@ -26,8 +29,15 @@ class Feed:
     def __init__(self, context: ServerContext) -> None:
         self.context = context
         self.lines = Lines()
-        self.viewers = Viewers(self.lines, context.closing, context.clock)
         self._runs = RunListSource(context.journal, lines=self.lines, clock=context.clock, call=context.call)
+        self.viewers = Viewers(self.lines, context.closing, context.clock, is_away=self._is_away)
+        self.executions_news = ExecutionNews(context.executions, clock=context.clock, call=context.call)
+        self._executions = ExecutionListSource(context, self.executions_news, self.lines)
+
+    def _is_away(self) -> bool:
+        """Whether the journal does not answer: then what is told last may not be the newest."""
+        is_away = self._runs.is_away or self.executions_news.is_away
+        return is_away or self.context.hub.trouble() is not None
 
     def open(self, topic: Topic, after: str, wake: Wake) -> Taking:
         """Follow a topic from a cursor. What is wrong with either is told in the topic's own messages."""
@@ -43,8 +53,19 @@ class Feed:
                     return self._conversation(topic, after, wake)
                 except NotWorthAnotherTry as error:  # its cursor has parts, and is read at once
                     return Refused(topic.name, error)
+            case Kind.PROJECTS:
+                return Subscription(self._projects(topic), after, wake)
+            case Kind.SESSIONS:
+                return Subscription(self._sessions(topic), after, wake)
             case Kind.FILES:
                 return Subscription(self._files(topic), after, wake)
+            case Kind.EXECUTIONS:
+                return Subscription(self._executions, after, wake)
+            case Kind.EXECUTION:
+                one = ExecutionSource(
+                    topic.name, topic.parts[0], self.context, self.executions_news, self.lines
+                )
+                return Subscription(one, after, wake)
 
     def _run(self, topic: Topic) -> FollowingSource:
         async def renderer(after: str) -> Renderer:
@@ -62,6 +83,21 @@ class Feed:
             return TurnRenderer(topic.name, state, clock=self.context.clock)
 
         return self._following(topic.name, turn_id, renderer, look)
+
+    def _projects(self, topic: Topic) -> FollowingSource:
+        async def renderer(after: str) -> Renderer:
+            return ProjectListRenderer(topic.name)
+
+        return self._following(topic.name, PROJECTS_RUN, renderer)
+
+    def _sessions(self, topic: Topic) -> FollowingSource:
+        (project,) = topic.parts
+
+        async def renderer(after: str) -> Renderer:
+            await self.context.call(self.context.conversations.project, project)  # raises if there is none
+            return SessionListRenderer(topic.name)
+
+        return self._following(topic.name, project_run(project), renderer)
 
     def _files(self, topic: Topic) -> FilesSource:
         context = self.context

@@ -101,9 +101,12 @@ def files_message(
     return message("files", topic, cursor, version=version, changes=list(changes))
 
 
-def beat(now_ms: int) -> Frame:
-    """The connection is alive; a real event, so that a client can tell a quiet run from a stalled proxy."""
-    return message("beat", None, now=now_ms)
+def beat(now_ms: int, *, is_away: bool = False) -> Frame:
+    """The connection is alive; a real event, so that a client can tell a quiet run from a stalled proxy.
+
+    It says too if the journal does not answer: then nothing new can come.
+    """
+    return message("beat", None, now=now_ms, **({"journal": "away"} if is_away else {}))
 
 
 CLOSING = message("closing", None)

@@ -30,7 +30,9 @@ Topics = Annotated[
     Query(
         alias="topic",
         description="What to follow: `run:{run_id}`, `runs`, `turn:{project}/{session}/{turn}`, "
-        "`session:{project}/{session}` or `files:{project}`. Any number of them.",
+        "`session:{project}/{session}`, `sessions:{project}`, `projects`, "
+        "`files:{project}`, `executions` or `execution:{execution_id}`. "
+        "Any number of them.",
     ),
 ]
 LastEventId = Annotated[

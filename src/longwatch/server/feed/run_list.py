@@ -50,6 +50,7 @@ class RunListSource:
         self._clock = clock
         self._call = call
         self._ready = asyncio.Event()  # the line of now knows where it stands
+        self.is_away = False  # the journal did not answer at the last look
 
     async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
         line = self._lines.get(TOPIC)
@@ -94,6 +95,7 @@ class RunListSource:
                 else:
                     await self._poll(line)
             except WorthAnotherTry as error:
+                self.is_away = True
                 backoff = backoff.failed() if backoff.failures < 5 else backoff
                 log.warning("the list of runs cannot be read, next try in %g s: %s", backoff.delay, error)
                 await asyncio.sleep(backoff.delay or 0.0)
@@ -107,6 +109,7 @@ class RunListSource:
                 self._ready.set()
             while True:
                 found = await self._call(journal.arrivals, position, limit=READ_EVENTS)
+                self.is_away = False
                 if found:
                     position = found[-1][0]
                     runs = await self._call(self._find, {event.run_id: None for _, event in found})
@@ -119,6 +122,7 @@ class RunListSource:
         known: dict[str, RunSummary] | None = None
         while True:
             looked: dict[str, RunSummary] = await self._call(self._look, known or {})
+            self.is_away = False
             cursor = f"t{self._clock.now_ms()}"
             if known is None and not self._ready.is_set():
                 line.ring.stand_at(cursor)

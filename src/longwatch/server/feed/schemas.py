@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from longwatch.server.described import Responses, errors
+from longwatch.server.described import CACHE_HEADER, Responses, errors
 
 EVENT_NAMES = (
     "event",
@@ -17,6 +17,9 @@ EVENT_NAMES = (
     "turn",
     "block",
     "files",
+    "project",
+    "session",
+    "execution",
     "beat",
     "closing",
     "error",
@@ -46,7 +49,20 @@ class MessageShape(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     event: Literal[
-        "event", "caught_up", "missed", "ended", "run", "turn", "block", "files", "beat", "closing", "error"
+        "event",
+        "caught_up",
+        "missed",
+        "ended",
+        "run",
+        "turn",
+        "block",
+        "files",
+        "project",
+        "session",
+        "execution",
+        "beat",
+        "closing",
+        "error",
     ]
     data: dict[str, Any]
 
@@ -66,6 +82,13 @@ def stream_responses() -> Responses:
         200: {
             "description": "History, then what happens, until one side leaves.",
             "content": {"text/event-stream": {"itemSchema": MESSAGE_SCHEMA}},
+            "headers": {
+                "Cache-Control": CACHE_HEADER,
+                "X-Accel-Buffering": {
+                    "description": "`no`: a proxy must not hold it back.",
+                    "schema": {"type": "string"},
+                },
+            },
         },
         **errors(),
     }

@@ -1,4 +1,4 @@
-"""What can be followed, by name: a run, the list of runs, a turn, a conversation, a project's files."""
+"""What can be followed, by name: runs, executions, projects, conversations, turns, a project's files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,19 @@ class Kind(StrEnum):
     TURN = "turn"
     SESSION = "session"
     FILES = "files"
+    PROJECTS = "projects"
+    SESSIONS = "sessions"
+    EXECUTION = "execution"
+    EXECUTIONS = "executions"
 
 
-_PARTS = {Kind.TURN: 3, Kind.SESSION: 2, Kind.FILES: 1}
-_FORMS = "run:{run_id}, runs, turn:{project}/{session}/{turn}, session:{project}/{session} or files:{project}"
+_PARTS = {Kind.TURN: 3, Kind.SESSION: 2, Kind.SESSIONS: 1, Kind.FILES: 1}
+_LISTS = (Kind.RUNS, Kind.PROJECTS, Kind.EXECUTIONS)
+_OF_ANY_ID = (Kind.RUN, Kind.EXECUTION)
+_FORMS = (
+    "run:{run_id}, runs, execution:{execution_id}, executions, turn:{project}/{session}/{turn}, "
+    "session:{project}/{session}, sessions:{project}, projects or files:{project}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +51,17 @@ class Topic:
     def of(cls, name: str) -> Topic:
         """The topic of this name; `InvalidInput` says why it is none."""
         word, colon, rest = name.partition(":")
-        if name == Kind.RUNS:
-            return cls(name, Kind.RUNS)
-        if word == Kind.RUN and rest:
+        if name in _LISTS:
+            return cls(name, Kind(name))
+        if word in _OF_ANY_ID and rest:
             try:
                 size = len(rest.encode())
             except UnicodeEncodeError as error:
                 raise InvalidInput(f"topic {name[:60]!r} holds what UTF-8 cannot: {error}") from error
             if size > MAX_RUN_ID_BYTES:
-                raise InvalidInput(
-                    f"topic {name[:60]!r}… names a run id longer than {MAX_RUN_ID_BYTES} bytes"
-                )
-            return cls(name, Kind.RUN, (rest,))
-        if colon and word in (Kind.TURN, Kind.SESSION, Kind.FILES):
+                raise InvalidInput(f"topic {name[:60]!r}… names an id longer than {MAX_RUN_ID_BYTES} bytes")
+            return cls(name, Kind(word), (rest,))
+        if colon and word in _PARTS:
             kind, parts = Kind(word), tuple(rest.split("/"))
             if len(parts) == _PARTS[kind] and all(_ID.fullmatch(part) for part in parts):
                 return cls(name, kind, parts)

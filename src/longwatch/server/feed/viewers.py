@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Collection
 
 from longwatch.clock import Clock
 from longwatch.server.feed.lines import Lines
@@ -64,11 +65,19 @@ class Viewers:
     """Everybody who is connected. While there is nobody, nothing runs."""
 
     def __init__(
-        self, lines: Lines, closing: asyncio.Event, clock: Clock, *, beat_seconds: int = BEAT_SECONDS
+        self,
+        lines: Lines,
+        closing: asyncio.Event,
+        clock: Clock,
+        *,
+        beat_seconds: int = BEAT_SECONDS,
+        is_away: Callable[[], bool] = lambda: False,  # the journal does not answer
     ) -> None:
         self._lines = lines
         self._closing = closing
         self._clock = clock
+        self._is_away = is_away
+        self._was_away = False
         # A beat for everybody at once would delay what comes at that moment; so each second has its own few.
         self._groups: list[dict[Viewer, None]] = [{} for _ in range(beat_seconds)]
         self._next = 0
@@ -114,9 +123,11 @@ class Viewers:
 
     def _beat(self) -> None:
         self._next = (self._next + 1) % len(self._groups)
-        group = self._groups[self._next]
+        was_away, self._was_away = self._was_away, self._is_away()
+        # That the journal went away or came back is for everybody at once.
+        group: Collection[Viewer] = self._groups[self._next] if was_away == self._was_away else self._all()
         if group:
-            frame = beat(self._clock.now_ms())
+            frame = beat(self._clock.now_ms(), is_away=self._was_away)
             for viewer in group:
                 viewer.give(frame)
 

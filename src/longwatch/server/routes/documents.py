@@ -15,7 +15,7 @@ from longwatch.documents.files import Kind
 from longwatch.errors import InvalidUpdate
 from longwatch.server.answers import REVALIDATE, bytes_answer, json_answer
 from longwatch.server.context import ServerContext
-from longwatch.server.described import CACHE_HEADER, TAG_HEADER, errors, written
+from longwatch.server.described import CACHE_HEADER, TAG_HEADER, VERSION_HEADER, errors, written
 from longwatch.server.file_schemas import AppliedShape
 from longwatch.server.parameters import (
     ContextDep,
@@ -30,7 +30,6 @@ from longwatch.server.tags import matches
 from longwatch.server.waiting import deadline
 
 UPDATE_TYPE = "application/octet-stream"
-VERSION_HEADER = {"description": "The version of the document.", "schema": {"type": "integer"}}
 HEADERS = {"ETag": TAG_HEADER, "Longwatch-Version": VERSION_HEADER, "Cache-Control": CACHE_HEADER}
 
 router = APIRouter(prefix="/api/projects/{project_id}/documents", tags=["documents"])

@@ -85,10 +85,12 @@ async def _news(context: ServerContext, run_id: str, page: Page, limit: int, wai
         return page
     until = deadline(context, wait)
     while True:
-        watched = await context.board.look(PULSE, run_id)
-        if not watched.events:
+        watched = await context.board.look(PULSE, run_id, after=page.cursor)
+        if not watched.events and not watched.is_there:
             context.board.drop_empty(PULSE, run_id)
             await _must_exist(context, run_id)
+            watched = await context.board.look(PULSE, run_id, after=page.cursor)
+            watched.is_there = True
         revision = watched.revision
         page = await context.async_journal.read(run_id, after=page.cursor, limit=limit)
         left = remaining(context, until)

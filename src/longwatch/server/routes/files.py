@@ -14,7 +14,17 @@ from longwatch.documents.files import FileEntry, Kind
 from longwatch.errors import DocumentNotFound
 from longwatch.server.answers import bytes_answer, json_answer, not_modified
 from longwatch.server.context import ServerContext
-from longwatch.server.described import CACHE_HEADER, TAG_HEADER, WITH_BODY, errors, plain, tagged, written
+from longwatch.server.described import (
+    CACHE_HEADER,
+    DISPOSITION_HEADER,
+    TAG_HEADER,
+    VERSION_HEADER,
+    WITH_BODY,
+    errors,
+    plain,
+    tagged,
+    written,
+)
 from longwatch.server.errors import ApiError
 from longwatch.server.feed.files import entry_view
 from longwatch.server.file_schemas import AppliedShape, ChangesShape, FileListShape, FileShape, Known
@@ -33,6 +43,17 @@ from longwatch.server.waiting import deadline
 TEXT_TYPE = "text/plain; charset=utf-8"
 BINARY_TYPE = "application/octet-stream"
 NOTHING_RUNS = "default-src 'none'; sandbox"
+
+CONTENT_HEADERS = {
+    "ETag": TAG_HEADER,
+    "Cache-Control": CACHE_HEADER,
+    "Longwatch-Version": VERSION_HEADER,
+    "Content-Security-Policy": {
+        "description": "Nothing in it may run in a browser.",
+        "schema": {"type": "string"},
+    },
+    "Content-Disposition": DISPOSITION_HEADER,  # of bytes, not of text
+}
 
 router = APIRouter(prefix="/api/projects/{project_id}", tags=["files"])
 
@@ -111,9 +132,12 @@ def change_word(entry: FileEntry, versions: Mapping[str, int] | None) -> str | N
         200: {
             "description": "The file as it is.",
             "content": {"text/plain": {}, BINARY_TYPE: {}},
+            "headers": CONTENT_HEADERS,
+        },
+        304: {
+            "description": "Unchanged since `If-None-Match`.",
             "headers": {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER},
         },
-        304: {"description": "Unchanged since `If-None-Match`.", "headers": {"ETag": TAG_HEADER}},
         **errors(404),
     },
 )

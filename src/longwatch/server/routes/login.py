@@ -20,6 +20,12 @@ from longwatch.server.schemas import Strict
 
 HTML_TYPE = "text/html; charset=utf-8"
 NOT_KEPT = {"Cache-Control": "no-store"}
+COOKIE_HEADER = {
+    "Set-Cookie": {
+        "description": "The session, for this browser alone: HttpOnly, SameSite=Strict.",
+        "schema": {"type": "string"},
+    }
+}
 
 router = APIRouter()
 
@@ -36,7 +42,12 @@ class ScopeShape(Strict):
     scope: Scope
 
 
-@router.post("/api/login", tags=["server"], response_class=Response, responses=written(ScopeShape))
+@router.post(
+    "/api/login",
+    tags=["server"],
+    response_class=Response,
+    responses=written(ScopeShape, headers=COOKIE_HEADER),
+)
 async def log_in(context: ContextDep, request: Request, given: Annotated[Login, Body()]) -> Response:
     """Exchange a token for a cookie, so that a page can call without having the token."""
     scope = context.access.scope_of_token(given.token.encode(errors="replace"))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from longwatch.errors import RunNotFound
 from longwatch.journal.base import RunQuery
-from longwatch.journal.json_views import listed_view, run_view, verification_view
+from longwatch.journal.json_views import listed_view, verification_view
 from longwatch.journal.verify import Verifier
 from longwatch.runs import RunSummary, Status
-from longwatch.server.answers import LINES_TYPE, bytes_answer, json_answer, not_modified, to_json
+from longwatch.server.answers import JSON_TYPE, LINES_TYPE, bytes_answer, json_answer, not_modified
 from longwatch.server.board import RUN
 from longwatch.server.context import ServerContext
-from longwatch.server.described import plain, raw, tagged
+from longwatch.server.described import download, plain, tagged
 from longwatch.server.parameters import After, ContextDep, IfNoneMatch, Moment, PageSize, RunId, cursor_of
 from longwatch.server.reading import all_events, attachment, exported_lines
 from longwatch.server.report import render_report, report_name
+from longwatch.server.run_answers import known_already, run_body
 from longwatch.server.schemas import RunListShape, VerificationShape, WholeRunShape
 from longwatch.server.tags import list_tag, matches, run_tag, summary_tag
+from longwatch.server.waiting import staleness
 
 UNLISTED_KINDS = frozenset(
     {"project", "conversation"}
@@ -64,7 +66,9 @@ async def list_runs(
 
 
 @router.get(
-    "/{run_id}/export", response_class=Response, responses=raw(LINES_TYPE, "Every event, one a line.", 404)
+    "/{run_id}/export",
+    response_class=Response,
+    responses=download(LINES_TYPE, "Every event, one a line.", 404),
 )
 async def export_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as JSON lines, which `longwatch import` reads."""
@@ -76,7 +80,7 @@ async def export_run(context: ContextDep, run_id: RunId) -> Response:
 @router.get(
     "/{run_id}/report",
     response_class=Response,
-    responses=raw("text/html", "One file, to be opened anywhere.", 404),
+    responses=download("text/html", "One file, to be opened anywhere.", 404),
 )
 async def report_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as one HTML file that needs no server."""
@@ -101,20 +105,26 @@ async def verify_run(context: ContextDep, run_id: RunId) -> Response:
     return json_answer(verification_view(run_id, report))
 
 
-@router.get("/{run_id}", response_class=Response, responses=tagged(WholeRunShape, 404))
-async def show_run(context: ContextDep, run_id: RunId, if_none_match: IfNoneMatch = "") -> Response:
+@router.get("/{run_id}", response_class=Response, responses=tagged(WholeRunShape, 404, from_memory=True))
+async def show_run(
+    context: ContextDep, request: Request, run_id: RunId, if_none_match: IfNoneMatch = ""
+) -> Response:
     """Show one run: how it stands, its calls, its producers."""
+    known = await known_already(context, run_id, if_none_match)
+    if known is not None:
+        return not_modified(known)
     watched = await context.board.look(RUN, run_id)
     run = watched.state
     if run is None:
         context.board.drop_empty(RUN, run_id)
         raise no_such_run(run_id)
-    now = context.clock.now_ms()
-    tag = run_tag(run, now)
+    tag, stale = run_tag(run, context.clock.now_ms()), staleness(context, run_id)
     if matches(if_none_match, tag):
-        return not_modified(tag)
-    body = await context.call(lambda: to_json(run_view(run, now_ms=now)))
-    return bytes_answer(body, "application/json", tag=tag)
+        return not_modified(tag, stale)
+    accepts = "gzip" in request.headers.get("accept-encoding", "")
+    body, is_compressed = await run_body(context, watched, tag, compressed=accepts)
+    encoding = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"} if is_compressed else {}
+    return bytes_answer(body, JSON_TYPE, tag=tag, headers=encoding | stale)
 
 
 async def _summary(context: ServerContext, run_id: str) -> RunSummary:

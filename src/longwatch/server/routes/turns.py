@@ -27,11 +27,13 @@ from longwatch.server.turn_schemas import (
     FedShape,
     Interruption,
     NewTurn,
+    StartedShape,
+    TurnEnding,
     TurnListShape,
     TurnShape,
     WholeTurnShape,
 )
-from longwatch.server.waiting import deadline, look_at_turn, until_changed
+from longwatch.server.waiting import deadline, look_at_turn, staleness, until_changed
 from longwatch.turns import TurnState, tag_of, turn_view
 from longwatch.turns.feeding import MOST_LINES
 
@@ -70,18 +72,20 @@ async def list_turns(
     return json_answer({"turns": [turn_view(turn, blocks=False) for turn in turns]}, tag=tag)
 
 
-@router.post("", status_code=201, response_class=Response, responses=written(WholeTurnShape, 404, status=201))
+@router.post(
+    "", status_code=201, response_class=Response, responses=written(WholeTurnShape, 404, 409, status=201)
+)
 async def create_turn(
     context: ContextDep, project_id: ProjectId, session_id: SessionId, wanted: Annotated[NewTurn, Body()]
 ) -> Response:
     """Make a turn, pending. Turns of the session that have not ended are cancelled."""
     state = await context.call(
-        context.conversations.create_turn, project_id, session_id, wanted.prompt or None
+        context.conversations.create_turn, project_id, session_id, wanted.prompt or None, wanted.id or None
     )
     return json_answer(turn_view(state), status=201)
 
 
-@router.get("/{turn_id}", response_class=Response, responses=tagged(WholeTurnShape, 404))
+@router.get("/{turn_id}", response_class=Response, responses=tagged(WholeTurnShape, 404, from_memory=True))
 async def show_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -95,17 +99,17 @@ async def show_turn(
     if wait and if_none_match:
         until = deadline(context, wait)
         await until_changed(context, watched, lambda told: not matches(if_none_match, told.tag), until)
-    told = watched.state
+    told, stale = watched.state, staleness(context, turn_id)
     if matches(if_none_match, told.tag):
-        return not_modified(told.tag)
+        return not_modified(told.tag, stale)
     if told.state.block_count < BODY_IN_A_THREAD:
         body = told.body
     else:
         body = await context.call(lambda: told.body)
-    return bytes_answer(body, JSON_TYPE, tag=told.tag)
+    return bytes_answer(body, JSON_TYPE, tag=told.tag, headers=stale)
 
 
-@router.post("/{turn_id}/start", response_class=Response, responses=written(TurnShape, 404, 409))
+@router.post("/{turn_id}/start", response_class=Response, responses=written(StartedShape, 404, 409))
 async def start_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -113,7 +117,7 @@ async def start_turn(
     turn_id: TurnId,
     claim: Annotated[Claim, Body()],
 ) -> Response:
-    """Say who executes a turn."""
+    """Say who executes a turn. The same again is no error; 409 if somebody else does, or it has ended."""
     process = claim.process.model_dump(exclude_defaults=True) if claim.process is not None else None
     state = await context.call(
         context.conversations.start,
@@ -123,7 +127,7 @@ async def start_turn(
         executor=claim.executor or None,
         process=process,
     )
-    return await _changed(context, state)
+    return await _changed(context, state, next_line=state.highest_line + 1)
 
 
 @router.post("/{turn_id}/interrupt", response_class=Response, responses=written(TurnShape, 404))
@@ -142,6 +146,26 @@ async def interrupt_turn(
     return await _changed(context, state)
 
 
+@router.post("/{turn_id}/end", response_class=Response, responses=written(TurnShape, 404))
+async def end_turn(
+    context: ContextDep,
+    project_id: ProjectId,
+    session_id: SessionId,
+    turn_id: TurnId,
+    ending: Annotated[TurnEnding, Body()],
+) -> Response:
+    """Say how the command of a turn ended. One that has ended stays as it is."""
+    said = ending.model_dump(exclude_defaults=True, exclude={"status", "error"})
+    if ending.error:
+        said["error_message"] = ending.error
+    if ending.status == "cancelled":
+        said["by"] = "executor"
+    state = await context.call(
+        context.conversations.end, project_id, session_id, turn_id, f"turn_{ending.status}", said
+    )
+    return await _changed(context, state)
+
+
 @router.post(
     "/{turn_id}/lines",
     response_class=Response,
@@ -155,6 +179,9 @@ async def feed_turn(
     session_id: SessionId,
     turn_id: TurnId,
     first: Annotated[FirstLine, Query()] = None,
+    keep_output: Annotated[
+        bool, Query(description="Keep a line that is no JSON as output, rather than to refuse it.")
+    ] = False,
 ) -> Response:
     """Add lines of stream-JSON to a turn, in their order. A line that cannot be taken is named."""
     media_type = request.headers.get("content-type", LINES_TYPE).partition(";")[0].strip().lower()
@@ -168,13 +195,19 @@ async def feed_turn(
         raise ApiError(400, "not_utf8", f"The body is not UTF-8: {error.reason}.") from error
     try:
         fed = await context.call(
-            context.conversations.feed, project_id, session_id, turn_id, text.split("\n"), first
+            context.conversations.feed,
+            project_id,
+            session_id,
+            turn_id,
+            text.split("\n"),
+            first,
+            keep_output=keep_output,
         )
     finally:
         await context.board.catch_up(turn_id)  # lines before one that was refused are stored
     return json_answer({"accepted": fed.accepted, "blocks": fed.blocks, "status": fed.status})
 
 
-async def _changed(context: ServerContext, state: TurnState) -> Response:
+async def _changed(context: ServerContext, state: TurnState, **more: object) -> Response:
     await context.board.catch_up(state.turn_id)
-    return json_answer(turn_view(state, blocks=False))
+    return json_answer(turn_view(state, blocks=False) | more)

@@ -96,3 +96,29 @@ async def test_nothing_runs_when_everybody_has_left(viewers: Viewers) -> None:
 
     assert len(viewers) == 0
     assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.looptime
+async def test_everybody_is_told_within_a_second_that_the_journal_is_away_and_that_it_is_back(
+    closing: asyncio.Event,
+) -> None:
+    away = False
+    viewers = Viewers(Lines(), closing, SYSTEM_CLOCK, is_away=lambda: away)
+    connected = [Viewer() for _ in range(5)]
+    for viewer in connected:
+        viewers.enter(viewer)
+    await asyncio.sleep(5.5)
+    for viewer in connected:
+        viewer.take_beat()
+
+    away = True
+    await asyncio.sleep(1.0)
+    gone = [viewer.take_beat() for viewer in connected]
+    away = False
+    await asyncio.sleep(1.0)
+    back = [viewer.take_beat() for viewer in connected]
+    for viewer in connected:
+        viewers.exit(viewer)
+
+    assert [json.loads(beat.data).get("journal") for beat in gone if beat is not None] == ["away"] * 5
+    assert [json.loads(beat.data).get("journal") for beat in back if beat is not None] == [None] * 5

@@ -12,6 +12,9 @@ import { Store } from "./store.js";
 /** @type {Store<Connection>} */
 export const connection = new Store(/** @type {Connection} */ ({ state: "none", retryInMs: null, message: "" }));
 
+/** Whether the server says that its journal does not answer. */
+export const journalAway = new Store(false);
+
 /** Whether the server has asked for a token. */
 export const signedOut = new Store(false);
 
@@ -23,6 +26,8 @@ const LOOKS = /** @type {Record<ConnectionState, [string, string, string]>} */ (
   offline: ["cross", "Offline", "No answer from the server; the page tries again by itself and goes on where it was"],
   resting: ["square", "Resting", "Nobody was here for a while; the page goes on as soon as you move"],
 });
+
+const AWAY = /** @type {[string, string, string]} */ (["triangle", "Journal away", "The server answers, but its journal does not. You see what was known last; longwatch doctor says what is wrong"]);
 
 /**
  * Say in a line what being offline means and what to do, with a button that tries at once.
@@ -48,11 +53,15 @@ export function showOffline(element, tryNow) {
  * @param {HTMLElement} element
  */
 export function showConnection(element) {
-  connection.watch(({ state, message }) => {
-    const [symbol, word, about] = LOOKS[state];
+  const show = () => {
+    const { state, message } = connection.value;
+    const [symbol, word, about] = state === "live" && journalAway.value ? AWAY : LOOKS[state];
     element.dataset["state"] = state;
+    element.dataset["journal"] = journalAway.value ? "away" : "ok";
     element.hidden = state === "none";
     element.title = message ? `${about}. ${message}` : about;
     fill(element, icon(symbol), h("span", {}, word));
-  });
+  };
+  connection.watch(show);
+  journalAway.watch(show);
 }

@@ -6,7 +6,7 @@ import { runPath } from "../core/routes.js";
 import { fill, h } from "./dom.js";
 import { Part, define } from "./element.js";
 import { api, follow } from "./live.js";
-import { place, sessionPath } from "./router.js";
+import { executionPath, place, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
 import { failure, loading, state } from "./states.js";
 import "./run-view.js";
@@ -63,6 +63,7 @@ export class LiveRun extends Part {
     view.actions = {
       links: [
         ...conversationLink(model),
+        ...boardLink(model),
         { href: `${base}/export`, label: "JSONL", title: "Download the events, one a line", download: true },
         { href: `${base}/report`, label: "HTML", title: "Download this view as one file that works offline", download: true },
       ],
@@ -151,6 +152,12 @@ function conversationLink(model) {
   const { project_id: project, conversation_id: session } = created?.payload ?? {};
   if (typeof project !== "string" || typeof session !== "string") return [];
   return [{ href: sessionPath(project, session), label: "Session", title: "The session this turn belongs to", symbol: "thought" }];
+}
+
+/** @param {RunModel} model */
+function boardLink(model) {
+  if (model.summary?.kind !== "execution") return [];
+  return [{ href: executionPath(model.runId), label: "Board", title: "The waves and servers of this execution", symbol: "board" }];
 }
 
 /** @param {unknown} error */

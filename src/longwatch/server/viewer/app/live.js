@@ -5,7 +5,7 @@
 import { Api } from "../core/api.js";
 import { Attention } from "../core/attention.js";
 import { FeedClient } from "../core/feed.js";
-import { connection, signedOut } from "./connection.js";
+import { connection, journalAway, signedOut } from "./connection.js";
 
 /** @typedef {import("../core/attention.js").Mode} Mode */
 /** @typedef {import("../core/feed-topic.js").Listening} Listening */
@@ -17,7 +17,11 @@ export const api = new Api({ fetch: watchedFetch });
 
 const feed = new FeedClient({
   api,
-  onState: (state, detail) => connection.set({ state, retryInMs: detail.retryInMs, message: detail.error?.message ?? "" }),
+  onState: (state, detail) => {
+    if (state !== "live") journalAway.set(false); // only a stream tells of it
+    connection.set({ state, retryInMs: detail.retryInMs, message: detail.error?.message ?? "" });
+  },
+  onJournal: (isAway) => journalAway.set(isAway),
 });
 
 let followed = 0;

@@ -10,6 +10,8 @@ import { followAttention, tryNow } from "./live.js";
 import { place, startRouter } from "./router.js";
 import { state } from "./states.js";
 import { restoreTheme, themeButton } from "./theme.js";
+import "./executions-view.js";
+import "./live-execution.js";
 import "./live-run.js";
 import "./login.js";
 import "./projects-view.js";
@@ -26,6 +28,8 @@ import "./session-view.js";
 const VIEWS = {
   runs: { element: "lw-runs", section: "runs", title: () => "Runs" },
   run: { element: "lw-live-run", section: "runs", title: ({ ids }) => ids["run"] ?? "" },
+  executions: { element: "lw-executions", section: "executions", title: () => "Executions" },
+  execution: { element: "lw-live-execution", section: "executions", title: ({ ids }) => ids["execution"] ?? "" },
   projects: { element: "lw-projects", section: "projects", title: () => "Projects" },
   project: { element: "lw-session", section: "projects", title: ({ ids }) => ids["project"] ?? "" },
   session: { element: "lw-session", section: "projects", title: ({ ids }) => ids["session"] ?? "" },

@@ -7,7 +7,7 @@ import { Part, define } from "./element.js";
 import { moment, timeElement } from "./format.js";
 import { icon } from "./icons.js";
 import { offerKeys } from "./keys.js";
-import { api } from "./live.js";
+import { api, follow } from "./live.js";
 import { projectPath } from "./router.js";
 import { failure, loading, state } from "./states.js";
 
@@ -16,12 +16,15 @@ import { failure, loading, state } from "./states.js";
 export class ProjectsView extends Part {
   #list = h("ul", { class: "runs projects", "aria-label": "Projects" });
   #foot = h("div", {}, loading("projects", 5));
+  /** @type {Set<string> | null} ids of the projects that are shown */
+  #known = null;
 
   connectedCallback() {
     this.append(h("div", { class: "page-head" }, h("h1", {}, "Projects")), this.#list, this.#foot);
     const seen = () => document.visibilityState === "visible" && void this.#load();
     document.addEventListener("visibilitychange", seen);
     this.whenGone(() => document.removeEventListener("visibilitychange", seen));
+    this.whenGone(follow("projects", { onMessage: (message) => this.#heard(message) }));
     this.whenGone(
       offerKeys("Projects", [
         { keys: ["j", "ArrowDown"], about: "Next project", run: () => this.#move(1) },
@@ -31,9 +34,18 @@ export class ProjectsView extends Part {
     void this.#load();
   }
 
+  /**
+   * Whoever makes a project, it shows at once: the list is asked for when one is told of that is not there.
+   * @param {{event: string, data: any}} message
+   */
+  #heard({ event, data }) {
+    if (event === "project" && this.#known && !this.#known.has(data.project.id)) void this.#load();
+  }
+
   async #load() {
     try {
       const { projects } = await api.get("/api/projects");
+      this.#known = new Set(projects.map((/** @type {Project} */ project) => project.id));
       fill(this.#list, ...projects.map(row));
       fill(this.#foot, projects.length ? null : state({ symbol: "folder", title: "No projects yet", text: "A project holds sessions, their turns and files. Running a command as a turn makes one.", command: "longwatch turn --project notes --session first -- COMMAND" }));
     } catch (error) {

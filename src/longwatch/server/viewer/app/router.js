@@ -19,6 +19,8 @@ import { Store } from "./store.js";
 const ROUTES = [
   [/^\/(?:runs\/?)?$/, "runs", []],
   [/^\/runs\/([^/]+)\/?$/, "run", ["run"]],
+  [/^\/executions\/?$/, "executions", []],
+  [/^\/executions\/([^/]+)\/?$/, "execution", ["execution"]],
   [/^\/projects\/?$/, "projects", []],
   [/^\/projects\/([^/]+)\/?$/, "project", ["project"]],
   [/^\/projects\/([^/]+)\/sessions\/([^/]+)\/?$/, "session", ["project", "session"]],
@@ -46,6 +48,15 @@ export function routeOf({ pathname, search, hash }) {
 
 /** @param {string} runId */
 export const runPath = (runId) => `/runs/${encodeURIComponent(runId)}`;
+
+/** @param {string} executionId */
+export const executionPath = (executionId) => `/executions/${encodeURIComponent(executionId)}`;
+
+/**
+ * Where a run is shown best: that of an execution has a board of its own, which leads to its log.
+ * @param {{run_id: string, kind: string}} run
+ */
+export const pathOf = (run) => (run.kind === "execution" ? executionPath(run.run_id) : runPath(run.run_id));
 
 /** @param {string} project */
 export const projectPath = (project) => `/projects/${encodeURIComponent(project)}`;

@@ -101,7 +101,9 @@ export class RunView extends Part {
   }
 
   #names() {
-    return TABS.filter(([name]) => name !== "graph" || this.model?.graph);
+    // The transitions of an execution are no calls: its bars are on its board.
+    const onlyLog = this.model?.summary?.kind === "execution" && !this.model.calls().length;
+    return TABS.filter(([name]) => name === "log" || (name === "graph" ? this.model?.graph : !onlyLog));
   }
 
   /** @param {number} at */

@@ -7,7 +7,7 @@ import { icon } from "./icons.js";
 import { setQuery } from "./router.js";
 
 const STATUSES = ["running", "succeeded", "failed", "partial", "cancelled", "unknown"];
-const KINDS = ["workflow", "session", "turn", "project", "conversation"];
+const KINDS = ["workflow", "session", "turn", "execution", "project", "conversation"];
 const TIMES = [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
 const TYPING_MS = 180;
 

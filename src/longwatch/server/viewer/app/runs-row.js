@@ -6,7 +6,7 @@ import { SILENT_AFTER_MS } from "../core/run-fold.js";
 import { fill, h, say } from "./dom.js";
 import { ago, conditionText, count, counted, isoTime, length, ticking } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
-import { runPath } from "./router.js";
+import { pathOf } from "./router.js";
 
 /** @typedef {import("./types.js").Summary} Summary */
 
@@ -18,7 +18,7 @@ const shown = new WeakMap();
  * @param {number} now
  */
 export function runRow(run, now) {
-  const row = h("li", {}, h("a", { class: "run-row", href: runPath(run.run_id) }));
+  const row = h("li", {}, h("a", { class: "run-row", href: pathOf(run) }));
   updateRow(row, run, now);
   return row;
 }

@@ -6,7 +6,7 @@ import { beforePaint, fill, h, keep } from "./dom.js";
 import { Part, define } from "./element.js";
 import { connection } from "./connection.js";
 import { offerKeys } from "./keys.js";
-import { go, place, runPath, setQuery } from "./router.js";
+import { go, pathOf, place, setQuery } from "./router.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsModel, queryOf } from "./runs-model.js";
 import { runRow, tickRow, updateRow } from "./runs-row.js";
@@ -94,7 +94,7 @@ export class RunsView extends Part {
       return;
     }
     const first = this.#model.runs[0];
-    if (first && event.target === document.body) go(runPath(first.run_id));
+    if (first && event.target === document.body) go(pathOf(first));
   }
 }
 

@@ -55,6 +55,7 @@ export class SessionModel {
   open() {
     void this.refresh();
     this.#undo.push(follow(`files:${this.project}`, { onMessage: (message) => this.#heardFiles(message) }));
+    this.#undo.push(follow(`sessions:${this.project}`, { onMessage: (message) => this.#heardSessions(message) }));
     if (this.session) this.#undo.push(follow(`session:${this.project}/${this.session}`, { onMessage: (message) => this.#heardTurns(message) }));
     const seen = () => document.visibilityState === "visible" && void this.refresh();
     document.addEventListener("visibilitychange", seen);
@@ -125,6 +126,14 @@ export class SessionModel {
     else if (!this.#turns.take(message)) return;
     if (message.event === "turn" && this.caughtUp) void this.refresh();
     this.#changed();
+  }
+
+  /**
+   * Whoever makes a session, it shows at once.
+   * @param {{event: string, data: any}} message
+   */
+  #heardSessions({ event, data }) {
+    if (event === "session" && this.sessions && !this.sessions.some((each) => each.id === data.session.id)) void this.refresh();
   }
 
   /** @param {{event: string, data: any}} message */

@@ -61,6 +61,60 @@
  * @typedef {{id: string, name: string | null, created_at: string}} Project
  * @typedef {{id: string, title: string | null, created_at: string, turn_count: number, last_turn: {id: string, status: string} | null}} Session
  *
+ * @typedef {{name: string, status: string, servers: number, states: Record<string, number>}} Progress how far a wave is
+ *
+ * @typedef {object} Eta
+ * @property {string} text
+ * @property {number | null} expected_at
+ * @property {number | null} earliest_at
+ * @property {number | null} latest_at
+ * @property {number} usual_low_ms
+ * @property {number} usual_middle_ms
+ * @property {number} usual_high_ms
+ * @property {number} longest_ms
+ * @property {boolean} beyond_usual
+ * @property {number} samples
+ *
+ * @typedef {object} ExecutionLine one line of the list of executions
+ * @property {string} execution_id
+ * @property {string} plan_id
+ * @property {string | null} name
+ * @property {string} source
+ * @property {string} mode
+ * @property {string} status
+ * @property {string | null} phase
+ * @property {number} started_at
+ * @property {number | null} ended_at
+ * @property {boolean} late
+ * @property {number | null} total_waves
+ * @property {number} stored_waves
+ * @property {number} servers
+ * @property {number} servers_ended
+ * @property {Condition[]} conditions
+ * @property {Eta | null} eta
+ * @property {number | null} deadline_at
+ * @property {number | null} last_polled_at
+ * @property {number | null} last_answer_at
+ * @property {number | null} last_change_at
+ * @property {string | null} last_error
+ * @property {number} failures
+ * @property {number | null} next_poll_at
+ * @property {string | null} lease_holder
+ * @property {number | null} lease_until
+ * @property {number} version
+ * @property {boolean} closed
+ * @property {string | null} message
+ * @property {Progress[]} progress
+ *
+ * @typedef {{name: string, state: string, reason: string | null, since: number | null}} LaunchAction
+ * @typedef {{server_id: string, state: string, word: string | null, instance_id: string | null, reason: string | null, since: number | null, actions: LaunchAction[]}} Server
+ * @typedef {{job_id: string, state: string, word: string | null, region: string | null, account: string | null, since: number | null}} Job
+ * @typedef {{name: string, status: string, jobs: Job[], servers: Server[]}} Wave
+ * @typedef {{call: string, at: number, fields: Payload}} Evidence
+ * @typedef {{status: string, at: number, message: string | null, late: boolean, warnings: string[], corrects: string | null, evidence: Evidence[]}} Verdict
+ * @typedef {{about: string, text: string, at: number | null}} Fact
+ * @typedef {ExecutionLine & {waves: Wave[], verdict: Verdict | null, explained: Fact[]}} Execution
+ *
  * @typedef {{nodes: GraphNode[], edges: GraphEdge[]}} Graph
  * @typedef {{id: string, name: string, role: string}} GraphNode
  * @typedef {{from: string, to: string, condition: string}} GraphEdge

@@ -9,6 +9,7 @@ import { length } from "./format.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
 
+const TRANSITION = /^(?:job|server|action)_transition$/;
 const LONGEST = 300;
 const MOST_FIELDS = 8;
 const SPOKEN = ["message", "text", "line", "data", "name", "status"];
@@ -23,6 +24,7 @@ export function isFailure(event) {
   const said = payloadOf(event);
   const word = textOf(said, "status");
   if (word !== null && callStatus(word) === "failed") return true;
+  if (TRANSITION.test(event.type) && textOf(said, "to") === "failed") return true;
   const ending = endingOf(event);
   if (ending) return BAD_ENDINGS.includes(ending.status);
   return /(?:_failed|_error)$/i.test(event.type) || errorTextOf(said) !== null;
@@ -34,6 +36,8 @@ export function isFailure(event) {
  */
 export function wordsOf(event) {
   const said = payloadOf(event);
+  if (TRANSITION.test(event.type)) return oneLine(transition(said));
+  if (event.type === "execution_started") return oneLine(`${textOf(said, "name") ?? ""} (${textOf(said, "source") ?? ""} ${textOf(said, "mode") ?? ""})`);
   const call = markOf(event)?.mark;
   if (call) {
     const parts = [call.name, SIGNS[call.status] ?? call.status, call.durationMs === null ? "" : length(call.durationMs), call.error ?? ""];
@@ -47,6 +51,17 @@ export function wordsOf(event) {
   }
   const names = Object.keys(said);
   return spoken && names.length === 1 ? oneLine(spoken) : oneLine(fields(said, names));
+}
+
+/**
+ * `failed (TIMED_OUT) s-1: no answer`: what it is now, which must fit, then what changed and why.
+ * @param {Record<string, unknown>} said
+ */
+function transition(said) {
+  const name = textOf(said, "action", "server_id", "job_id") ?? "";
+  const [to, word, reason] = ["to", "word", "reason"].map((key) => textOf(said, key) ?? "");
+  const own = word && word !== to && word !== reason ? ` (${word})` : "";
+  return `${to}${own} ${name}${reason ? `: ${reason}` : ""}`;
 }
 
 /**

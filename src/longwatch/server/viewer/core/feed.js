@@ -33,6 +33,8 @@ const REFOLLOW_MS = 300_000; // a run that has ended can still get late events: 
  * @property {Backoff} [backoff]
  * @property {() => number} [draw] For the jitter.
  * @property {(state: FeedState, detail: FeedDetail) => void} [onState]
+ * @property {(isAway: boolean) => void} [onJournal] With each heartbeat: whether the journal behind the server does not
+ *   answer, so that nothing new can come though the stream is alive.
  */
 
 export class FeedClient {
@@ -40,6 +42,7 @@ export class FeedClient {
   #world;
   #draw;
   #onState;
+  #onJournal;
   #ladder;
   /** @type {Map<string, Topic>} */
   #topics = new Map();
@@ -56,11 +59,12 @@ export class FeedClient {
   #polls = new Ramp({ quietMs: Infinity }); // how often, on the last rung
 
   /** @param {FeedOptions} options */
-  constructor({ api, world, backoff = FEED_BACKOFF, draw = Math.random, onState }) {
+  constructor({ api, world, backoff = FEED_BACKOFF, draw = Math.random, onState, onJournal }) {
     this.#api = api;
     this.#world = worldWith(world);
     this.#draw = draw;
     this.#onState = onState;
+    this.#onJournal = onJournal;
     this.#ladder = new Ladder(0, backoff);
   }
 
@@ -80,7 +84,8 @@ export class FeedClient {
   /**
    * Follow a topic: what happened since `after`, that it has caught up, then what happens.
    *
-   * @param {string} name `run:{id}`, `runs`, `turn:{p}/{s}/{t}`, `session:{p}/{s}` or `files:{p}`
+   * @param {string} name `run:{id}`, `runs`, `turn:{p}/{s}/{t}`, `session:{p}/{s}`, `sessions:{p}`, `projects` or
+   *   `files:{p}`
    * @param {Listening} listening
    * @returns {() => void} stops it
    */
@@ -207,7 +212,10 @@ export class FeedClient {
           this.#ladder = this.#ladder.spoken();
           this.#enter("live");
         }
-        if (event === "beat") this.#ladder = this.#ladder.proven();
+        if (event === "beat") {
+          this.#ladder = this.#ladder.proven();
+          this.#onJournal?.(data["journal"] === "away");
+        }
         takeCursors(topics, id);
         this.#give(topics, { event, data });
       },

@@ -5,6 +5,9 @@ const each = encodeURIComponent;
 /** @param {string} runId */
 export const runPath = (runId) => `/api/runs/${each(runId)}`;
 
+/** @param {string} executionId */
+export const executionPath = (executionId) => `/api/executions/${each(executionId)}`;
+
 /** @param {string} projectId */
 export const projectPath = (projectId) => `/api/projects/${each(projectId)}`;
 

@@ -1,0 +1,234 @@
+"""A recovery drill beside the workflow: three waves of servers in another system, watched to their verdict.
+
+The drill's orchestrator begins a wave after the other; longwatch only asks. One server does not come up, so
+the drill ends as partial. Drills of the weeks before are in the journal, which is what an ETA rests on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from longwatch.cli.demo.service import REGION, Hasty, Plays, ScriptedJobs, drs_service
+from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
+from longwatch.cli.times import duration_text
+from longwatch.clock import Clock
+from longwatch.errors import LongwatchError
+from longwatch.journal.base import Journal
+from longwatch.journal.memory import MemoryJournal
+from longwatch.settings import Settings
+from longwatch.summaries import Status
+from longwatch.testing.clock import FakeClock
+from longwatch.testing.drs.scripts import JobScript, drill, server_id_of
+from longwatch.watching.model import Execution, Job, Wave
+from longwatch.watching.outcomes import wave_outcome
+from longwatch.watching.poller import Poller
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.memory import MemoryExecutionStore
+from longwatch.watching.stores.opening import open_executions
+from longwatch.watching.telling import tell
+from longwatch.watching.transitions import started
+
+PLAN = "demo-east-coast"
+WAVES = (
+    ("databases", ("dborders", "dbusers", "dbaudit")),
+    ("services", ("svcapi", "svcmail", "svcsearch", "svcbilling")),
+    ("front", ("web1", "web2")),
+)
+LOST = "svcsearch"
+WHY = "InsufficientInstanceCapacity: no r6i.large is left in eu-north-1b"
+NEXT_WAVE_SECONDS = 1.5  # the waves overlap; all at the pace for people
+PENDING_SECONDS, ACTIVE_SECONDS, SPREAD_SECONDS = 0.7, 1.4, 0.25
+ASK_SECONDS, LEAST_ASK_SECONDS = 0.3, 0.05
+PAST_DRILLS = 10  # as many as it takes to know how long one usually takes
+PAST_LOOKS = (0.2, 1.2, 2.4, 5.6)  # seconds after the start: it has begun, goes on, brings a server, ends
+WEEK_MS = 7 * 86_400_000
+BAR_COLUMNS = 28
+PLAIN_COLUMNS = 100  # where there is no terminal to fit into
+JOIN_SECONDS = 30.0
+MOST_FAILURES = 2  # of the service, which is beside us: more will not mend it, and the demo has to end
+
+
+class Drill:
+    """Plays the drill in a thread, and watches it there as `longwatch executions watch` would."""
+
+    def __init__(self, journal: Journal, settings: Settings, clock: Clock, *, pace: float) -> None:
+        self._journal = journal
+        self._settings = settings
+        self._clock = clock
+        self._pace = pace
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._play, name="demo-drill", daemon=True)
+        self.execution_id = f"drill-{os.urandom(3).hex()}"
+        self.now: Execution | None = None  # as it was last seen
+        self.error: LongwatchError | None = None
+
+    @property
+    def path(self) -> str:
+        """Where the page shows it."""
+        return f"executions/{self.execution_id}"
+
+    @property
+    def is_going(self) -> bool:
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more. The drill stays open: not to look is no verdict."""
+        self._stopped.set()
+        self.join()
+
+    def join(self) -> None:
+        self._thread.join(JOIN_SECONDS)
+
+    def line(self, width: int) -> Line | None:
+        """How it stands, for the picture in the terminal."""
+        return None if self.now is None else drill_line(self.now, now_ms=self._clock.now_ms(), width=width)
+
+    def _play(self) -> None:
+        try:
+            store = open_executions(settings=self._settings, clock=self._clock)
+            try:
+                record_past_drills(store, self._journal, self._clock)
+                self._watch(store)
+            finally:
+                store.close()
+        except LongwatchError as error:
+            self.error = error  # the workflow goes on; whoever watches tells it
+
+    def _watch(self, store: ExecutionStore) -> None:
+        ask_seconds = max(LEAST_ASK_SECONDS, ASK_SECONDS * self._pace)
+        speed = 1 / self._pace
+        with drs_service(self._clock, speed=speed, ask_again_ms=round(ask_seconds * 1000)) as service:
+            poller = Poller(store, self._journal, {"drs": service.source}, clock=self._clock)
+            self.now = store.add(new_drill(self.execution_id, self._clock.now_ms()))
+            tell(self._journal, [started(self.now)])
+            orchestrator = Orchestrator(service.jobs, NEXT_WAVE_SECONDS * self._pace, self._clock)
+            while not self.now.closed and not self._stopped.is_set():
+                changed = orchestrator.go_on(self.now)
+                if changed is not None:
+                    self.now = store.update(changed)
+                polled = poller.poll(self.execution_id)
+                self.now = polled.execution
+                if polled.problem is not None and self.now.failures >= MOST_FAILURES:
+                    raise LongwatchError(polled.problem.message)
+                self._stopped.wait(ask_seconds)
+
+
+class Orchestrator:
+    """Begins one wave after the other, as the program does that carries out a plan."""
+
+    def __init__(self, jobs: Plays, seconds: float, clock: Clock) -> None:
+        self._jobs = jobs
+        self._seconds = seconds
+        self._clock = clock
+        self._next_at = 0.0
+
+    def go_on(self, execution: Execution) -> Execution | None:
+        """The execution with the next wave's job, if it is time for one."""
+        number = sum(bool(wave.jobs) for wave in execution.waves)
+        if number == len(WAVES) or self._clock.monotonic() < self._next_at:
+            return None
+        self._next_at = self._clock.monotonic() + self._seconds
+        name = f"{execution.execution_id[-6:]}w{number}"
+        job_id = self._jobs.play(script_of(WAVES[number][1]), job_id=name)
+        wave = replace(execution.waves[number], jobs=(Job(job_id, region=REGION),))
+        return replace(execution, waves=(*execution.waves[:number], wave, *execution.waves[number + 1 :]))
+
+
+def new_drill(execution_id: str, now_ms: int) -> Execution:
+    """A drill whose waves are planned and not begun."""
+    waves = tuple(Wave(name, (), tuple(map(server_id_of, servers))) for name, servers in WAVES)
+    return Execution(
+        execution_id=execution_id,
+        plan_id=PLAN,
+        name="East coast drill",
+        started_at=now_ms - now_ms % 1000,
+        waves=waves,
+        total_waves=len(waves),
+    )
+
+
+def script_of(
+    servers: tuple[str, ...], *, pending: float = PENDING_SECONDS, slower: float = 1.0
+) -> JobScript:
+    """A job that launches these servers, but for the one that does not come up."""
+    active = ACTIVE_SECONDS * slower
+    script = drill(*servers, pending=pending, active=active, spread=SPREAD_SECONDS * slower)
+    return script.without(LOST, after=pending + active, error=WHY) if LOST in servers else script
+
+
+def record_past_drills(store: ExecutionStore, journal: Journal, clock: Clock) -> None:
+    """Drills of the weeks before, played at once in time that has passed. Those that are there stay."""
+    beside, told = MemoryExecutionStore(), MemoryJournal()
+    played = []
+    for number in range(PAST_DRILLS, 0, -1):
+        execution_id = f"demo-drill-{number:02}"
+        if store.get(execution_id) is None:
+            played.append(_past_drill(beside, told, execution_id, clock.now_ms() - number * WEEK_MS, number))
+    events = [event for each in played for event in told.read(each.execution_id).events]
+    if events:
+        journal.append(events)  # in one go: ten drills of thirty writes each would take their time
+    for each in played:
+        store.add(each)
+
+
+def _past_drill(
+    store: ExecutionStore, journal: Journal, execution_id: str, began: int, number: int
+) -> Execution:
+    past = FakeClock(began - began % 1000)
+    slower = 1.0 + 0.06 * (number * 5 % 7)
+    jobs = ScriptedJobs(past)
+    waves = []
+    for at, (name, servers) in enumerate(WAVES):
+        pending = (PENDING_SECONDS + at * NEXT_WAVE_SECONDS) * slower
+        script = script_of(servers[:2], pending=pending, slower=slower)
+        waves.append(Wave(name, (Job(jobs.play(script, job_id=f"past{number}x{at}"), region=REGION),)))
+    now = store.add(replace(new_drill(execution_id, past.now_ms()), waves=tuple(waves)))
+    poller = Poller(store, journal, {"drs": Hasty(jobs, 1)}, clock=past)
+    for seconds in PAST_LOOKS:
+        past.set(now.started_at + round(seconds * slower * 1000))
+        now = poller.poll(now.execution_id).execution
+    return now
+
+
+def drill_line(execution: Execution, *, now_ms: int, width: int) -> Line:
+    """Name, a bar of the servers that have ended, and how many waves are over."""
+    states = [server.state for _, server in execution.servers()]
+    ended = sum(state.is_final for state in states)
+    outcomes = [wave_outcome(wave, execution.mode, now_ms) for wave in execution.waves]
+    over = sum(outcome is not None for outcome in outcomes)
+    symbol, style = STATUS_LOOKS[execution.status]
+    at = execution.verdict.at if execution.verdict else now_ms
+    counts = f" {ended}/{len(states)} servers, {over}/{len(outcomes)} waves  "
+    counts += duration_text(max(0, at - execution.started_at))
+    bar = max(0, min(BAR_COLUMNS, width - len(counts) - len(execution.name or "") - 6))
+    filled = bar * ended // max(1, len(states))
+    return [
+        Segment(f"{symbol} {execution.name}  ", style),
+        Segment("━" * filled, style),
+        Segment("┄" * (bar - filled), "dim"),
+        Segment(counts, "dim"),
+    ]
+
+
+def ended_lines(execution: Execution, *, now_ms: int, width: int | None) -> Iterator[Line]:
+    """How the drill ended: the bar, each wave, and the reasons."""
+    yield drill_line(execution, now_ms=now_ms, width=width or PLAIN_COLUMNS)
+    for wave in execution.waves:
+        outcome = wave_outcome(wave, execution.mode, now_ms)
+        symbol, style = STATUS_LOOKS[outcome.status if outcome else Status.RUNNING]
+        states = Counter(server.state.value for server in wave.servers())
+        told = ", ".join(f"{count} {state}" for state, count in states.items())
+        yield [Segment(f"  {symbol} ", style), Segment(f"{wave.name:<10} "), Segment(told, "dim")]
+    if execution.verdict is not None:
+        symbol, style = STATUS_LOOKS[execution.status]
+        yield [
+            Segment(f"  {execution.status}", style),
+            Segment(f": {execution.verdict.message or 'every server was launched'}", "dim"),
+        ]

@@ -1,0 +1,108 @@
+"""What `longwatch doctor` looks at beside the journal: where documents and executions are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+from longwatch.cli.checks import Finding, check_parent, look_at_file
+from longwatch.documents.opening import DEFAULT_TABLE as DOCUMENTS_TABLE
+from longwatch.documents.opening import FORMS as DOCUMENTS_FORMS
+from longwatch.documents.opening import documents_url
+from longwatch.errors import JournalUnusable, MissingExtra, TableProblem
+from longwatch.journal.opening import TablePlace, parts_of, sqlite_path, table_place
+from longwatch.settings import Settings
+from longwatch.watching.stores.opening import DEFAULT_TABLE as EXECUTIONS_TABLE
+from longwatch.watching.stores.opening import FORMS as EXECUTIONS_FORMS
+from longwatch.watching.stores.opening import executions_url
+
+NOT_NEEDED_BY_ALL = ("not-found", "access-denied")  # trouble that is none for whoever keeps nothing there
+
+_COUNT_DOCUMENTS = "SELECT count(*) FROM documents"
+_COUNT_EXECUTIONS = "SELECT count(*) FROM executions"
+
+
+def look_at_documents(settings: Settings, finding: Finding) -> None:
+    """Where the documents of projects are, and whether they can be kept there."""
+    url = documents_url(settings)
+    parts = parts_of(url, "address of documents", DOCUMENTS_FORMS)
+    finding.add("address", url)
+    if find_spec("pycrdt") is None:
+        finding.add("extra", "not installed", f"only for documents: {MissingExtra('Keeping them', 'server')}")
+    if parts.scheme == "sqlite":
+        _look_at_file(sqlite_path(url, parts), ("document_schema", _COUNT_DOCUMENTS), settings, finding)
+    elif parts.scheme == "dynamodb":
+        from longwatch.documents.dynamodb.table import SHAPE
+
+        place = table_place(url, parts, settings, default_table=DOCUMENTS_TABLE)
+        is_chosen = settings.documents is not None
+        _look_at_table(place, SHAPE, "documents of projects", finding, is_chosen=is_chosen)
+
+
+def look_at_executions(settings: Settings, finding: Finding) -> None:
+    """Where executions are, and whether they can be kept there."""
+    url = executions_url(settings)
+    parts = parts_of(url, "address of executions", EXECUTIONS_FORMS)
+    finding.add("address", url)
+    if parts.scheme == "sqlite":
+        _look_at_file(sqlite_path(url, parts), ("execution_schema", _COUNT_EXECUTIONS), settings, finding)
+    elif parts.scheme == "dynamodb":
+        from longwatch.watching.stores.dynamodb import SHAPE
+
+        place = table_place(url, parts, settings, default_table=EXECUTIONS_TABLE)
+        _look_at_table(place, SHAPE, "`longwatch executions`", finding, is_chosen=False)
+
+
+def _look_at_file(path: Path, tables: Sequence[str], settings: Settings, finding: Finding) -> None:
+    """A file that is read as it is: looking makes no tables in it."""
+    import sqlite3
+
+    path = path.absolute()
+    journal = parts_of(settings.journal, "journal address", "")
+    is_shared = journal.scheme == "sqlite" and sqlite_path(settings.journal, journal).absolute() == path
+    if not path.exists():
+        finding.add("file", path, "not there yet; the first one creates it")
+        check_parent(path, finding)
+        return
+    if is_shared:
+        finding.add("file", path, "the journal's")
+    else:
+        look_at_file(path, finding)
+    schema, count = tables
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (schema,)).fetchone()
+            if found is None:
+                finding.add("kept", "none yet")
+                return
+            finding.add(
+                "tables", f"version {connection.execute(f'SELECT version FROM {schema}').fetchone()[0]}"
+            )
+            finding.add("kept", f"{connection.execute(count).fetchone()[0]:,}")
+    except sqlite3.Error as error:
+        raise JournalUnusable(
+            f"{path} cannot be read ({error}). Look at the journal above, or move the file away."
+        ) from error
+
+
+def _look_at_table(
+    place: TablePlace, shape: object, needed_by: str, finding: Finding, *, is_chosen: bool
+) -> None:
+    from longwatch.journal.dynamodb.failures import TableAddress
+    from longwatch.journal.dynamodb.table import Shape, check_shape
+
+    assert isinstance(shape, Shape)
+    at = TableAddress(table=place.table, region=place.region, endpoint=place.endpoint)
+    finding.add("table", place.table)
+    try:
+        report = check_shape(at, shape)
+    except TableProblem as error:
+        if is_chosen or error.kind not in NOT_NEEDED_BY_ALL:
+            raise
+        finding.warnings.append(f"{error} Only {needed_by} need it.")
+        return
+    finding.add("region", report.address.region or "–", place.endpoint or "")
+    finding.add("status", report.status, report.billing)
+    finding.add("items", f"{report.item_count:,}", "DynamoDB counts about every six hours")

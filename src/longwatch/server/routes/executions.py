@@ -1,0 +1,63 @@
+"""Executions: the list, and one of them. They can only be read: longwatch never starts or stops one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from longwatch.runs import Status
+from longwatch.server.answers import bytes_answer, json_answer, not_modified, to_json
+from longwatch.server.described import tagged
+from longwatch.server.execution_schemas import ExecutionListShape, ExecutionShape
+from longwatch.server.execution_views import execution_tag, listed_execution, shown_execution
+from longwatch.server.executions import ExecutionQuery
+from longwatch.server.parameters import After, ContextDep, ExecutionId, IfNoneMatch, PageSize
+from longwatch.server.tags import list_tag, matches
+from longwatch.watching.model import Mode
+
+router = APIRouter(prefix="/api/executions", tags=["executions"])
+
+
+@router.get("", response_class=Response, responses=tagged(ExecutionListShape))
+async def list_executions(
+    context: ContextDep,
+    status: Annotated[Status | None, Query(description="Only those that stand like this.")] = None,
+    mode: Annotated[Mode | None, Query(description="Only drills, recoveries or jobs.")] = None,
+    source: Annotated[str, Query(max_length=200, description="Only those of this system.")] = "",
+    text: Annotated[str, Query(max_length=200, description="Part of the id, the name or the plan.")] = "",
+    limit: Annotated[PageSize, Query()] = 50,
+    after: After = "",
+    if_none_match: IfNoneMatch = "",
+) -> Response:
+    """List executions, newest first. With filters a page may be short; it goes on while there is a cursor."""
+    executions, now = context.executions, context.clock.now_ms()
+    query = ExecutionQuery(status=status, mode=mode, source=source, text=text)
+    page = await context.call(executions.find, query, after=after, limit=limit)
+    lessons = await context.call(executions.lessons_for, page.executions)
+    listed = [listed_execution(each, now_ms=now, lessons=lessons) for each in page.executions]
+    tag = list_tag(map(execution_tag, listed), f"{page.cursor} {page.hint}")
+    if matches(if_none_match, tag):
+        return not_modified(tag)
+    return json_answer({"executions": listed, "cursor": page.cursor, "hint": page.hint}, tag=tag)
+
+
+@router.get("/{execution_id}", response_class=Response, responses=tagged(ExecutionShape, 404))
+async def show_execution(
+    context: ContextDep,
+    execution_id: ExecutionId,
+    plan: Annotated[
+        str, Query(max_length=2048, description="Its plan, where several have an execution of this id.")
+    ] = "",
+    if_none_match: IfNoneMatch = "",
+) -> Response:
+    """Show one execution: waves, jobs, servers, verdict, and why it stands as it does."""
+    executions, now = context.executions, context.clock.now_ms()
+    execution = await context.call(executions.get, execution_id, plan or None)
+    lessons = await context.call(executions.lessons_for, [execution])
+    view = shown_execution(execution, now_ms=now, lessons=lessons)
+    tag = execution_tag(view)
+    if matches(if_none_match, tag):
+        return not_modified(tag)
+    return bytes_answer(to_json(view), "application/json", tag=tag)

@@ -1,0 +1,194 @@
+/**
+ * What there is to know of an execution beside its waves: how it ended and on which evidence, or when it will
+ * probably end, and why it is still running.
+ */
+
+import { fill, h, say } from "./dom.js";
+import { etaText, isOpen, nextLook, rounded, waitingFor } from "./execution-words.js";
+import { ago, isoTime, length, moment, ticking, timeElement } from "./format.js";
+import { statusMark, statusOf } from "./icons.js";
+import { valueTree } from "./value-tree.js";
+import { waveStrip } from "./wave-strip.js";
+
+/** @typedef {import("./types.js").Execution} Execution */
+/** @typedef {import("./types.js").Eta} Eta */
+/** @typedef {import("./types.js").Fact} Fact */
+
+const FROM_OUTSIDE = ["phase", "unwatched", "unreachable", "missing", "overdue", "slow", "silent", "usually", "expected", "waves"]; // told elsewhere on the page
+const FEWEST = 10; // past executions, for an ETA
+
+/**
+ * @param {Execution} execution
+ * @param {number} now
+ * @returns {HTMLElement[]}
+ */
+export function cardsOf(execution, now) {
+  return execution.verdict ? [verdictCard(execution), evidenceCard(execution), watchCard(execution, now)] : [progressCard(execution, now), etaCard(execution, now), watchCard(execution, now)];
+}
+
+/**
+ * Texts that count, without making anything anew.
+ * @param {HTMLElement} cards
+ * @param {Execution} execution
+ * @param {number} now
+ */
+export function tickCards(cards, execution, now) {
+  for (const said of cards.querySelectorAll("[data-ago]")) say(said, ago(Number(/** @type {HTMLElement} */ (said).dataset["ago"]), now));
+  for (const said of cards.querySelectorAll("[data-next]")) say(said, nextLook(execution.next_poll_at, now));
+  for (const said of cards.querySelectorAll("[data-elapsed]")) say(said, ticking(now - execution.started_at));
+  const { eta } = execution;
+  for (const said of cards.querySelectorAll("[data-left]")) say(said, etaText(eta, now));
+  const mark = /** @type {HTMLElement | null} */ (cards.querySelector(".eta-now"));
+  if (mark && eta) mark.style.setProperty("left", `${etaShare(eta, now - execution.started_at) * 100}%`);
+}
+
+/** @param {Execution} execution */
+function verdictCard({ verdict, started_at: started }) {
+  if (!verdict) return h("section");
+  const reasons = (verdict.message ?? "").split("; ").filter(Boolean);
+  return h(
+    "section",
+    { class: `card verdict is-${statusOf(verdict.status)}`, "aria-label": "Verdict" },
+    h("h2", {}, "Verdict"),
+    h("p", { class: "verdict-word" }, statusMark(verdict.status), verdict.late ? h("span", { class: "tag warn" }, "late") : null, h("span", { class: "dim" }, `after ${length(verdict.at - started)}`)),
+    verdict.corrects ? h("p", { class: "dim" }, `Corrects an earlier verdict: ${verdict.corrects}.`) : null,
+    reasons.length ? h("ul", { class: "reasons" }, ...reasons.map((reason) => h("li", {}, reason))) : null,
+    verdict.warnings.length ? h("ul", { class: "reasons warnings" }, ...verdict.warnings.map((warning) => h("li", {}, warning))) : null,
+  );
+}
+
+/** @param {Execution} execution */
+function evidenceCard({ verdict }) {
+  return h(
+    "section",
+    { class: "card", "aria-label": "Evidence" },
+    h("h2", {}, "Evidence"),
+    ...(verdict?.evidence ?? []).map((each) => h("div", { class: "evidence" }, h("p", {}, h("code", {}, each.call), " answered ", timeElement(each.at, moment(each.at, Date.now()))), valueTree(each.fields, { open: 3 }))),
+    verdict?.evidence.length ? null : h("p", { class: "dim" }, "None was recorded."),
+  );
+}
+
+/**
+ * @param {Execution} execution
+ * @param {number} now
+ */
+function progressCard(execution, now) {
+  const { servers, servers_ended: ended, phase } = execution;
+  return h(
+    "section",
+    { class: "card", "aria-label": "Progress" },
+    h("h2", {}, isOpen(execution) ? "Still running" : "Kept by another program"),
+    h("p", { class: "big nums" }, `${ended} of ${servers}`, h("span", { class: "dim" }, servers === 1 ? " server" : " servers")),
+    waveStrip(execution),
+    h("p", {}, isOpen(execution) ? `${waitingFor(execution)}${whereOf(execution)}` : "longwatch does not ask about it."),
+    phase ? h("p", { class: "dim" }, `Phase ${phase.replace(/_/g, " ")}, under way for `, h("span", { class: "nums", data: { elapsed: "" } }, ticking(now - execution.started_at))) : null,
+  );
+}
+
+/** @param {Execution} execution */
+function whereOf({ progress, servers, servers_ended: ended }) {
+  const names = progress.filter(({ status }) => status === "running").map(({ name }) => name);
+  return ended < servers && names.length && progress.length > 1 ? ` in ${names.join(", ")}` : "";
+}
+
+/**
+ * @param {Execution} execution
+ * @param {number} now
+ */
+function etaCard(execution, now) {
+  const { eta, deadline_at: deadline } = execution;
+  const until = deadline === null ? null : h("p", { class: "dim" }, "Deadline ", timeElement(deadline, moment(deadline, now)), ". Past it its source is asked at once, and followed.");
+  if (!eta) return h("section", { class: "card", "aria-label": "ETA" }, h("h2", {}, "ETA"), h("p", { class: "dim" }, `Not known yet: it takes ${FEWEST} past executions of this kind in the journal.`), until);
+  return h(
+    "section",
+    { class: "card", "aria-label": "ETA" },
+    h("h2", {}, "ETA"),
+    h("p", { class: "big nums", data: { left: "" } }, etaText(eta, now)),
+    eta.earliest_at === null ? null : h("p", {}, eta.text),
+    etaBar(eta, now - execution.started_at),
+    h("p", { class: "dim" }, `From ${eta.samples} past executions of its kind.`),
+    until,
+  );
+}
+
+/**
+ * The time that has passed against what is usual.
+ * @param {Eta} eta
+ * @param {number} elapsed
+ */
+function etaBar(eta, elapsed) {
+  const [low, high] = [etaShare(eta, eta.usual_low_ms), etaShare(eta, eta.usual_high_ms)];
+  const said = `usually ${rounded(eta.usual_low_ms)} to ${rounded(eta.usual_high_ms)}, the longest took ${rounded(eta.longest_ms)}`;
+  return h(
+    "div",
+    { class: "eta-bar", role: "img", "aria-label": said, title: said },
+    h("i", { class: "eta-usual", style: { left: `${low * 100}%`, width: `${Math.max(0.01, high - low) * 100}%` } }),
+    h("i", { class: "eta-middle", style: { left: `${etaShare(eta, eta.usual_middle_ms) * 100}%` } }),
+    h("i", { class: `eta-now${eta.beyond_usual ? " beyond" : ""}`, style: { left: `${etaShare(eta, elapsed) * 100}%` } }),
+  );
+}
+
+/**
+ * @param {Eta} eta
+ * @param {number} ms
+ */
+function etaShare(eta, ms) {
+  return Math.min(1, Math.max(0, ms / (Math.max(eta.longest_ms, eta.usual_high_ms) * 1.15 || 1)));
+}
+
+/**
+ * @param {Execution} execution
+ * @param {number} now
+ */
+function watchCard(execution, now) {
+  const list = h("dl", { class: "facts" });
+  const facts = execution.verdict ? endedFacts(execution) : execution.explained.filter(({ about }) => !FROM_OUTSIDE.includes(about));
+  for (const fact of facts) {
+    list.append(h("dt", {}, fact.about), factText(fact, now));
+  }
+  return h("section", { class: "card", "aria-label": "Watching" }, h("h2", {}, execution.verdict ? "How it was watched" : "Who watches"), list);
+}
+
+/**
+ * @param {Fact} fact
+ * @param {number} now
+ */
+function factText({ about, text, at }, now) {
+  if (about === "next look") return h("dd", {}, h("span", { class: "nums", data: { next: "" } }), at === null ? null : h("span", { class: "dim" }, " ", timeElement(at, moment(at, now))));
+  const when = at === null ? null : h("span", { class: "dim" }, text ? " · " : "", about === "asked by" ? "until " : "", at > now ? timeElement(at, moment(at, now)) : h("time", { title: isoTime(at), data: { ago: String(at) } }));
+  return h("dd", {}, text, when);
+}
+
+/**
+ * @param {Execution} execution
+ * @returns {Fact[]}
+ */
+function endedFacts(execution) {
+  const { last_answer_at: answered, last_change_at: changed, deadline_at: deadline, last_error: error, version } = execution;
+  return [
+    { about: "source", text: execution.source, at: null },
+    { about: "last answer", text: "", at: answered },
+    { about: "last change", text: "", at: changed },
+    { about: "deadline", text: execution.late ? "ended after it" : "", at: deadline },
+    { about: "last error", text: error ?? "", at: null },
+    { about: "writes", text: String(version), at: null },
+  ].filter(({ text, at }) => text || at !== null);
+}
+
+/**
+ * Put the cards there, and make them anew only if something is told otherwise.
+ * @param {HTMLElement} cards
+ * @param {Execution} execution
+ * @param {number} now
+ */
+export function showCards(cards, execution, now) {
+  const told = JSON.stringify([execution.version, execution.status, execution.verdict, execution.explained, execution.eta, execution.closed]);
+  if (cards.dataset["told"] !== told) {
+    cards.dataset["told"] = told;
+    const open = [...cards.querySelectorAll("details[open]")].length;
+    const kept = open && cards.dataset["kept"] === JSON.stringify(execution.verdict);
+    if (!kept) fill(cards, ...cardsOf(execution, now));
+    cards.dataset["kept"] = JSON.stringify(execution.verdict ?? "");
+  }
+  tickCards(cards, execution, now);
+}

@@ -1,0 +1,66 @@
+/**
+ * What the transitions of an execution say about time: in which state each server and launch action was, from when to
+ * when. Pure.
+ */
+
+import { compareOrders, orderOf } from "../core/order.js";
+
+/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @typedef {import("./time-scale.js").Stretch} Stretch */
+/** @typedef {{state: string, from: number, to: number | null}} Span `to` is null while it lasts */
+
+const STEPS_MS = [10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 480, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10_800, 14_400, 21_600, 43_200, 86_400].map((seconds) => seconds * 1000);
+const ROOM = 1.12; // beyond now, so that the bars do not move with every second
+
+/**
+ * @param {string} wave
+ * @param {string} server
+ * @param {string} [action]
+ */
+export const spanKey = (wave, server, action = "") => JSON.stringify([wave, server, action]);
+
+export class Spans {
+  /** @type {Map<string, Map<string, RunEvent>>} transitions by what they are of, each once */
+  #transitions = new Map();
+
+  /** @param {RunEvent[]} events */
+  add(events) {
+    for (const event of events) {
+      const { wave, server_id: server, action, to } = event.payload ?? {};
+      if (!["server_transition", "action_transition"].includes(event.type)) continue;
+      if (typeof wave !== "string" || typeof server !== "string" || typeof to !== "string") continue;
+      const key = spanKey(wave, server, event.type === "action_transition" && typeof action === "string" ? action : "");
+      const known = this.#transitions.get(key) ?? new Map();
+      known.set(event.event_id, event);
+      this.#transitions.set(key, known);
+    }
+  }
+
+  /**
+   * The states one after the other. What no event tells is known from the execution itself: its state, and since when.
+   * @param {string} key
+   * @param {{state: string, since: number | null}} now
+   * @returns {Span[]}
+   */
+  of(key, now) {
+    const events = [...(this.#transitions.get(key)?.values() ?? [])].sort((one, other) => compareOrders(orderOf(one), orderOf(other)));
+    /** @type {Span[]} */
+    const spans = events.map((event, at) => ({ state: String(event.payload?.["to"]), from: event.occurred_at, to: events[at + 1]?.occurred_at ?? null }));
+    const last = spans[spans.length - 1];
+    if (now.since === null || last?.state === now.state) return spans;
+    if (last) last.to = Math.max(now.since, last.from);
+    return [...spans, { state: now.state, from: last ? Math.max(now.since, last.from) : now.since, to: null }];
+  }
+}
+
+/**
+ * The time that the bars are drawn over. While an execution goes on, it grows in steps.
+ * @param {{started_at: number, ended_at: number | null}} execution
+ * @param {number} now
+ * @returns {Stretch}
+ */
+export function stretchOf({ started_at: from, ended_at: ended }, now) {
+  if (ended !== null) return { from, to: Math.max(from + 1000, ended + (ended - from) * 0.02) };
+  const length = Math.max(0, now - from) * ROOM;
+  return { from, to: from + (STEPS_MS.find((step) => step >= length) ?? Math.ceil(length / 864e5) * 864e5) };
+}

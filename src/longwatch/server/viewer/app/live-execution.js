@@ -1,0 +1,152 @@
+/**
+ * `<lw-live-execution>`: one execution. A head that says how it stands, what is known beside it, and its waves.
+ */
+
+import { beforePaint, fill, h, keep, say } from "./dom.js";
+import { Part, define } from "./element.js";
+import { showCards } from "./execution-cards.js";
+import { ExecutionModel, isMissing } from "./execution-model.js";
+import { conditionsAt, isOpen } from "./execution-words.js";
+import { length, moment, ticking, timeElement } from "./format.js";
+import { icon, iconButton, statusMark } from "./icons.js";
+import { offerKeys } from "./keys.js";
+import { go, place, runPath } from "./router.js";
+import { failure, loading, state } from "./states.js";
+import { everySecond } from "./ticker.js";
+import { copy } from "./toast.js";
+import "./wave-table.js";
+
+/** @typedef {import("./types.js").Execution} Execution */
+
+export class LiveExecution extends Part {
+  #model = new ExecutionModel("");
+  #title = h("h1", { class: "cut" });
+  #status = h("span");
+  #facts = h("ul", { class: "run-facts" });
+  #took = h("strong", { class: "nums" });
+  #conditions = h("ul", { class: "conditions", "aria-label": "Conditions" });
+  #cards = h("div", { class: "cards" });
+  #waves = /** @type {import("./wave-table.js").Waves} */ (h("lw-waves"));
+  #draw = beforePaint(() => this.#drawNow());
+
+  connectedCallback() {
+    const stopped = new AbortController();
+    this.whenGone(() => stopped.abort());
+    this.#model = new ExecutionModel(place.value.ids["execution"] ?? "");
+    fill(this, loading("execution", 10));
+    void this.#open(stopped.signal);
+  }
+
+  /** @param {AbortSignal} signal */
+  async #open(signal) {
+    const { executionId } = this.#model;
+    try {
+      const stop = await this.#model.open(signal);
+      if (signal.aborted) return stop();
+      this.whenGone(stop);
+      this.#show();
+    } catch (error) {
+      if (signal.aborted) return;
+      const again = () => {
+        this.disconnectedCallback();
+        this.connectedCallback();
+      };
+      fill(this, isMissing(error) ? missing(executionId) : failure("This execution", error, again));
+    }
+  }
+
+  #show() {
+    const { executionId } = this.#model;
+    this.#waves.model = this.#model;
+    this.#cards.removeAttribute("data-told");
+    fill(
+      this,
+      h(
+        "header",
+        { class: "execution-head" },
+        h(
+          "div",
+          { class: "run-title" },
+          this.#title,
+          this.#status,
+          h("span", { class: "spread" }),
+          h(
+            "div",
+            { class: "toolbar run-buttons" },
+            h("span", { class: "id" }, h("code", { class: "cut" }, executionId), iconButton("copy", "Copy the execution's id", () => void copy(executionId, "Execution id"))),
+            iconButton("link", "Copy a link to this view", () => void copy(location.href, "Link"), ""),
+            h("a", { class: "button", href: runPath(executionId), title: "Every transition, one a row (l)" }, icon("file"), "Log"),
+          ),
+        ),
+        this.#facts,
+        this.#conditions,
+      ),
+      this.#cards,
+      h("section", { class: "waves", "aria-label": "Waves and servers" }, h("h2", {}, "Waves and servers"), this.#waves),
+    );
+    this.whenGone(this.#model.watch(this.#draw));
+    this.whenGone(everySecond(() => this.#drawNow()));
+    this.whenGone(
+      offerKeys("Execution", [
+        { keys: ["j", "ArrowDown"], about: "Next wave", run: () => this.#waves.move(1) },
+        { keys: ["k", "ArrowUp"], about: "Wave before", run: () => this.#waves.move(-1) },
+        { keys: ["Enter"], about: "Open or fold the wave", run: () => document.activeElement instanceof HTMLElement && document.activeElement.click() },
+        { keys: ["l"], about: "Log of its transitions", run: () => go(runPath(executionId)) },
+        { keys: ["u"], about: "Up to all executions", run: () => go("/executions") },
+      ]),
+    );
+    this.#drawNow();
+  }
+
+  #drawNow() {
+    const { execution } = this.#model;
+    if (!execution || !this.isConnected) return;
+    const now = Date.now();
+    const name = execution.name ?? execution.plan_id;
+    say(this.#title, name);
+    this.#title.title = name;
+    document.title = `${name} · longwatch`;
+    if (this.#status.dataset["status"] !== execution.status) {
+      this.#status.dataset["status"] = execution.status;
+      fill(this.#status, statusMark(execution.status, { badge: true }));
+    }
+    this.#drawFacts(execution, now);
+    keep(this.#conditions, conditionsAt(execution, now), {
+      key: (condition) => condition.name,
+      make: () => h("li", { class: "banner" }, icon("unknown"), h("span")),
+      update: (item, condition) => say(/** @type {Element} */ (item.lastElementChild), `${condition.name}: ${condition.message}`),
+    });
+    showCards(this.#cards, execution, now);
+  }
+
+  /**
+   * @param {Execution} execution
+   * @param {number} now
+   */
+  #drawFacts(execution, now) {
+    const { mode, plan_id: plan, source, started_at: started, ended_at: ended } = execution;
+    const told = JSON.stringify([mode, plan, source, started, isOpen(execution)]);
+    if (this.#facts.dataset["told"] !== told) {
+      this.#facts.dataset["told"] = told;
+      fill(
+        this.#facts,
+        h("li", {}, h("span", { class: `tag mode-${mode}` }, mode)),
+        h("li", {}, this.#took),
+        h("li", {}, h("span", {}, "started ", timeElement(started, moment(started, now)))),
+        h("li", {}, h("span", { class: "cut" }, "plan ", h("code", {}, plan))),
+        h("li", {}, h("span", { class: "dim" }, `asked at ${source}`)),
+      );
+    }
+    say(this.#took, ended === null ? ticking(now - started) : length(ended - started));
+  }
+}
+
+/** @param {string} executionId */
+function missing(executionId) {
+  return state(
+    { symbol: "search", title: "There is no such execution", text: `No record with the id ${executionId} is here. It may be in another store; its log may still be in the journal.` },
+    h("div", { class: "toolbar" }, h("a", { class: "button", href: "/executions" }, "All executions"), h("a", { class: "button", href: runPath(executionId) }, "Its log")),
+  );
+}
+
+define("lw-live-execution", LiveExecution);

@@ -1,0 +1,235 @@
+/**
+ * `<lw-waves>`: the waves of an execution with their servers, and beside each server its states as bars over time.
+ * Launch actions stand under their server.
+ */
+
+import { beforePaint, fill, h, keep, say } from "./dom.js";
+import { Part, define } from "./element.js";
+import { isOpen } from "./execution-words.js";
+import { spanKey, stretchOf } from "./execution-spans.js";
+import { clock, length, ticking, timeElement } from "./format.js";
+import { statusMark } from "./icons.js";
+import { lookOf, stateMark, statesText, wordOf } from "./server-states.js";
+import { state } from "./states.js";
+import { everySecond } from "./ticker.js";
+import { share, ticks } from "./time-scale.js";
+
+/** @typedef {import("./types.js").Execution} Execution */
+/** @typedef {import("./types.js").Server} Server */
+/** @typedef {import("./types.js").Wave} Wave */
+/** @typedef {import("./time-scale.js").Stretch} Stretch */
+/** @typedef {import("./execution-spans.js").Span} Span */
+
+const TICKS = 8;
+const LAST_TICK = 0.95; // of the width: a label further to the right would be cut off
+const LABEL = 0.06; // of the width, that a label takes
+const LEAST_SHARE = 0.003; // of the width: a state that lasted no time can still be seen
+const MANY_SERVERS = 80; // from here on, waves that went well are folded
+const FINAL = ["launched", "failed", "terminated", "cancelled", "succeeded"];
+
+export class Waves extends Part {
+  /** @type {import("./execution-model.js").ExecutionModel | undefined} */
+  model;
+
+  /** @type {Map<string, boolean>} waves that somebody opened or folded */
+  #chosen = new Map();
+  /** @type {Map<HTMLElement, Span>} bars that grow with the clock */
+  #growing = new Map();
+  /** @type {Execution | null} whose texts stand there */
+  #told = null;
+  /** @type {Stretch} */
+  #stretch = { from: 0, to: 1 };
+  #axis = h("div", { class: "wave-axis", "aria-hidden": "true" });
+  #marks = h("div", { class: "wave-marks", "aria-hidden": "true" });
+  #list = h("div", { class: "wave-list" });
+  #coming = h("p", { class: "wave-coming dim", hidden: true });
+  #frame = h("div", { class: "wave-frame" }, this.#marks, this.#axis, this.#list, this.#coming);
+  #draw = beforePaint(() => this.#drawNow());
+
+  connectedCallback() {
+    if (!this.hasChildNodes()) this.append(this.#frame);
+    const stop = this.model?.watch(() => this.#draw());
+    if (stop) this.whenGone(stop);
+    this.whenGone(everySecond((now) => this.#tick(now)));
+    const size = new ResizeObserver(() => this.#draw());
+    size.observe(this);
+    this.whenGone(() => size.disconnect());
+    this.#drawNow();
+  }
+
+  /** @param {number} step */
+  move(step) {
+    const heads = [...this.querySelectorAll(".wave-head button")];
+    const at = heads.indexOf(/** @type {Element} */ (document.activeElement));
+    const next = heads[at < 0 ? (step > 0 ? 0 : heads.length - 1) : Math.max(0, Math.min(heads.length - 1, at + step))];
+    if (next instanceof HTMLElement) next.focus();
+  }
+
+  #drawNow() {
+    const execution = this.model?.execution;
+    if (!execution || !this.isConnected) return;
+    this.#stretch = stretchOf(execution, Date.now());
+    this.#growing.clear();
+    this.#told = null;
+    keep(this.#list, execution.waves.map((wave, at) => ({ wave, at })), {
+      key: ({ wave, at }) => `${at} ${wave.name}`,
+      make: () => h("section", { class: "wave" }),
+      update: (element, { wave, at }) => this.#drawWave(element, wave, at, execution),
+    });
+    this.#drawAxis(execution);
+    const { total_waves: total } = execution;
+    const coming = total === null ? null : total - execution.waves.length;
+    this.#coming.hidden = coming === 0 || !isOpen(execution);
+    say(this.#coming, coming === null ? "Nobody has said whether more waves come." : `${coming} more ${coming === 1 ? "wave" : "waves"} to come.`);
+    if (!execution.waves.length) fill(this.#list, state({ symbol: "board", title: "No wave yet", text: "Its waves appear here as soon as the record has them." }));
+    this.#tick(Date.now());
+  }
+
+  /**
+   * @param {HTMLElement} element
+   * @param {Wave} wave
+   * @param {number} at
+   * @param {Execution} execution
+   */
+  #drawWave(element, wave, at, execution) {
+    const key = `${at} ${wave.name}`;
+    const folded = !(this.#chosen.get(key) ?? (execution.servers < MANY_SERVERS || wave.status !== "succeeded"));
+    const counts = execution.progress[at]?.states ?? {};
+    const id = `wave-${at}`;
+    const focused = element.contains(document.activeElement);
+    const toggle = () => {
+      this.#chosen.set(key, folded);
+      this.#draw();
+    };
+    fill(
+      element,
+      h(
+        "h3",
+        { class: "wave-head" },
+        h("button", { type: "button", class: "quiet", "aria-expanded": String(!folded), "aria-controls": id, on: { click: toggle } }, h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"), statusMark(wave.status, { quiet: true }), h("span", { class: "cut" }, wave.name)),
+        h("span", { class: "dim wave-counts" }, statesText(counts)),
+        h("span", { class: "wave-jobs" }, ...(wave.jobs.length ? wave.jobs.map(jobMark) : [h("span", { class: "dim" }, "no job yet")])),
+      ),
+      h("ul", { id, class: `servers${wave.servers.length >= MANY_SERVERS ? " many" : ""}`, hidden: folded, "aria-label": `Servers of ${wave.name}` }, ...(folded ? [] : wave.servers.map((server) => this.#server(wave, server, execution)))),
+    );
+    if (focused) /** @type {HTMLElement | null} */ (element.querySelector("button"))?.focus();
+  }
+
+  /**
+   * @param {Wave} wave
+   * @param {Server} server
+   * @param {Execution} execution
+   */
+  #server(wave, server, execution) {
+    return h(
+      "li",
+      {},
+      h(
+        "div",
+        { class: "server" },
+        h("span", { class: "server-name" }, h("code", { class: "cut", title: server.server_id }, server.server_id), server.instance_id ? h("code", { class: "cut dim", title: `launched as ${server.instance_id}` }, server.instance_id) : null),
+        h("span", { class: "server-state" }, stateMark(server.state, server.word), sinceMark(server)),
+        this.#bars(spanKey(wave.name, server.server_id), server, execution),
+      ),
+      server.reason ? h("p", { class: `server-reason is-${lookOf(server.state)}` }, server.reason) : null,
+      ...server.actions.map((action) =>
+        h(
+          "div",
+          { class: "server action" },
+          h("span", { class: "server-name" }, h("span", { class: "cut dim", title: action.name }, action.name)),
+          h("span", { class: "server-state" }, stateMark(action.state), sinceMark(action)),
+          this.#bars(spanKey(wave.name, server.server_id, action.name), action, execution),
+          action.reason ? h("p", { class: "server-reason is-failed" }, action.reason) : null,
+        ),
+      ),
+    );
+  }
+
+  /**
+   * @param {string} key
+   * @param {{state: string, since: number | null}} now
+   * @param {Execution} execution
+   */
+  #bars(key, now, execution) {
+    const spans = this.model?.spans.of(key, now) ?? [];
+    const space = h("span", { class: "bar-space", role: "img", "aria-label": spans.map((span) => `${wordOf(span.state)} from ${clock(span.from)}`).join(", ") || "not seen yet" });
+    for (const span of spans) {
+      const bar = h("i", { class: `bar is-${lookOf(span.state)} at-${span.state}${FINAL.includes(span.state) ? " final" : ""}` });
+      if (span.to === null && isOpen(execution)) {
+        bar.classList.add("growing");
+        this.#growing.set(bar, span);
+      }
+      this.#place(bar, span, execution.ended_at ?? Date.now());
+      space.append(bar);
+    }
+    return space;
+  }
+
+  /**
+   * @param {HTMLElement} bar
+   * @param {Span} span
+   * @param {number} end
+   */
+  #place(bar, span, end) {
+    const to = Math.max(span.to ?? end, span.from);
+    const left = Math.min(1 - LEAST_SHARE, Math.max(0, share(this.#stretch, span.from)));
+    const right = Math.min(1, Math.max(left + LEAST_SHARE, share(this.#stretch, to)));
+    bar.style.setProperty("left", `${left * 100}%`);
+    bar.style.setProperty("width", `${(right - left) * 100}%`);
+    bar.title = `${wordOf(span.state)} for ${length(to - span.from)}, from ${clock(span.from)}`;
+  }
+
+  /** @param {Execution} execution */
+  #drawAxis(execution) {
+    const { from } = this.#stretch;
+    const wide = this.#axis.clientWidth > 520 ? TICKS : TICKS / 2;
+    const { deadline_at: deadline, eta } = execution;
+    const marks = [];
+    const inside = (/** @type {number | null | undefined} */ at) => typeof at === "number" && at > from && at < this.#stretch.to;
+    if (isOpen(execution) && eta && inside(eta.earliest_at)) {
+      const [low, high] = [eta.earliest_at ?? from, Math.min(eta.latest_at ?? from, this.#stretch.to)];
+      marks.push(h("i", { class: "mark-eta", style: { left: `${share(this.#stretch, low) * 100}%`, width: `${(share(this.#stretch, high) - share(this.#stretch, low)) * 100}%` } }, h("span", {}, "probable end")));
+    }
+    if (inside(deadline)) marks.push(h("i", { class: "mark-deadline", style: { left: `${share(this.#stretch, deadline ?? 0) * 100}%` } }, h("span", {}, "deadline")));
+    if (isOpen(execution)) marks.push(h("i", { class: "mark-now" }));
+    fill(this.#marks, ...marks);
+    const taken = [...this.#marks.querySelectorAll("span")].map((label) => parseFloat(/** @type {HTMLElement} */ (label.parentElement).style.left) / 100);
+    const free = (/** @type {number} */ at) => at < LAST_TICK && taken.every((label) => at < label - LABEL || at > label + 2 * LABEL);
+    const moments = ticks(this.#stretch, from, wide).filter((at) => free(share(this.#stretch, at)));
+    fill(this.#axis, ...moments.map((at) => h("span", { style: { left: `${share(this.#stretch, at) * 100}%` } }, timeElement(at, at === from ? "0" : `+${length(at - from).replace(/ 00 s$|\.0(?= s$)/, "")}`))));
+  }
+
+  /** @param {number} now */
+  #tick(now) {
+    const execution = this.model?.execution;
+    if (!execution || (execution === this.#told && !isOpen(execution))) return;
+    for (const text of this.querySelectorAll(".since")) {
+      const since = Number(/** @type {HTMLElement} */ (text).dataset["since"]);
+      const final = text.classList.contains("reached");
+      say(text, !since ? "" : final ? `at +${ticking(since - execution.started_at)}` : ticking((execution.ended_at ?? now) - since));
+    }
+    this.#told = execution;
+    if (!isOpen(execution)) return;
+    if (now > this.#stretch.to) return this.#draw();
+    for (const [bar, span] of this.#growing) this.#place(bar, span, now);
+    const mark = /** @type {HTMLElement | null} */ (this.#marks.querySelector(".mark-now"));
+    mark?.style.setProperty("left", `${share(this.#stretch, now) * 100}%`);
+  }
+}
+
+/**
+ * How long it is so; once nothing more is to come, when it came to that.
+ * @param {{state: string, since: number | null}} of
+ */
+function sinceMark({ state: now, since }) {
+  const final = FINAL.includes(now);
+  return h("span", { class: `since dim nums${final ? " reached" : ""}`, title: final ? "when it came to that, after the start" : "for how long", data: { since: String(since ?? "") } });
+}
+
+/** @param {import("./types.js").Job} job */
+function jobMark(job) {
+  const where = [job.region, job.account].filter(Boolean).join(" ");
+  return h("span", { class: "job", title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; the source says ${job.word}` : ""}` }, h("code", { class: "cut" }, job.job_id), h("span", { class: `dim${job.state === "missing" ? " is-partial" : ""}` }, wordOf(job.state)));
+}
+
+define("lw-waves", Waves);

@@ -1,0 +1,35 @@
+"""Projects and sessions that somebody else makes show by themselves, as runs do."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.turns import Conversations
+from tests.browser.conftest import OpenPage
+from tests.browser.serving import Served
+from tests.browser.stories import PROJECT
+
+
+def test_a_project_that_another_process_makes_appears_in_the_list(
+    served: Served, open_page: OpenPage
+) -> None:
+    page = open_page(f"{served.url}/projects")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+
+    with SqliteJournal(served.path) as journal:
+        Conversations(journal).create_project("made-elsewhere", "From another process")
+
+    expect(page.get_by_text("From another process")).to_be_visible()
+
+
+def test_a_session_that_another_process_makes_appears_in_its_project(
+    served: Served, open_page: OpenPage
+) -> None:
+    page = open_page(f"{served.url}/projects/{PROJECT}")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+
+    with SqliteJournal(served.path) as journal:
+        Conversations(journal).create_conversation(PROJECT, "s-elsewhere", "Begun in a terminal")
+
+    expect(page.get_by_text("Begun in a terminal")).to_be_visible()

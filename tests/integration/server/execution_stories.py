@@ -1,0 +1,102 @@
+"""Executions for tests of the server and the page: what a store has after some polls, without any poller."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from longwatch.journal.base import Journal
+from longwatch.watching.answers import Answer, applied
+from longwatch.watching.model import (
+    Action,
+    ActionState,
+    Execution,
+    Job,
+    JobState,
+    Mode,
+    Server,
+    ServerState,
+    Wave,
+)
+from longwatch.watching.outcomes import verdict
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.telling import tell
+from longwatch.watching.transitions import changes, ended, started
+
+CALL = "drs:DescribeJobs"
+PENDING, GOING, LAUNCHED, FAILED = (
+    ServerState.PENDING,
+    ServerState.IN_PROGRESS,
+    ServerState.LAUNCHED,
+    ServerState.FAILED,
+)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def fresh(execution_id: str = "x-1", *names: str, ago_ms: int = 60_000, **more: Any) -> Execution:
+    """An execution with a wave of one job for each name, which began some time ago."""
+    waves = tuple(
+        Wave(name, (Job(f"job-{number}", region="eu-west-1"),))
+        for number, name in enumerate(names or ("one",))
+    )
+    at = now_ms() - ago_ms
+    return Execution(
+        **{
+            "execution_id": execution_id,
+            "plan_id": "plan-east",
+            "started_at": at - at % 1000,
+            "waves": waves,
+            "total_waves": len(waves),
+            **more,
+        }
+    )
+
+
+def said(number: int, *states: ServerState, state: JobState = JobState.STARTED, **more: Any) -> Job:
+    """What the source says of a job: a server for each state, s-11, s-12, …"""
+    servers = tuple(
+        Server(f"s-{number}{at}", each, word=each.value.upper(), **more) for at, each in enumerate(states, 1)
+    )
+    return Job(f"job-{number}", state, servers, word=state.value.upper())
+
+
+def action(name: str, state: ActionState, reason: str | None = None) -> Action:
+    return Action(name, f"run-{name}", state, reason)
+
+
+class Watched:
+    """An execution in its store and its journal, told of answers as a poller would."""
+
+    def __init__(self, store: ExecutionStore, journal: Journal, execution: Execution) -> None:
+        self._store = store
+        self._journal = journal
+        self.now = store.add(execution)
+        journal.append([started(self.now)])
+
+    def hear(self, *jobs: Job, at: int | None = None) -> Execution:
+        """The source has answered so."""
+        at = now_ms() if at is None else at
+        known = {job.job_id for wave in self.now.waves for job in wave.jobs}
+        jobs_by_id = {job.job_id: job for job in jobs if job.job_id in known}
+        answer = Answer(CALL, at, jobs_by_id)
+        after = applied(self.now, answer)
+        events = list(changes(self.now, after, at))
+        found = verdict(after, (answer.evidence,), at)
+        if found is not None:
+            after = replace(after, verdict=found, closed=True)
+            events.append(ended(after, found))
+        tell(self._journal, events)
+        self.now = self._store.update(after)
+        return self.now
+
+    def change(self, **fields: Any) -> Execution:
+        self.now = self._store.update(replace(self.now, **fields))
+        return self.now
+
+
+def recovery(execution_id: str, **more: Any) -> Execution:
+    return fresh(execution_id, "databases", "front", mode=Mode.RECOVERY, **more)

@@ -1,0 +1,39 @@
+// An editor on npm's y-websocket, as applications use it. Prints its text and who else is there as JSON whenever
+// that changes, and inserts what it reads from stdin as lines of JSON, [position, text].
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+const [, , packages, server, room, name] = process.argv;
+const require = createRequire(packages);
+const Y = require("yjs");
+const { WebSocket } = require("ws");
+const { WebsocketProvider } = require("y-websocket");
+
+const doc = new Y.Doc();
+const text = doc.getText("content");
+const provider = new WebsocketProvider(server, room, doc, {
+  WebSocketPolyfill: WebSocket,
+  disableBc: true, // or two of one machine would find each other without the server
+  maxBackoffTime: 500,
+});
+
+function tell() {
+  const people = [...provider.awareness.getStates().values()].map((state) => state.name).filter(Boolean);
+  console.log(JSON.stringify({ text: text.toString(), synced: provider.synced, people: people.sort() }));
+}
+
+provider.awareness.setLocalStateField("name", name);
+provider.on("sync", tell);
+provider.on("status", tell);
+provider.awareness.on("change", tell);
+text.observe(tell);
+
+createInterface({ input: process.stdin })
+  .on("line", (line) => {
+    const [position, said] = JSON.parse(line);
+    text.insert(position, said);
+  })
+  .on("close", () => {
+    provider.destroy();
+    process.exit(0);
+  });

@@ -1,0 +1,362 @@
+"""The executions API: what it lists and shows, how cheap it is to ask again, and what it says of nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from longwatch.cli.demo.drill import new_drill, record_past_drills
+from longwatch.clock import SYSTEM_CLOCK
+from longwatch.errors import TableProblem
+from longwatch.journal.memory import MemoryJournal
+from longwatch.server.execution_schemas import ExecutionListShape, ExecutionShape
+from longwatch.server.executions import ExecutionQuery, Executions, cursor_at
+from longwatch.settings import Settings
+from longwatch.testing.clock import FakeClock
+from longwatch.watching.model import Execution, JobState, Mode
+from longwatch.watching.stores.memory import MemoryExecutionStore
+from longwatch.watching.stores.sqlite import SqliteExecutionStore
+from tests.browser.boards import Board
+from tests.contract.tables import REGION
+from tests.integration.server.execution_stories import FAILED, GOING, LAUNCHED, PENDING, Watched, fresh, said
+from tests.integration.server.stores import Served, Stores, dynamodb_stores, served
+
+
+@pytest.fixture
+def store(sqlite_stores: Stores) -> Iterator[SqliteExecutionStore]:
+    assert sqlite_stores.file is not None
+    store = SqliteExecutionStore(sqlite_stores.file)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+async def server(sqlite_stores: Stores, store: SqliteExecutionStore) -> AsyncIterator[Served]:
+    async with served(sqlite_stores, executions=store) as running:
+        yield running
+
+
+def ids(page: dict[str, list[dict[str, str]]]) -> list[str]:
+    return [each["execution_id"] for each in page["executions"]]
+
+
+async def test_an_execution_is_listed_with_how_far_its_waves_are(
+    server: Served, store: SqliteExecutionStore
+) -> None:
+    watched = Watched(store, server.context.journal, fresh("x-1", "databases", "front", name="east"))
+    watched.hear(said(0, LAUNCHED, FAILED, state=JobState.FINISHED), said(1, GOING, PENDING, PENDING))
+
+    page = (await server.http.get("/api/executions")).json()
+
+    (line,) = page["executions"]
+    assert (line["name"], line["mode"], line["status"], line["phase"]) == (
+        "east",
+        "DRILL",
+        "running",
+        "in_progress",
+    )
+    assert (line["servers_ended"], line["servers"], line["closed"]) == (2, 5, False)
+    assert line["progress"] == [
+        {"name": "databases", "status": "partial", "servers": 2, "states": {"launched": 1, "failed": 1}},
+        {"name": "front", "status": "running", "servers": 3, "states": {"in_progress": 1, "pending": 2}},
+    ]
+    assert (page["cursor"], page["hint"]) == (None, None)
+
+
+async def test_one_is_shown_with_servers_verdict_and_evidence(
+    server: Served, store: SqliteExecutionStore
+) -> None:
+    watched = Watched(store, server.context.journal, fresh("x-1"))
+    watched.hear(said(0, LAUNCHED, FAILED, state=JobState.FINISHED))
+
+    shown = (await server.http.get("/api/executions/x-1")).json()
+
+    assert [each["state"] for each in shown["waves"][0]["servers"]] == ["launched", "failed"]
+    assert shown["verdict"]["status"] == "partial"
+    assert shown["verdict"]["evidence"][0]["call"] == "drs:DescribeJobs"
+    assert shown["verdict"]["evidence"][0]["fields"]["jobs"]["job-0"]["servers"]["s-01"] == "LAUNCHED"
+    assert shown["explained"][0]["about"] == "verdict"
+    assert (await server.http.get("/api/runs/x-1")).json()["kind"] == "execution"
+
+
+async def test_filters_choose_by_status_mode_source_and_text(
+    server: Served, store: SqliteExecutionStore
+) -> None:
+    journal = server.context.journal
+    Watched(store, journal, fresh("x-drill", ago_ms=3000, name="East coast"))
+    Watched(store, journal, fresh("x-recovery", ago_ms=2000, mode=Mode.RECOVERY))
+    build = Watched(store, journal, fresh("x-build", ago_ms=1000, mode=Mode.JOB, source="codebuild"))
+    build.hear(said(0, LAUNCHED, state=JobState.FINISHED))
+
+    found = {
+        query: ids((await server.http.get(f"/api/executions?{query}")).json())
+        for query in (
+            "",
+            "status=succeeded",
+            "status=running",
+            "mode=RECOVERY",
+            "source=codebuild",
+            "text=COAST",
+        )
+    }
+
+    assert found == {
+        "": ["x-build", "x-recovery", "x-drill"],
+        "status=succeeded": ["x-build"],
+        "status=running": ["x-recovery", "x-drill"],
+        "mode=RECOVERY": ["x-recovery"],
+        "source=codebuild": ["x-build"],
+        "text=COAST": ["x-drill"],
+    }
+
+
+@pytest.mark.parametrize("query", ["", "&mode=DRILL"])
+async def test_pages_join_without_a_gap_where_several_began_in_the_same_second(
+    server: Served, store: SqliteExecutionStore, query: str
+) -> None:
+    for number in range(7):
+        store.add(fresh(f"x-{number}", ago_ms=10_000 if number < 5 else 5_000))
+
+    seen, cursor = [], ""
+    while True:
+        page = (await server.http.get(f"/api/executions?limit=2{query}&after={cursor}")).json()
+        seen += ids(page)
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+
+    assert seen == ["x-6", "x-5", "x-4", "x-3", "x-2", "x-1", "x-0"]
+
+
+@pytest.mark.parametrize("path", ["/api/executions", "/api/executions/x-1"])
+async def test_asking_again_costs_no_body_until_something_has_happened(
+    server: Served, store: SqliteExecutionStore, path: str
+) -> None:
+    watched = Watched(store, server.context.journal, fresh("x-1"))
+    first = await server.http.get(path)
+    known = {"If-None-Match": first.headers["etag"]}
+
+    same = await server.http.get(path, headers=known)
+    watched.change(lease_holder="poller-1", lease_until=watched.now.started_at + 1)
+    other = await server.http.get(path, headers=known)
+
+    assert (first.status_code, same.status_code, other.status_code) == (200, 304, 200)
+    assert same.content == b""
+    assert other.headers["etag"] != first.headers["etag"]
+
+
+async def test_two_servers_give_the_same_tags(sqlite_stores: Stores, store: SqliteExecutionStore) -> None:
+    async with (
+        served(sqlite_stores, executions=store) as one,
+        served(sqlite_stores, executions=store) as two,
+    ):
+        Watched(store, one.context.journal, fresh("x-1")).hear(said(0, LAUNCHED, GOING))
+
+        tags = [
+            (await each.http.get(path)).headers["etag"]
+            for path in ("/api/executions", "/api/executions/x-1")
+            for each in (one, two)
+        ]
+
+    assert tags[0] == tags[1]
+    assert tags[2] == tags[3]
+
+
+async def test_that_time_passes_is_no_change_and_that_it_is_overdue_is_one(
+    sqlite_stores: Stores, store: SqliteExecutionStore
+) -> None:
+    clock = FakeClock(time.time_ns() // 1_000_000)
+    async with served(sqlite_stores, executions=store, clock=clock) as server:
+        store.add(fresh("x-1", ago_ms=0, deadline_ms=60_000))
+        first = (await server.http.get("/api/executions/x-1")).headers["etag"]
+        clock.advance(30)
+        same = await server.http.get("/api/executions/x-1", headers={"If-None-Match": first})
+        clock.advance(31)
+        other = await server.http.get("/api/executions/x-1", headers={"If-None-Match": first})
+
+    assert (same.status_code, other.status_code) == (304, 200)
+    assert [each["name"] for each in other.json()["conditions"]] == ["overdue"]
+
+
+async def test_an_id_may_hold_any_character(server: Served, store: SqliteExecutionStore) -> None:
+    store.add(fresh("arn:aws/x 1?#ø"))
+
+    answer = await server.http.get("/api/executions/arn%3Aaws%2Fx%201%3F%23%C3%B8")
+
+    assert answer.json()["execution_id"] == "arn:aws/x 1?#ø"
+
+
+async def test_of_two_plans_with_one_id_the_plan_decides(server: Served, store: SqliteExecutionStore) -> None:
+    store.add(fresh("x-1", plan_id="plan-a", name="a"))
+    store.add(fresh("x-1", plan_id="plan-b", name="b"))
+
+    answer = await server.http.get("/api/executions/x-1?plan=plan-b")
+
+    assert answer.json()["name"] == "b"
+
+
+async def test_what_is_not_there_or_no_cursor_is_told_in_words(server: Served) -> None:
+    missing = await server.http.get("/api/executions/x-none")
+    half = cursor_at((1, "\ud800", "p"))  # half a character, which JSON can name
+    cursors = [
+        await server.http.get(f"/api/executions?after={each}")
+        for each in ("x", "W10", "%C3%B8", "bnVsbA", half)
+    ]
+
+    assert missing.status_code == 404
+    assert missing.json()["error"]["code"] == "execution_not_found"
+    assert "GET /api/executions" in missing.json()["error"]["message"]
+    assert {each.status_code for each in cursors} == {400}
+    assert {each.json()["error"]["code"] for each in cursors} == {"invalid_cursor"}
+
+
+async def test_an_empty_journal_says_how_to_add_one(server: Served) -> None:
+    page = (await server.http.get("/api/executions")).json()
+
+    assert page["executions"] == []
+    assert "longwatch executions add" in page["hint"]
+    assert (await server.http.get("/api/executions?status=failed")).json()["hint"] is None
+
+
+class NoTable(MemoryExecutionStore):
+    """A store in an account without the table."""
+
+    def find(self, **_: object) -> list[Execution]:
+        raise TableProblem("not-found", "There is no table 'longwatch-executions'. Deploy it.")
+
+    def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
+        raise TableProblem("not-found", "There is no table 'longwatch-executions'. Deploy it.")
+
+
+async def test_a_record_that_makes_no_sense_is_told_in_words(
+    server: Served, store: SqliteExecutionStore, sqlite_stores: Stores
+) -> None:
+    store.add(fresh("x-1"))
+    connection = sqlite3.connect(sqlite_stores.file or "")
+    with connection:
+        connection.execute("UPDATE executions SET record = json_set(record, '$.Deadline', 'soon')")
+    connection.close()
+
+    answer = await server.http.get("/api/executions/x-1")
+
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "journal_unusable"
+    assert "can not be understood" in answer.json()["error"]["message"]
+
+
+async def test_an_account_without_the_table_is_an_empty_list_with_what_to_deploy(
+    sqlite_stores: Stores,
+) -> None:
+    async with served(sqlite_stores, executions=NoTable()) as server:
+        listed = await server.http.get("/api/executions")
+        shown = await server.http.get("/api/executions/x-1")
+
+    assert (listed.status_code, shown.status_code) == (200, 404)
+    assert listed.json()["hint"] == "There is no table 'longwatch-executions'. Deploy it."
+
+
+async def test_what_the_past_says_is_told_of_open_ones_only(
+    server: Served, store: SqliteExecutionStore
+) -> None:
+    record_past_drills(store, server.context.journal, SYSTEM_CLOCK)
+    store.add(new_drill("drill-now", SYSTEM_CLOCK.now_ms()))
+
+    listed = (await server.http.get("/api/executions")).json()["executions"]
+    shown = (await server.http.get("/api/executions/drill-now")).json()
+
+    assert [line["execution_id"] for line in listed if line["eta"]] == ["drill-now"]
+    assert shown["eta"]["samples"] == 10
+    assert shown["eta"]["earliest_at"] <= shown["eta"]["expected_at"] <= shown["eta"]["latest_at"]
+    assert 5_000 < shown["eta"]["usual_low_ms"] <= shown["eta"]["usual_high_ms"] < 9_000
+
+
+async def test_every_sort_of_execution_is_told_as_the_schema_has_it(tmp_path: Path) -> None:
+    board = Board(tmp_path / "server.db")
+    board.everything()
+    board.close()
+    settings = Settings(journal=f"sqlite:///{tmp_path / 'server.db'}")
+
+    async with served(Stores(file=tmp_path / "server.db"), settings=settings) as server:
+        page = (await server.http.get("/api/executions")).json()
+        all_shown = [(await server.http.get(f"/api/executions/{each}")).json() for each in ids(page)]
+
+    ExecutionListShape.model_validate(page)
+    for shown in all_shown:
+        assert shown.keys() == ExecutionShape.model_fields.keys()
+        assert ExecutionShape.model_validate(shown).model_dump() == shown
+    assert {shown["status"] for shown in all_shown} == {"running", "partial", "succeeded"}
+
+
+@pytest.mark.needs_java
+async def test_a_server_over_tables_reads_the_one_of_executions_or_names_what_is_missing(
+    dynamodb_local_url: str,
+) -> None:
+    with dynamodb_stores(dynamodb_local_url) as stores:
+        journal = f"dynamodb://{stores.table}?region={REGION}&endpoint={dynamodb_local_url}"
+        async with served(stores, settings=Settings(journal=journal)) as server:
+            page = (await server.http.get("/api/executions")).json()
+            feed = (await server.http.get("/api/feed?topic=executions")).json()
+
+    assert page["executions"] == []
+    assert "There is no table 'longwatch-executions'" in page["hint"]
+    assert [told["event"] for told in feed["messages"]] == ["caught_up"]
+
+
+async def test_they_are_read_where_the_settings_have_them(tmp_path: Path) -> None:
+    stores = Stores(file=tmp_path / "server.db")
+    store = SqliteExecutionStore(tmp_path / "server.db")
+    store.add(fresh("x-1"))
+    store.close()
+
+    async with served(stores, settings=Settings(journal=f"sqlite:///{tmp_path / 'server.db'}")) as server:
+        page = (await server.http.get("/api/executions")).json()
+
+    assert ids(page) == ["x-1"]
+
+
+async def test_nothing_can_be_written(server: Served) -> None:
+    answers = [
+        await server.http.request(method, path, json={})
+        for method in ("POST", "PUT", "PATCH", "DELETE")
+        for path in ("/api/executions", "/api/executions/x-1")
+    ]
+
+    assert {each.status_code for each in answers} == {405}
+
+
+def test_what_was_read_is_not_read_again_until_something_is_written() -> None:
+    reads = []
+
+    class Counting(MemoryExecutionStore):
+        def find(self, **asked: object) -> list[Execution]:
+            reads.append(asked)
+            return list(super().find(**asked))  # type: ignore[arg-type]
+
+    store = Counting()
+    executions = Executions(lambda: store, MemoryJournal(), SYSTEM_CLOCK)
+    first = executions.find(ExecutionQuery(), limit=5)
+
+    same = executions.find(ExecutionQuery(), limit=5)
+    store.add(fresh("x-1"))
+    other = executions.find(ExecutionQuery(), limit=5)
+
+    assert same is first
+    assert [each.execution_id for each in other.executions] == ["x-1"]
+    assert len(reads) == 2
+
+
+def test_a_search_that_finds_little_goes_on_from_where_it_looked() -> None:
+    store = MemoryExecutionStore()
+    for number in range(30):
+        store.add(fresh(f"x-{number:02}", ago_ms=100_000 - number * 1000, mode=Mode.JOB))
+    executions = Executions(lambda: store, MemoryJournal(), SYSTEM_CLOCK)
+
+    page = executions.find(ExecutionQuery(text="x-00"), limit=5)
+
+    assert [each.execution_id for each in page.executions] == ["x-00"]
+    assert page.cursor is None
+    assert cursor_at((1, "ø", "p")).isascii()

@@ -1,0 +1,100 @@
+"""While the journal does not answer: what is in memory is still told, and says that it may be old."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import httpx2
+import pytest
+
+from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.errors import Unreachable
+from longwatch.events import START, Cursor, Page
+from longwatch.journal.arrivals import Arrival
+from longwatch.journal.memory import MemoryJournal
+from longwatch.server.app import create_app
+from longwatch.server.context import open_context
+from tests.integration.server.stores import BASE, new_turn
+
+
+class AwayJournal(MemoryJournal):
+    """Can be away for whoever reads."""
+
+    is_away = False
+
+    def read(self, run_id: str, *, after: Cursor = START, limit: int = 500, thorough: bool = False) -> Page:
+        self._answer()
+        return super().read(run_id, after=after, limit=limit, thorough=thorough)
+
+    def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
+        self._answer()
+        return super().arrivals(after, limit=limit)
+
+    def _answer(self) -> None:
+        if self.is_away:
+            raise Unreachable("the journal does not answer")
+
+
+@pytest.fixture
+def journal() -> AwayJournal:
+    return AwayJournal()
+
+
+@pytest.fixture
+async def http(journal: AwayJournal) -> AsyncIterator[httpx2.AsyncClient]:
+    with MemoryDocumentStore() as documents:
+        async with open_context(journal, documents) as context:
+            transport = httpx2.ASGITransport(app=create_app(context))
+            async with httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
+                yield client
+
+
+async def until_stale(http: httpx2.AsyncClient, url: str) -> None:
+    """Ask until the answer says that it may be old."""
+    async with asyncio.timeout(20):
+        while "longwatch-stale" not in (await http.get(url)).headers:  # noqa: ASYNC110 - it is in the server
+            await asyncio.sleep(0.01)
+
+
+async def test_an_answer_from_memory_says_that_the_journal_is_away(
+    http: httpx2.AsyncClient, journal: AwayJournal
+) -> None:
+    turn = await new_turn(http)
+    turn_id = turn.rpartition("/")[2]
+    urls = [f"{turn}/status", turn, f"/api/runs/{turn_id}"]
+    fresh = [await http.get(url) for url in urls]
+
+    journal.is_away = True
+    await http.post(
+        "/api/runs/other/events", json={"events": [{"type": "note"}]}
+    )  # what is new cannot be read
+    await until_stale(http, urls[0])
+    stale = [await http.get(url) for url in urls]
+    unchanged = [
+        await http.get(url, headers={"If-None-Match": answer.headers["etag"]})
+        for url, answer in zip(urls, fresh, strict=True)
+    ]
+
+    assert not any("longwatch-stale" in answer.headers for answer in fresh)
+    assert [(answer.status_code, answer.headers["longwatch-stale"]) for answer in stale] == [
+        (200, "journal unavailable")
+    ] * 3
+    assert [(answer.status_code, "longwatch-stale" in answer.headers) for answer in unchanged] == [
+        (304, True)
+    ] * 3
+
+
+async def test_when_the_journal_is_back_answers_are_fresh_again(
+    http: httpx2.AsyncClient, journal: AwayJournal
+) -> None:
+    turn = await new_turn(http)
+    await http.get(f"{turn}/status")
+    journal.is_away = True
+    await http.post("/api/runs/other/events", json={"events": [{"type": "note"}]})
+    await until_stale(http, f"{turn}/status")
+
+    journal.is_away = False
+    async with asyncio.timeout(20):
+        while "longwatch-stale" in (await http.get(f"{turn}/status")).headers:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)

@@ -1,0 +1,114 @@
+"""Runs of many events: asked for again and again they cost little, also on a server that has just started."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from longwatch.events import Event
+from longwatch.journal.json_views import run_view
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.runs import fold
+from longwatch.server import run_answers
+from longwatch.server.board import RUN
+from tests.integration.server.stores import Served, Stores, served
+
+EVENTS = 6_000
+NOW = time.time_ns() // 1_000_000
+
+
+def call(number: int) -> Event:
+    """The start of a tool call, or the end of the one before."""
+    return Event(
+        run_id="long",
+        event_id=f"e-{number:06d}",
+        type="tool_call",
+        occurred_at=NOW - EVENTS + number,
+        call_id=f"c-{number // 2}",
+        payload={"operation": "search", "status": "completed" if number % 2 else "started"},
+    )
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("long") / "runs.db"
+    with SqliteJournal(path) as journal:
+        journal.append([call(number) for number in range(EVENTS)])
+    return path
+
+
+def count_bodies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often the answer about a run is written."""
+    written: list[int] = []
+    view = run_view
+
+    def counted(*args: object, **options: object) -> object:
+        written.append(1)
+        return view(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(run_answers, "run_view", counted)
+    return written
+
+
+async def test_many_who_ask_at_once_get_one_answer_that_is_written_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = count_bodies(monkeypatch)
+
+    async with served(Stores(file=file)) as server:
+        answers = await asyncio.gather(*(server.http.get("/api/runs/long") for _ in range(20)))
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert len(written) == 1
+
+
+async def test_a_long_answer_says_the_same_compressed_and_plain(file: Path) -> None:
+    async with served(Stores(file=file)) as server:
+        small = await server.http.get("/api/runs/long", headers={"Accept-Encoding": "gzip"})
+        plain = await server.http.get("/api/runs/long", headers={"Accept-Encoding": "identity"})
+
+    with SqliteJournal(file) as journal:
+        run = fold(journal.read("long", limit=EVENTS).events)
+    assert run is not None
+    expected = run_view(run, now_ms=NOW)
+    assert (small.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
+    assert small.json()["calls"] == plain.json()["calls"] == expected["calls"]
+    assert plain.json().keys() == expected.keys()
+
+
+async def test_a_server_that_has_just_started_knows_what_a_caller_has_before_it_reads_the_run(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(Stores(file=file)) as server:
+        tag = (await server.http.get("/api/runs/long")).headers["etag"]
+    written = count_bodies(monkeypatch)
+
+    async with served(Stores(file=file)) as another:
+        unchanged = await another.http.get("/api/runs/long", headers={"If-None-Match": tag})
+        was_read = is_on_board(another)
+        folded = await another.http.get("/api/runs/long")
+
+    assert (unchanged.status_code, unchanged.headers["etag"], unchanged.content) == (304, tag, b"")
+    assert not was_read
+    assert folded.headers["etag"] == tag
+    assert len(written) == 1
+
+
+async def test_a_new_event_is_seen_at_once_through_every_memory(tmp_path: Path) -> None:
+    stores = Stores(file=tmp_path / "runs.db")
+    async with served(stores) as server:
+        post = "/api/runs/wf/events"
+        await server.http.post(post, json={"events": [{"type": "workflow_start"}]})
+        first = await server.http.get("/api/runs/wf")
+        await server.http.post(post, json={"events": [{"type": "note"}]})
+        second = await server.http.get("/api/runs/wf", headers={"If-None-Match": first.headers["etag"]})
+
+    assert (first.json()["events"], second.status_code, second.json()["events"]) == (1, 200, 2)
+
+
+def is_on_board(server: Served) -> bool:
+    return server.context.board.glance(RUN, "long") is not None

@@ -1,0 +1,80 @@
+"""What the doctor says of the places beside the journal, on files."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from longwatch.cli.checks import Finding, guarded
+from longwatch.cli.store_checks import look_at_documents, look_at_executions
+from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.settings import Settings, load_settings
+from longwatch.watching.stores.sqlite import SqliteExecutionStore
+from tests.contract.executions import new_execution
+from tests.unit.cli.samples import research
+
+
+def settings_of(file: Path) -> Settings:
+    return replace(load_settings(), journal=f"sqlite:///{file}")
+
+
+def facts(finding: Finding) -> dict[str, str]:
+    return {name: value for name, value, _ in finding.facts}
+
+
+def examined(settings: Settings) -> tuple[Finding, Finding]:
+    return (
+        guarded("Documents", lambda finding: look_at_documents(settings, finding)),
+        guarded("Executions", lambda finding: look_at_executions(settings, finding)),
+    )
+
+
+def test_what_is_kept_in_the_journal_s_file_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "runs.db"
+    with SqliteDocumentStore(file) as documents, closing(SqliteExecutionStore(file)) as executions:
+        documents.write_text("p", "a.md", "one")
+        documents.write_text("p", "b.md", "two")
+        executions.add(new_execution())
+
+    documents_found, executions_found = examined(settings_of(file))
+
+    assert (facts(documents_found)["kept"], facts(executions_found)["kept"]) == ("2", "1")
+    assert ("file", str(file), "the journal's") in documents_found.facts
+    assert not documents_found.problems + executions_found.problems
+
+
+def test_looking_makes_neither_a_file_nor_tables(tmp_path: Path) -> None:
+    file = tmp_path / "runs.db"
+    absent = examined(settings_of(file))
+    assert not file.exists()
+    with SqliteJournal(file) as journal:
+        journal.append(research())
+    size = file.stat().st_size
+
+    empty = examined(settings_of(file))
+
+    assert [facts(each).get("kept") for each in (*absent, *empty)] == [None, None, "none yet", "none yet"]
+    assert file.stat().st_size == size
+
+
+def test_documents_may_have_a_file_of_their_own(tmp_path: Path) -> None:
+    other = tmp_path / "documents.db"
+    with SqliteDocumentStore(other) as documents:
+        documents.write_text("p", "a.md", "one")
+    settings = replace(settings_of(tmp_path / "runs.db"), documents=f"sqlite:///{other}")
+
+    found, _ = examined(settings)
+
+    assert facts(found)["kept"] == "1"
+    assert "permissions" in facts(found)
+
+
+def test_a_file_that_is_no_database_is_a_problem_that_says_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "runs.db"
+    file.write_text("no database " * 100, encoding="utf-8")
+
+    found, _ = examined(settings_of(file))
+
+    assert "move the file away" in found.problems[0]

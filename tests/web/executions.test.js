@@ -1,0 +1,123 @@
+/** What the board decides without a browser: spans of time, conditions, and words. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Spans, spanKey, stretchOf } from "../../src/longwatch/server/viewer/app/execution-spans.js";
+import { conditionsAt, etaText, nextLook, waitingFor } from "../../src/longwatch/server/viewer/app/execution-words.js";
+import { lookOf, statesText } from "../../src/longwatch/server/viewer/app/server-states.js";
+import { progressText } from "../../src/longwatch/server/viewer/app/wave-strip.js";
+import { isFailure, wordsOf } from "../../src/longwatch/server/viewer/app/words.js";
+
+const MINUTE = 60_000;
+const START = 1_794_736_800_000;
+
+/** @param {string} id @param {number} at @param {string} to @param {Record<string, unknown>} [more] */
+const moved = (id, at, to, more = {}) => ({
+  run_id: "x", event_id: id, type: "server_transition", occurred_at: START + at, payload: { wave: "one", server_id: "s", to, ...more },
+});
+
+/** @param {object} [more] @returns {any} */
+const line = (more = {}) => ({
+  execution_id: "x", plan_id: "p", name: null, source: "drs", mode: "DRILL", status: "running", phase: "started", started_at: START, ended_at: null,
+  late: false, total_waves: 1, stored_waves: 1, servers: 2, servers_ended: 0, conditions: [], eta: null, deadline_at: START + 30 * MINUTE,
+  last_polled_at: START, last_answer_at: START, last_change_at: START, last_error: null, failures: 0, next_poll_at: START + 15_000,
+  lease_holder: null, lease_until: null, version: 1, closed: false, message: null, progress: [{ name: "one", status: "running", servers: 2, states: { pending: 2 } }], ...more,
+});
+
+test("the states of a server follow each other, in whichever order their events come", () => {
+  const spans = new Spans();
+  spans.add([moved("c", 30, "launched"), moved("a", 0, "pending"), moved("b", 10, "in_progress"), moved("b", 10, "in_progress")]);
+
+  assert.deepEqual(spans.of(spanKey("one", "s"), { state: "launched", since: START + 30 }), [
+    { state: "pending", from: START, to: START + 10 },
+    { state: "in_progress", from: START + 10, to: START + 30 },
+    { state: "launched", from: START + 30, to: null },
+  ]);
+});
+
+test("what no event tells yet is known from the record", () => {
+  const spans = new Spans();
+  spans.add([moved("a", 0, "pending")]);
+
+  assert.deepEqual(spans.of(spanKey("one", "s"), { state: "failed", since: START + 5 }), [
+    { state: "pending", from: START, to: START + 5 },
+    { state: "failed", from: START + 5, to: null },
+  ]);
+  assert.deepEqual(spans.of(spanKey("one", "other"), { state: "pending", since: START }), [{ state: "pending", from: START, to: null }]);
+  assert.deepEqual(spans.of(spanKey("one", "planned"), { state: "pending", since: null }), []);
+});
+
+test("a launch action has bars of its own, and events that are none are left out", () => {
+  const spans = new Spans();
+  spans.add([
+    { ...moved("a", 0, "in_progress", { action: "join" }), type: "action_transition" },
+    { ...moved("b", 1, "x"), type: "job_transition" },
+    moved("c", 2, "x", { server_id: 7 }),
+  ]);
+
+  assert.equal(spans.of(spanKey("one", "s", "join"), { state: "in_progress", since: START }).length, 1);
+  assert.equal(spans.of(spanKey("one", "s"), { state: "pending", since: null }).length, 0);
+});
+
+test("the time in view grows in steps while an execution goes on, and ends with it", () => {
+  const early = stretchOf(line(), START + 61_000);
+  const later = stretchOf(line(), START + 63_000);
+  const ended = stretchOf(line({ ended_at: START + 50_000 }), START + 10 * MINUTE);
+
+  assert.deepEqual(early, later);
+  assert.equal(early.to - early.from, 90_000);
+  assert.equal(ended.to - ended.from, 51_000);
+  assert.equal(stretchOf(line(), START - 5).to - START, 10_000);
+});
+
+test("conditions that come with time alone appear though nothing was written", () => {
+  const names = (/** @type {any} */ execution, /** @type {number} */ minutes) => conditionsAt(execution, START + minutes * MINUTE).map(({ name }) => name);
+
+  assert.deepEqual(names(line(), 1), []);
+  assert.deepEqual(names(line(), 4), ["unwatched"]);
+  assert.deepEqual(names(line({ next_poll_at: START + 40 * MINUTE }), 31), ["overdue", "silent"]);
+  assert.deepEqual(names(line({ next_poll_at: START + 40 * MINUTE, deadline_at: null, failures: 3, conditions: [{ name: "unreachable", message: "m" }, { name: "silent", message: "old" }] }), 31), ["unreachable"]);
+  assert.deepEqual(names(line({ ended_at: START + 1 }), 99), []);
+  assert.deepEqual(names(line({ closed: true }), 99), []);
+});
+
+test("an open execution says what it waits for", () => {
+  assert.equal(waitingFor(line({ servers: 0 })), "no server is listed yet");
+  assert.equal(waitingFor(line({ servers_ended: 1 })), "waiting for 1 of 2 servers");
+  assert.equal(waitingFor(line({ servers_ended: 2, total_waves: null })), "nobody has said whether more waves come");
+  assert.equal(waitingFor(line({ servers_ended: 2, total_waves: 3 })), "waiting for wave 2 of 3");
+  assert.equal(waitingFor(line({ servers_ended: 2, mode: "RECOVERY" })), "waiting for launch actions");
+});
+
+test("an ETA counts down, and says so when its time is up", () => {
+  const eta = (/** @type {number | null} */ low, /** @type {number | null} */ high) => /** @type {any} */ ({ text: "usually 5 min", earliest_at: low, latest_at: high });
+
+  assert.equal(etaText(null, START), "");
+  assert.equal(etaText(eta(null, null), START), "usually 5 min");
+  assert.equal(etaText(eta(START + 2 * MINUTE, START + 5 * MINUTE), START), "2 min – 5 min to go");
+  assert.equal(etaText(eta(START + 5000, START + 5100), START), "about 5 s to go");
+  assert.equal(etaText(eta(START - 1, START + 30_000), START), "at most 30 s to go");
+  assert.equal(etaText(eta(START - 2, START - 1), START), "should have ended by now");
+  assert.equal(nextLook(START + 12_000, START), "next look in 12 s");
+  assert.equal(nextLook(START - 12_000, START), "a look is due since 12 s");
+});
+
+test("every state has a look, also one that nobody knows", () => {
+  assert.equal(lookOf("launched"), "succeeded");
+  assert.equal(lookOf("<b>"), "unknown");
+  assert.equal(statesText({ pending: 1, launched: 2 }), "2 launched, 1 pending");
+  assert.equal(statesText({}), "no server yet");
+  assert.equal(progressText(line()), "0 of 1 wave · 0 of 2 servers");
+  assert.equal(progressText(line({ total_waves: null, servers: 0 })), "0 of 1+ waves · no server yet");
+});
+
+test("a transition says what it is now, as the command line does, and a failed server is a failure", () => {
+  const lost = moved("a", 0, "failed", { from: "in_progress", word: "FAILED", reason: "no capacity" });
+  const started = { run_id: "x", event_id: "s", type: "execution_started", occurred_at: START, payload: { name: "east", source: "drs", mode: "DRILL" } };
+
+  assert.equal(wordsOf(lost), "failed (FAILED) s: no capacity");
+  assert.equal(wordsOf(moved("b", 0, "launched")), "launched s");
+  assert.equal(wordsOf(started), "east (drs DRILL)");
+  assert.deepEqual([isFailure(lost), isFailure(moved("b", 0, "launched"))], [true, false]);
+});
