@@ -68,6 +68,13 @@ class Settings:
         return Path(self.outbox).expanduser() if self.outbox else data_directory() / "outbox.db"
 
 
+def lifetime_seconds(ttl_hours: float | None, default: int | None) -> int | None:
+    """How long an event lives by the setting `ttl_hours`, or by the journal's own rule; None: for good."""
+    if ttl_hours is None:
+        return default
+    return max(1, int(ttl_hours * 3600)) if ttl_hours else None
+
+
 def load_settings(*, directory: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings that hold in this directory. Raises `InvalidSettings` with every mistake found."""
     environment = os.environ if environment is None else environment

@@ -103,6 +103,7 @@ def open_poller(own: str | None = None) -> Poller:
         sources(own),
         holder=f"{stream}-{secrets.token_hex(4)}",
         lessons=Lessons(Past(journal)) if settings.learned_cadence else None,
+        ttl_hours=settings.ttl_hours,
     )
 
 

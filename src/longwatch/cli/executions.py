@@ -245,7 +245,15 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
                 from longwatch.watching.cadence.lessons import Lessons
 
                 lessons = Lessons(read_history(journal))
-            poller = Poller(store, journal, known, clock=clock, report=report, lessons=lessons)
+            poller = Poller(
+                store,
+                journal,
+                known,
+                clock=clock,
+                report=report,
+                lessons=lessons,
+                ttl_hours=settings.ttl_hours,
+            )
             watcher = Watcher(store, poller, clock=clock)
             if once:
                 watcher.look()

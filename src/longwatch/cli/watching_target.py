@@ -87,7 +87,8 @@ def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str
             if isinstance(begun, Outcome):
                 return target, begun
             learned = Lessons(read_history(journal)) if settings.learned_cadence else None
-            poller = Poller(store, journal, known, clock=clock, lessons=learned)
+            hours = settings.ttl_hours
+            poller = Poller(store, journal, known, clock=clock, lessons=learned, ttl_hours=hours)
             with _shown(asked.output, clock, journal) as view:
                 watch = SourceWatch(store, journal, poller, view, clock=clock)
                 return begun.execution_id, watch.run(begun, asked.patience)

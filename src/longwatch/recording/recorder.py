@@ -26,7 +26,7 @@ from longwatch.recording.notes import Note
 from longwatch.recording.producers import Producers, encoded
 from longwatch.recording.redaction import SecretNames
 from longwatch.recording.room import LARGE_BYTES, Room
-from longwatch.settings import Settings, load_settings
+from longwatch.settings import Settings, lifetime_seconds, load_settings
 
 if TYPE_CHECKING:
     from longwatch.journal.base import Journal
@@ -347,9 +347,7 @@ class Recorder:
 
     def _ttl_seconds(self) -> int | None:
         hours = self.settings.ttl_hours
-        if hours is None:
-            return self._delivery.default_ttl_seconds()
-        return max(1, int(hours * 3600)) if hours else None
+        return lifetime_seconds(hours, self._delivery.default_ttl_seconds() if hours is None else None)
 
 
 def _weight(event: Event) -> int:

@@ -5,7 +5,6 @@ Exit codes: 0 every promise was kept, 1 one was broken, 2 usage, 130 interrupted
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import sys
@@ -30,7 +29,6 @@ class Executions:
     bug: Bug | None = None
 
     def simulation(self) -> ExecutionSimulation:
-        logging.getLogger("longwatch.watching").setLevel(logging.CRITICAL)  # faults are what is played here
         return ExecutionSimulation(bug=self.bug)
 
 

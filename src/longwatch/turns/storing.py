@@ -10,7 +10,7 @@ from longwatch.journal.codec import encode_payload
 from longwatch.recording.capture import FULL, captured_fields
 from longwatch.recording.producers import clean_payload
 from longwatch.recording.redaction import SecretNames
-from longwatch.settings import MAX_PAYLOAD_BYTES, Settings
+from longwatch.settings import MAX_PAYLOAD_BYTES, Settings, lifetime_seconds
 
 FIXED_BYTES = 500  # left for what is said beside the part that may be cut
 
@@ -22,7 +22,7 @@ class EventMaker:
         self._secrets = SecretNames(settings.redact_keys if settings is not None else ())
         self._max_bytes = settings.max_payload_bytes if settings is not None else MAX_PAYLOAD_BYTES
         hours = settings.ttl_hours if settings is not None else None
-        self.ttl_seconds = journal.default_ttl_seconds if hours is None else _seconds(hours)
+        self.ttl_seconds = lifetime_seconds(hours, journal.default_ttl_seconds)
 
     def event(
         self,
@@ -55,7 +55,3 @@ class EventMaker:
             ttl=ttl,
             encoded=text,
         )
-
-
-def _seconds(hours: float) -> int | None:
-    return max(1, int(hours * 3600)) if hours else None

@@ -12,7 +12,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -21,6 +21,7 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import ExecutionNotFound, LongwatchError, VersionConflict
 from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.settings import lifetime_seconds
 from longwatch.watching.answers import Answer, applied, unanswered
 from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.catching_up import folded, untaken
@@ -82,7 +83,8 @@ class Poller:
     """Polls executions of any source. Threads may share it.
 
     With `lessons` it notes in the record when the past says to look again; whoever finds it there waits as
-    long. Each execution that ends is learned from.
+    long. Each execution that ends is learned from. `ttl_hours` is how long its events live: None leaves that
+    to the journal, 0 keeps them for good.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Poller:
         lease_ms: int = LEASE_MS,
         report: Report | None = None,
         lessons: Lessons | None = None,
+        ttl_hours: float | None = None,
     ) -> None:
         self.holder = holder or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._store = store
@@ -105,6 +108,7 @@ class Poller:
         self._lease_ms = lease_ms
         self._report = report
         self._lessons = lessons
+        self._ttl_hours = ttl_hours
 
     def poll(self, execution_id: str, plan_id: str | None = None) -> Polled:
         """Ask about one execution, if it is time and nobody else does."""
@@ -196,7 +200,7 @@ class Poller:
         missed = untaken(record, self._journal) if claim.after_another else []
         before = folded(record, [event for event in missed if event.occurred_at <= told.at])
         after = applied(before, told)
-        new += tell(self._journal, _events(before, after, told))
+        new += self._tell(_events(before, after, told))
         later = [event for event in missed if event.occurred_at > told.at]
         # Of an answer that is older than what is told already, nothing is concluded.
         found = None if later else verdict(after, (told.evidence,), told.at)
@@ -230,7 +234,7 @@ class Poller:
         if later is None or not is_contradicted(record, later):
             return self._done(record, Result.CLOSED, began)
         after = replace(after, verdict=later)
-        new = tell(self._journal, [*changes(record, after, told.at), ended(after, later)])
+        new = self._tell([*changes(record, after, told.at), ended(after, later)])
         try:
             return self._done(self._store.update(after), Result.CORRECTED, began, told=new)
         except VersionConflict:
@@ -253,7 +257,7 @@ class Poller:
 
     def _close(self, execution: Execution, began: float, *, told: int, phase: Phase | None = None) -> Polled:
         assert execution.verdict is not None
-        new = told + tell(self._journal, [ended(execution, execution.verdict)])
+        new = told + self._tell([ended(execution, execution.verdict)])
         try:
             closed = self._store.update(replace(execution, closed=True, lease_holder=None, lease_until=None))
         except VersionConflict:
@@ -276,12 +280,16 @@ class Poller:
             return self._done(record, Result.CLOSED, began, told=told)
         # An end of ours may be in the record and not be told: it comes first, and theirs corrects it.
         verdicts = [each for each in (own_verdict(record), record.verdict) if each is not None]
-        new = told + tell(self._journal, [ended(record, each) for each in verdicts])
+        new = told + self._tell([ended(record, each) for each in verdicts])
         try:
             record = self._store.update(replace(record, lease_holder=None, lease_until=None))
         except VersionConflict:
             log.info("the end of %s was noted by somebody else", record.execution_id)
         return self._done(record, Result.ENDED, began, told=new)
+
+    def _tell(self, events: Sequence[Event]) -> int:
+        lives = lifetime_seconds(self._ttl_hours, self._journal.default_ttl_seconds)
+        return tell(self._journal, events, ttl_seconds=lives)
 
     def _read(self, execution_id: str, plan_id: str | None) -> Execution:
         record = self._store.get(execution_id, plan_id)

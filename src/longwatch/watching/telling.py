@@ -10,8 +10,8 @@ from longwatch.events import START, Event
 from longwatch.journal.base import Journal
 
 
-def tell(journal: Journal, events: Sequence[Event]) -> int:
-    """Append those that are not there yet; return how many that were.
+def tell(journal: Journal, events: Sequence[Event], *, ttl_seconds: int | None = None) -> int:
+    """Append those that are not there yet, to live so long or for good; return how many that were.
 
     An event's id says what changed, not who saw it or when. A table keeps events by their time, and would
     take the same change again from somebody who saw it a second later: so it is read first.
@@ -19,7 +19,7 @@ def tell(journal: Journal, events: Sequence[Event]) -> int:
     if not events:
         return 0
     known = known_ids(journal, events[0].run_id)
-    fresh = [_with_ttl(event, journal) for event in events if event.event_id not in known]
+    fresh = [_with_ttl(event, ttl_seconds) for event in events if event.event_id not in known]
     if fresh:
         try:
             journal.append(fresh)
@@ -39,6 +39,5 @@ def known_ids(journal: Journal, run_id: str) -> set[str]:
     return ids
 
 
-def _with_ttl(event: Event, journal: Journal) -> Event:
-    lives = journal.default_ttl_seconds
-    return event if lives is None else replace(event, ttl=event.occurred_at // 1000 + lives)
+def _with_ttl(event: Event, seconds: int | None) -> Event:
+    return event if seconds is None else replace(event, ttl=event.occurred_at // 1000 + seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -58,6 +59,15 @@ def test_what_goes_wrong_is_what_was_planned() -> None:
     assert {"succeeded", "partial", "failed", "cancelled"} <= set(tally.endings)
     assert any(word.startswith("open: ") for word in tally.endings)
     assert "open: " not in tally.endings  # one that is open says why
+
+
+def test_what_others_log_afterwards_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    ExecutionSimulation().play(7)
+    silent = caplog.text
+
+    logging.getLogger("longwatch.watching.finder").warning("after the simulation")
+
+    assert (silent, "after the simulation" in caplog.text) == ("", True)
 
 
 def test_a_seed_replays_byte_for_byte() -> None:

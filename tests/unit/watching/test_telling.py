@@ -12,10 +12,12 @@ from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.tables import SimulatedTable
+from longwatch.watching.poller import Poller
+from longwatch.watching.stores.memory import MemoryExecutionStore
 from longwatch.watching.telling import known_ids, tell
 from longwatch.watching.transitions import changes
-from tests.unit.watching.making import LAUNCHED, PENDING, START, drill
-from tests.unit.watching.playing import events_of
+from tests.unit.watching.making import LAUNCHED, PENDING, START, drill, job
+from tests.unit.watching.playing import PlayedSource, events_of
 
 Opens = Callable[[], Journal]
 
@@ -72,3 +74,26 @@ def test_nothing_to_tell_reads_nothing() -> None:
     journal = memory()
 
     assert tell(journal, []) == 0
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("hours", "own_rule", "lives"),
+    [(None, None, None), (None, 24 * HOUR, 24 * HOUR), (48, 24 * HOUR, 48 * HOUR), (0, 24 * HOUR, None)],
+)
+def test_a_transition_lives_as_long_as_the_setting_says_or_else_the_journal(
+    hours: float | None, own_rule: int | None, lives: int | None
+) -> None:
+    clock = FakeClock()
+    journal = MemoryJournal(clock=clock)
+    journal.default_ttl_seconds = own_rule
+    store = MemoryExecutionStore()
+    store.add(drill(PENDING, started_at=clock.now_ms()))
+    poller = Poller(store, journal, {"drs": PlayedSource(clock, job(PENDING))}, clock=clock, ttl_hours=hours)
+
+    poller.poll(store.find()[0].execution_id)
+
+    told = events_of(journal, store.find()[0].execution_id)
+    assert {event.ttl and event.ttl - event.occurred_at // 1000 for event in told} == {lives}

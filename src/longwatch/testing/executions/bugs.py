@@ -22,7 +22,6 @@ from longwatch.watching.model import Evidence, Execution, Mode, Verdict, Wave
 from longwatch.watching.poller import Claim, Polled, Poller, Result
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.stores import memory
-from longwatch.watching.telling import tell
 
 
 class Bug(StrEnum):
@@ -106,7 +105,7 @@ def _record_before_journal(
         )
     except VersionConflict:
         return new
-    new += tell(self._journal, poller._events(record, after, told))
+    new += self._tell(poller._events(record, after, told))
     if found is not None:
         return self._close(stored, claim.began, told=new)
     return self._done(stored, Result.ASKED, claim.began, told=new)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from random import Random
 
@@ -36,13 +38,25 @@ class ExecutionSimulation:
 
     def play(self, seed: int, *, trace: bool = False) -> Outcome:
         """Play this seed. With `trace` every step is kept, to be read."""
-        with planted(self.bug) if self.bug else nullcontext():
+        with quiet(), planted(self.bug) if self.bug else nullcontext():
             world, found = _play(seed, keep=trace)
         world.tally.events = sum(len(world.journal.read(each, limit=10_000).events) for each in world.plans)
         world.tally.virtual_seconds = world.seconds
         return Outcome(
             seed, found[0] if found else None, world.trace.digest, world.tally, tuple(world.trace.lines)
         )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Let nothing be logged: faults are what is played here, and no news for anybody."""
+    logger = logging.getLogger("longwatch.watching")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _play(seed: int, *, keep: bool) -> tuple[World, list[str]]:
