@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -184,3 +185,11 @@ def test_on_a_terminal_the_demo_draws_and_ctrl_c_ends_the_run_as_cancelled(tmp_p
     assert re.search(r"\d+/15", drawn)
     assert "Traceback" not in drawn
     assert the_run(path).status is Status.CANCELLED
+    url = f"sqlite:///{path}"
+    with closing(open_executions(url)) as store, open_journal(url) as journal:
+        newest = store.find(limit=1)[0]
+        assert list(store.open_executions()) == []
+        assert (newest.status, newest.closed) == (Status.CANCELLED, True)
+        told = journal.find_run(newest.execution_id)
+        assert told is not None
+        assert told.status is Status.CANCELLED

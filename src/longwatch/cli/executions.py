@@ -133,6 +133,8 @@ def add(
         total_waves=None if more_waves or not waves else len(waves),
         deadline_ms=_deadline(deadline),
     )
+    if source == "http":
+        _check_addresses(fresh.job_ids())
     with _store(invocation, url) as store:
         added = store.add(fresh)
         with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
@@ -346,6 +348,17 @@ def _row(execution: Execution, now_ms: int, lessons: Lessons | None) -> list[Seg
         Segment(duration_text((line["ended_at"] or now_ms) - execution.started_at)),
         Segment(names, "dim"),
     ]
+
+
+def _check_addresses(urls: Sequence[str]) -> None:
+    """Refuse before they are stored what the source would refuse when it is asked."""
+    from longwatch.watching.sources.addresses import checked, without_secrets
+
+    for each in urls:
+        try:
+            without_secrets(checked(each))
+        except ValueError as error:
+            raise InvalidInput(f"{error}.") from error
 
 
 def _deadline(text: str) -> int | None:

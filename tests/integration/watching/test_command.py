@@ -200,3 +200,21 @@ def test_mistakes_are_named(shell: Shell) -> None:
         shell.executions("show", "x-2")
     with pytest.raises(ExecutionNotFound, match="executions list"):
         shell.executions("explain", "x-2")
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("https://ci.example/jobs/7?api_key=s3cret", "may hold no secret"),
+        ("https://me:s3cret@ci.example/jobs/7", "may hold no password"),
+        ("ci.example/jobs/7", "no address of an HTTP server"),
+    ],
+)
+def test_an_address_that_may_not_be_stored_is_refused_before_it_is(
+    shell: Shell, address: str, why: str
+) -> None:
+    with pytest.raises(InvalidInput, match=why) as caught:
+        shell.executions("add", "--source", "http", "--plan", "p-1", "--wave", f"one={address}")
+
+    assert "s3cret" not in str(caught.value)
+    assert "No executions" in shell.executions("list").output

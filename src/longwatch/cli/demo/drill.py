@@ -23,14 +23,14 @@ from longwatch.settings import Settings
 from longwatch.summaries import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.drs.scripts import JobScript, drill, server_id_of
-from longwatch.watching.model import Execution, Job, Wave
+from longwatch.watching.model import Evidence, Execution, Job, Verdict, Wave
 from longwatch.watching.outcomes import wave_outcome
 from longwatch.watching.poller import Poller
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.memory import MemoryExecutionStore
 from longwatch.watching.stores.opening import open_executions
 from longwatch.watching.telling import tell
-from longwatch.watching.transitions import started
+from longwatch.watching.transitions import ended, started
 
 PLAN = "demo-east-coast"
 WAVES = (
@@ -79,7 +79,7 @@ class Drill:
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more. The drill stays open: not to look is no verdict."""
+        """Go no further. The drill is called off, because what carries it out goes with this process."""
         self._stopped.set()
         self.join()
 
@@ -118,6 +118,15 @@ class Drill:
                 if polled.problem is not None and self.now.failures >= MOST_FAILURES:
                     raise LongwatchError(polled.problem.message)
                 self._stopped.wait(ask_seconds)
+            if not self.now.closed:
+                self._call_off(store, self.now)
+
+    def _call_off(self, store: ExecutionStore, execution: Execution) -> None:
+        """End it as its orchestrator would: or somebody would ask the real DRS about it one day."""
+        now = self._clock.now_ms()
+        verdict = Verdict(Status.CANCELLED, now, (Evidence("demo:stopped", now),), "the demo was stopped")
+        tell(self._journal, [ended(execution, verdict)])
+        self.now = store.update(replace(execution, verdict=verdict, closed=True))
 
 
 class Orchestrator:

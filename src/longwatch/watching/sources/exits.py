@@ -38,8 +38,8 @@ class Opened:
             self._status = _remembered(self._descriptor)
         if self._status is None:
             self._status = _left_behind(self._process)
-        if self._status is not None:
-            self.close()  # whoever watches many processes runs out of descriptors otherwise
+        if self._status is not None or process_started(self._process.pid) != self._process.started:
+            self.close()  # nothing more is to be read; who watches many would run out of descriptors
         return self._status
 
     def close(self) -> None:

@@ -54,11 +54,23 @@ def fetched(url: str, headers: Mapping[str, str]) -> Page:
         if page.code not in _REDIRECTS or not location:
             moved = None if address == url else address
             return Page(page.code, page.body, page.headers, moved)
-        there = checked(urljoin(address, location))
+        there = followed(address, location)
         if _origin(there) != _origin(address):
             sent = {"User-Agent": AGENT, "Accept": sent["Accept"]}
         address = there
     raise ValueError(f"there are more than {MOST_REDIRECTS} redirects, so nothing tells a status")
+
+
+def followed(address: str, location: str) -> str:
+    """Where a redirect leads. Raises ValueError if it is not followed, and tells no secret of it."""
+    host = urlsplit(address).netloc
+    try:
+        there = checked(urljoin(address, location))
+    except ValueError:
+        raise ValueError(f"{host} redirects to something that is no address of an HTTP server") from None
+    if urlsplit(address).scheme == "https" and urlsplit(there).scheme != "https":
+        raise ValueError(f"{host} redirects from https to http, where anybody on the way could answer")
+    return there
 
 
 def _one(url: str, headers: Mapping[str, str], until: float) -> Page:
