@@ -20,7 +20,7 @@ class Reason(StrEnum):
     UNUSABLE = "unusable"  # the journal can not be read, and trying again would not help
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Followed:
     """An event, exactly once."""
 
@@ -29,10 +29,22 @@ class Followed:
     page: Page = field(repr=False, compare=False)
     count: int = field(repr=False, compare=False)  # of the page's events, up to this one
 
+    def __init__(self, event: Event, late: bool, page: Page, count: int) -> None:
+        # Written out, because there is one for each event: what dataclass writes takes three times as long.
+        _set_event(self, event)
+        _set_late(self, late)
+        _set_page(self, page)
+        _set_count(self, count)
+
     @property
     def cursor(self) -> Cursor:
         """Goes on after this event. Made when asked for, since most are never used."""
         return self.page.cursor_after(self.count)
+
+
+_set_event, _set_late, _set_page, _set_count = (
+    getattr(Followed, name).__set__ for name in Followed.__dataclass_fields__
+)
 
 
 @dataclass(frozen=True, slots=True)

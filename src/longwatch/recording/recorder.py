@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("longwatch")
 
-GROUP_EVENTS = 1_000
+GROUP_EVENTS = 4_000  # one sync to the disk for all of them; other writers wait that long at most
 # While events pour in, the writer rests between groups, so that it does not take half of the interpreter
 # from the code that is observed; not when somebody waits for it, nor when a quarter of the queue is full.
 BUSY_EVENTS = 100
