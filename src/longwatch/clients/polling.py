@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -12,7 +13,7 @@ from longwatch.polling.manager import PollingManager
 from longwatch.polling.registration import Registration
 
 
-class ServerPolling:
+class ServerPolling(ABC):
     """Polls in the running event loop from `start` or `async with`, until stopped or disabled."""
 
     error: Exception | None  # of the last look
@@ -69,19 +70,19 @@ class ServerPolling:
     ) -> None:
         self.stop()
 
+    @abstractmethod
     def _path(self) -> str | None:
-        """What to look at; None: nothing, for now or any more."""
-        raise NotImplementedError
+        """What to look at; None: nothing, not yet or no more."""
 
+    @abstractmethod
     def _news(self, wire: Any) -> None:
         """The answer differs from the one before."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _failed(self, error: Exception) -> None:
         """A look did not succeed."""
-        raise NotImplementedError
 
-    def _entered(self) -> None:
+    def _entered(self) -> None:  # noqa: B027 - not everybody has something to do then
         """It begins to look."""
 
     def _reconsider(self) -> None:
