@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
-from typing import Any, NewType
+from typing import Any, NewType, cast
 
 from longwatch.errors import InvalidEvent
 
@@ -94,51 +94,38 @@ class Event:
         return (self.occurred_at, self.producer or "", self.number or 0, self.event_id)
 
 
-SETTERS = tuple(getattr(Event, name).__set__ for name in Event.__dataclass_fields__)
-_new = object.__new__
-(
-    _set_run_id,
-    _set_event_id,
-    _set_type,
-    _set_occurred_at,
-    _set_agent_name,
-    _set_payload,
-    _set_call_id,
-    _set_parent_call_id,
-    _set_producer,
-    _set_number,
-    _set_previous_digest,
-    _set_trace_id,
-    _set_ttl,
-    _set_encoded,
-) = SETTERS
+class Draft:
+    """An event in the making, for those who make very many out of values that were checked before.
+
+    It has the slots of `Event` and is filled like any object; giving it the class `Event` then makes it one,
+    frozen like the others. That takes a third of the time of setting the fields of a frozen class one by one,
+    and a tenth of `Event(...)` with its checks.
+    """
+
+    __slots__ = tuple(Event.__dataclass_fields__)
 
 
 def stored_event(values: tuple[Any, ...]) -> Event:
-    """An event from values in the order of its fields, unchecked: they were checked when they came in.
-
-    It takes a third of the time that `Event(...)` does, because it is written out: a busy recorder makes a
-    great many, and reading a tail is mostly this.
-    """
-    run_id, event_id, type_, at, agent, said, call, parent, producer, number, digest, trace, ttl, text = (
-        values
-    )
-    event = _new(Event)
-    _set_run_id(event, run_id)
-    _set_event_id(event, event_id)
-    _set_type(event, type_)
-    _set_occurred_at(event, at)
-    _set_agent_name(event, agent)
-    _set_payload(event, said)
-    _set_call_id(event, call)
-    _set_parent_call_id(event, parent)
-    _set_producer(event, producer)
-    _set_number(event, number)
-    _set_previous_digest(event, digest)
-    _set_trace_id(event, trace)
-    _set_ttl(event, ttl)
-    _set_encoded(event, text)
-    return event
+    """An event from values in the order of its fields, unchecked: they were checked when they came in."""
+    event: Any = Draft()
+    (
+        event.run_id,
+        event.event_id,
+        event.type,
+        event.occurred_at,
+        event.agent_name,
+        event.payload,
+        event.call_id,
+        event.parent_call_id,
+        event.producer,
+        event.number,
+        event.previous_digest,
+        event.trace_id,
+        event.ttl,
+        event.encoded,
+    ) = values
+    event.__class__ = Event
+    return cast(Event, event)
 
 
 Cursor = NewType("Cursor", str)
