@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -145,8 +146,9 @@ def _engine() -> Iterator[str | None]:
 
 def _table(endpoint: str, closed: int) -> DynamoExecutionStore:
     at = TableAddress(table=f"bench-{secrets.token_hex(4)}", region="eu-west-1", endpoint=endpoint)
-    store = _LocalStore(at)
-    client = store.connect()
+    os.environ.update(AWS_ACCESS_KEY_ID="bench", AWS_SECRET_ACCESS_KEY="bench")
+    store = DynamoExecutionStore(at)
+    client: Any = store.connect()
     client.create_table(
         TableName=at.table,
         BillingMode="PAY_PER_REQUEST",
@@ -172,35 +174,19 @@ def _table(endpoint: str, closed: int) -> DynamoExecutionStore:
     return store
 
 
-class _LocalStore(DynamoExecutionStore):
-    """A store with the credentials that any local engine takes, and one client."""
+class _CountingStore(DynamoExecutionStore):
+    """Counts the read units that its searches take, all pages together."""
 
-    _made: Any = None
+    units = 0.0
 
-    def connect(self) -> Any:
-        import boto3
-
-        if self._made is None:
-            self._made = boto3.Session(
-                aws_access_key_id="bench", aws_secret_access_key="bench", region_name="eu-west-1"
-            ).client("dynamodb", endpoint_url=self.address.endpoint)
-        return self._made
+    def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
+        answer = super()._queried({**request, "ReturnConsumedCapacity": "TOTAL"})
+        self.units += answer["ConsumedCapacity"]["CapacityUnits"]
+        return answer
 
 
 def _consumed(store: DynamoExecutionStore) -> float:
-    """The read units that one search takes, all pages together."""
-    units: list[float] = []
-    events = store.connect().meta.events
-
-    def ask(params: dict[str, Any], **_: object) -> None:
-        params["ReturnConsumedCapacity"] = "TOTAL"
-
-    def note(parsed: dict[str, Any], **_: object) -> None:
-        units.append(parsed["ConsumedCapacity"]["CapacityUnits"])
-
-    events.register("provide-client-params.dynamodb.Query", ask)
-    events.register("after-call.dynamodb.Query", note)
-    assert sum(1 for _ in store.open_executions()) == OPEN
-    events.unregister("provide-client-params.dynamodb.Query", ask)
-    events.unregister("after-call.dynamodb.Query", note)
-    return sum(units)
+    counting = _CountingStore(store.address)
+    assert sum(1 for _ in counting.open_executions()) == OPEN
+    counting.close()
+    return counting.units

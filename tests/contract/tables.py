@@ -9,28 +9,40 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from longwatch.journal.dynamodb.client import BotoTable
+from longwatch.journal.dynamodb.connection import Connected
 from longwatch.journal.dynamodb.failures import KEYS, TableAddress
 
 if TYPE_CHECKING:
+    from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
 REGION = "eu-west-1"
 
 
-@cache
 def client_of(endpoint: str) -> DynamoDBClient:
     """A client of the engine, one for all tests: to make one takes longer than most of them."""
-    return BotoTable(TableAddress(table="none", region=REGION, endpoint=endpoint)).connect()
+    return _connected(endpoint)[0]
 
 
-class SharedTable(BotoTable):
-    """A table over the connections that all tests share."""
+@cache
+def _connected(endpoint: str) -> tuple[DynamoDBClient, Session | None]:
+    table = BotoTable(TableAddress(table="none", region=REGION, endpoint=endpoint))
+    return table.connect(), table._session
+
+
+class Shared(Connected):
+    """Uses the connections that all tests share."""
 
     def connect(self) -> DynamoDBClient:
-        return client_of(str(self.address.endpoint))
+        client, self._session = _connected(str(self.address.endpoint))
+        return client
 
     def close(self) -> None:
         """Others still use them."""
+
+
+class SharedTable(Shared, BotoTable):
+    """A table over the connections that all tests share."""
 
 
 @contextmanager

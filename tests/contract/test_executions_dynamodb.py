@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,20 +15,11 @@ from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.values import from_attribute, to_attribute
 from longwatch.watching.stores.dynamodb import INDEX, DynamoExecutionStore
 from tests.contract.executions import ExecutionsContract, Reads, Writes, new_execution
-from tests.contract.tables import REGION, client_of
-
-if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
+from tests.contract.tables import REGION, Shared, client_of
 
 
-class SharedExecutionStore(DynamoExecutionStore):
+class SharedExecutionStore(Shared, DynamoExecutionStore):
     """A store over the connections that all tests share."""
-
-    def connect(self) -> DynamoDBClient:
-        return client_of(str(self.address.endpoint))
-
-    def close(self) -> None:
-        """Others still use them."""
 
 
 class TestDynamoExecutionStore(ExecutionsContract):

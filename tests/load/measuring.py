@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +60,7 @@ class Call:
 
 
 class Meter:
-    """Sees every call of the boto3 clients that it is attached to."""
+    """Sees every call of the boto3 clients that it is attached to, and the queries that go past them."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -81,9 +81,21 @@ class Meter:
         timings.seconds = [call.seconds for call in self.calls if call.operation == operation]
         return timings
 
+    def queried(
+        self, query: Callable[[dict[str, Any]], Mapping[str, Any]], request: dict[str, Any]
+    ) -> Mapping[str, Any]:
+        """Make this query, which may need boto3 or not."""
+        began = self._began.query_at = time.perf_counter()
+        answer = query(request)
+        if self._began.query_at is not None:  # else boto3 was needed, which has been seen
+            self.calls.append(Call("Query", time.perf_counter() - began, answer.get("ScannedCount", 0)))
+        return answer
+
     def _before(self, **_: Any) -> None:
         self._began.at = time.perf_counter()
 
     def _after(self, model: Any, parsed: Any, **_: Any) -> None:
         seconds = time.perf_counter() - self._began.at
+        if model.name == "Query":
+            self._began.query_at = None
         self.calls.append(Call(model.name, seconds, parsed.get("ScannedCount", 0)))

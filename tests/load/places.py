@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longwatch.clock import Clock
 from longwatch.journal.base import Journal
@@ -49,6 +49,9 @@ class MeteredStore(DynamoExecutionStore):
         client: DynamoDBClient = self._meter.attach(super().connect())
         return client
 
+    def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
+        return self._meter.queried(super()._queried, request)
+
 
 class MeteredTable(BotoTable):
     """A journal's table whose calls are counted."""
@@ -60,6 +63,9 @@ class MeteredTable(BotoTable):
     def connect(self) -> DynamoDBClient:
         client: DynamoDBClient = self._meter.attach(super().connect())
         return client
+
+    def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
+        return self._meter.queried(super()._queried, request)
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def test_an_answer_worth_another_try_is_tried_three_times_and_then_told(
         with pytest.raises(error):
             journal.read("wf-1")
 
-    assert asked == ["PutItem"] * 3 + ["Query"] * 3
+    assert asked == ["PutItem"] * 3 + ["Query"] * (1 + 3)  # a query first goes the short way
 
 
 @pytest.mark.parametrize(

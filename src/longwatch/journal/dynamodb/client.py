@@ -1,7 +1,7 @@
 """The one door to DynamoDB: conditional puts, queries and scans of one table, its errors in our words.
 
-`Table` is the seam. boto3 spends about a millisecond of CPU on each request; a leaner client can take its
-place where thousands of runs are polled, and tests put a failing one in front of it.
+`Table` is the seam: a leaner client can take the place of boto3, and tests put a failing one in front of it.
+Queries, of which followers need two a second for each run, have a shorter way already.
 """
 
 from __future__ import annotations
@@ -95,29 +95,23 @@ class BotoTable(Connected):
         return None
 
     def query(self, wanted: Range) -> Answer:
-        optional: dict[str, Any] = {}
+        request: dict[str, Any] = {
+            "TableName": self.address.table,
+            "KeyConditionExpression": "#partition = :partition AND #sort BETWEEN :low AND :high",
+            "ExpressionAttributeNames": {"#partition": self._partition, "#sort": self._sort},
+            "ExpressionAttributeValues": {
+                ":partition": wanted.partition,
+                ":low": wanted.low,
+                ":high": wanted.high,
+            },
+            "ConsistentRead": True,
+            "ScanIndexForward": not wanted.backward,
+        }
         if wanted.limit is not None:
-            optional["Limit"] = wanted.limit
+            request["Limit"] = wanted.limit
         if wanted.start is not None:
-            optional["ExclusiveStartKey"] = wanted.start
-        client = self._client()
-        try:
-            answer = client.query(
-                TableName=self.address.table,
-                KeyConditionExpression="#partition = :partition AND #sort BETWEEN :low AND :high",
-                ExpressionAttributeNames={"#partition": self._partition, "#sort": self._sort},
-                ExpressionAttributeValues={
-                    ":partition": wanted.partition,
-                    ":low": wanted.low,
-                    ":high": wanted.high,
-                },
-                ConsistentRead=True,
-                ScanIndexForward=not wanted.backward,
-                **optional,
-            )
-        except sdk_errors() as error:
-            raise self._problem(error) from error
-        return _answer(answer)
+            request["ExclusiveStartKey"] = wanted.start
+        return _answer(self._queried(request))
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
         optional: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import LongwatchError
 from longwatch.journal.dynamodb.failures import TableAddress, sdk_errors, translated
+from longwatch.journal.dynamodb.short_way import (
+    CONNECT_TIMEOUT_SECONDS,
+    MAX_CONNECTIONS,
+    READ_TIMEOUT_SECONDS,
+    ShortWay,
+)
 
 if TYPE_CHECKING:
+    from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
-CONNECT_TIMEOUT_SECONDS = 2
-READ_TIMEOUT_SECONDS = 5
 ATTEMPTS = 3  # boto3's own, within a second or two; callers back off outside
-MAX_CONNECTIONS = 24  # puts in flight and the readers of an AsyncJournal
 
 
 class Connected:
@@ -31,14 +35,19 @@ class Connected:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._made: DynamoDBClient | None = None
+        self._session: Session | None = None  # that the client was made by
+        self._short: ShortWay | None = None
+        self._short_of: DynamoDBClient | None = None
 
     def connect(self) -> DynamoDBClient:
         """A new client, with our timeouts and retries."""
         import boto3
         from botocore.config import Config
+        from botocore.session import get_session
 
         try:
-            return boto3.Session().client(  # the shared default session would keep yesterday's credentials
+            self._session = get_session()  # the shared default one would keep yesterday's credentials
+            return boto3.Session(botocore_session=self._session).client(
                 "dynamodb",
                 region_name=self.address.region,
                 endpoint_url=self.address.endpoint,
@@ -72,6 +81,21 @@ class Connected:
                 self._made = self.connect()
             return self._made
 
+    def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
+        """The answer to a Query, on the short way if it can be; bytes may be text, as the wire has them."""
+        with self._translation() as client:
+            if self._short_of is not client:
+                self._short = None if self._session is None else ShortWay.beside(client, self._session)
+                self._short_of = client
+            short = self._short
+            quick = None if short is None else short.query(request)
+            if quick is not None:
+                return quick
+            answer = client.query(**request)
+            if short is not None:
+                short.took_a_detour()
+            return answer
+
     def _problem(self, error: Exception) -> LongwatchError:
         """This error in our words."""
         return translated(error, self.address)
@@ -79,5 +103,10 @@ class Connected:
     def close(self) -> None:
         """Let go of the connections."""
         made, self._made = self._made, None
-        if made is not None and self._process == os.getpid():
+        short, self._short, self._short_of = self._short, None, None
+        if self._process != os.getpid():
+            return  # they are those of the process that was forked
+        if made is not None:
             made.close()
+        if short is not None:
+            short.close()

@@ -7,6 +7,7 @@ digits and an exponent can say, a float is the likelier one.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation, Rounded
 from math import isfinite
@@ -52,15 +53,19 @@ def from_attribute(attribute: Mapping[str, Any]) -> object:
         case "NULL":
             return None
         case "B":
-            return bytes(held)
+            return _bytes_from(held)
         case "SS":
             return set(held)
         case "NS":
             return {number_from(text) for text in held}
         case "BS":
-            return {bytes(item) for item in held}
+            return {_bytes_from(item) for item in held}
         case _:
             raise ValueError(f"{kind!r} is no type of DynamoDB")
+
+
+def _bytes_from(held: Any) -> bytes:
+    return b64decode(held, validate=True) if type(held) is str else bytes(held)  # text is what the wire has
 
 
 def number_from(text: str) -> int | float | Decimal:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
 from longwatch.journal.dynamodb.connection import Connected
@@ -31,9 +31,6 @@ from longwatch.watching.stores.records import (
     execution_from,
     record_of,
 )
-
-if TYPE_CHECKING:
-    pass
 
 TEMPLATE = "infrastructure/executions.yaml"
 INDEX = "StatusIndex"
@@ -61,20 +58,21 @@ class DynamoExecutionStore(Connected):
         return execution_from(record)
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
-        with self._translation() as client:
-            if plan_id is not None:
-                key = _item({"ExecutionId": execution_id, "PlanId": plan_id})
+        if plan_id is not None:
+            key = _item({"ExecutionId": execution_id, "PlanId": plan_id})
+            with self._translation() as client:
                 answer: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
-                found = [answer["Item"]] if answer.get("Item") else []
-            else:
-                answer = client.query(
-                    TableName=self.address.table,
-                    KeyConditionExpression="ExecutionId = :id",
-                    ExpressionAttributeValues={":id": {"S": execution_id}},
-                    ConsistentRead=True,
-                    Limit=1,
-                )
-                found = answer["Items"]
+            found = [answer["Item"]] if answer.get("Item") else []
+        else:
+            found = self._queried(
+                {
+                    "TableName": self.address.table,
+                    "KeyConditionExpression": "ExecutionId = :id",
+                    "ExpressionAttributeValues": {":id": {"S": execution_id}},
+                    "ConsistentRead": True,
+                    "Limit": 1,
+                }
+            )["Items"]
         return execution_from(_record(found[0])) if found else None
 
     def update(self, execution: Execution) -> Execution:
@@ -161,8 +159,7 @@ class DynamoExecutionStore(Connected):
             asked["KeyConditionExpression"] += " AND StartTime <= :until"
             asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
         while True:
-            with self._translation() as client:
-                answer: Any = client.query(**asked)
+            answer = self._queried(asked)
             for item in answer["Items"]:
                 found = _understood(_record(item))
                 if found is not None:

@@ -1,0 +1,310 @@
+"""The short way for queries beside boto3: what is sent on it, and what is left to boto3."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.errors import Unreachable
+from longwatch.journal.dynamodb.client import BotoTable, Range
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.short_way import MOST_DETOURS
+
+ITEM = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "7"}, "data": {"B": "AAE="}}
+WANTED = Range(partition={"S": "wf-1"}, low={"N": "1"}, high={"N": "9"}, limit=5, start=None)
+REFUSED = {"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}
+
+
+@dataclass
+class Asked:
+    """A request as it came in."""
+
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+
+    @property
+    def is_short(self) -> bool:
+        return self.headers["user-agent"] == "longwatch"
+
+
+Answering = Callable[[Asked], tuple[int, object, dict[str, str]]]
+
+
+@dataclass
+class Server:
+    """Answers as it is told."""
+
+    answering: Answering
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    hangs_up: bool = False  # after each answer, without saying so
+
+    def ways(self) -> str:
+        """By which way each request came: `s` short, `l` long."""
+        return "".join("s" if each.is_short else "l" for each in self.asked)
+
+
+@contextmanager
+def serving(answering: Answering, *, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    told = Server(answering)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            asked = Asked(headers, body, self.client_address[1])
+            told.asked.append(asked)
+            status, said, further = told.answering(asked)
+            text = said if isinstance(said, bytes) else json.dumps(said).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            for name, value in further.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text)
+            self.close_connection = told.hangs_up
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        told.url = f"{'http' if tls is None else 'https'}://localhost:{server.server_port}"
+        try:
+            yield told
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def table_at(url: str) -> Iterator[BotoTable]:
+    table = BotoTable(TableAddress(table="events", region="eu-west-1", endpoint=url))
+    try:
+        yield table
+    finally:
+        table.close()
+
+
+def usual(asked: Asked) -> tuple[int, object, dict[str, str]]:
+    text = json.dumps({"Items": [ITEM], "Count": 1, "ScannedCount": 1}).encode()
+    return 200, text, {"x-amz-crc32": str(zlib.crc32(text))}
+
+
+def expected_signature(asked: Asked) -> str:
+    """Version 4 of the signing process, from the bytes that arrived."""
+    scope, names = (
+        asked.headers["authorization"].partition(f"{key}=")[2].partition(",")[0]
+        for key in ("Credential", "SignedHeaders")
+    )
+    _, day, region, service, _ = scope.split("/")
+    lines = [f"{name}:{asked.headers[name].strip()}" for name in names.split(";")]
+    canonical = "\n".join(["POST", "/", "", *lines, "", names, hashlib.sha256(asked.body).hexdigest()])
+    to_sign = "\n".join(
+        [
+            "AWS4-HMAC-SHA256",
+            asked.headers["x-amz-date"],
+            scope.partition("/")[2],
+            hashlib.sha256(canonical.encode()).hexdigest(),
+        ]
+    )
+    key = b"AWS4testing"
+    for part in (day, region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.new(key, to_sign.encode(), "sha256").hexdigest()
+
+
+def test_the_usual_answer_comes_the_short_way_over_one_connection() -> None:
+    with serving(usual) as server, table_at(server.url) as table:
+        answers = [table.query(WANTED) for _ in range(3)]
+
+    assert [answer.items for answer in answers] == [[ITEM]] * 3
+    assert server.ways() == "sss"
+    assert len({each.connection for each in server.asked}) == 1
+
+
+def test_it_asks_what_boto3_asks_and_signs_what_it_sends() -> None:
+    def only_long(asked: Asked) -> tuple[int, object, dict[str, str]]:
+        return (500, {}, {}) if asked.is_short else usual(asked)
+
+    with serving(only_long) as server, table_at(server.url) as table:
+        table.query(WANTED)
+
+    short, long = server.asked
+    assert json.loads(short.body) == json.loads(long.body)
+    assert short.headers["x-amz-target"] == long.headers["x-amz-target"]
+    assert short.headers["content-type"] == long.headers["content-type"]
+    for each in server.asked:  # boto3's own as well, so that the test's way of signing is tested
+        assert each.headers["authorization"].endswith(f"Signature={expected_signature(each)}")
+
+
+def test_a_session_token_is_signed_and_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "for-an-hour")
+    with serving(usual) as server, table_at(server.url) as table:
+        table.query(WANTED)
+
+    (asked,) = server.asked
+    assert asked.headers["x-amz-security-token"] == "for-an-hour"
+    assert "x-amz-security-token" in asked.headers["authorization"]
+    assert asked.headers["authorization"].endswith(f"Signature={expected_signature(asked)}")
+
+
+def test_the_next_page_begins_where_the_last_one_ended() -> None:
+    key: dict[str, dict[str, Any]] = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "7"}}
+
+    def two_pages(asked: Asked) -> tuple[int, object, dict[str, str]]:
+        is_second = "ExclusiveStartKey" in json.loads(asked.body)
+        return 200, {"Items": [ITEM], **({} if is_second else {"LastEvaluatedKey": key})}, {}
+
+    with serving(two_pages) as server, table_at(server.url) as table:
+        first = table.query(WANTED)
+        second = table.query(
+            Range(partition=WANTED.partition, low=WANTED.low, high=WANTED.high, start=first.next)
+        )
+
+    assert first.next == key
+    assert second.next is None
+    assert json.loads(server.asked[1].body)["ExclusiveStartKey"] == key
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "headers"),
+    [
+        (400, REFUSED, {}),
+        (503, {}, {}),
+        (200, b'{"Items": [', {}),
+        (200, {"Items": "no list"}, {}),
+        (200, ["no map"], {}),
+        (200, {"Items": [ITEM]}, {"x-amz-crc32": "1"}),
+        (302, {}, {"Location": "http://127.0.0.1:9/"}),
+    ],
+    ids=["throttled", "unavailable", "cut-off", "no-items", "no-map", "wrong-checksum", "elsewhere"],
+)
+def test_what_is_no_usual_answer_is_left_to_boto3(status: int, said: object, headers: dict[str, str]) -> None:
+    def answering(asked: Asked) -> tuple[int, object, dict[str, str]]:
+        return (status, said, headers) if asked.is_short else usual(asked)
+
+    with serving(answering) as server, table_at(server.url) as table:
+        assert table.query(WANTED).items[0]["timestamp"] == {"N": "7"}
+
+    assert server.ways() == "sl"
+
+
+def test_a_connection_that_was_closed_meanwhile_costs_no_answer() -> None:
+    with serving(usual) as server, table_at(server.url) as table:
+        server.hangs_up = True
+        for _ in range(4):
+            assert table.query(WANTED).items
+        server.hangs_up = False
+        assert table.query(WANTED).items
+
+
+def test_a_short_way_that_only_fails_is_given_up() -> None:
+    def only_long(asked: Asked) -> tuple[int, object, dict[str, str]]:
+        return (403, {}, {}) if asked.is_short else usual(asked)
+
+    with serving(only_long) as server, table_at(server.url) as table:
+        for _ in range(MOST_DETOURS + 2):
+            table.query(WANTED)
+
+    assert server.ways() == "sl" * MOST_DETOURS + "ll"
+
+
+def test_one_success_makes_up_for_all_detours() -> None:
+    def every_other(asked: Asked) -> tuple[int, object, dict[str, str]]:
+        return (500, {}, {}) if asked.is_short and next(turns) else usual(asked)
+
+    turns = iter([True, True, False, True, True, False])
+    with serving(every_other) as server, table_at(server.url) as table:
+        for _ in range(6):
+            table.query(WANTED)
+
+    assert server.ways() == "slslsslsls"
+
+
+def test_a_proxy_leaves_everything_to_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    with serving(usual) as server:
+        with table_at(server.url) as table, pytest.raises(Unreachable):
+            table.query(WANTED)
+        assert server.asked == []
+        monkeypatch.setenv("no_proxy", "localhost")
+        with table_at(server.url) as table:
+            table.query(WANTED)
+    assert server.ways() == "s"
+
+
+def test_it_can_be_used_again_after_closing() -> None:
+    with serving(usual) as server, table_at(server.url) as table:
+        table.query(WANTED)
+        table.close()
+        table.query(WANTED)
+
+    assert server.ways() == "ss"
+    assert len({each.connection for each in server.asked}) == 2
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a certificate for localhost, both in one file."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate with: apt install openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    made = folder / "localhost.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    command += ["-keyout", str(folder / "key"), "-out", str(folder / "cert")]
+    subprocess.run(command, check=True, capture_output=True)
+    made.write_text((folder / "key").read_text() + (folder / "cert").read_text())
+    return made
+
+
+def server_side(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def test_https_trusts_what_boto3_trusts(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(usual, tls=server_side(certificate)) as server:
+        with table_at(server.url) as table, pytest.raises(Unreachable):
+            table.query(WANTED)
+        assert server.asked == []
+
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+        with table_at(server.url) as table:
+            for _ in range(2):
+                assert table.query(WANTED).items == [ITEM]
+
+    assert server.ways() == "ss"
+    assert len({each.connection for each in server.asked}) == 1
+
+
+def test_nobody_there_is_told_by_boto3() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        with table_at(url) as table, pytest.raises(Unreachable, match="127"):
+            table.query(WANTED)
