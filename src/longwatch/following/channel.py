@@ -16,7 +16,7 @@ from longwatch.following.drain import Drain, DrainLimits
 from longwatch.following.items import Ended, Reason
 from longwatch.following.known import Known
 from longwatch.following.seat import Seat
-from longwatch.following.timers import Alarm, Timers
+from longwatch.following.timers import Sleeper, Timers
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 
 
@@ -63,7 +63,7 @@ class Source(Protocol):
 class Room(Protocol):
     """What a channel needs of its hub."""
 
-    timers: Timers[Alarm]
+    timers: Timers[Sleeper]
     deaths: DeathWatch
     limits: DrainLimits
 
@@ -94,7 +94,6 @@ class Channel:
         self.ended: Ended | None = None
         self._source = source
         self._room = room
-        self._alarm = Alarm(self._on_alarm)
         self._death: Death | None = None
         self._writing = JOURNAL_BACKOFF
 
@@ -150,7 +149,7 @@ class Channel:
         self.is_closed = True
         self._source.leave(self)
         self._room.deaths.unwatch(self)
-        self._room.timers.cancel(self._alarm)
+        self._room.timers.cancel(self)
         self._room.closed(self)
 
     def ask(self) -> int:
@@ -183,7 +182,7 @@ class Channel:
             if self.drain.is_over(began, complete=self.known.is_complete):
                 self._finish_drained(None)
             else:
-                self._room.timers.schedule(self._alarm, self.drain.due)
+                self._room.timers.schedule(self, self.drain.due)
         elif self._death is not None and self._death.look is not None and self._death.look <= number:
             self._after_last_look(self._death)
 
@@ -209,7 +208,7 @@ class Channel:
         """The process that does the work is gone. Whoever started it may be about to say how it ended."""
         if self.known.ending is None and self._death is None and self.known.process is not None:
             self._death = Death(self.run_id, self.known.process)
-            self._room.timers.schedule(self._alarm, self._room.now() + self._death.grace_seconds)
+            self._room.timers.schedule(self, self._room.now() + self._death.grace_seconds)
 
     def reconsider(self) -> None:
         """See whether what is known now asks for something to be done."""
@@ -218,11 +217,11 @@ class Channel:
                 self._room.deaths.unwatch(self)
                 self.drain = Drain.begin(self._room.now(), self._room.limits)
                 self.ask()
-                self._room.timers.schedule(self._alarm, self.drain.due)
+                self._room.timers.schedule(self, self.drain.due)
             elif self.drain.is_over(self._room.now(), complete=self.known.is_complete):
                 self.ask()  # nothing is missing any more: one thorough look, and that is all
             else:
-                self._room.timers.schedule(self._alarm, self.drain.due)
+                self._room.timers.schedule(self, self.drain.due)
         elif self.known.process is not None and (
             self._death is None or self._death.process != self.known.process
         ):
@@ -240,7 +239,8 @@ class Channel:
             if own is not None and seat.is_settled and seat.asked <= number and page.covers(own):
                 seat.own = None
 
-    def _on_alarm(self) -> None:
+    def wake(self) -> None:
+        """Something is due."""
         now = self._room.now()
         if self.is_closed:
             return
@@ -250,7 +250,7 @@ class Channel:
                 return
             if self.asked == self.answered:
                 self.ask()
-            self._room.timers.schedule(self._alarm, now + 1.0)
+            self._room.timers.schedule(self, now + 1.0)
         elif self._death is not None:
             self._death.look = self.ask()
 
@@ -278,6 +278,6 @@ class Channel:
             death.look = self.ask()
         elif death.may_try_again(error):
             self._writing = self._writing.failed()
-            self._room.timers.schedule(self._alarm, self._room.now() + (self._writing.delay or 0.0))
+            self._room.timers.schedule(self, self._room.now() + (self._writing.delay or 0.0))
         else:
             self.finish(Reason.PRODUCER_DEAD, f"{death.message}; its end could not be recorded: {error}")

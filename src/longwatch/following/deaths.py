@@ -7,7 +7,7 @@ from typing import Protocol
 
 from longwatch.errors import LongwatchError, WorthAnotherTry
 from longwatch.events import MAX_OCCURRED_AT, Event, Order
-from longwatch.following.timers import Alarm, Timers
+from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.processes import Process
 
 CHECK_SECONDS = 1.0
@@ -24,7 +24,7 @@ class Bereaved(Protocol):
 class DeathWatch:
     """Looks once a second after the processes that are asked about, each once however many runs it has."""
 
-    def __init__(self, timers: Timers[Alarm]) -> None:
+    def __init__(self, timers: Timers[Sleeper]) -> None:
         self._timers = timers
         self._watchers: dict[Process, dict[Bereaved, None]] = {}
         self._watched: dict[Bereaved, Process] = {}

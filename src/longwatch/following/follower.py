@@ -14,7 +14,6 @@ from longwatch.following.channel import Channel, LookState
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
 from longwatch.following.known import Known
 from longwatch.following.seat import Seat
-from longwatch.following.timers import Alarm
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 from longwatch.runs import Status
 
@@ -77,7 +76,6 @@ class Follower:
         self._error: str | None = None
         self._next_look: float | None = None
         self._news_at = 0.0
-        self._alarm = Alarm(self._seat.wake)
         self._phase = Phase.WAITING
         self._caught_up = False
 
@@ -245,11 +243,11 @@ class Follower:
         if until is None:
             await self._seat.wait()
             return
-        self._hub.timers.schedule(self._alarm, until)
+        self._hub.timers.schedule(self._seat, until)
         try:
             await self._seat.wait()
         finally:
-            self._hub.timers.cancel(self._alarm)
+            self._hub.timers.cancel(self._seat)
         self._check()
 
     def _check(self) -> None:

@@ -48,6 +48,7 @@ class Watched:
 
 
 Answer = tuple[Watched, Page | LongwatchError]
+"""What one look found, where that is anything to speak of."""
 
 
 class Looks:
@@ -132,50 +133,67 @@ class Looks:
     def _read(self, batch: list[Watched]) -> None:
         """In a thread."""
         began = told_at = perf_counter()
+        quiet: list[Watched] = []
         answers: list[Answer] = []
         for watched in batch:
-            answers.append((watched, self._page(watched)))
+            self._look_at(watched, quiet, answers)
             if perf_counter() - told_at > TOLD_EVERY_SECONDS:
-                self._tell(answers)
-                answers, told_at = [], perf_counter()
-        if answers:
-            self._tell(answers)
+                self._tell(quiet, answers)
+                quiet, answers, told_at = [], [], perf_counter()
+        if quiet or answers:
+            self._tell(quiet, answers)
         self._read_seconds += ((perf_counter() - began) / len(batch) - self._read_seconds) / 8
 
-    def _page(self, watched: Watched) -> Page | LongwatchError:
+    def _look_at(self, watched: Watched, quiet: list[Watched], answers: list[Answer]) -> None:
+        """Read on in one run. Where nothing is new, as nearly always, it becomes one of the quiet ones.
+
+        With a hundred thousand of these a second, whatever is kept of each for a moment adds up to full
+        collections of garbage, which hold everybody up.
+        """
         if watched.is_over:
-            return Page((), watched.cursor)
+            return
         try:
-            return self._journal.read(
+            page = self._journal.read(
                 watched.run_id, after=watched.cursor, limit=self._page_events, thorough=watched.is_thorough
             )
         except LongwatchError as error:
-            return error
+            answers.append((watched, error))
         except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
-            return LongwatchError(f"{type(error).__name__}: {error}")
+            answers.append((watched, LongwatchError(f"{type(error).__name__}: {error}")))
+        else:
+            if watched.is_plain and not page.events and not page.more:
+                watched.cursor = page.cursor
+                quiet.append(watched)
+            else:
+                answers.append((watched, page))
 
-    def _tell(self, answers: list[Answer]) -> None:
+    def _tell(self, quiet: list[Watched], answers: list[Answer]) -> None:
         with suppress(RuntimeError):  # the loop is closed already
-            self._loop.call_soon_threadsafe(self._take, answers)
+            self._loop.call_soon_threadsafe(self._take, quiet, answers)
 
-    def _take(self, answers: list[Answer]) -> None:
+    def _take(self, quiet: list[Watched], answers: list[Answer]) -> None:
         now, schedule, every = self._loop.time(), self._timers.schedule, self._poll_seconds
+        for watched in quiet:
+            if watched.is_over:
+                continue
+            if not watched.is_plain:  # somebody has asked for a thorough look meanwhile
+                self._took(watched, Page((), watched.cursor))
+                continue
+            watched.is_reading = False
+            # From the moment it was due: the rate holds though every look is a little late, and after a
+            # stall they are not all due together.
+            at = watched.next_look + every
+            if at <= now:
+                at += every * ((now - at) // every + 1)
+            watched.next_look = at
+            schedule(watched, at)
         for watched, answer in answers:
             if watched.is_over:  # a result of an earlier start
                 continue
             if isinstance(answer, LongwatchError):
                 self._failed(watched, answer)
-            elif answer.events or answer.more or not watched.is_plain:
+            else:
                 self._took(watched, answer)
-            else:  # nothing new, as nearly always: a hundred thousand of these a second are possible
-                watched.cursor, watched.is_reading = answer.cursor, False
-                # From the moment it was due: the rate holds though every look is a little late, and after a
-                # stall they are not all due together.
-                at = watched.next_look + every
-                if at <= now:
-                    at += every * ((now - at) // every + 1)
-                watched.next_look = at
-                schedule(watched, at)
 
     def _took(self, watched: Watched, page: Page) -> None:
         channel = watched.channel

@@ -12,7 +12,7 @@ from longwatch.errors import WorthAnotherTry
 from longwatch.events import START, Cursor, Page
 from longwatch.following.channel import Channel
 from longwatch.following.known import Known
-from longwatch.following.timers import Alarm, Timers
+from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 
 Read = Callable[[Cursor], asyncio.Future[Page]]
@@ -22,7 +22,9 @@ Read = Callable[[Cursor], asyncio.Future[Page]]
 class Recollection:
     """One such reading, a page at a time, so that it stays out of the way of those who wait for theirs."""
 
-    def __init__(self, channel: Channel, read: Read, timers: Timers[Alarm], done: Callable[[], None]) -> None:
+    def __init__(
+        self, channel: Channel, read: Read, timers: Timers[Sleeper], done: Callable[[], None]
+    ) -> None:
         self._channel = channel
         self._read = read
         self._timers = timers

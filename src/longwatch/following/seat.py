@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 
 from longwatch.events import Cursor, Page
 from longwatch.following.items import Ended, Reason
@@ -27,7 +26,7 @@ class Seat:
 
     def __init__(self, room: int) -> None:
         self.room = room  # events
-        self.pages: deque[Page] = deque()
+        self.pages: list[Page] = []  # few, so that taking the first one costs nothing to speak of
         self.waiting = 0  # events in the pages
         self.dropped = 0  # events that found no room; nothing comes any more until the follower has caught up
         self.is_settled = False  # False: the follower still reads by itself, pages only gather
@@ -64,7 +63,7 @@ class Seat:
 
     def settle(self, own: Cursor | None) -> None:
         """The follower has read all there is. What gathered meanwhile, it may have seen in part."""
-        gathered, self.pages, self.waiting = self.pages, deque(), 0
+        gathered, self.pages, self.waiting = self.pages, [], 0
         self.is_settled, self.own = True, own
         for page in gathered:
             if not self.feed(page):
@@ -72,7 +71,7 @@ class Seat:
 
     def take(self) -> Page:
         """The next page."""
-        page = self.pages.popleft()
+        page = self.pages.pop(0)
         self.waiting -= len(page.events)
         return page
 

@@ -14,7 +14,7 @@ from longwatch.errors import LongwatchError, WorthAnotherTry
 from longwatch.events import Cursor, Page
 from longwatch.following.channel import Channel, LookState
 from longwatch.following.threads import Threads
-from longwatch.following.timers import Alarm, Timers
+from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.journal.arrivals import Arrival, Arrived, page_of
 from longwatch.journal.base import Arrivals, Listening
 from longwatch.polling.backoff import JOURNAL_BACKOFF
@@ -35,7 +35,7 @@ class Tail:
         journal: Arrivals,
         listen: Listen,
         threads: Threads,
-        timers: Timers[Alarm],
+        timers: Timers[Sleeper],
         clock: Clock,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from longwatch.polling.due import DueQueue
 
@@ -64,20 +64,26 @@ class Timers(Generic[K]):
             self._set()
 
 
+class Sleeper(Hashable, Protocol):
+    """What is woken when it is due."""
+
+    def wake(self) -> None: ...
+
+
 class Alarm:
-    """Something to be called at a time, as a key of `Timers`."""
+    """Something to be called at a time, for those who have more than one."""
 
-    __slots__ = ("call",)
+    __slots__ = ("wake",)
 
-    def __init__(self, call: Callable[[], None]) -> None:
-        self.call = call
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.wake = wake
 
 
-def alarms(loop: asyncio.AbstractEventLoop) -> Timers[Alarm]:
-    """Timers that call. Each by itself: one that fails is the loop's to report, and stops no other."""
+def alarms(loop: asyncio.AbstractEventLoop) -> Timers[Sleeper]:
+    """Timers that wake. Each by itself: one that fails is the loop's to report, and stops no other."""
 
-    def call(due: list[Alarm]) -> None:
-        for alarm in due:
-            loop.call_soon(alarm.call)
+    def wake(due: list[Sleeper]) -> None:
+        for sleeper in due:
+            loop.call_soon(sleeper.wake)
 
-    return Timers(loop, call)
+    return Timers(loop, wake)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from longwatch.following.channel import Channel, Room, Source
 from longwatch.following.deaths import Bereaved, DeathWatch
 from longwatch.following.hub import Hub
-from longwatch.following.looks import Looks, Watched
+from longwatch.following.looks import Answer, Looks, Watched
 from longwatch.following.seat import Seat
 from longwatch.following.tail import Tail
-from longwatch.following.timers import Alarm, Timers
+from longwatch.following.timers import Sleeper, Timers
 from longwatch.processes import Process
 
 HOST = "simulated"
@@ -90,11 +90,15 @@ class _OneBatch(Looks):
     """How long a read took by the machine's clock decides nothing here."""
 
     def _read(self, batch: list[Watched]) -> None:
-        self._tell([(watched, self._page(watched)) for watched in batch])
+        quiet: list[Watched] = []
+        answers: list[Answer] = []
+        for watched in batch:
+            self._look_at(watched, quiet, answers)
+        self._tell(quiet, answers)
 
 
 class _SimulatedDeaths(DeathWatch):
-    def __init__(self, timers: Timers[Alarm], gone: set[int]) -> None:
+    def __init__(self, timers: Timers[Sleeper], gone: set[int]) -> None:
         super().__init__(timers)
         self._gone = gone
 
