@@ -55,7 +55,7 @@ async def test_without_an_interval_it_follows_the_ramp_and_stops_without_news(
     await asyncio.sleep(300)
 
     assert source.started[:31] == list(range(31))
-    assert source.started[31:34] == [31.5, 33.75, 37.13]  # in slots of 10 ms
+    assert source.started[31:34] == [31.5, 33.75, 37.125]  # in slots of 5 ms
     assert 120 <= source.started[-1] < 125.1
     assert registration.state.stopped
     assert registration.state.reason == "no news for 120 s"
