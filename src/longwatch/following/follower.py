@@ -127,19 +127,19 @@ class Follower:
         self._news_at = self._hub.now()
         try:
             while True:
-                page = await self._read()
-                for item in self._followed(page):
+                for item in self._followed(await self._read()):
                     yield item
-                if page.more:
+                    del item  # whoever waits for the next one holds on to nothing that has been taken
+                if self._page.more:
                     continue
                 while not self._hub.is_ready:
                     await self._patiently(self._hub.make_ready)
                 channel = self._channel = self._hub.join(self.run_id, self._seat)
                 while channel.must_be_caught_up_with:
-                    page = await self._read(thorough=True)
-                    for item in self._followed(page):
+                    for item in self._followed(await self._read(thorough=True)):
                         yield item
-                    if not page.more:
+                        del item
+                    if not self._page.more:
                         break
                 channel.settle(self._seat, self._page.cursor, self._known)
                 self._known = channel.known
@@ -150,9 +150,10 @@ class Follower:
                 if not self._caught_up:
                     self._caught_up = True
                     yield CaughtUp(self._page.cursor)
-                while (live := await self._next_live()) is not None:
-                    for item in self._followed(live):
+                while await self._has_news():
+                    for item in self._followed(self._seat.take()):
                         yield item
+                        del item
                 self._leave()
                 self._phase = Phase.CATCHING_UP
                 yield Missed(self._seat.dropped, self.cursor)
@@ -183,6 +184,7 @@ class Follower:
                 self._check()
         if page.events:
             self._news_at = self._hub.now()  # the consumer may have taken its time
+            self._page, self._count = Page((), page.cursor, page.more), 0  # without the events
 
     async def _read(self, *, thorough: bool = False) -> Page:
         """The next page, read by this follower for itself."""
@@ -218,15 +220,15 @@ class Follower:
         self._check()
         return future.result()
 
-    async def _next_live(self) -> Page | None:
-        """The next page that is new to everybody; None if this follower was too slow for some."""
+    async def _has_news(self) -> bool:
+        """Wait until there is a page that is new to everybody. False: this follower was too slow for some."""
         seat = self._seat
         while True:
             self._check()
             if seat.pages:
-                return seat.take()
+                return True
             if seat.dropped:
-                return None
+                return False
             if seat.ended is not None:
                 raise _Over(seat.ended)
             if self._silent_after is None:
