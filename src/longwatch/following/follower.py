@@ -64,8 +64,10 @@ class Follower:
     ) -> None:
         self.run_id = run_id
         self._hub = hub
-        self._page: Page = Page((), after)
-        self._count = 0  # of the page's events that were yielded
+        self._page: Page | None = None  # that is being yielded
+        self._count = 0  # of its events that were
+        self._after = after  # the cursor of the last page, and whether it was not the end
+        self._has_more = False
         self._top = _BEFORE_ALL  # the order of the latest event that was yielded
         self._delivered = 0
         self._silent_after = silent_after_seconds
@@ -82,7 +84,7 @@ class Follower:
     @property
     def cursor(self) -> Cursor:
         """Goes on after what was yielded so far."""
-        return self._page.cursor_after(self._count)
+        return self._after if self._page is None else self._page.cursor_after(self._count)
 
     @property
     def known(self) -> Known:
@@ -130,7 +132,7 @@ class Follower:
                 for item in self._followed(await self._read()):
                     yield item
                     del item  # whoever waits for the next one holds on to nothing that has been taken
-                if self._page.more:
+                if self._has_more:
                     continue
                 while not self._hub.is_ready:
                     await self._patiently(self._hub.make_ready)
@@ -139,9 +141,9 @@ class Follower:
                     for item in self._followed(await self._read(thorough=True)):
                         yield item
                         del item
-                    if not self._page.more:
+                    if not self._has_more:
                         break
-                channel.settle(self._seat, self._page.cursor, self._known)
+                channel.settle(self._seat, self._after, self._known)
                 self._known = channel.known
                 if not self._seat.is_settled:
                     self._leave()
@@ -149,7 +151,7 @@ class Follower:
                 self._phase = Phase.LIVE
                 if not self._caught_up:
                     self._caught_up = True
-                    yield CaughtUp(self._page.cursor)
+                    yield CaughtUp(self._after)
                 while await self._has_news():
                     for item in self._followed(self._seat.take()):
                         yield item
@@ -184,12 +186,11 @@ class Follower:
                 self._check()
         if page.events:
             self._news_at = self._hub.now()  # the consumer may have taken its time
-            self._page, self._count = Page((), page.cursor, page.more), 0  # without the events
+        self._page, self._after, self._has_more = None, page.cursor, page.more
 
     async def _read(self, *, thorough: bool = False) -> Page:
         """The next page, read by this follower for itself."""
-        after = self._page.cursor
-        page = await self._patiently(lambda: self._hub.read(self.run_id, after, thorough=thorough))
+        page = await self._patiently(lambda: self._hub.read(self.run_id, self._after, thorough=thorough))
         self._known.add(page.events)
         return page
 
