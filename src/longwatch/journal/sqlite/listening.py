@@ -21,7 +21,7 @@ from longwatch.journal.base import Listening
 from longwatch.journal.sqlite.database import Database
 from longwatch.journal.sqlite.waking import Heard, add_ear, remove_ear
 
-CHECK_SECONDS = 0.02  # without inotify
+CHECK_SECONDS = 0.015  # without inotify
 CHECK_BESIDE_INOTIFY_SECONDS = 1.0
 # After a wake-up. A sync takes 0.1 ms on a good disk and a second on a bad one; the check beside covers more.
 RETRY_SECONDS = (0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.01, 0.05, 0.25)
