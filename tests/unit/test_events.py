@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields, replace
 from decimal import Decimal
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from longwatch.events import (
     call_status,
     new_event_id,
     number_of,
+    stored_event,
     text_of,
 )
 from tests.strategies import events, times
@@ -251,3 +252,20 @@ def test_only_text_is_taken_for_text() -> None:
 )
 def test_only_numbers_one_can_count_with_are_taken_for_numbers(value: object, number: float | None) -> None:
     assert number_of({"a": value}, "a") == number
+
+
+def test_an_event_made_of_stored_values_is_like_any_other() -> None:
+    made = Event(
+        run_id="wf-1", event_id="e", type="t", occurred_at=1, payload={"a": 1}, producer="p", number=2
+    )
+    values = tuple(getattr(made, each.name) for each in fields(Event))
+
+    stored = stored_event(values)
+
+    assert type(stored) is Event
+    assert stored == made
+    assert hash(stored) == hash(made)
+    assert pickle.loads(pickle.dumps(stored)) == made
+    assert replace(stored, type="other").type == "other"
+    with pytest.raises(FrozenInstanceError):
+        stored.type = "other"  # type: ignore[misc]

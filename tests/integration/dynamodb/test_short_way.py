@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from longwatch.errors import Unreachable
+from longwatch.journal.dynamodb import short_way
 from longwatch.journal.dynamodb.client import BotoTable, Range
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.short_way import MOST_DETOURS
@@ -211,13 +212,16 @@ def test_what_is_no_usual_answer_is_left_to_boto3(status: int, said: object, hea
     assert server.ways() == "sl"
 
 
-def test_a_connection_that_was_closed_meanwhile_costs_no_answer() -> None:
+def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
     with serving(usual) as server, table_at(server.url) as table:
         server.hangs_up = True
         for _ in range(4):
             assert table.query(WANTED).items
         server.hangs_up = False
         assert table.query(WANTED).items
+
+    assert server.ways() == "sssss"
+    assert len({each.connection for each in server.asked}) == 5
 
 
 def test_a_short_way_that_only_fails_is_given_up() -> None:
@@ -232,15 +236,31 @@ def test_a_short_way_that_only_fails_is_given_up() -> None:
 
 
 def test_one_success_makes_up_for_all_detours() -> None:
-    def every_other(asked: Asked) -> tuple[int, object, dict[str, str]]:
+    def some(asked: Asked) -> tuple[int, object, dict[str, str]]:
         return (500, {}, {}) if asked.is_short and next(turns) else usual(asked)
 
-    turns = iter([True, True, False, True, True, False])
-    with serving(every_other) as server, table_at(server.url) as table:
-        for _ in range(6):
+    almost = MOST_DETOURS - 1
+    turns = iter([True] * almost + [False] + [True] * almost + [False])
+    with serving(some) as server, table_at(server.url) as table:
+        for _ in range(2 * MOST_DETOURS):
             table.query(WANTED)
 
-    assert server.ways() == "slslsslsls"
+    assert server.ways() == ("sl" * almost + "s") * 2
+
+
+def test_a_table_that_throttles_boto3_too_says_nothing_against_the_short_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(short_way, "MOST_DETOURS", 2)  # boto3 waits before it asks again
+
+    def every_third(asked: Asked) -> tuple[int, object, dict[str, str]]:
+        return usual(asked) if len(server.asked) % 3 == 0 else (400, REFUSED, {})
+
+    with serving(every_third) as server, table_at(server.url) as table:
+        for _ in range(3):
+            table.query(WANTED)
+
+    assert server.ways() == "sll" * 3
 
 
 def test_a_proxy_leaves_everything_to_boto3(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ class Connected:
                 return quick
             answer = client.query(**request)
             if short is not None:
-                short.took_a_detour()
+                short.took_a_detour(answer)
             return answer
 
     def _problem(self, error: Exception) -> LongwatchError:

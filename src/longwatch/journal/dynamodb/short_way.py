@@ -13,7 +13,7 @@ import json
 import ssl
 import weakref
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_SECONDS = 2
 READ_TIMEOUT_SECONDS = 5
 MAX_CONNECTIONS = 24  # puts in flight and the readers of an AsyncJournal
-MOST_DETOURS = 3  # in a row
+MOST_DETOURS = 10  # in a row
 HEADERS = {
     "Content-Type": "application/x-amz-json-1.0",
     "User-Agent": "longwatch",
@@ -71,29 +71,49 @@ class ShortWay:
             return None
         body = json.dumps(request, separators=(",", ":")).encode()
         headers = self._signed(body)
-        connection = self._connection()
+        for connection in self._connections():
+            try:
+                answer = self._answer(connection, body, headers)
+            except TimeoutError:
+                break
+            except (OSError, http.client.HTTPException):  # ssl's are among these
+                continue  # it was closed while it waited, more often than not
+            if answer is not None:
+                self._detours = 0
+            return answer
+        return None
+
+    def took_a_detour(self, answer: Mapping[str, Any]) -> None:
+        """boto3 got this answer. If it had to ask more than once, that says nothing against the short way."""
+        if not answer.get("ResponseMetadata", {}).get("RetryAttempts"):
+            self._detours += 1
+
+    def _answer(
+        self, connection: http.client.HTTPConnection, body: bytes, headers: Mapping[str, str]
+    ) -> dict[str, Any] | None:
         try:
             connection.request("POST", self._place.path, body, headers)
-            if connection.sock is not None:
-                connection.sock.settimeout(READ_TIMEOUT_SECONDS)
+            connection.sock.settimeout(READ_TIMEOUT_SECONDS)
             response = connection.getresponse()
             text = response.read()
-            answer = json.loads(text) if _is_sound(response, text) else None
-        except (OSError, http.client.HTTPException, ValueError):  # json's and ssl's are among these
+        except BaseException:
             connection.close()
-            return None
+            raise
         if self.close.alive and not response.will_close and len(self._idle) < MAX_CONNECTIONS:
             self._idle.append(connection)
         else:
             connection.close()
-        if not isinstance(answer, dict) or not isinstance(answer.get("Items"), list):
-            return None
-        self._detours = 0
-        return answer
+        return _usual(response, text)
 
-    def took_a_detour(self) -> None:
-        """boto3 got the answer that did not come this way."""
-        self._detours += 1
+    def _connections(self) -> Iterator[http.client.HTTPConnection]:
+        """One that waits, if there is any, and a new one."""
+        with suppress(IndexError):
+            yield self._idle.pop()
+        host, port = self._place.hostname or "", self._place.port
+        if self._tls is None:
+            yield http.client.HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_SECONDS)
+        else:
+            yield http.client.HTTPSConnection(host, port, timeout=CONNECT_TIMEOUT_SECONDS, context=self._tls)
 
     def _signed(self, body: bytes) -> dict[str, str]:
         from botocore.auth import SigV4Auth
@@ -104,16 +124,6 @@ class ShortWay:
         SigV4Auth(self._credentials.get_frozen_credentials(), "dynamodb", self._region).add_auth(request)
         return dict(request.headers.items())
 
-    def _connection(self) -> http.client.HTTPConnection:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            pass
-        host, port = self._place.hostname or "", self._place.port
-        if self._tls is None:
-            return http.client.HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_SECONDS)
-        return http.client.HTTPSConnection(host, port, timeout=CONNECT_TIMEOUT_SECONDS, context=self._tls)
-
 
 def _close_all(idle: list[http.client.HTTPConnection]) -> None:
     while idle:
@@ -121,6 +131,13 @@ def _close_all(idle: list[http.client.HTTPConnection]) -> None:
             idle.pop().close()
 
 
-def _is_sound(response: http.client.HTTPResponse, text: bytes) -> bool:
+def _usual(response: http.client.HTTPResponse, text: bytes) -> dict[str, Any] | None:
+    """The answer, if it is whole and a page of items."""
     checksum = response.headers.get("x-amz-crc32")
-    return response.status == 200 and (checksum is None or checksum == str(zlib.crc32(text)))
+    if response.status != 200 or (checksum is not None and checksum != str(zlib.crc32(text))):
+        return None
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) and isinstance(answer.get("Items"), list) else None
