@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import io
 import json
 import shutil
 import socket
@@ -19,12 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError
 
 from longwatch.errors import Unreachable
 from longwatch.journal.dynamodb import short_way
 from longwatch.journal.dynamodb.client import BotoTable, Range
 from longwatch.journal.dynamodb.failures import TableAddress
-from longwatch.journal.dynamodb.short_way import MOST_DETOURS
+from longwatch.testing import FakeClock
 
 ITEM = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "7"}, "data": {"B": "AAE="}}
 WANTED = Range(partition={"S": "wf-1"}, low={"N": "1"}, high={"N": "9"}, limit=5, start=None)
@@ -224,43 +228,91 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
     assert len({each.connection for each in server.asked}) == 5
 
 
-def test_a_short_way_that_only_fails_is_given_up() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """By which the short way rests."""
+    clock = FakeClock()
+    monkeypatch.setattr(short_way, "SYSTEM_CLOCK", clock)
+    return clock
+
+
+def test_a_short_way_that_only_fails_rests_longer_and_longer(clock: FakeClock) -> None:
     def only_long(asked: Asked) -> tuple[int, object, dict[str, str]]:
         return (403, {}, {}) if asked.is_short else usual(asked)
 
     with serving(only_long) as server, table_at(server.url) as table:
-        for _ in range(MOST_DETOURS + 2):
+        for _ in range(8):
             table.query(WANTED)
+            table.query(WANTED)
+            clock.advance(1.0)
 
-    assert server.ways() == "sl" * MOST_DETOURS + "ll"
+    # At 0, 1, 3 and 7 seconds: after one, two and four of rest.
+    assert server.ways() == "sll" + "sll" + "ll" + "sll" + "ll" * 3 + "sll"
 
 
-def test_one_success_makes_up_for_all_detours() -> None:
-    def some(asked: Asked) -> tuple[int, object, dict[str, str]]:
+def test_one_success_makes_up_for_all_failures(clock: FakeClock) -> None:
+    def not_now(asked: Asked) -> tuple[int, object, dict[str, str]]:
         return (500, {}, {}) if asked.is_short and next(turns) else usual(asked)
 
-    almost = MOST_DETOURS - 1
-    turns = iter([True] * almost + [False] + [True] * almost + [False])
-    with serving(some) as server, table_at(server.url) as table:
-        for _ in range(2 * MOST_DETOURS):
+    turns = iter([True, True, False, True, False])
+    with serving(not_now) as server, table_at(server.url) as table:
+        for seconds in (1.0, 2.0, 0.0, 1.0, 0.0):
             table.query(WANTED)
+            clock.advance(seconds)
 
-    assert server.ways() == ("sl" * almost + "s") * 2
+    assert server.ways() == "slsl" + "s" + "sl" + "s"
 
 
-def test_a_table_that_throttles_boto3_too_says_nothing_against_the_short_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(short_way, "MOST_DETOURS", 2)  # boto3 waits before it asks again
-
-    def every_third(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return usual(asked) if len(server.asked) % 3 == 0 else (400, REFUSED, {})
-
-    with serving(every_third) as server, table_at(server.url) as table:
-        for _ in range(3):
+def test_a_connection_that_has_waited_for_long_is_not_used(clock: FakeClock) -> None:
+    with serving(usual) as server, table_at(server.url) as table:
+        for seconds in (19.0, 21.0, 0.0):
             table.query(WANTED)
+            clock.advance(seconds)
 
-    assert server.ways() == "sll" * 3
+    assert server.ways() == "sss"
+    first, second, third = (each.connection for each in server.asked)
+    assert first == second != third
+
+
+def test_it_goes_where_boto3_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCOUNT_ID", "123456789012")
+    table = BotoTable(TableAddress(table="events", region="eu-west-1"))
+    goes_to: list[str] = []
+
+    def refuse(request: AWSPreparedRequest, **_: object) -> None:
+        goes_to.append(request.url)
+        raise ConnectionClosedError(endpoint_url=request.url)
+
+    client = table._client()
+    short = table._short_way(client)
+    client.meta.events.register("before-send.dynamodb.Query", refuse)
+    with pytest.raises(ConnectionClosedError):
+        client.query(TableName="events", KeyConditionExpression="a = :a")
+
+    assert short is not None
+    assert {short._url} == set(goes_to) == {"https://123456789012.ddb.eu-west-1.amazonaws.com/"}
+    table.close()
+
+
+def test_what_answers_in_place_of_aws_is_asked() -> None:
+    class Raw(io.BytesIO):
+        def stream(self, **_: object) -> Iterator[bytes]:
+            yield self.read()
+
+    def pretend(request: AWSPreparedRequest, **_: object) -> Any:
+        return AWSResponse(request.url, 200, HTTPHeaders(), Raw(b'{"Items": [], "Count": 0}'))
+
+    with serving(usual) as server, table_at(server.url) as table:
+        table._client().meta.events.register("before-send.dynamodb", pretend)
+        assert table.query(WANTED).items == []
+
+    assert server.asked == []
+
+
+def test_credentials_that_no_header_can_hold_are_told_by_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "two\nlines")
+    with serving(usual) as server, table_at(server.url) as table, pytest.raises(Unreachable):
+        table.query(WANTED)
 
 
 def test_a_proxy_leaves_everything_to_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,19 +359,30 @@ def server_side(certificate: Path) -> ssl.SSLContext:
     return context
 
 
-def test_https_trusts_what_boto3_trusts(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("variable", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
+def test_https_trusts_what_boto3_trusts(
+    variable: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving(usual, tls=server_side(certificate)) as server:
         with table_at(server.url) as table, pytest.raises(Unreachable):
             table.query(WANTED)
         assert server.asked == []
 
-        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+        monkeypatch.setenv(variable, str(certificate))
         with table_at(server.url) as table:
             for _ in range(2):
                 assert table.query(WANTED).items == [ITEM]
 
     assert server.ways() == "ss"
     assert len({each.connection for each in server.asked}) == 1
+
+
+def test_certificates_that_are_not_there_are_told_by_boto3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
+    with table_at("https://localhost:9") as table, pytest.raises(Unreachable):
+        table.query(WANTED)
 
 
 def test_nobody_there_is_told_by_boto3() -> None:

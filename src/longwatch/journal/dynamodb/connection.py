@@ -36,8 +36,7 @@ class Connected:
         self._lock = threading.Lock()
         self._made: DynamoDBClient | None = None
         self._session: Session | None = None  # that the client was made by
-        self._short: ShortWay | None = None
-        self._short_of: DynamoDBClient | None = None
+        self._short: tuple[DynamoDBClient | None, ShortWay | None] = (None, None)
 
     def connect(self) -> DynamoDBClient:
         """A new client, with our timeouts and retries."""
@@ -84,17 +83,19 @@ class Connected:
     def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
         """The answer to a Query, on the short way if it can be; bytes may be text, as the wire has them."""
         with self._translation() as client:
-            if self._short_of is not client:
-                self._short = None if self._session is None else ShortWay.beside(client, self._session)
-                self._short_of = client
-            short = self._short
+            short = self._short_way(client)
             quick = None if short is None else short.query(request)
-            if quick is not None:
-                return quick
-            answer = client.query(**request)
-            if short is not None:
-                short.took_a_detour(answer)
-            return answer
+            return client.query(**request) if quick is None else quick
+
+    def _short_way(self, client: DynamoDBClient) -> ShortWay | None:
+        of, short = self._short
+        if of is client:
+            return short
+        with self._lock:
+            if self._short[0] is not client and self._made is client and self._session is not None:
+                self._short = client, ShortWay.beside(client, self._session)
+            of, short = self._short
+        return short if of is client else None
 
     def _problem(self, error: Exception) -> LongwatchError:
         """This error in our words."""
@@ -102,10 +103,12 @@ class Connected:
 
     def close(self) -> None:
         """Let go of the connections."""
-        made, self._made = self._made, None
-        short, self._short, self._short_of = self._short, None, None
         if self._process != os.getpid():
-            return  # they are those of the process that was forked
+            self._forget()  # they are those of the process that was forked
+            return
+        with self._lock:
+            made, self._made = self._made, None
+            (_, short), self._short = self._short, (None, None)
         if made is not None:
             made.close()
         if short is not None:
