@@ -73,6 +73,7 @@ def test_a_server_with_a_token_lets_a_reader_in_and_asks_again_when_the_cookie_i
     code = re.search(r"/login\?code=\S+", served.told)
     assert code is not None
     page = open_page(f"{served.url}{code[0]}", quiet=False)
+    page.wait_for_url(lambda url: "/login" not in url)  # it goes on by itself once the reader is in
     page.goto(f"{served.url}/runs")
     expect(page.locator("a.run-row")).to_contain_text("index the archive")
 
