@@ -84,8 +84,8 @@ def serving(answering: Answering, *, tls: ssl.SSLContext | None = None) -> Itera
             for name, value in further.items():
                 self.send_header(name, value)
             self.end_headers()
+            self.close_connection = told.hangs_up  # before the answer, with which the test goes on
             self.wfile.write(text)
-            self.close_connection = told.hangs_up
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
