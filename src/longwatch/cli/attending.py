@@ -110,7 +110,7 @@ class _Attendance:
             async for item in items:
                 if isinstance(item, Followed):
                     self._take(item.event, late=item.late)
-                    if item.count == len(item.page.events):
+                    if item.last:
                         self._view.flush()
                 elif isinstance(item, CaughtUp):
                     self._view.caught_up()

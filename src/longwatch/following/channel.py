@@ -81,6 +81,23 @@ class Room(Protocol):
 class Channel:
     """The seats of a run, what is known of it, and how it comes to its end."""
 
+    __slots__ = (
+        "_death",
+        "_room",
+        "_source",
+        "_writing",
+        "answered",
+        "asked",
+        "asked_at",
+        "drain",
+        "ended",
+        "is_closed",
+        "is_running",
+        "known",
+        "run_id",
+        "seats",
+    )
+
     def __init__(self, run_id: str, source: Source, room: Room) -> None:
         self.run_id = run_id
         self.known = Known()

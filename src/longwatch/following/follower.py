@@ -53,6 +53,28 @@ class WatchState:
 class Follower:
     """An asynchronous iterable of items, to be iterated once. Leaving the iteration ends the watch."""
 
+    __slots__ = (
+        "__weakref__",
+        "_after",
+        "_backoff",
+        "_caught_up",
+        "_channel",
+        "_count",
+        "_delivered",
+        "_error",
+        "_has_more",
+        "_hub",
+        "_known",
+        "_news_at",
+        "_next_look",
+        "_page",
+        "_phase",
+        "_seat",
+        "_silent_after",
+        "_top",
+        "run_id",
+    )
+
     def __init__(
         self,
         hub: Hub,
@@ -152,10 +174,21 @@ class Follower:
                 if not self._caught_up:
                     self._caught_up = True
                     yield CaughtUp(self._after)
-                while await self._has_news():
-                    for item in self._followed(self._seat.take()):
-                        yield item
-                        del item
+                seat = self._seat
+                while True:  # in here and not in a coroutine of its own: each of ten thousand would hold one
+                    self._check()
+                    if seat.pages:
+                        for item in self._followed(seat.take()):
+                            yield item
+                            del item
+                    elif seat.dropped:  # this follower was too slow
+                        break
+                    elif seat.ended is not None:
+                        raise _Over(seat.ended)
+                    elif self._silent_after is None:
+                        await seat.wait()  # which is all that `_wait` would do
+                    else:
+                        await self._wait(None)
                 self._leave()
                 self._phase = Phase.CATCHING_UP
                 yield Missed(self._seat.dropped, self.cursor)
@@ -221,22 +254,6 @@ class Follower:
         self._check()
         return future.result()
 
-    async def _has_news(self) -> bool:
-        """Wait until there is a page that is new to everybody. False: this follower was too slow for some."""
-        seat = self._seat
-        while True:
-            self._check()
-            if seat.pages:
-                return True
-            if seat.dropped:
-                return False
-            if seat.ended is not None:
-                raise _Over(seat.ended)
-            if self._silent_after is None:
-                await seat.wait()  # which is all that `_wait` would do, and a coroutine less to hold
-            else:
-                await self._wait(None)
-
     async def _wait(self, until: float | None) -> None:
         """Until something happens, or this time of the loop. Raises if nothing has come for too long."""
         self._check()
@@ -257,8 +274,10 @@ class Follower:
         """Raise if the watch is over for a reason of its own."""
         if self._seat.stopped is not None:
             raise _Over(Ended(self._seat.stopped, self._known.status, None, START))
+        if self._silent_after is None:
+            return
         quiet = self._hub.now() - self._news_at
-        if self._silent_after is not None and quiet >= self._silent_after and not self._seat.pages:
+        if quiet >= self._silent_after and not self._seat.pages:
             error = self.state.error
             trouble = f"; the journal did not answer: {error}" if error else ""
             told = f"no event for {quiet:.0f} s{trouble}; the run stays open"

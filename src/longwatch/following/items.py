@@ -26,23 +26,28 @@ class Followed:
 
     event: Event
     late: bool  # it sorts before something that this follower yielded already
-    page: Page = field(repr=False, compare=False)
-    count: int = field(repr=False, compare=False)  # of the page's events, up to this one
+    last: bool = field(repr=False, compare=False)  # of those that were found together
+    _place: Page | Cursor = field(repr=False, compare=False)  # a page to go on in, or where to go on after it
+    _count: int = field(repr=False, compare=False)  # of the page's events, up to this one
 
     def __init__(self, event: Event, late: bool, page: Page, count: int) -> None:
         # Written out, because there is one for each event: what dataclass writes takes three times as long.
+        last = count == len(page.events)
         _set_event(self, event)
         _set_late(self, late)
-        _set_page(self, page)
+        _set_last(self, last)
+        # Whoever waits for the next event may keep this one, and need not keep its whole page.
+        _set_place(self, page.cursor if last else page)
         _set_count(self, count)
 
     @property
     def cursor(self) -> Cursor:
         """Goes on after this event. Made when asked for, since most are never used."""
-        return self.page.cursor_after(self.count)
+        place = self._place
+        return place.cursor_after(self._count) if isinstance(place, Page) else place
 
 
-_set_event, _set_late, _set_page, _set_count = (
+_set_event, _set_late, _set_last, _set_place, _set_count = (
     getattr(Followed, name).__set__ for name in Followed.__dataclass_fields__
 )
 

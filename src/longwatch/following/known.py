@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from longwatch.events import Event, Order, number_of
-from longwatch.numbering import Numbers
+from longwatch.following.tally import Tally
 from longwatch.processes import Process
 from longwatch.runs import ENDS, Ending, ProducerTally, Status
 
@@ -29,7 +29,7 @@ class Known:
         self.terminal: Event | None = None  # the event that states the ending
         self.started: Order | None = None  # of the latest start
         self.process: Process | None = None  # that this start names: the one that does the work
-        self.tallies: dict[str, ProducerTally] = {}
+        self.tallies: dict[str, Tally] = {}
 
     def add(self, events: Sequence[Event]) -> None:
         """Add events of one page, which are in their order."""
@@ -38,22 +38,17 @@ class Known:
         last = events[-1].order
         if self.last is None or last > self.last:
             self.last = last
-        numbers: dict[str, list[int]] = {}
+        tallies = self.tallies
         for event in events:
             if event.producer is not None and event.number is not None:
-                seen = numbers.get(event.producer)
-                if seen is None:
-                    numbers[event.producer] = [event.number]
-                else:
-                    seen.append(event.number)
+                tally = tallies.get(event.producer) or self._tally(event.producer)
+                tally.add(event.number)
             if event.type in ENDS:
                 self._ended(event)
             elif event.type in START_TYPES:
                 self._start(event.order, Process.of(event.payload.get("process")))
             elif event.type == CLOSED_TYPE:
                 self._closed(event)
-        for producer, seen in numbers.items():
-            self._tally(producer, ProducerTally(Numbers.of(seen)))
 
     def merge(self, other: Known) -> None:
         """Add what somebody else knows of the same run."""
@@ -65,7 +60,12 @@ class Known:
         if other.started is not None:
             self._start(other.started, other.process)
         for producer, tally in other.tallies.items():
-            self._tally(producer, tally)
+            self._tally(producer).merge(tally)
+
+    @property
+    def producers(self) -> dict[str, ProducerTally]:
+        """What was seen of each producer, as the fold has it."""
+        return {producer: tally.told for producer, tally in self.tallies.items()}
 
     @property
     def status(self) -> Status:
@@ -80,11 +80,7 @@ class Known:
 
         Nor while the history is not known: it may tell of others, which are still to say their last word.
         """
-        return (
-            self.whole
-            and bool(self.tallies)
-            and all(tally.count is not None and not tally.missing() for tally in self.tallies.values())
-        )
+        return self.whole and bool(self.tallies) and all(each.is_complete for each in self.tallies.values())
 
     def _ended(self, event: Event) -> None:
         ending = Ending.of(event)
@@ -98,8 +94,10 @@ class Known:
     def _closed(self, event: Event) -> None:
         count = number_of(event.payload, "count")
         if event.producer is not None and count is not None:
-            self._tally(event.producer, ProducerTally(count=int(count)))
+            self._tally(event.producer).close(int(count))
 
-    def _tally(self, producer: str, tally: ProducerTally) -> None:
-        known = self.tallies.get(producer)
-        self.tallies[producer] = tally if known is None else known.merged(tally)
+    def _tally(self, producer: str) -> Tally:
+        tally = self.tallies.get(producer)
+        if tally is None:
+            tally = self.tallies[producer] = Tally()
+        return tally

@@ -245,10 +245,10 @@ class Board:
             async with aclosing(aiter(follower)) as items:
                 async for item in items:
                     match item:
-                        case Followed(page=page, count=count):
-                            if count < len(page.events):
+                        case Followed(event=event, last=last):
+                            waiting.append(event)
+                            if not last:
                                 continue
-                            waiting += page.events
                             if watched.is_ready:
                                 watched.take(waiting)
                                 waiting = []
