@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 Heard = Callable[[], None]
 
@@ -39,12 +39,14 @@ class Ear:
     """A `Listening`. Without a check it hears everything; with one, others may have written at any time."""
 
     descriptor: int | None = None
-    retry_seconds: Sequence[float] = ()
 
     def __init__(self, ears: Ears, heard: Heard, check_seconds: float | None) -> None:
         self.heard = heard
         self.check_seconds = check_seconds
         self._ears = ears
+
+    def told(self) -> bool:
+        return False
 
     def changed(self) -> bool:
         return self.check_seconds is not None

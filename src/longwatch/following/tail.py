@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, WorthAnotherTry
 from longwatch.events import Cursor, Page
 from longwatch.following.channel import Channel, LookState
+from longwatch.following.patience import Patience, read_when_told
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.journal.arrivals import Arrival, Arrived, page_of
@@ -20,7 +22,8 @@ from longwatch.journal.base import Arrivals, Listening
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 
 TAIL_EVENTS = 1_000  # in one read
-IN_THREAD_SECONDS = 0.005  # retries shorter than this wait in the thread: a loop's timers go by milliseconds
+# Between looks for what was told of, after a thread has waited long enough. The check covers the rest.
+SLOW_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 
 Listen = Callable[[Callable[[], None]], Listening]
 
@@ -56,9 +59,10 @@ class Tail:
         self._is_reading = False
         self._is_rung = False  # a call of `_ring` is on its way from another thread
         self._is_dirty = False  # something may have been appended since the read under way began
-        self._retries: list[
-            float
-        ] = []  # to come, since the descriptor tells of writes before they can be read
+        self._is_told = False  # somebody writes, and the next look waits until that can be read
+        self._waiting: Listening | None = None  # lent to a thread that waits so
+        self._patience = Patience()
+        self._retries: list[float] = []  # still to come, since that took too long
         self._backoff = JOURNAL_BACKOFF
         self._looks = LookState()
         self._check = Alarm(self._on_check)
@@ -85,8 +89,8 @@ class Tail:
             return
         self._listening, self._position = listening, position
         self._backoff, self._looks = self._backoff.succeeded(), LookState()
-        if listening.descriptor is not None:
-            self._loop.add_reader(listening.descriptor, self._on_descriptor)
+        self._is_told = False
+        self._hear(listening)
         self._schedule_check()
 
     def _begin(self) -> tuple[Listening, int]:
@@ -129,7 +133,8 @@ class Tail:
         self._timers.cancel(self._again)
         if listening.descriptor is not None:
             self._loop.remove_reader(listening.descriptor)
-        listening.close()
+        if self._waiting is not listening:  # else it is closed when the thread gives it back
+            listening.close()
 
     async def aclose(self) -> None:
         """Listen no more, for good."""
@@ -148,10 +153,14 @@ class Tail:
             with suppress(RuntimeError):  # the loop is closed already
                 self._loop.call_soon_threadsafe(self._ring)
 
+    def _hear(self, listening: Listening) -> None:
+        if listening.descriptor is not None:
+            self._loop.add_reader(listening.descriptor, self._on_descriptor)
+
     def _on_descriptor(self) -> None:
         listening = self._listening
-        if listening is not None and listening.changed():
-            self._retries = list(listening.retry_seconds)
+        if listening is not None and listening.told():
+            self._is_told = True
             self._ring()
 
     def _on_check(self) -> None:
@@ -177,44 +186,55 @@ class Tail:
             self._look()
 
     def _look(self) -> None:
-        if self._listening is None or self._is_reading:
+        listening = self._listening
+        if listening is None or self._is_reading:
             return
         self._is_reading, self._is_dirty = True, False
         began, generation, after = self._loop.time(), self._generation, self._position
         asked = {channel: channel.asked for channel in self._asking}
-        short = [seconds for seconds in self._retries if seconds < IN_THREAD_SECONDS]
-        self._retries = self._retries[len(short) :]
+        lent, patience, clock = self._lend(listening), self._patience, self._clock
+        read_now = partial(self._journal.arrivals, after, limit=TAIL_EVENTS)
 
         def read() -> None:
             answer: Sequence[Arrival] | LongwatchError
             try:
-                answer = self._read(after, short)
+                answer = read_now() if lent is None else read_when_told(read_now, lent, patience, clock)
             except LongwatchError as error:
                 answer = error
             except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
                 answer = LongwatchError(f"{type(error).__name__}: {error}")
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._took, generation, began, asked, answer)
+                self._loop.call_soon_threadsafe(self._took, generation, began, asked, lent, answer)
 
         self._threads.look(read)
 
-    def _read(self, after: int, retries: Sequence[float]) -> Sequence[Arrival]:
-        """In a thread: what arrived, with patience for what is just being synced."""
-        found = self._journal.arrivals(after, limit=TAIL_EVENTS)
-        for seconds in retries:
-            if found:
-                break
-            self._clock.sleep(seconds)
-            found = self._journal.arrivals(after, limit=TAIL_EVENTS)
-        return found
+    def _lend(self, listening: Listening) -> Listening | None:
+        """To the thread of the next look, if that waits for what was told of; it alone listens meanwhile."""
+        if not self._is_told:
+            return None
+        self._is_told, self._waiting = False, listening
+        if listening.descriptor is not None:
+            self._loop.remove_reader(listening.descriptor)
+        return listening
+
+    def _give_back(self, lent: Listening) -> None:
+        if self._waiting is lent:
+            self._waiting = None
+        if self._listening is lent:
+            self._hear(lent)
+        else:
+            lent.close()
 
     def _took(
         self,
         generation: int,
         began: float,
         asked: dict[Channel, int],
+        lent: Listening | None,
         answer: Sequence[Arrival] | LongwatchError,
     ) -> None:
+        if lent is not None:
+            self._give_back(lent)
         if generation != self._generation:
             return
         self._is_reading = False
@@ -224,8 +244,10 @@ class Tail:
         if self._backoff.failures:
             self._backoff, self._looks = self._backoff.succeeded(), LookState()
         if answer:
-            # The retries stay: of two writes that came close together, only the first may be readable yet.
+            self._retries = []  # one writes at a time: what was waited for came before this, or not at all
             self._hand_out(answer)
+        elif lent is not None:
+            self._retries = list(SLOW_SECONDS)
         if generation != self._generation:  # everybody left on account of it
             return
         if len(answer) == TAIL_EVENTS:

@@ -144,9 +144,11 @@ class Wakes(Protocol):
 class Listening(Protocol):
     """Somebody's wish to be told that something may have been appended, by whichever process."""
 
-    descriptor: int | None  # a file descriptor that becomes readable then, if there is one
+    descriptor: int | None  # a file descriptor that becomes readable when somebody writes, if there is one
     check_seconds: float | None  # how often to ask `changed` beside that; None: never
-    retry_seconds: Sequence[float]  # it may tell a little too early: look again after each of these
+
+    def told(self) -> bool:
+        """Take what the descriptor has to say: whether somebody writes. It can be read a little later."""
 
     def changed(self) -> bool:
         """Whether something may have been appended since the last call. Does not block."""

@@ -137,11 +137,13 @@ class Ear:
 
     descriptor: int | None = None
     check_seconds: float | None = None
-    retry_seconds: Sequence[float] = ()
 
     def __init__(self, journal: MemoryJournal, heard: Callable[[], None]) -> None:
         self.heard = heard
         self._journal = journal
+
+    def told(self) -> bool:
+        return False
 
     def changed(self) -> bool:
         return False

@@ -34,15 +34,28 @@ def test_a_write_makes_the_descriptor_readable_and_looking_takes_it_back(
     journal: SqliteJournal, writer: SqliteJournal
 ) -> None:
     with closing(journal.listen(lambda: None)) as listening:
-        listening.changed()
         assert not is_told(listening)
+        assert not listening.told()
 
         writer.append([event(new_run(), 1)])
 
         assert is_told(listening)
-        assert listening.changed()
+        assert listening.told()
         assert not is_told(listening)
+        assert not listening.told()
+
+
+def test_what_was_told_of_can_be_read_when_the_file_has_changed_which_is_said_once(
+    journal: SqliteJournal, writer: SqliteJournal
+) -> None:
+    with closing(journal.listen(lambda: None)) as listening:
         assert not listening.changed()
+
+        writer.append([event(new_run(), 1)])
+
+        assert listening.changed()
+        assert not listening.changed()
+        assert listening.told()
 
 
 def test_a_log_that_is_removed_and_made_again_is_heard(
@@ -51,13 +64,13 @@ def test_a_log_that_is_removed_and_made_again_is_heard(
     log = path.with_name(f"{path.name}-wal")
     with closing(journal.listen(lambda: None)) as listening:
         writer.append([event(new_run(), 1)])
-        listening.changed()
+        listening.told()
         aside = log.rename(log.with_name("aside"))
-        listening.changed()
+        listening.told()
 
         aside.rename(log)
         assert is_told(listening)
-        assert listening.changed()
+        assert listening.told()
         writer.append([event(new_run(), 2)])
 
         assert is_told(listening)
@@ -85,6 +98,29 @@ def test_a_system_without_watches_to_spare_is_asked_instead(
 
     with closing(journal.listen(lambda: None)) as listening:
         assert listening.descriptor is None
+
+
+def test_when_the_watches_run_out_later_the_file_is_asked_as_often_as_without_them(
+    journal: SqliteJournal, writer: SqliteJournal, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = path.with_name(f"{path.name}-wal")
+
+    def refuse(self: Inotify, path: Path, mask: int) -> int:
+        raise OSError(28, "No space left on device", str(path))
+
+    with (
+        closing(journal.listen(lambda: None)) as listening,
+        closing(journal.listen(lambda: None, inotify=False)) as asking,
+    ):
+        writer.append([event(new_run(), 1)])
+        aside = log.rename(log.with_name("aside"))
+        listening.told()
+        monkeypatch.setattr(Inotify, "watch", refuse)
+
+        aside.rename(log)
+
+        assert listening.told()
+        assert listening.check_seconds == asking.check_seconds
 
 
 def test_appends_of_this_process_are_told_at_once_also_by_another_journal_of_the_file(

@@ -1,8 +1,8 @@
 """Hears that another process has written to a SQLite file: by inotify on its write-ahead log, else by asking.
 
-The log is written before what is in it can be read, by the time that a sync to the disk takes, so whoever is
-woken looks again a few times. It may not be there yet, and it is removed when the last connection closes, so
-its folder is watched for that too. A slow check beside it covers what inotify can not see, such as a file on
+The log is written before what is in it can be read, by the time that a sync to the disk takes; whether it can
+be read is then asked. The log may not be there yet, and it is removed when the last connection closes, so its
+folder is watched for that too. A slow check beside it covers what inotify can not see, such as a file on
 another machine.
 """
 
@@ -13,7 +13,7 @@ import errno
 import os
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from longwatch.errors import LongwatchError
@@ -23,8 +23,6 @@ from longwatch.journal.sqlite.waking import Heard, add_ear, remove_ear
 
 CHECK_SECONDS = 0.015  # without inotify
 CHECK_BESIDE_INOTIFY_SECONDS = 1.0
-# After a wake-up. A sync takes 0.1 ms on a good disk and a second on a bad one; the check beside covers more.
-RETRY_SECONDS = (0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.01, 0.05, 0.25)
 
 IN_MODIFY, IN_MOVED_TO, IN_CREATE, IN_IGNORED, IN_Q_OVERFLOW = 0x2, 0x80, 0x100, 0x8000, 0x4000
 _HEADER = struct.Struct("iIII")  # watch, mask, cookie, length of the name
@@ -47,13 +45,15 @@ class AskingListening:
 
     descriptor: int | None = None
     check_seconds: float | None = CHECK_SECONDS
-    retry_seconds: Sequence[float] = ()
 
     def __init__(self, database: Database, heard: Heard) -> None:
         self._database = database
         self._heard = heard
         self._version = self._data_version()
         add_ear(database.path, heard)
+
+    def told(self) -> bool:
+        return False
 
     def changed(self) -> bool:
         try:
@@ -76,7 +76,6 @@ class LogListening(AskingListening):
     """Is told by the kernel of every write to the write-ahead log."""
 
     check_seconds: float | None = CHECK_BESIDE_INOTIFY_SECONDS
-    retry_seconds: Sequence[float] = RETRY_SECONDS
 
     def __init__(self, database: Database, heard: Heard) -> None:
         path = Path(os.path.realpath(database.path))
@@ -91,8 +90,7 @@ class LogListening(AskingListening):
             raise
         self.descriptor = self._inotify.descriptor
 
-    def changed(self) -> bool:
-        """Takes what the kernel has told, and asks SQLite as well if it told nothing."""
+    def told(self) -> bool:
         told = False
         for watch, mask, name in self._inotify.events():
             if mask & IN_Q_OVERFLOW or (watch == self._folder_watch and name == self._log.name):
@@ -100,7 +98,7 @@ class LogListening(AskingListening):
                 told = True
             elif watch != self._folder_watch and not mask & IN_IGNORED:
                 told = True
-        return super().changed() or told
+        return told
 
     def _watch_log(self) -> None:
         """Watch the log that is there now; if there is none, its folder tells when one is made."""
@@ -108,6 +106,8 @@ class LogListening(AskingListening):
             self._inotify.watch(self._log, IN_MODIFY)
         except FileNotFoundError:
             pass
+        except OSError:  # no more watches for this user
+            self.check_seconds = CHECK_SECONDS
 
     def close(self) -> None:
         self.descriptor = None

@@ -51,7 +51,7 @@ class Hearing:
             listening.close()
 
     def _on_descriptor(self) -> None:
-        if self._listening is not None and self._listening.changed():
+        if self._listening is not None and self._listening.told():
             self._event.set()
             self._later(AGAIN_SECONDS, self._event.set)
 

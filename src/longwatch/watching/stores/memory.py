@@ -114,11 +114,13 @@ class Ear:
 
     descriptor: int | None = None
     check_seconds: float | None = None
-    retry_seconds: Sequence[float] = ()
 
     def __init__(self, ears: list[Ear], heard: Callable[[], None]) -> None:
         self._ears = ears
         self.heard = heard
+
+    def told(self) -> bool:
+        return False
 
     def changed(self) -> bool:
         return False

@@ -1,0 +1,75 @@
+"""Waiting for what a journal was told of: a write is heard of before it can be read, by the time of its sync.
+
+That time is learned, so that a look comes when there is something to see: one that is too early is in vain,
+and by what it is too late whoever follows has to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from longwatch.clock import Clock
+from longwatch.journal.base import Listening
+
+FIRST_EXPECTED_SECONDS = 0.0005
+SHORTEST_SECONDS = 0.000_05
+LONGEST_SECONDS = 0.005  # in a thread; after that a timer will do, which goes by milliseconds
+EARLY = 0.75  # the first look, as a share of the time that is expected
+STEP = 1.2  # each further one comes so much later
+# Of the latest time in what is expected. Some syncs take ten times as long as others, and looking is cheap.
+WEIGHT_IF_LONGER = 0.06
+WEIGHT_IF_SHORTER = 0.25
+NO_SLEEP_SECONDS = 0.000_05  # a thread that sleeps wakes up so much too late anyway
+MOST_LOOKS = 100  # somebody may write a transaction that is larger than memory
+
+T = TypeVar("T")
+
+
+class Patience:
+    """When to look, after something was told of."""
+
+    def __init__(self) -> None:
+        self.expected = FIRST_EXPECTED_SECONDS
+
+    def moments(self) -> Iterator[float]:
+        """Seconds after the telling, up to `LONGEST_SECONDS`."""
+        at = EARLY * self.expected
+        while at < LONGEST_SECONDS:
+            yield at
+            at *= STEP
+        yield LONGEST_SECONDS
+
+    def took(self, more_than: float, at_most: float) -> None:
+        """It could not be read after the one time, and it could after the other."""
+        seconds = (more_than + at_most) / 2
+        weight = WEIGHT_IF_LONGER if seconds > self.expected else WEIGHT_IF_SHORTER
+        expected = self.expected + (seconds - self.expected) * weight
+        self.expected = min(max(expected, SHORTEST_SECONDS), LONGEST_SECONDS)
+
+
+def read_when_told(
+    read: Callable[[], Sequence[T]], listening: Listening, patience: Patience, clock: Clock
+) -> Sequence[T]:
+    """In a thread: what can be read of that which was told of just now; nothing if that takes longer.
+
+    What is told of meanwhile and was before it, is taken. What comes after it is left with the listening.
+    """
+    listening.told()
+    told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments()
+    for _ in range(MOST_LOOKS):
+        moment = next(moments, None)
+        if moment is None:
+            break
+        ahead = told_at + moment - clock.monotonic()
+        if ahead > NO_SLEEP_SECONDS:
+            clock.sleep(ahead)
+        found = read()
+        if found:
+            patience.took(not_yet, clock.monotonic() - told_at)
+            return found
+        if listening.told():  # it is still being written, and the sync comes after that
+            told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments()
+        else:
+            not_yet = moment
+    return ()

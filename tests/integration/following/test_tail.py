@@ -1,0 +1,125 @@
+"""A descriptor that tells of writes before they can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from longwatch.following.hub import Hub
+from longwatch.journal.arrivals import Arrival
+from longwatch.journal.sqlite import SqliteJournal
+from tests.contract.making import event, new_run
+from tests.contract.watches import Watch
+
+
+class Syncing(SqliteJournal):
+    """Shows what is appended only after it was looked for so many times."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.vain_looks = 0
+        self.looked = threading.Event()
+
+    def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
+        self.looked.set()
+        if self.vain_looks:
+            self.vain_looks -= 1
+            return []
+        return super().arrivals(after, limit=limit)
+
+
+class Pipe:
+    """Tells when it is told to, and of nothing else."""
+
+    check_seconds: float | None = None
+
+    def __init__(self, heard: Callable[[], None]) -> None:
+        self.descriptor: int | None
+        self.descriptor, self._end = os.pipe2(os.O_NONBLOCK)
+        self.closed = 0
+
+    def tell(self) -> None:
+        os.write(self._end, b"x")
+
+    def told(self) -> bool:
+        assert self.descriptor is not None
+        assert not self.closed
+        try:
+            return bool(os.read(self.descriptor, 100))
+        except BlockingIOError:
+            return False
+
+    def changed(self) -> bool:
+        raise AssertionError("nobody is to ask")
+
+    def close(self) -> None:
+        self.closed += 1
+        for descriptor in (self.descriptor, self._end):
+            assert descriptor is not None
+            os.close(descriptor)
+
+
+@pytest.fixture
+def syncing(path: Path) -> Iterator[Syncing]:
+    with SqliteJournal(path):  # makes the file
+        pass
+    with Syncing(path) as journal:
+        yield journal
+
+
+class Pipes:
+    """One for each time that somebody began to listen."""
+
+    def __init__(self) -> None:
+        self.all: list[Pipe] = []
+
+    def listen(self, heard: Callable[[], None]) -> Pipe:
+        self.all.append(Pipe(heard))
+        return self.all[-1]
+
+
+@pytest.mark.parametrize("vain_looks", [0, 3, 12, 20])
+async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
+    syncing: Syncing, vain_looks: int
+) -> None:
+    pipes, run = Pipes(), new_run()
+    async with Hub(syncing, listen=pipes.listen) as hub:
+        watch = Watch(hub.follow(run))
+        await watch.caught_up()
+        for number in (1, 2, 3):
+            syncing.append([event(run, number)])
+            syncing.vain_looks = vain_looks if number == 2 else 0
+            pipes.all[0].tell()
+            await watch.has(number)
+
+    assert [each.occurred_at for each in watch.events] == [1, 2, 3]
+    assert [pipe.closed for pipe in pipes.all] == [1]
+
+
+async def test_whoever_leaves_while_something_is_waited_for_closes_what_listens_once_and_others_begin_anew(
+    syncing: Syncing,
+) -> None:
+    pipes, run = Pipes(), new_run()
+    async with Hub(syncing, listen=pipes.listen) as hub:
+        for _ in range(20):
+            leaves = Watch(hub.follow(new_run()))
+            await leaves.caught_up()
+            syncing.looked.clear()
+            syncing.vain_looks = 1_000
+            pipes.all[-1].tell()
+            await asyncio.to_thread(syncing.looked.wait)
+            await leaves.leave()
+            syncing.vain_looks = 0
+
+        watch = Watch(hub.follow(run))
+        await watch.caught_up()
+        syncing.append([event(run, 1)])
+        pipes.all[-1].tell()
+        await watch.has(1)
+
+    assert [pipe.closed for pipe in pipes.all] == [1] * 21
