@@ -29,7 +29,9 @@ from longwatch.journal.sqlite.rows import (
     EVENT_COLUMNS,
     event_from_row,
     event_to_row,
+    is_found_alike,
     run_from_text,
+    run_text,
     run_to_row,
 )
 from longwatch.journal.sqlite.waking import ring
@@ -54,12 +56,14 @@ READ_ARRIVALS = f"""
     WHERE position > ? AND (ttl IS NULL OR ttl > ?)
     ORDER BY position LIMIT ?"""
 LAST_ARRIVAL = "SELECT last_position FROM arrivals"
+NEXT_ARRIVALS = "UPDATE arrivals SET last_position = last_position + ? RETURNING last_position"
 READ_BY_ID = f"SELECT {EVENT_COLUMNS}, position FROM events WHERE event_id = ?"
 SAVE_RUN = """
     INSERT INTO runs (run_id, started_at, last_at, status, kind, search, summary) VALUES (?,?,?,?,?,?,?)
     ON CONFLICT (run_id) DO UPDATE SET
         started_at = excluded.started_at, last_at = excluded.last_at, status = excluded.status,
         kind = excluded.kind, search = excluded.search, summary = excluded.summary"""
+FOLLOW_UP_RUN = "UPDATE runs SET last_at = ?, summary = ? WHERE run_id = ?"
 FIND_RUN = "SELECT summary FROM runs WHERE run_id = ?"
 OLD_RUNS = """
     SELECT run_id, last_at FROM runs
@@ -107,15 +111,16 @@ class SqliteJournal(ClosesOnExit):
         rows = [event_to_row(event) for event in events]  # encoded before the lock is taken
         conflicts: list[str] = []
         with self._database.writing() as connection:
-            first = connection.execute(LAST_ARRIVAL).fetchone()[0] + 1
-            connection.execute("SAVEPOINT batch")
-            placed = [(*row, position) for position, row in enumerate(rows, first)]
+            last = connection.execute(NEXT_ARRIVALS, (len(rows),)).fetchall()[0][0]
+            placed = [(*row, position) for position, row in enumerate(rows, last - len(rows) + 1)]
+            if len(events) > 1:
+                connection.execute("SAVEPOINT batch")
             stored = _append_all(connection, placed)
             fresh = events
             if stored != len(events):
-                connection.execute("ROLLBACK TO batch")
+                if len(events) > 1:
+                    connection.execute("ROLLBACK TO batch")
                 fresh, conflicts = _append_one_by_one(connection, events, placed)
-            connection.execute("UPDATE arrivals SET last_position = ?", (first + len(rows) - 1,))
             for run_id, part in summarise(fresh).items():
                 _merge_run(connection, run_id, part)
         if self._waiting.empty():
@@ -278,6 +283,14 @@ def _append_one_by_one(
 
 
 def _merge_run(connection: sqlite3.Connection, run_id: str, part: RunSummary) -> None:
-    known = connection.execute(FIND_RUN, (run_id,)).fetchone()
-    whole = run_from_text(run_id, known[0]).merged(part) if known else part
-    connection.execute(SAVE_RUN, run_to_row(whole))
+    row = connection.execute(FIND_RUN, (run_id,)).fetchone()
+    if row is None:
+        connection.execute(SAVE_RUN, run_to_row(part))
+        return
+    known = run_from_text(run_id, row[0])
+    whole = known.merged(part)
+    if is_found_alike(known, whole):
+        # What indexes hold is left alone, since SQLite writes their pages whether the values differ or not.
+        connection.execute(FOLLOW_UP_RUN, (whole.last_event_at, run_text(whole), run_id))
+    else:
+        connection.execute(SAVE_RUN, run_to_row(whole))

@@ -14,6 +14,7 @@ EVENT_COLUMNS = (  # in the order of Event's fields
     "run_id, event_id, type, occurred_at, agent_name, payload, call_id, parent_call_id, "
     "producer, number, previous_digest, trace_id, ttl"
 )
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class StoredPayload(Mapping[str, object]):
@@ -102,6 +103,22 @@ def event_from_row(row: tuple[Any, ...]) -> Event:
 
 def run_to_row(run: RunSummary) -> tuple[object, ...]:
     """What the `runs` table keeps: columns to find it by, and the whole summary as text."""
+    search = f"{run.run_id}\n{run.name or ''}".casefold()
+    return (run.run_id, run.started_at, run.last_event_at, run.status.value, run.kind, search, run_text(run))
+
+
+def is_found_alike(run: RunSummary, other: RunSummary) -> bool:
+    """Whether two summaries of one run have the same columns to find it by, except for its latest event."""
+    return (
+        run.started_at == other.started_at
+        and run.status is other.status
+        and run.kind == other.kind
+        and run.name == other.name
+    )
+
+
+def run_text(run: RunSummary) -> str:
+    """The whole summary."""
     origin, ending = run.origin, run.ending
     summary = [
         [origin.inferred, origin.order, origin.kind, origin.name, origin.parent_run_id],
@@ -114,13 +131,11 @@ def run_to_row(run: RunSummary) -> tuple[object, ...]:
         [ending.status, ending.order, ending.own_word, ending.error, ending.correction] if ending else None,
         run.expired_before,
     ]
-    search = f"{run.run_id}\n{run.name or ''}".casefold()
-    text = json.dumps(summary, ensure_ascii=False, separators=(",", ":"))
-    return (run.run_id, run.started_at, run.last_event_at, run.status.value, run.kind, search, text)
+    return _encode(summary)
 
 
 def run_from_text(run_id: str, text: str) -> RunSummary:
-    """The summary that `run_to_row` wrote as its last column."""
+    """The summary that `run_text` wrote."""
     origin, started_at, last, last_type, events, agents, failed, ending, expired = json.loads(text)
     return RunSummary(
         run_id=run_id,
