@@ -81,6 +81,7 @@ async def following(
                 waiting -= 1
                 if not waiting:
                     all_caught_up.set()
+            del item  # as the bare task below, it keeps nothing of what it has taken
 
     with SqliteJournal(path) as journal:
         async with Hub(journal, listen=partial(journal.listen, inotify=inotify)) as hub:

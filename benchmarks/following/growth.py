@@ -1,7 +1,9 @@
 """What a follower and an event cost as the followers become more: ten thousand beside a hundred.
 
-Ten thousand do not fit into the processor's caches, so a bare task with a queue for each run is measured as
-well: it shows what that alone makes of the cost.
+The same events are written however many follow: to a hundred runs. Then events are written to all the runs,
+which do not fit into the processor's caches when there are ten thousand; a bare task with a queue for each
+shows what that alone makes of the cost. Every run has had an event before, so that nothing is measured which
+happens only once; each program has a journal of its own, so that none catches up with another's events.
 """
 
 from __future__ import annotations
@@ -11,17 +13,23 @@ import random
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 
 from benchmarks.following.followers import Writer, following, in_bare_tasks
 from benchmarks.following.idle import nothing
-from benchmarks.following.subject import Subject, traced
+from benchmarks.following.subject import Answers, Subject, traced
 from benchmarks.harness import Goal, Result, interleaved
 
 from longwatch.events import Event
 
 COUNTS = (100, 1_000, 10_000)
+FEW_RUNS = COUNTS[0]  # that the same events are written to
+KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Answers]]] = {
+    "few": following,  # the same events go to a few runs, however many are followed
+    "all": following,
+    "bare": in_bare_tasks,  # to all, too
+}
 EVENTS_A_WRITE = 50  # each for another run
 GAP_SECONDS = 0.02  # between two writes, so that each is read by itself
 EVENTS_TO_ALL = 10  # in one write, each for every follower
@@ -45,22 +53,23 @@ def _a_run_each(folder: Path, *, rounds: int, seconds: float, writes: int) -> Re
         busy: dict[str, Callable[[], float]] = {}
         memory: dict[str, float] = {}
         for count in COUNTS:
-            path = folder / f"{count}.db"
-            writer = stack.enter_context(Writer(path, count))
-            few = traced(following, path, 1)
-            memory[f"{count}"] = (traced(following, path, count) - few) / (count - 1) / 1024
-            subject = stack.enter_context(Subject(following, path, count))
-            limit = stack.enter_context(Subject(in_bare_tasks, path, count))
-            subject.pause()
-            limit.pause()
-            idle[f"{count}"] = functools.partial(_idle, subject, seconds)
-            busy[f"{count}"] = functools.partial(_events, subject, writer, count, writes)
-            busy[f"bare {count}"] = functools.partial(_events, limit, writer, count, writes)
+            for kind, program in KINDS.items():
+                writer = stack.enter_context(Writer(folder / f"{kind}-{count}.db", count))
+                subject = stack.enter_context(Subject(program, writer.path, count))
+                subject.pause()
+                runs = FEW_RUNS if kind == "few" else count
+                busy[f"{kind} {count}"] = functools.partial(_events, subject, writer, runs, writes)
+                if kind == "few":
+                    idle[f"{count}"] = functools.partial(_idle, subject, seconds)
+                    one = traced(following, writer.path, 1)
+                    every = traced(following, writer.path, count)
+                    memory[f"{count}"] = (every - one) / (count - 1) / 1024
+                _to_each(subject, writer, count)
         waiting = interleaved(idle, rounds=rounds)
         cost = interleaved(busy, rounds=rounds)
     each = {count: (waiting[f"{count}"] - waiting["floor"]) / count * 1e4 for count in COUNTS}
     first, last = COUNTS[0], COUNTS[-1]
-    grown, bare_grown = (cost[f"{kind}{last}"] / cost[f"{kind}{first}"] for kind in ("", "bare "))
+    few, grown, bare_grown = (cost[f"{kind} {last}"] / cost[f"{kind} {first}"] for kind in KINDS)
     return Result(
         "Followers of a run each, SQLite",
         (
@@ -68,8 +77,9 @@ def _a_run_each(folder: Path, *, rounds: int, seconds: float, writes: int) -> Re
             "idle CPU % above the floor",
             "idle CPU µs a second each",
             "KB each",
-            "CPU µs/event",
-            "bare tasks",
+            f"CPU µs/event to {FEW_RUNS} runs",
+            "to all of them",
+            "to all, bare tasks",
         ),
         [
             (
@@ -77,18 +87,17 @@ def _a_run_each(folder: Path, *, rounds: int, seconds: float, writes: int) -> Re
                 waiting[f"{count}"] - waiting["floor"],
                 each[count],
                 memory[f"{count}"],
-                cost[f"{count}"],
-                cost[f"bare {count}"],
+                *(cost[f"{kind} {count}"] for kind in KINDS),
             )
             for count in COUNTS
         ],
         [
             Goal(f"idle CPU each, {last:,} / {first}", each[last] / each[first], 1.2),
             Goal(f"memory each, {last:,} / {first}", memory[f"{last}"] / memory[f"{first}"], 1.2),
-            Goal(f"CPU an event, {last:,} / {first}", grown, 1.2),
-            Goal("the same, / that of bare tasks", grown / bare_grown, 1.2),
+            Goal(f"CPU an event, the same events, {last:,} / {first}", few, 1.2),
+            Goal("CPU an event, events to all: growth / that of bare tasks", grown / bare_grown, 1.2),
         ],
-        [f"bare tasks alone, {last:,} / {first}: {bare_grown:.2f}\n"],
+        [f"events to all, {last:,} / {first}: {grown:.2f}; of bare tasks {bare_grown:.2f}\n"],
     )
 
 
@@ -122,6 +131,12 @@ def _events(subject: Subject, writer: Writer, runs: int, writes: int) -> float:
         [writer.event(run) for run in random.sample(range(runs), EVENTS_A_WRITE)] for _ in range(writes)
     ]
     return _cost_of(subject, writer, batches, expected=writes * EVENTS_A_WRITE)
+
+
+def _to_each(subject: Subject, writer: Writer, runs: int) -> None:
+    """An event for every run. Half of what one look takes in one write: the bare one looks once for each."""
+    batches = [range(first, min(first + 500, runs)) for first in range(0, runs, 500)]
+    _cost_of(subject, writer, [[writer.event(run) for run in batch] for batch in batches], expected=runs)
 
 
 def _deliveries(subject: Subject, writer: Writer, followers: int, writes: int) -> float:
