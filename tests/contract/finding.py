@@ -103,6 +103,24 @@ class FindingContract(Contract):
 
         assert run_ids(journal.find_runs().runs) == [one, other]
 
+    def test_a_run_whose_start_comes_late_is_found_by_what_that_says(
+        self, journal: Journal, now: int
+    ) -> None:
+        late, other = new_run(), new_run()
+        journal.append([event(late, now, "tool_call")])
+        journal.append([event(other, now - 500, "workflow_start")])
+        journal.append([event(late, now + 1, "tool_call")])
+
+        journal.append(
+            [event(late, now - 1_000, "workflow_start", payload={"name": "Nightly", "kind": "job"})]
+        )
+        journal.append([event(late, now + 2, "tool_call")])
+        journal.append([event(late, now + 3, "workflow_error")])
+
+        assert run_ids(journal.find_runs().runs) == [other, late]
+        for query in (RunQuery(text="nightly"), RunQuery(kind="job"), RunQuery(status=Status.FAILED)):
+            assert run_ids(journal.find_runs(query).runs) == [late]
+
     def test_runs_are_found_by_each_filter(self, journal: Journal, now: int) -> None:
         running, failed, session = new_run(), new_run(), new_run()
         journal.append(

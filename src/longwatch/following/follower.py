@@ -54,7 +54,6 @@ class Follower:
     """An asynchronous iterable of items, to be iterated once. Leaving the iteration ends the watch."""
 
     __slots__ = (
-        "__weakref__",
         "_after",
         "_backoff",
         "_caught_up",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from longwatch.events import Event, Order, number_of
 from longwatch.following.tally import Tally
 from longwatch.processes import Process
-from longwatch.runs import ENDS, Ending, ProducerTally, Status
+from longwatch.runs import ENDS, Ending, Status
 
 START_TYPES = frozenset({"workflow_start", "turn_started"})  # they name the process that does the work
 CLOSED_TYPE = "producer_closed"
@@ -61,11 +61,6 @@ class Known:
             self._start(other.started, other.process)
         for producer, tally in other.tallies.items():
             self._tally(producer).merge(tally)
-
-    @property
-    def producers(self) -> dict[str, ProducerTally]:
-        """What was seen of each producer, as the fold has it."""
-        return {producer: tally.told for producer, tally in self.tallies.items()}
 
     @property
     def status(self) -> Status:

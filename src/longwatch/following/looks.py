@@ -100,7 +100,7 @@ class Looks:
     def rest(self) -> None:
         """Nothing is done for nobody."""
 
-    async def aclose(self) -> None:
+    async def aclose(self, *, is_quiet: bool) -> None:
         self._watched.clear()
         self._timers.close()
 

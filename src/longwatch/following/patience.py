@@ -13,10 +13,11 @@ from longwatch.clock import Clock
 from longwatch.journal.base import Listening
 
 FIRST_EXPECTED_SECONDS = 0.0005
-SHORTEST_SECONDS = 0.000_05
+SHORTEST_SECONDS = 0.0001
 LONGEST_SECONDS = 0.005  # in a thread; after that a timer will do, which goes by milliseconds
 EARLY = 0.75  # the first look, as a share of the time that is expected
 STEP = 1.2  # each further one comes so much later
+STEP_WHILE_WRITTEN = 1.5  # and the first one, each time that it was still being written
 # Of the latest time in what is expected. Some syncs take ten times as long as others, and looking is cheap.
 WEIGHT_IF_LONGER = 0.06
 WEIGHT_IF_SHORTER = 0.25
@@ -32,9 +33,14 @@ class Patience:
     def __init__(self) -> None:
         self.expected = FIRST_EXPECTED_SECONDS
 
-    def moments(self) -> Iterator[float]:
+    @property
+    def first(self) -> float:
+        """The first moment."""
+        return EARLY * self.expected
+
+    def moments(self, first: float) -> Iterator[float]:
         """Seconds after the telling, up to `LONGEST_SECONDS`."""
-        at = EARLY * self.expected
+        at = first
         while at < LONGEST_SECONDS:
             yield at
             at *= STEP
@@ -53,10 +59,12 @@ def read_when_told(
 ) -> Sequence[T]:
     """In a thread: what can be read of that which was told of just now; nothing if that takes longer.
 
-    What is told of meanwhile and was before it, is taken. What comes after it is left with the listening.
+    What is told of meanwhile is taken: mostly it is the rest of the same write. It may be the beginning of
+    another one too, so look again a little later. What is told of after the last look is left where it is.
     """
     listening.told()
-    told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments()
+    first = patience.first
+    told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments(first)
     for _ in range(MOST_LOOKS):
         moment = next(moments, None)
         if moment is None:
@@ -69,7 +77,8 @@ def read_when_told(
             patience.took(not_yet, clock.monotonic() - told_at)
             return found
         if listening.told():  # it is still being written, and the sync comes after that
-            told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments()
+            first = min(first * STEP_WHILE_WRITTEN, LONGEST_SECONDS)
+            told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments(first)
         else:
             not_yet = moment
     return ()

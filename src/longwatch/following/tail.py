@@ -22,8 +22,9 @@ from longwatch.journal.base import Arrivals, Listening
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 
 TAIL_EVENTS = 1_000  # in one read
-# Between looks for what was told of, after a thread has waited long enough. The check covers the rest.
-SLOW_SECONDS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
+# Between further looks, after a thread has waited for what was told of. The check covers what takes longer.
+SECONDS_IF_IN_VAIN = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
+SECONDS_IF_FOUND = (0.005, 0.05)  # there may have been another write close behind
 
 Listen = Callable[[Callable[[], None]], Listening]
 
@@ -62,7 +63,7 @@ class Tail:
         self._is_told = False  # somebody writes, and the next look waits until that can be read
         self._waiting: Listening | None = None  # lent to a thread that waits so
         self._patience = Patience()
-        self._retries: list[float] = []  # still to come, since that took too long
+        self._retries: list[float] = []  # seconds to each further look, still to come
         self._backoff = JOURNAL_BACKOFF
         self._looks = LookState()
         self._check = Alarm(self._on_check)
@@ -90,6 +91,8 @@ class Tail:
         self._listening, self._position = listening, position
         self._backoff, self._looks = self._backoff.succeeded(), LookState()
         self._is_told = False
+        if listening.descriptor is not None:  # somebody may just have begun to write
+            self._retries = list(SECONDS_IF_FOUND)
         self._hear(listening)
         self._schedule_check()
 
@@ -136,10 +139,13 @@ class Tail:
         if self._waiting is not listening:  # else it is closed when the thread gives it back
             listening.close()
 
-    async def aclose(self) -> None:
-        """Listen no more, for good."""
+    async def aclose(self, *, is_quiet: bool) -> None:
+        """Listen no more, for good. `is_quiet`: no thread is under way any more."""
         self._is_over = True
         self.close()
+        if is_quiet and self._waiting is not None:  # lent to a thread that never began
+            self._waiting.close()
+            self._waiting = None
         if self._opening is not None:
             await asyncio.wait([self._opening])
 
@@ -151,7 +157,14 @@ class Tail:
         if not self._is_rung:
             self._is_rung = True
             with suppress(RuntimeError):  # the loop is closed already
-                self._loop.call_soon_threadsafe(self._ring)
+                self._loop.call_soon_threadsafe(self._on_heard)
+
+    def _on_heard(self) -> None:
+        listening = self._listening
+        if listening is not None and self._waiting is not listening and (listening.told() or self._is_told):
+            # It told of this append, which can be read. If it told of another write too, look again for that.
+            self._is_told, self._retries = False, list(SECONDS_IF_FOUND)
+        self._ring()
 
     def _hear(self, listening: Listening) -> None:
         if listening.descriptor is not None:
@@ -203,8 +216,11 @@ class Tail:
                 answer = error
             except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
                 answer = LongwatchError(f"{type(error).__name__}: {error}")
-            with suppress(RuntimeError):
+            try:
                 self._loop.call_soon_threadsafe(self._took, generation, began, asked, lent, answer)
+            except RuntimeError:  # the loop is closed already
+                if lent is not None:
+                    lent.close()
 
         self._threads.look(read)
 
@@ -243,11 +259,10 @@ class Tail:
             return
         if self._backoff.failures:
             self._backoff, self._looks = self._backoff.succeeded(), LookState()
+        if lent is not None:
+            self._retries = list(SECONDS_IF_FOUND if answer else SECONDS_IF_IN_VAIN)
         if answer:
-            self._retries = []  # one writes at a time: what was waited for came before this, or not at all
             self._hand_out(answer)
-        elif lent is not None:
-            self._retries = list(SLOW_SECONDS)
         if generation != self._generation:  # everybody left on account of it
             return
         if len(answer) == TAIL_EVENTS:

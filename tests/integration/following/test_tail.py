@@ -23,6 +23,7 @@ class Syncing(SqliteJournal):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.vain_looks = 0
+        self.hidden_after: int | None = None
         self.looked = threading.Event()
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
@@ -30,7 +31,9 @@ class Syncing(SqliteJournal):
         if self.vain_looks:
             self.vain_looks -= 1
             return []
-        return super().arrivals(after, limit=limit)
+        found = super().arrivals(after, limit=limit)
+        last = self.hidden_after
+        return found if last is None else [arrival for arrival in found if arrival[0] <= last]
 
 
 class Pipe:
@@ -98,6 +101,38 @@ async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
             await watch.has(number)
 
     assert [each.occurred_at for each in watch.events] == [1, 2, 3]
+    assert [pipe.closed for pipe in pipes.all] == [1]
+
+
+async def test_a_write_close_behind_another_comes_though_it_was_told_of_with_that(syncing: Syncing) -> None:
+    pipes, run = Pipes(), new_run()
+    async with Hub(syncing, listen=pipes.listen) as hub:
+        watch = Watch(hub.follow(run))
+        await watch.caught_up()
+        syncing.append([event(run, 1)])
+        syncing.append([event(run, 2)])
+        syncing.hidden_after = 1
+        pipes.all[0].tell()
+        await watch.has(1)
+        syncing.hidden_after = None
+        await watch.has(2)
+
+    assert [each.occurred_at for each in watch.events] == [1, 2]
+
+
+async def test_a_look_that_never_began_leaves_nothing_open(
+    syncing: Syncing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipes, is_asked_for = Pipes(), asyncio.Event()
+    hub = Hub(syncing, listen=pipes.listen)
+    watch = Watch(hub.follow(new_run()))
+    await watch.caught_up()
+    monkeypatch.setattr(hub._threads, "look", lambda call: is_asked_for.set())
+    pipes.all[0].tell()
+    await is_asked_for.wait()
+
+    await hub.aclose()
+
     assert [pipe.closed for pipe in pipes.all] == [1]
 
 

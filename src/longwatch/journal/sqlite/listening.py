@@ -104,6 +104,7 @@ class LogListening(AskingListening):
         """Watch the log that is there now; if there is none, its folder tells when one is made."""
         try:
             self._inotify.watch(self._log, IN_MODIFY)
+            self.check_seconds = CHECK_BESIDE_INOTIFY_SECONDS
         except FileNotFoundError:
             pass
         except OSError:  # no more watches for this user

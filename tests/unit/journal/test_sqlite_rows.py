@@ -1,0 +1,43 @@
+"""Run summaries as rows of a SQLite file."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.events import Event
+from longwatch.journal.sqlite.rows import is_found_alike, run_from_text, run_text, run_to_row
+from longwatch.runs import summarise
+from tests.strategies import RUN_ID, runs
+
+
+@given(told=runs(), cut=st.integers(1, 10))
+def test_what_is_found_alike_has_every_column_but_its_latest_event_in_common(
+    told: list[Event], cut: int
+) -> None:
+    (before,) = summarise(told[:cut]).values()
+    (after,) = summarise(told).values()
+
+    first, second = (
+        (run_id, started_at, status, kind, search)
+        for run_id, started_at, _, status, kind, search, _ in map(run_to_row, (before, after))
+    )
+
+    assert first == second or not is_found_alike(before, after)
+
+
+@given(told=runs())
+def test_an_event_that_neither_starts_nor_ends_a_run_leaves_it_where_it_is_found(told: list[Event]) -> None:
+    (before,) = summarise(told).values()
+    note = Event(run_id=RUN_ID, event_id="n", type="note", occurred_at=before.last_event_at + 1)
+    (after,) = summarise([*told, note]).values()
+
+    assert after != before
+    assert is_found_alike(before, after)
+
+
+@given(told=runs())
+def test_a_summary_comes_back_from_its_text(told: list[Event]) -> None:
+    (run,) = summarise(told).values()
+
+    assert run_from_text(run.run_id, run_text(run)) == run
