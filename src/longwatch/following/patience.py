@@ -16,8 +16,10 @@ FIRST_EXPECTED_SECONDS = 0.0005
 SHORTEST_SECONDS = 0.0001
 LONGEST_SECONDS = 0.005  # in a thread; after that a timer will do, which goes by milliseconds
 EARLY = 0.75  # the first look, as a share of the time that is expected
-STEP = 1.2  # each further one comes so much later
-STEP_WHILE_WRITTEN = 1.5  # and the first one, each time that it was still being written
+STEP, LATE_STEP = 1.2, 1.6  # each further one comes so much later
+CLOSE_LOOKS = 6  # before the later steps
+STEP_WHILE_WRITTEN = 1.5  # for the first look, each time that it was still being written
+QUICK_LOOKS_WHILE_WRITTEN = 8  # before that
 # Of the latest time in what is expected. Some syncs take ten times as long as others, and looking is cheap.
 WEIGHT_IF_LONGER = 0.06
 WEIGHT_IF_SHORTER = 0.25
@@ -40,10 +42,11 @@ class Patience:
 
     def moments(self, first: float) -> Iterator[float]:
         """Seconds after the telling, up to `LONGEST_SECONDS`."""
-        at = first
+        at, looks = first, 0
         while at < LONGEST_SECONDS:
             yield at
-            at *= STEP
+            looks += 1
+            at *= STEP if looks < CLOSE_LOOKS else LATE_STEP
         yield LONGEST_SECONDS
 
     def took(self, more_than: float, at_most: float) -> None:
@@ -63,7 +66,7 @@ def read_when_told(
     another one too, so look again a little later. What is told of after the last look is left where it is.
     """
     listening.told()
-    first = patience.first
+    first, written = patience.first, 0
     told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments(first)
     for _ in range(MOST_LOOKS):
         moment = next(moments, None)
@@ -77,7 +80,9 @@ def read_when_told(
             patience.took(not_yet, clock.monotonic() - told_at)
             return found
         if listening.told():  # it is still being written, and the sync comes after that
-            first = min(first * STEP_WHILE_WRITTEN, LONGEST_SECONDS)
+            written += 1
+            if written > QUICK_LOOKS_WHILE_WRITTEN:
+                first = min(first * STEP_WHILE_WRITTEN, LONGEST_SECONDS)
             told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments(first)
         else:
             not_yet = moment

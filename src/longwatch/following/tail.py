@@ -23,7 +23,7 @@ from longwatch.polling.backoff import JOURNAL_BACKOFF
 
 TAIL_EVENTS = 1_000  # in one read
 # Between further looks, after a thread has waited for what was told of. The check covers what takes longer.
-SECONDS_IF_IN_VAIN = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
+SECONDS_IF_IN_VAIN = (0.005, 0.02, 0.08, 0.2)
 SECONDS_IF_FOUND = (0.005, 0.05)  # there may have been another write close behind
 
 Listen = Callable[[Callable[[], None]], Listening]

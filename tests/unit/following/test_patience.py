@@ -64,12 +64,13 @@ def wait(disk: Disk, patience: Patience) -> float | None:
     return disk.now - began if read_when_told(disk.read, disk, patience, disk) else None
 
 
-def test_the_first_look_is_a_little_early_and_each_further_one_later_by_a_fifth() -> None:
+def test_the_first_look_is_a_little_early_and_the_next_ones_follow_closely() -> None:
     moments = list(Patience().moments(Patience().first))
+    steps = [second / first for first, second in pairwise(moments[:-1])]
 
     assert moments[0] == pytest.approx(0.75 * FIRST_EXPECTED_SECONDS)
     assert moments[-1] == LONGEST_SECONDS
-    assert all(second / first == pytest.approx(1.2) for first, second in pairwise(moments[:-1]))
+    assert steps == pytest.approx([1.2] * 5 + [1.6] * 3)
 
 
 @pytest.mark.parametrize("sync", [0.000_15, 0.000_5, 0.001, 0.004])
@@ -120,7 +121,7 @@ def test_as_long_as_it_is_being_written_the_sync_is_still_to_come() -> None:
     disk = Disk(writing[-1] + 0.000_5, told_at=writing)
 
     assert wait(disk, Patience()) == pytest.approx(writing[-1] + 0.000_5, rel=0.5)
-    assert len(disk.looks) < 10
+    assert len(disk.looks) < 16
 
 
 @pytest.mark.parametrize("expected", [SHORTEST_SECONDS, FIRST_EXPECTED_SECONDS, LONGEST_SECONDS])
@@ -130,7 +131,7 @@ def test_somebody_who_writes_for_ever_is_not_waited_for_and_seldom_looked_at(exp
 
     assert wait(disk, patience) is None
     assert len(disk.looks) == MOST_LOOKS
-    assert disk.now - 100.0 > 0.9 * MOST_LOOKS * LONGEST_SECONDS
+    assert disk.now - 100.0 > 0.7 * MOST_LOOKS * LONGEST_SECONDS
 
 
 def test_what_is_told_of_after_the_last_look_in_vain_is_left_for_the_next_time() -> None:
