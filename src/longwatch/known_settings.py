@@ -144,6 +144,14 @@ SETTINGS: tuple[Setting, ...] = (
         "How events are laid out in the table: workflow or session",
     ),
     Setting(
+        "infrastructure.dynamodb.short_way",
+        "short_way",
+        "LONGWATCH_SHORT_WAY",
+        True,
+        _boolean,
+        "false: every query goes through boto3, where tools that trace its calls see it",
+    ),
+    Setting(
         "recording.enabled",
         "enabled",
         "LONGWATCH_ENABLED",

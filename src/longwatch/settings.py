@@ -45,6 +45,7 @@ class Settings:
     region: str | None = None
     endpoint: str | None = None
     layout: str = "workflow"
+    short_way: bool = True
     enabled: bool = True
     capture: str = "summary"
     max_payload_bytes: int = MAX_PAYLOAD_BYTES

@@ -28,6 +28,7 @@ class TablePlace:
     table: str
     region: str | None
     endpoint: str | None
+    short_way: bool
 
 
 class NamedStores(Generic[T]):
@@ -107,6 +108,7 @@ def table_place(url: str, parts: SplitResult, settings: Settings, *, default_tab
         table=unquote(parts.netloc) or default_table,
         region=options.get("region") or settings.region,
         endpoint=options.get("endpoint") or settings.endpoint,
+        short_way=settings.short_way,
     )
 
 
@@ -158,6 +160,7 @@ def _open_dynamodb(url: str, parts: SplitResult, settings: Settings, clock: Cloc
         region=options.get("region") or settings.region,
         layout=options.get("layout") or settings.layout,
         endpoint=options.get("endpoint") or settings.endpoint,
+        short_way=settings.short_way,
         clock=clock,
     )
 

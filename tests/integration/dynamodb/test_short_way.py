@@ -13,7 +13,7 @@ import subprocess
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,7 +28,9 @@ from longwatch.errors import Unreachable
 from longwatch.journal.dynamodb import short_way
 from longwatch.journal.dynamodb.client import BotoTable, Range
 from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.opening import open_journal
 from longwatch.testing import FakeClock
+from longwatch.watching.stores.opening import open_executions
 
 ITEM = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "7"}, "data": {"B": "AAE="}}
 WANTED = Range(partition={"S": "wf-1"}, low={"N": "1"}, high={"N": "9"}, limit=5, start=None)
@@ -326,6 +328,23 @@ def test_a_proxy_leaves_everything_to_boto3(monkeypatch: pytest.MonkeyPatch) -> 
         with table_at(server.url) as table:
             table.query(WANTED)
     assert server.ways() == "s"
+
+
+def test_who_wants_every_query_to_go_through_boto3_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(asked: Asked) -> tuple[int, object, dict[str, str]]:
+        return 200, {"Items": [], "Count": 0, "ScannedCount": 0}, {}
+
+    def ways() -> set[str]:
+        with serving(nothing) as server:
+            address = f"dynamodb://events?region=eu-west-1&endpoint={server.url}"
+            with open_journal(address) as journal, closing(open_executions(address)) as executions:
+                journal.read("wf-1")
+                assert list(executions.open_executions()) == []
+            return set(server.ways())
+
+    assert "s" in ways()
+    monkeypatch.setenv("LONGWATCH_SHORT_WAY", "false")
+    assert ways() == {"l"}
 
 
 def test_it_can_be_used_again_after_closing() -> None:

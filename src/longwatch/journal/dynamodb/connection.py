@@ -88,6 +88,8 @@ class Connected:
             return client.query(**request) if quick is None else quick
 
     def _short_way(self, client: DynamoDBClient) -> ShortWay | None:
+        if not self.address.short_way:
+            return None
         of, short = self._short
         if of is client:
             return short

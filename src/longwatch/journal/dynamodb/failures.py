@@ -62,6 +62,7 @@ class TableAddress:
     region: str | None = None
     layout: str = "workflow"
     endpoint: str | None = None
+    short_way: bool = True  # queries may go past boto3
 
     @property
     def where(self) -> str:

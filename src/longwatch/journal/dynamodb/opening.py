@@ -14,11 +14,17 @@ from longwatch.journal.dynamodb.layouts import layout_named
 
 
 def open_dynamodb(
-    *, table: str, region: str | None, layout: str, endpoint: str | None, clock: Clock = SYSTEM_CLOCK
+    *,
+    table: str,
+    region: str | None,
+    layout: str,
+    endpoint: str | None,
+    short_way: bool = True,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Journal:
     """The journal in this table. Raises `MissingExtra` where boto3 is not installed."""
     layout_named(layout)
     if find_spec("boto3") is None:
         raise MissingExtra("DynamoDB", "aws")
-    address = TableAddress(table=table, region=region, layout=layout, endpoint=endpoint)
+    address = TableAddress(table=table, region=region, layout=layout, endpoint=endpoint, short_way=short_way)
     return DynamoJournal(BotoTable(address), address, clock=clock)

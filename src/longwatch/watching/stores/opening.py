@@ -65,4 +65,8 @@ def _open_dynamodb(place: TablePlace) -> ExecutionStore:
     from longwatch.journal.dynamodb.failures import TableAddress
     from longwatch.watching.stores.dynamodb import DynamoExecutionStore
 
-    return DynamoExecutionStore(TableAddress(table=place.table, region=place.region, endpoint=place.endpoint))
+    return DynamoExecutionStore(
+        TableAddress(
+            table=place.table, region=place.region, endpoint=place.endpoint, short_way=place.short_way
+        )
+    )
