@@ -19,7 +19,19 @@ from longwatch.server.tags import matches
 VIEWER = Path(__file__).parent / "viewer"
 INDEX = "index.html"
 PARTS = ("app", "core", "style")  # where the files are that others are made of
-STYLES = ("tokens", "base", "shell", "parts", "runs", "run", "session", "executions", "waves")
+STYLES = (
+    "tokens",
+    "base",
+    "shell",
+    "parts",
+    "runs",
+    "run",
+    "views",
+    "details",
+    "session",
+    "executions",
+    "waves",
+)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

@@ -21,7 +21,7 @@ from longwatch.runs import Run, RunSummary
 from longwatch.server.joining import VIEWER, joined_script, joined_style
 
 ENTRY = "app/report.js"
-STYLES = ("tokens", "base", "shell", "parts", "run")
+STYLES = ("tokens", "base", "shell", "parts", "run", "views", "details")
 
 _ESCAPES = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
