@@ -7,6 +7,10 @@ from longwatch.journal.base import Journal
 from longwatch.journal.verify import Verification, Verifier
 
 
+class Refusal(Exception):
+    """What the observed code raises."""
+
+
 def events_of(journal: Journal, run_id: str) -> list[Event]:
     """All events of a run, in their order."""
     events: list[Event] = []

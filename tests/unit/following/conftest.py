@@ -1,0 +1,33 @@
+"""A polling service on a journal in memory, and who listens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from longwatch.events import Event
+from longwatch.following import PollingService
+from longwatch.journal.memory import MemoryJournal
+from tests.contract.services import Heard
+
+
+@pytest.fixture
+def journal() -> MemoryJournal:
+    return MemoryJournal()
+
+
+@pytest.fixture
+def service(journal: MemoryJournal) -> Iterator[PollingService]:
+    with PollingService(journal) as service:
+        yield service
+
+
+@pytest.fixture
+def heard() -> Heard[Event]:
+    return Heard()
+
+
+@pytest.fixture
+def errors() -> Heard[Exception]:
+    return Heard()
