@@ -73,5 +73,7 @@ def _open_dynamodb(place: TablePlace, clock: Clock) -> DocumentStore:
     from longwatch.documents.dynamodb.table import DocumentTable
     from longwatch.journal.dynamodb.failures import TableAddress
 
-    address = TableAddress(table=place.table, region=place.region, endpoint=place.endpoint)
+    address = TableAddress(
+        table=place.table, region=place.region, endpoint=place.endpoint, short_way=place.short_way
+    )
     return DynamoDocumentStore(DocumentTable(address), clock=clock)

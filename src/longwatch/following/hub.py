@@ -154,7 +154,7 @@ class Hub:
         is_quiet = await self._threads.aclose()
         if not is_quiet:
             log.warning("longwatch: %s has not answered yet; its calls are left behind", self.journal.url)
-        await self._source.aclose(is_quiet=is_quiet)
+        await self._source.aclose(is_quiet=is_quiet and self._executor is None)
         return is_quiet
 
     @property

@@ -24,7 +24,7 @@ QUICK_LOOKS_WHILE_WRITTEN = 8  # before that
 WEIGHT_IF_LONGER = 0.06
 WEIGHT_IF_SHORTER = 0.25
 NO_SLEEP_SECONDS = 0.000_05  # a thread that sleeps wakes up so much too late anyway
-MOST_LOOKS = 100  # somebody may write a transaction that is larger than memory
+MOST_SECONDS, MOST_LOOKS = 0.05, 100  # somebody may write a transaction that is larger than memory
 
 T = TypeVar("T")
 
@@ -68,9 +68,10 @@ def read_when_told(
     listening.told()
     first, written = patience.first, 0
     told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments(first)
+    until = told_at + MOST_SECONDS
     for _ in range(MOST_LOOKS):
         moment = next(moments, None)
-        if moment is None:
+        if moment is None or told_at >= until:
             break
         ahead = told_at + moment - clock.monotonic()
         if ahead > NO_SLEEP_SECONDS:

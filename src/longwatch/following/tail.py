@@ -22,9 +22,9 @@ from longwatch.journal.base import Arrivals, Listening
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 
 TAIL_EVENTS = 1_000  # in one read
-# Between further looks, after a thread has waited for what was told of. The check covers what takes longer.
-SECONDS_IF_IN_VAIN = (0.005, 0.02, 0.08, 0.2)
-SECONDS_IF_FOUND = (0.005, 0.05)  # there may have been another write close behind
+# After a thread has waited for what was told of: it may not have come yet, or another write was close behind.
+# The check covers what takes longer.
+LOOK_AGAIN_AFTER_SECONDS = (0.005, 0.025, 0.1, 0.3)
 
 Listen = Callable[[Callable[[], None]], Listening]
 
@@ -58,12 +58,12 @@ class Tail:
         self._position = 0
         self._generation = 0  # answers of an earlier opening are dropped
         self._is_reading = False
-        self._is_rung = False  # a call of `_ring` is on its way from another thread
+        self._is_rung = False  # a call of `_on_heard` is on its way from another thread
         self._is_dirty = False  # something may have been appended since the read under way began
         self._is_told = False  # somebody writes, and the next look waits until that can be read
-        self._waiting: Listening | None = None  # lent to a thread that waits so
+        self._lent: set[Listening] = set()  # to threads that wait so
         self._patience = Patience()
-        self._retries: list[float] = []  # seconds to each further look, still to come
+        self._again_at: list[float] = []  # times of the loop at which to look once more
         self._backoff = JOURNAL_BACKOFF
         self._looks = LookState()
         self._check = Alarm(self._on_check)
@@ -92,7 +92,7 @@ class Tail:
         self._backoff, self._looks = self._backoff.succeeded(), LookState()
         self._is_told = False
         if listening.descriptor is not None:  # somebody may just have begun to write
-            self._retries = list(SECONDS_IF_FOUND)
+            self._look_again_later()
         self._hear(listening)
         self._schedule_check()
 
@@ -131,21 +131,20 @@ class Tail:
         if listening is None:
             return
         self._generation += 1
-        self._is_reading, self._retries = False, []
+        self._is_reading, self._again_at = False, []
         self._timers.cancel(self._check)
         self._timers.cancel(self._again)
         if listening.descriptor is not None:
             self._loop.remove_reader(listening.descriptor)
-        if self._waiting is not listening:  # else it is closed when the thread gives it back
+        if listening not in self._lent:  # else it is closed when the thread gives it back
             listening.close()
 
     async def aclose(self, *, is_quiet: bool) -> None:
         """Listen no more, for good. `is_quiet`: no thread is under way any more."""
         self._is_over = True
         self.close()
-        if is_quiet and self._waiting is not None:  # lent to a thread that never began
-            self._waiting.close()
-            self._waiting = None
+        while is_quiet and self._lent:  # to a thread that never began
+            self._lent.pop().close()
         if self._opening is not None:
             await asyncio.wait([self._opening])
 
@@ -160,10 +159,12 @@ class Tail:
                 self._loop.call_soon_threadsafe(self._on_heard)
 
     def _on_heard(self) -> None:
+        self._is_rung = False
         listening = self._listening
-        if listening is not None and self._waiting is not listening and (listening.told() or self._is_told):
+        if listening is not None and listening not in self._lent and (listening.told() or self._is_told):
             # It told of this append, which can be read. If it told of another write too, look again for that.
-            self._is_told, self._retries = False, list(SECONDS_IF_FOUND)
+            self._is_told = False
+            self._look_again_later()
         self._ring()
 
     def _hear(self, listening: Listening) -> None:
@@ -193,7 +194,6 @@ class Tail:
 
     def _ring(self) -> None:
         """Something may have been appended."""
-        self._is_rung = False
         self._is_dirty = True
         if not self._is_reading and not self._backoff.failures:
             self._look()
@@ -228,14 +228,16 @@ class Tail:
         """To the thread of the next look, if that waits for what was told of; it alone listens meanwhile."""
         if not self._is_told:
             return None
-        self._is_told, self._waiting = False, listening
+        self._is_told = False
+        self._lent.add(listening)
         if listening.descriptor is not None:
             self._loop.remove_reader(listening.descriptor)
         return listening
 
     def _give_back(self, lent: Listening) -> None:
-        if self._waiting is lent:
-            self._waiting = None
+        if lent not in self._lent:  # it was closed meanwhile
+            return
+        self._lent.remove(lent)
         if self._listening is lent:
             self._hear(lent)
         else:
@@ -260,7 +262,7 @@ class Tail:
         if self._backoff.failures:
             self._backoff, self._looks = self._backoff.succeeded(), LookState()
         if lent is not None:
-            self._retries = list(SECONDS_IF_FOUND if answer else SECONDS_IF_IN_VAIN)
+            self._look_again_later()
         if answer:
             self._hand_out(answer)
         if generation != self._generation:  # everybody left on account of it
@@ -273,8 +275,18 @@ class Tail:
             return
         if self._is_dirty:
             self._look()
-        elif self._retries:
-            self._timers.schedule_in(self._again, self._retries.pop(0))
+        else:
+            self._schedule_again()
+
+    def _look_again_later(self) -> None:
+        now = self._loop.time()
+        self._again_at = [now + seconds for seconds in LOOK_AGAIN_AFTER_SECONDS]
+
+    def _schedule_again(self) -> None:
+        now = self._loop.time()
+        self._again_at = [at for at in self._again_at if at > now]
+        if self._again_at:
+            self._timers.schedule(self._again, self._again_at[0])
 
     def _hand_out(self, arrivals: Sequence[Arrival]) -> None:
         start, self._position = Arrived(self._position), arrivals[-1][0]

@@ -96,6 +96,7 @@ async def test_inotify_is_enough_where_nobody_asks(
 ) -> None:
     from longwatch.journal.sqlite import listening
 
+    monkeypatch.setattr(listening, "CHECK_BESIDE_INOTIFY_SECONDS", None)
     monkeypatch.setattr(listening.LogListening, "check_seconds", None)
     run = new_run()
 

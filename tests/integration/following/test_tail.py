@@ -86,7 +86,7 @@ class Pipes:
         return self.all[-1]
 
 
-@pytest.mark.parametrize("vain_looks", [0, 3, 8, 13])
+@pytest.mark.parametrize("vain_looks", [0, 3, 8, 11])
 async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
     syncing: Syncing, vain_looks: int
 ) -> None:

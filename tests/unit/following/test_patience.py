@@ -11,6 +11,7 @@ from longwatch.following.patience import (
     FIRST_EXPECTED_SECONDS,
     LONGEST_SECONDS,
     MOST_LOOKS,
+    MOST_SECONDS,
     SHORTEST_SECONDS,
     Patience,
     read_when_told,
@@ -130,8 +131,23 @@ def test_somebody_who_writes_for_ever_is_not_waited_for_and_seldom_looked_at(exp
     patience.expected = expected
 
     assert wait(disk, patience) is None
+    assert len(disk.looks) < 50
+    assert disk.now - 100.0 == pytest.approx(MOST_SECONDS, abs=LONGEST_SECONDS)
+
+
+def test_a_clock_that_stands_still_ends_it_too() -> None:
+    class Stopped(Disk):
+        def sleep(self, seconds: float) -> None:
+            self.told_at = [self.now]
+
+        def read(self) -> Sequence[float]:
+            self.looks.append(self.now)
+            return []
+
+    disk = Stopped(told_at=[0.0])
+
+    assert wait(disk, Patience()) is None
     assert len(disk.looks) == MOST_LOOKS
-    assert disk.now - 100.0 > 0.7 * MOST_LOOKS * LONGEST_SECONDS
 
 
 def test_what_is_told_of_after_the_last_look_in_vain_is_left_for_the_next_time() -> None:

@@ -80,7 +80,7 @@ class SimulatedHub(Hub):
         }
         if isinstance(self._source, Tail):
             held["runs in the tail"] = len(self._source._channels)
-            held["listeners"] = self._source.is_ready + (self._source._waiting is not None)
+            held["listeners"] = self._source.is_ready + len(self._source._lent)
         else:
             held["polls"] = len(self._source._watched) + len(self._source._timers._queue)
         return [f"{count} {what} left" for what, count in held.items() if count]
