@@ -1,0 +1,79 @@
+"""A server that stands in for DynamoDB, and remembers what it was asked."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Asked:
+    """A request as it came in."""
+
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+
+    @property
+    def is_short(self) -> bool:
+        return self.headers["user-agent"] == "longwatch"
+
+
+Answering = Callable[[Asked], tuple[int, object, dict[str, str]]]
+
+
+@dataclass
+class Server:
+    """Answers as it is told."""
+
+    answering: Answering
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    hangs_up: bool = False  # after each answer, without saying so
+
+    def ways(self) -> str:
+        """By which way each request came: `s` short, `l` long."""
+        return "".join("s" if each.is_short else "l" for each in self.asked)
+
+
+@contextmanager
+def serving(answering: Answering, *, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    told = Server(answering)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            asked = Asked(headers, body, self.client_address[1])
+            told.asked.append(asked)
+            status, said, further = told.answering(asked)
+            text = said if isinstance(said, bytes) else json.dumps(said).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            for name, value in further.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.close_connection = told.hangs_up  # before the answer, with which the test goes on
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        told.url = f"{'http' if tls is None else 'https'}://localhost:{server.server_port}"
+        try:
+            yield told
+        finally:
+            server.shutdown()
+            thread.join()
