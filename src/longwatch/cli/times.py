@@ -10,7 +10,7 @@ from longwatch.errors import InvalidInput
 TIME_FORMS = (
     "10m, 2h or 3d (ago), 2026-11-15T10:00 (local time), 2026-11-15T10:00Z, or milliseconds since 1970"
 )
-SPAN_FORMS = "30d, 12h or 90m"
+SPAN_FORMS = "30d, 12h, 90m or 45s"
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _SPAN = re.compile(r"(?:\d+(?:ms|[smhdw]))+", re.IGNORECASE)

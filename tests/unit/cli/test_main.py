@@ -54,7 +54,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
         (["record", "note", "--data", "[1]"], "must be a JSON object"),
         (["record", "note", "--data", "@missing.json"], "cannot be read"),
         (["import", "missing.jsonl"], "missing.jsonl cannot be read"),
-        (["prune", "--older-than", "long"], "30d, 12h or 90m"),
+        (["prune", "--older-than", "long"], "30d, 12h, 90m or 45s"),
     ],
 )
 def test_a_mistake_is_answered_in_one_line_that_says_what_to_do(
