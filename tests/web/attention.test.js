@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Attention } from "../../src/longwatch/server/viewer/core/attention.js";
+import { FeedClient } from "../../src/longwatch/server/viewer/core/feed.js";
 import { PollingManager } from "../../src/longwatch/server/viewer/core/polling-manager.js";
 import { FakeWorld } from "./support/world.js";
 
@@ -22,7 +23,7 @@ function attended(navigator = {}) {
   const modes = [];
   const stop = attention.guide({ attend: (mode) => modes.push(mode) });
   const interact = () => window.dispatchEvent(new Event("pointerdown"));
-  return { world, document, attention, modes, stop, interact };
+  return { world, document, window, attention, modes, stop, interact };
 }
 
 test("a hidden tab is told, and a visible one again", () => {
@@ -123,4 +124,89 @@ test("a poll that had stopped for want of news goes on with the next interaction
   await world.advance(0);
 
   assert.equal(looks, before + 1);
+});
+
+test("an application's pause outlasts visibility, idleness, the network and interaction", async () => {
+  const { world, document, window, attention, interact } = attended();
+  const manager = new PollingManager({ world });
+  const polls = [];
+  attention.guide(manager);
+  manager.register("a", () => polls.push(world.time), 1_000);
+  await world.advance(500);
+  manager.pause();
+
+  document.turn("hidden");
+  document.turn("visible");
+  window.dispatchEvent(new Event("online"));
+  await world.advance(400_000); // idle meanwhile
+  interact();
+  manager.touch();
+  await world.advance(60_000);
+  assert.deepEqual(polls, [0]);
+  assert.ok(manager.isPaused);
+
+  manager.resume();
+  await world.advance(0);
+  assert.deepEqual(polls, [0, 460_500]);
+});
+
+test("a failing poll that the application pauses is not retried until it resumes", async () => {
+  const { world, document, attention } = attended();
+  const manager = new PollingManager({ world });
+  let polls = 0;
+  attention.guide(manager);
+  manager.register("a", () => {
+    polls += 1;
+    throw new Error("gone");
+  }, 1_000);
+  await world.advance(100);
+
+  manager.pause();
+  document.turn("hidden");
+  document.turn("visible");
+  await world.advance(60_000);
+  assert.equal(polls, 1);
+
+  manager.resume();
+  await world.advance(0);
+  assert.equal(polls, 2);
+});
+
+test("an application that resumes does not wake a hidden page", async () => {
+  const { world, document, attention } = attended();
+  const manager = new PollingManager({ world });
+  let polls = 0;
+  attention.guide(manager);
+  manager.register("a", () => (polls += 1), 1_000);
+  await world.advance(100);
+  manager.pause();
+  document.turn("hidden");
+
+  manager.resume();
+  await world.advance(10_000);
+  assert.equal(polls, 1);
+
+  document.turn("visible");
+  await world.advance(0);
+  assert.equal(polls, 2);
+});
+
+test("a feed that the application paused stays closed in every mode of attention", async () => {
+  const { world, document, window, attention, interact } = attended();
+  const requests = [];
+  const api = { request: async (address) => requests.push(address), address: (path) => path };
+  const feed = new FeedClient({ api, world });
+  attention.guide(feed);
+  feed.pause();
+  feed.subscribe("runs", { onMessage: () => {} });
+
+  document.turn("hidden");
+  document.turn("visible");
+  window.dispatchEvent(new Event("online"));
+  await world.advance(400_000);
+  interact();
+  await world.advance(10_000);
+
+  assert.ok(feed.isPaused);
+  assert.deepEqual(requests, []);
 });

@@ -165,7 +165,9 @@ export class PollingManager {
     options?: { signal?: AbortSignal },
   ): Promise<T>;
   refresh(key: string): void;
+  /** Start no more polls until `resume()`: nothing but the application undoes it. */
   pause(): void;
+  /** Poll everything at once, unless the page is hidden or idle. */
   resume(): void;
   touch(key?: string): void;
   close(): void;

@@ -11,6 +11,7 @@ import { ApiError, isAbort } from "./errors.js";
 import { Ladder } from "./feed-ladder.js";
 import { outcomeOf, tryStream } from "./feed-stream.js";
 import { Listener, Topic } from "./feed-topic.js";
+import { PauseReasons } from "./pause-reasons.js";
 import { Ramp } from "./schedule.js";
 import { childOf, sleep } from "./waiting.js";
 import { worldWith } from "./world.js";
@@ -20,6 +21,7 @@ import { worldWith } from "./world.js";
 /** @import { Outcome } from "./feed-ladder.js" */
 /** @import { Tried } from "./feed-stream.js" */
 /** @import { FeedDetail, FeedMessage, FeedState, Listening } from "./feed-topic.js" */
+/** @import { PauseReason } from "./pause-reasons.js" */
 /** @import { World } from "./world.js" */
 
 export const WAIT_SECONDS = 25; // of a long poll
@@ -54,7 +56,7 @@ export class FeedClient {
   #restarting = null;
   /** @type {unknown} */
   #refollowing = null;
-  #paused = false;
+  #pauses = new PauseReasons();
   #nextClimb = 0;
   #polls = new Ramp({ quietMs: Infinity }); // how often, on the last rung
 
@@ -78,7 +80,7 @@ export class FeedClient {
   }
 
   get isPaused() {
-    return this.#paused;
+    return this.#pauses.isPaused;
   }
 
   /**
@@ -105,19 +107,14 @@ export class FeedClient {
     };
   }
 
-  /** Close the connection and keep the place. */
+  /** Close the connection and keep the cursors, until `resume()`. */
   pause() {
-    if (this.#paused) return;
-    this.#paused = true;
-    this.#stop();
-    this.#enter("connecting");
+    this.#pauseFor("application");
   }
 
-  /** Go on where it paused. */
+  /** Connect again from the cursors. Lifts the application's own pause only: see `pause-reasons.js`. */
   resume() {
-    if (!this.#paused) return;
-    this.#paused = false;
-    this.#restart();
+    this.#resumeFrom("application");
   }
 
   /**
@@ -127,14 +124,14 @@ export class FeedClient {
    * @param {"active" | "idle" | "hidden"} mode
    */
   attend(mode) {
-    if (mode === "hidden" || (mode === "idle" && this.#ladder.rung > 0)) return this.pause();
-    this.resume();
+    if (mode === "hidden" || (mode === "idle" && this.#ladder.rung > 0)) return this.#pauseFor("attention");
+    this.#resumeFrom("attention");
     if (mode === "active") this.touch();
   }
 
   /** Somebody is interested: try now what would be tried later, and ask again for what has ended. */
   touch() {
-    if (this.#paused) return;
+    if (this.isPaused) return;
     const hasEnded = [...this.#topics.values()].some((topic) => topic.hasEnded);
     if (this.#state === "offline" || hasEnded) this.#restart();
     if (this.#ladder.rung === 2) this.#polls = this.#polls.touched(this.#world.now());
@@ -145,6 +142,18 @@ export class FeedClient {
     this.#stop();
     for (const topic of this.#topics.values()) for (const listener of topic.listeners) listener.active = false;
     this.#topics.clear();
+  }
+
+  /** @param {PauseReason} reason */
+  #pauseFor(reason) {
+    if (!this.#pauses.add(reason)) return;
+    this.#stop();
+    this.#enter("connecting");
+  }
+
+  /** @param {PauseReason} reason */
+  #resumeFrom(reason) {
+    if (this.#pauses.remove(reason)) this.#restart();
   }
 
   #stop() {
@@ -158,7 +167,7 @@ export class FeedClient {
   /** Open anew from the cursors. At the end of this turn: a page that subscribes ten times opens one stream. */
   #restart() {
     this.#stop();
-    if (this.#paused || this.#topics.size === 0) return;
+    if (this.isPaused || this.#topics.size === 0) return;
     this.#restarting = this.#world.setTimeout(() => {
       this.#restarting = null;
       const run = (this.#run = new AbortController());

@@ -7,6 +7,7 @@
 
 import { pageAttention } from "./attention.js";
 import { REQUEST_BACKOFF } from "./backoff.js";
+import { PauseReasons } from "./pause-reasons.js";
 import { Registration } from "./registration.js";
 import { Request, RequestQueue } from "./request-queue.js";
 import { scheduleFor } from "./schedule.js";
@@ -15,6 +16,7 @@ import { worldWith } from "./world.js";
 
 /** @import { Backoff } from "./backoff.js" */
 /** @import { Cadence } from "./cadence.js" */
+/** @import { PauseReason } from "./pause-reasons.js" */
 /** @import { Poll } from "./request-queue.js" */
 /** @import { Callbacks } from "./shared-poll.js" */
 /** @import { World } from "./world.js" */
@@ -43,6 +45,7 @@ export class PollingManager {
   #requests;
   /** @type {Map<string, SharedPoll>} */
   #polls = new Map();
+  #pauses = new PauseReasons();
   /** @type {number | null} */
   #pausedAt = null;
   #pausedMs = 0;
@@ -159,24 +162,17 @@ export class PollingManager {
     } else if (before === null && shared.subscribers.size) this.#look(shared);
   }
 
-  /** Begin no more looks. Requests in flight are finished and delivered, and everything is kept. */
+  /** Start no more polls until `resume()`. Requests in flight are finished and delivered, and all state is kept. */
   pause() {
-    if (this.#pausedAt !== null) return;
-    this.#pausedAt = this.#world.now();
-    for (const shared of this.#polls.values()) {
-      if (shared.request !== null) this.#release(shared, shared.request);
-      else if (shared.subscribers.size) this.#cancel(shared);
-    }
+    this.#pauseFor("application");
   }
 
-  /** Look at everything at once, but let what is failing wait for the rest of its backoff. */
+  /**
+   * Poll everything at once, but let a failing poll wait for the rest of its backoff. Lifts the application's own
+   * pause only: see `pause-reasons.js`.
+   */
   resume() {
-    if (this.#pausedAt === null) return;
-    this.#pausedMs += this.#world.now() - this.#pausedAt;
-    this.#pausedAt = null;
-    for (const shared of [...this.#polls.values()].sort((one, other) => one.since - other.since)) {
-      if (shared.subscribers.size && shared.request === null) this.#look(shared);
-    }
+    this.#resumeFrom("application");
   }
 
   /**
@@ -201,8 +197,8 @@ export class PollingManager {
    * @param {"active" | "idle" | "hidden"} mode
    */
   attend(mode) {
-    if (mode !== "active") return this.pause();
-    this.resume();
+    if (mode !== "active") return this.#pauseFor("attention");
+    this.#resumeFrom("attention");
     this.touch();
   }
 
@@ -248,6 +244,26 @@ export class PollingManager {
       for (const subscriber of shared.subscribers) subscriber.active = false;
     }
     this.#polls.clear();
+  }
+
+  /** @param {PauseReason} reason */
+  #pauseFor(reason) {
+    if (!this.#pauses.add(reason)) return;
+    this.#pausedAt = this.#world.now();
+    for (const shared of this.#polls.values()) {
+      if (shared.request !== null) this.#release(shared, shared.request);
+      else if (shared.subscribers.size) this.#cancel(shared);
+    }
+  }
+
+  /** @param {PauseReason} reason */
+  #resumeFrom(reason) {
+    if (!this.#pauses.remove(reason) || this.#pausedAt === null) return;
+    this.#pausedMs += this.#world.now() - this.#pausedAt;
+    this.#pausedAt = null;
+    for (const shared of [...this.#polls.values()].sort((one, other) => one.since - other.since)) {
+      if (shared.subscribers.size && shared.request === null) this.#look(shared);
+    }
   }
 
   /** @param {SharedPoll} shared */
