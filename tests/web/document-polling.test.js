@@ -13,6 +13,7 @@ class Project {
   version = 0;
   files = new Map();
   requests = [];
+  failure = null; // the status that every request gets
 
   put(path) {
     this.version += 1;
@@ -29,6 +30,7 @@ class Project {
     const since = new URL(address, "http://server").searchParams.get("since");
     const tag = `W/"${this.version}"`;
     this.requests.push(since);
+    if (this.failure !== null) return new Response(null, { status: this.failure });
     if (headers["If-None-Match"] === tag) return new Response(null, { status: 304 });
     const all = [...this.files.values()];
     const files = since === null ? all.filter((file) => !file.deleted) : all.filter((file) => file.at > since);
@@ -38,7 +40,7 @@ class Project {
 
 function polled(project, options = {}) {
   const world = new FakeWorld();
-  const shared = { api: new Api({ fetch: project.fetch }), manager: new PollingManager({ world }) };
+  const shared = { api: new Api({ fetch: project.fetch }), manager: new PollingManager({ world }), world };
   const heard = [];
   const make = (more) =>
     new DocumentPolling({
@@ -146,4 +148,50 @@ test("one who stops leaves no timer", async () => {
 
   assert.equal(world.pending, 0);
   assert.equal(polling.isPolling, false);
+});
+
+for (const [failure, hasOpenDocuments, resumes] of [
+  [503, true, true],
+  [503, false, false],
+  [403, true, false],
+]) {
+  const how = resumes ? "outlasts an outage of hours" : "gives up at the sixth failure";
+  const documents = hasOpenDocuments ? "with open documents" : "without open documents";
+  test(`after ${failure}, polling ${documents} ${how}`, async () => {
+    const project = new Project();
+    const { world, heard, polling } = polled(project, { hasOpenDocuments: () => hasOpenDocuments });
+    await world.advance(10);
+    project.failure = failure;
+    await world.advance(5 * 3_600_000);
+    assert.equal(polling.isPolling, resumes);
+
+    project.failure = null;
+    project.put("a.md");
+    await world.advance(60_000);
+
+    assert.deepEqual(heard, resumes ? ["created a.md"] : []);
+    polling.stop();
+    assert.equal(world.pending, 0);
+  });
+}
+
+test("an application's pause holds back the polls that an outage had stopped", async () => {
+  const project = new Project();
+  const world = new FakeWorld();
+  const manager = new PollingManager({ world });
+  const { polling } = polled(project, { world, manager, hasOpenDocuments: () => true });
+  await world.advance(10);
+  project.failure = 503;
+  await world.advance(60_000);
+  manager.pause();
+  const before = project.requests.length;
+
+  await world.advance(3_600_000);
+  assert.equal(project.requests.length, before);
+
+  project.failure = null;
+  manager.resume();
+  await world.advance(0);
+  assert.equal(project.requests.length, before + 1);
+  polling.stop();
 });

@@ -110,8 +110,9 @@ export interface UseDocumentPollingOptions {
   /** Milliseconds, 3000 by default; null: on the ramp from 1 s to 5 s. */
   interval?: number | null;
   onDocumentChange?: (changes: DocumentChange[]) => void;
+  /** When a request fails, which is retried, and when the server refuses an edit, which stays in its document. */
   onError?: (error: Error) => void;
-  /** Yjs documents by path: changes of the files come into them, and their own changes go to the server. */
+  /** Yjs documents by path: changes of the files come into them, and edits are sent until the server has them. */
   documents?: Readonly<Record<string, Doc>>;
 }
 
@@ -121,6 +122,8 @@ export interface UseDocumentPollingResult {
   isPolling: boolean;
   error: Error | null;
   refetch: () => void;
+  /** Whether any of `documents` has edits that the server has not confirmed, those it refused included. */
+  hasUnsavedChanges: boolean;
 }
 
 export function useDocumentPolling(options?: UseDocumentPollingOptions): UseDocumentPollingResult;

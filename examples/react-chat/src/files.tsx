@@ -8,7 +8,7 @@ export function Files() {
   const [news, setNews] = useState<string>();
   const doc = useMemo(() => new Y.Doc({ guid: openPath }), [openPath]);
 
-  const { data: files = [] } = useDocumentPolling({
+  const { data: files = [], hasUnsavedChanges } = useDocumentPolling({
     documents: openPath === undefined ? {} : { [openPath]: doc },
     onDocumentChange: (changes) => setNews(changes.map((each) => `${each.filePath} ${each.changeType}`).join(", ")),
   });
@@ -25,6 +25,7 @@ export function Files() {
         ))}
       </ul>
       {news && <p role="status">{news}</p>}
+      {hasUnsavedChanges && <p role="status">Not saved yet</p>}
       {openPath && <Editor key={openPath} path={openPath} text={doc.getText("content")} />}
     </section>
   );

@@ -40,7 +40,7 @@ export function useDocumentPolling({
     enabled,
     look: (signal) => manager.fetch(key, (asked) => projectFiles(api, projectId).look(asked), { signal }),
   });
-  const syncs = useDocumentSyncs({
+  const { syncs, hasUnsavedChanges } = useDocumentSyncs({
     projectId,
     documents,
     enabled,
@@ -48,6 +48,7 @@ export function useDocumentPolling({
   });
   useEffect(() => {
     if (!enabled) return;
+    let hadError = false;
     const polling = new DocumentPolling({
       api,
       manager,
@@ -58,23 +59,29 @@ export function useDocumentPolling({
         client.setQueryData(queryKeyOf(key), found);
         for (const [path, { sync, version }] of syncs.current) {
           const file = found.files.get(path);
-          if (file === undefined || file.deleted || file.version === version) continue;
+          if (file === undefined || file.version === version) continue;
           syncs.current.set(path, { sync, version: file.version });
           sync.pull();
         }
       },
       onDocumentChange: (changes) => callbacks.current.onDocumentChange?.(changes),
       onError: (raised) => callbacks.current.onError?.(raised),
-      onState: tell,
+      onState: (state) => {
+        tell(state);
+        const isBack = hadError && state.error === null;
+        hadError = state.error !== null;
+        if (!hadError) for (const { sync } of syncs.current.values()) isBack ? sync.retry() : sync.resume();
+      },
+      hasOpenDocuments: () => syncs.current.size > 0,
     });
     return () => polling.stop();
   }, [api, manager, client, key, projectId, paths, interval, enabled, tell, callbacks, syncs]);
   const data = useMemo(() => listing && filesOf(listing, paths), [listing, paths]);
-  return { data, isPolling, error, refetch };
+  return { data, isPolling, error, refetch, hasUnsavedChanges };
 }
 
 /**
- * One sync for each document, for as long as it is given.
+ * One sync for each document, for as long as it is given and until its edits are sent.
  *
  * @param {object} options
  * @param {string} options.projectId
@@ -83,18 +90,32 @@ export function useDocumentPolling({
  * @param {(error: Error) => void} options.onError
  */
 function useDocumentSyncs({ projectId, documents: given = NONE, enabled, onError }) {
-  const { api } = useLongwatch();
+  const { api, manager } = useLongwatch();
   const documents = useSame(given);
   /** @type {import("react").RefObject<Map<string, {sync: DocumentSync, version: number}>>} */
   const syncs = useRef(new Map());
   const latestError = useLatest(onError);
+  /** @type {import("react").RefObject<Set<DocumentSync>>} */
+  const unsaved = useRef(new Set());
+  const [hasUnsavedChanges, setHasUnsavedChanges] = useState(false);
   useEffect(() => {
     if (!enabled) return;
+    const options = {
+      api,
+      projectId,
+      isPaused: () => manager.isPaused,
+      onError: (/** @type {Error} */ error) => latestError.current(error),
+      onUnsaved: (/** @type {boolean} */ hasUnsaved, /** @type {DocumentSync} */ sync) => {
+        if (hasUnsaved) unsaved.current.add(sync);
+        else unsaved.current.delete(sync);
+        setHasUnsavedChanges(unsaved.current.size > 0);
+      },
+    };
     const mine = new Map(
-      Object.entries(documents).map(([path, doc]) => {
-        const report = (/** @type {Error} */ error) => latestError.current(error);
-        return [path, { sync: new DocumentSync({ api, projectId, path, doc, onError: report }), version: 0 }];
-      }),
+      Object.entries(documents).map(([path, doc]) => [
+        path,
+        { sync: new DocumentSync({ ...options, path, doc }), version: 0 },
+      ]),
     );
     syncs.current = mine;
     for (const { sync } of mine.values()) sync.pull();
@@ -102,8 +123,8 @@ function useDocumentSyncs({ projectId, documents: given = NONE, enabled, onError
       for (const { sync } of mine.values()) sync.stop();
       if (syncs.current === mine) syncs.current = new Map();
     };
-  }, [api, projectId, enabled, latestError, documents]);
-  return syncs;
+  }, [api, manager, projectId, enabled, latestError, documents]);
+  return { syncs, hasUnsavedChanges };
 }
 
 /**

@@ -1,34 +1,70 @@
-/** Keeps a Yjs document and a file of the project the same: what the server has comes in, what is typed goes out. */
+/**
+ * Keeps a Yjs document and a file of the project the same.
+ *
+ * Edits are sent until the server confirms them, however long it is away and also after `stop()`. A pull that fails is
+ * retried. Edits that the server refuses (413, 403, …) are reported, stay in the document and are sent again with the
+ * next edit. A file that is deleted on the server empties the document.
+ */
 
 import * as Y from "yjs";
 
-import { REQUEST_BACKOFF } from "../core/backoff.js";
+import { SYNC_BACKOFF } from "../core/backoff.js";
 import { ApiError, asError } from "../core/errors.js";
-import { documentPath } from "../core/routes.js";
+import { documentPath, filesPath } from "../core/routes.js";
+import { childOf } from "../core/waiting.js";
 import { worldWith } from "../core/world.js";
 
 /** @import { Api } from "../core/api.js" */
+/** @import { FileEntry } from "../core/project-files.js" */
 /** @import { World } from "../core/world.js" */
 
-const EMPTY_UPDATE_BYTES = 2; // a Yjs update that says nothing
+const EMPTY_UPDATE_BYTES = 2; // a Yjs update without any change
+const KEEPALIVE_BYTES = 60_000; // browsers refuse to outlive the page with more than 64 KiB
+const TIMEOUT_MS = 120_000; // of one request; an update can be large
+
+/**
+ * What to do next: edits first, so that a pull is compared with a server that has them.
+ *
+ * @param {{hasEdits: boolean, areRefused: boolean, needsPull: boolean, isPaused: boolean, isStopped: boolean}} state
+ * @returns {"push" | "pull" | null}
+ */
+export function nextStep({ hasEdits, areRefused, needsPull, isPaused, isStopped }) {
+  if (hasEdits && !areRefused) return "push";
+  return needsPull && !isPaused && !isStopped ? "pull" : null;
+}
 
 export class DocumentSync {
   #api;
+  #projectId;
   #path;
   #doc;
+  #isPaused;
   #onError;
+  #onUnsaved;
   #world;
-  #backoff = REQUEST_BACKOFF;
+  #window;
+  #document;
+  #backoff = SYNC_BACKOFF;
   /** @type {Uint8Array[]} */
-  #waiting = []; // typed here and not yet confirmed
-  #isSending = false;
+  #unsent = []; // edits that the server has not confirmed
+  #edits = 0; // made here so far
+  #pushed = 0; // how many of them the last request held
+  #inFlight = 0; // the same, while that request is under way
+  #refused = 0; // how many of them there were when the server refused them
+  #confirmed = Y.encodeStateVector(new Y.Doc()); // what the server has of this document at least
+  #needsPull = false;
+  #isRunning = false;
+  #isStopped = false;
   /** @type {unknown} */
   #timer = null;
-  #controller = new AbortController();
+  #pulls = new AbortController();
   /** @param {Uint8Array} update @param {unknown} origin */
-  #typed = (update, origin) => {
+  #onEdit = (update, origin) => {
     if (origin !== this) this.#queue(update);
   };
+  #onVisibility = () => (this.#document?.visibilityState === "hidden" ? this.flush() : this.retry());
+  #onOnline = () => this.retry();
+  #onLeave = () => this.flush();
 
   /**
    * @param {object} options
@@ -36,84 +72,256 @@ export class DocumentSync {
    * @param {string} options.projectId
    * @param {string} options.path
    * @param {Y.Doc} options.doc
+   * @param {() => boolean} [options.isPaused] Whether pulls have to wait. Edits are sent all the same.
    * @param {(error: Error) => void} [options.onError]
+   * @param {(hasUnsaved: boolean, sync: DocumentSync) => void} [options.onUnsaved] When that changes.
    * @param {Partial<World>} [options.world]
+   * @param {EventTarget} [options.window]
+   * @param {EventTarget & {visibilityState: string}} [options.document]
    */
-  constructor({ api, projectId, path, doc, onError, world }) {
+  constructor({
+    api,
+    projectId,
+    path,
+    doc,
+    isPaused = () => false,
+    onError,
+    onUnsaved,
+    world,
+    window = globalThis.window,
+    document = globalThis.document,
+  }) {
     this.#api = /** @type {Api} */ (api);
-    this.#path = documentPath(projectId, path);
+    this.#projectId = projectId;
+    this.#path = path;
     this.#doc = doc;
+    this.#isPaused = isPaused;
     this.#onError = onError;
+    this.#onUnsaved = onUnsaved;
     this.#world = worldWith(world);
-    doc.on("update", this.#typed);
+    this.#window = window;
+    this.#document = document;
+    this.#listen();
     const known = Y.encodeStateAsUpdate(doc);
     if (known.length > EMPTY_UPDATE_BYTES) this.#queue(known);
   }
 
-  /** Whether the server has everything that was typed here. */
-  get isClean() {
-    return this.#waiting.length === 0;
+  /** Whether the document has edits that the server has not confirmed. */
+  get hasUnsavedChanges() {
+    return this.#unsent.length > 0;
   }
 
-  /** Take in what the server has and this document has not. A file that is not there yet has nothing. */
-  async pull() {
-    const state = toBase64Url(Y.encodeStateVector(this.#doc));
-    const address = this.#api.address(this.#path, { state_vector: state });
-    try {
-      const { signal } = this.#controller;
-      const response = await this.#api.request(address, { signal, accepts: [304] });
-      if (response.status === 304) return;
-      const update = new Uint8Array(await response.arrayBuffer());
-      if (update.length && !signal.aborted) Y.applyUpdate(this.#doc, update, this);
-    } catch (error) {
-      if (this.#controller.signal.aborted || (error instanceof ApiError && error.status === 404)) return;
-      this.#onError?.(asError(error));
-    }
+  /** Take in what the server has and this document lacks. A file that does not exist yet has nothing. */
+  pull() {
+    this.#needsPull = true;
+    this.#start();
   }
 
-  /** Leave the document alone. What was not confirmed yet stays in it, and goes out with the next sync. */
-  stop() {
-    this.#doc.off("update", this.#typed);
+  /** Continue with a pull that a pause held back. A backoff runs its time. */
+  resume() {
+    this.#start();
+  }
+
+  /** Retry now what waits for its backoff: the network may be back. */
+  retry() {
     this.#world.clearTimeout(this.#timer);
-    this.#controller.abort();
+    this.#timer = null;
+    this.#start();
+  }
+
+  /** Send unsent edits at once, in a request that outlives the page. The usual retries continue beside it. */
+  flush() {
+    if (!this.#hasEditsToSend() || this.#inFlight === this.#edits) return;
+    this.#push().catch(() => {}); // the loop holds the same edits, and reports
+  }
+
+  /** Leave the document. Edits that are still unsent are sent now, and retried until the server has them. */
+  stop() {
+    this.#isStopped = true;
+    this.#doc.off("update", this.#onEdit);
+    this.#pulls.abort();
+    this.retry();
+  }
+
+  #listen() {
+    this.#doc.on("update", this.#onEdit);
+    this.#document?.addEventListener("visibilitychange", this.#onVisibility);
+    this.#window?.addEventListener("online", this.#onOnline);
+    this.#window?.addEventListener("pageshow", this.#onOnline);
+    this.#window?.addEventListener("pagehide", this.#onLeave);
+  }
+
+  #unlisten() {
+    this.#document?.removeEventListener("visibilitychange", this.#onVisibility);
+    this.#window?.removeEventListener("online", this.#onOnline);
+    this.#window?.removeEventListener("pageshow", this.#onOnline);
+    this.#window?.removeEventListener("pagehide", this.#onLeave);
   }
 
   /** @param {Uint8Array} update */
   #queue(update) {
-    this.#waiting.push(update);
-    if (!this.#isSending && this.#timer === null) this.#send();
+    this.#unsent.push(update);
+    this.#edits += 1;
+    if (this.#unsent.length === 1) this.#onUnsaved?.(true, this);
+    this.#start();
   }
 
-  async #send() {
-    this.#isSending = true;
-    this.#timer = null;
-    await Promise.resolve(); // what is typed in one go goes out in one request
-    while (this.#waiting.length && !this.#controller.signal.aborted) {
-      const count = this.#waiting.length;
-      const update = Y.mergeUpdates(this.#waiting);
+  #hasEditsToSend() {
+    return this.hasUnsavedChanges && this.#refused !== this.#edits;
+  }
+
+  #start() {
+    if (!this.#isRunning && this.#timer === null) this.#run();
+  }
+
+  async #run() {
+    this.#isRunning = true;
+    await Promise.resolve(); // edits of one turn of the event loop go out in one request
+    for (let step = this.#next(); step !== null; step = this.#next()) {
       try {
-        await this.#api.send("POST", this.#path, update, {
-          type: "application/octet-stream",
-          signal: this.#controller.signal,
-        });
+        await (step === "push" ? this.#push() : this.#pull());
+        this.#backoff = this.#backoff.succeeded();
       } catch (error) {
-        if (!this.#controller.signal.aborted) this.#tryLater(asError(error));
-        break;
+        if (step === "pull" && this.#isStopped) continue;
+        if (this.#failed(step, asError(error))) break;
       }
-      this.#waiting.splice(0, count);
-      this.#backoff = this.#backoff.succeeded();
     }
-    this.#isSending = false;
+    this.#isRunning = false;
+    if (this.#isStopped && this.#timer === null) this.#end();
   }
 
-  /** @param {Error} error */
-  #tryLater(error) {
-    this.#backoff = this.#backoff.failed();
-    const { delay } = this.#backoff;
-    if (delay === null) this.#backoff = this.#backoff.succeeded(); // the next thing typed tries again
-    else this.#timer = this.#world.setTimeout(() => this.#send(), delay);
-    this.#onError?.(error);
+  #next() {
+    return nextStep({
+      hasEdits: this.hasUnsavedChanges,
+      areRefused: this.#refused === this.#edits,
+      needsPull: this.#needsPull,
+      isPaused: this.#isPaused(),
+      isStopped: this.#isStopped,
+    });
   }
+
+  async #push() {
+    const edits = this.#edits;
+    const vector = Y.encodeStateVector(this.#doc);
+    // Refused edits are sent as the document is now: without text that was typed and removed since.
+    const update = this.#refused
+      ? Y.encodeStateAsUpdate(this.#doc, this.#confirmed)
+      : Y.mergeUpdates(this.#unsent);
+    this.#inFlight = this.#pushed = edits;
+    try {
+      await this.#inTime(new AbortController().signal, (signal) =>
+        this.#api.send("POST", documentPath(this.#projectId, this.#path), update, {
+          type: "application/octet-stream",
+          keepalive: update.length <= KEEPALIVE_BYTES,
+          signal,
+        }),
+      );
+    } finally {
+      if (this.#inFlight === edits) this.#inFlight = 0;
+    }
+    this.#confirm(edits, vector);
+  }
+
+  /**
+   * @param {number} edits
+   * @param {Uint8Array} vector
+   */
+  #confirm(edits, vector) {
+    this.#confirmed = vector;
+    this.#refused = 0;
+    const hadUnsaved = this.hasUnsavedChanges;
+    this.#unsent.splice(0, Math.max(0, this.#unsent.length - (this.#edits - edits)));
+    if (hadUnsaved && !this.hasUnsavedChanges) this.#onUnsaved?.(false, this);
+  }
+
+  async #pull() {
+    this.#needsPull = false; // one that is asked for meanwhile comes after this one
+    const edits = this.#edits;
+    const vector = toBase64Url(Y.encodeStateVector(this.#doc));
+    const address = this.#api.address(documentPath(this.#projectId, this.#path), { state_vector: vector });
+    await this.#inTime(this.#pulls.signal, async (signal) => {
+      const response = await this.#api.request(address, { signal, accepts: [304, 404] });
+      if (response.status === 304) return;
+      if (response.status === 404) return this.#whenMissing(edits, signal);
+      const update = new Uint8Array(await response.arrayBuffer());
+      if (update.length && !signal.aborted) Y.applyUpdate(this.#doc, update, this);
+    });
+  }
+
+  /**
+   * The file is not there. Only a tombstone empties the document: a server that never had the file, or lost its
+   * store, must not take the last copy. Edits that are newer than the question stay: they make the file anew.
+   *
+   * @param {number} edits How many there were when the server was asked.
+   * @param {AbortSignal} signal
+   */
+  async #whenMissing(edits, signal) {
+    const address = this.#api.address(filesPath(this.#projectId), { prefix: this.#path, since: 0 });
+    /** @type {{files: FileEntry[]}} */
+    const { files } = await (await this.#api.request(address, { signal })).json();
+    const entry = files.find(({ path }) => path === this.#path);
+    if (entry === undefined || signal.aborted) return;
+    if (!entry.deleted || this.#edits !== edits) this.#needsPull = true;
+    else if (!this.hasUnsavedChanges) this.#empty();
+  }
+
+  /** As a change of Yjs: what is typed afterwards makes the file anew, and the old text does not come back. */
+  #empty() {
+    const [text, file] = [this.#doc.getText("content"), this.#doc.getMap("file")];
+    this.#doc.transact(() => {
+      if (text.length) text.delete(0, text.length);
+      if (file.has("bytes")) file.delete("bytes");
+    }, this);
+  }
+
+  /**
+   * @param {"push" | "pull"} step
+   * @param {Error} error
+   * @returns {boolean} whether to wait before anything else
+   */
+  #failed(step, error) {
+    queueMicrotask(() => this.#onError?.(error)); // whatever that does, the retries continue
+    const told = error instanceof ApiError ? error : null; // or the connection was cut within a response
+    if (told && !told.isWorthAnotherTry) {
+      if (step === "push") this.#refused = this.#pushed;
+      return false;
+    }
+    if (step === "pull") this.#needsPull = true;
+    this.#backoff = this.#backoff.failed();
+    const delay = Math.max(this.#backoff.delay ?? 0, told?.retryAfterMs ?? 0);
+    this.#timer = this.#world.setTimeout(() => this.retry(), delay);
+    return true;
+  }
+
+  /** Nothing is left to send, or the server refuses it. */
+  #end() {
+    this.#unlisten();
+    if (this.hasUnsavedChanges) this.#onUnsaved?.(false, this);
+  }
+
+  /**
+   * @template T
+   * @param {AbortSignal} signal
+   * @param {(signal: AbortSignal) => Promise<T>} call
+   */
+  async #inTime(signal, call) {
+    const { controller, release } = childOf(signal);
+    const timer = this.#world.setTimeout(() => controller.abort(tooLate(this.#path)), TIMEOUT_MS);
+    try {
+      return await call(controller.signal);
+    } catch (error) {
+      throw controller.signal.aborted ? controller.signal.reason : error;
+    } finally {
+      this.#world.clearTimeout(timer);
+      release();
+    }
+  }
+}
+
+/** @param {string} path */
+function tooLate(path) {
+  const message = `No response for document ${path} within ${TIMEOUT_MS / 1000} s. It is retried.`;
+  return new ApiError({ status: 0, code: "timeout", message });
 }
 
 /** @param {Uint8Array} bytes */

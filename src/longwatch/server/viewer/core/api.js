@@ -82,15 +82,17 @@ export class Api {
    * @param {string} method
    * @param {string} path
    * @param {unknown} [body]
-   * @param {{query?: Query, signal?: AbortSignal, type?: string}} [options]
+   * @param {{query?: Query, signal?: AbortSignal, type?: string, keepalive?: boolean}} [options] `keepalive`: the
+   *   request outlives the page.
    * @returns {Promise<any>}
    */
-  async send(method, path, body, { query, signal, type } = {}) {
+  async send(method, path, body, { query, signal, type, keepalive } = {}) {
     const address = this.address(path, query);
     const raw = typeof body === "string" || body instanceof Uint8Array;
     const response = await this.request(address, {
       method,
       signal,
+      keepalive,
       body: body === undefined ? undefined : raw ? /** @type {BodyInit} */ (body) : JSON.stringify(body),
       headers: body === undefined ? undefined : { "Content-Type": type ?? "application/json" },
     });
@@ -127,15 +129,17 @@ export class Api {
    * @param {BodyInit} [options.body]
    * @param {AbortSignal} [options.signal]
    * @param {number[]} [options.accepts]
+   * @param {boolean} [options.keepalive]
    * @returns {Promise<Response>}
    */
-  async request(address, { method = "GET", headers = {}, body, signal, accepts = [] } = {}) {
+  async request(address, { method = "GET", headers = {}, body, signal, accepts = [], keepalive = false } = {}) {
     let response;
     try {
       response = await this.#fetch(address, {
         method,
         body,
         signal,
+        keepalive,
         headers: { ...this.#headers, ...headers },
         credentials: this.#credentials,
         cache: "no-store",

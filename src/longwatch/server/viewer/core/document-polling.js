@@ -1,15 +1,19 @@
 /** Looks at the files of a project and tells what was created, modified and deleted (document 003). */
 
+import { ApiError } from "./errors.js";
 import { pollingManager } from "./polling-manager.js";
 import { changesBetween, projectFiles } from "./project-files.js";
 import { filesPath } from "./routes.js";
+import { worldWith } from "./world.js";
 
 /** @import { Api } from "./api.js" */
 /** @import { PollingManager } from "./polling-manager.js" */
 /** @import { DocumentChange, Listing } from "./project-files.js" */
 /** @import { Registration } from "./registration.js" */
+/** @import { World } from "./world.js" */
 
 export const DOCUMENT_INTERVAL_MS = 3_000;
+export const RESTART_MS = 30_000; // after the failure that stops the poll, while documents are open
 
 /**
  * @typedef {object} DocumentPollingOptions
@@ -22,19 +26,27 @@ export const DOCUMENT_INTERVAL_MS = 3_000;
  * @property {(listing: Listing) => void} [onListing] With the first look and every change.
  * @property {(error: Error) => void} [onError]
  * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each look.
+ * @property {() => boolean} [hasOpenDocuments] While true, an outage of any length does not end the polling.
  * @property {PollingManager} [manager]
+ * @property {Partial<World>} [world]
  */
 
 export class DocumentPolling {
   #options;
   #paths;
+  #manager;
+  #world;
   /** @type {Registration | null} */
   #registration;
+  /** @type {unknown} */
+  #restart = null;
 
   /** @param {DocumentPollingOptions} options */
   constructor(options) {
     const { api, projectId, filePaths, interval = DOCUMENT_INTERVAL_MS, manager = pollingManager } = options;
     this.#options = options;
+    this.#manager = manager;
+    this.#world = worldWith(options.world);
     this.#paths = filePaths ? new Set(filePaths) : null;
     /** @type {Listing | null} */
     this.listing = null;
@@ -47,12 +59,13 @@ export class DocumentPolling {
     });
   }
 
-  /** Whether it will look again: not after too many failures. */
+  /** Whether it will look again: not after too many failures, unless documents are open. */
   get isPolling() {
-    return this.#registration !== null && !this.#registration.state.stopped;
+    return this.#registration !== null && (!this.#registration.state.stopped || this.#restart !== null);
   }
 
   stop() {
+    this.#cancelRestart();
     this.#registration?.dispose();
     this.#registration = null;
   }
@@ -60,6 +73,7 @@ export class DocumentPolling {
   /** @param {Listing} listing */
   #take(listing) {
     this.error = null;
+    this.#cancelRestart();
     const before = this.listing;
     this.#tellState();
     if (listing === before) return;
@@ -72,8 +86,18 @@ export class DocumentPolling {
   /** @param {Error} error */
   #fail(error) {
     this.error = error;
+    this.#cancelRestart();
+    const isTemporary = error instanceof ApiError && error.isWorthAnotherTry;
+    if (isTemporary && this.#registration?.state.stopped && this.#options.hasOpenDocuments?.()) {
+      this.#restart = this.#world.setTimeout(() => this.#manager.touch(filesKey(this.#options)), RESTART_MS);
+    }
     this.#tellState();
     this.#options.onError?.(error);
+  }
+
+  #cancelRestart() {
+    this.#world.clearTimeout(this.#restart);
+    this.#restart = null;
   }
 
   #tellState() {
