@@ -1,31 +1,38 @@
-"""Looks at the files of a project, tells what changed, and keeps Yjs documents up to date (document 003)."""
+"""Polls the files of a project, reports changes, and syncs Yjs documents with their files (document 003)."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
+import logging
 from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from longwatch.clients.api import ServerClient, document_path, project_path
+from longwatch.clients.api import ServerClient, project_path
+from longwatch.clients.document_sync import DocumentSync
 from longwatch.clients.files import DocumentChange, File, changes_between, files_of
 from longwatch.clients.polling import ServerPolling, call
-from longwatch.errors import MissingExtra, RequestRefused
+from longwatch.errors import RequestRefused, WorthAnotherTry
 from longwatch.polling.manager import PollingManager
 
 if TYPE_CHECKING:
     from pycrdt import Doc
 
+log = logging.getLogger("longwatch")
+
 DOCUMENT_INTERVAL_MS = 3_000
+RESTART_SECONDS = 30.0  # from the failure that stops the poll to the next try, while documents are open
 
 
 class DocumentPolling(ServerPolling):
     """Polls the files of a project in the running event loop, from `start` or `async with` until stopped.
 
     `on_document_change` gets what was created, modified or deleted since the last look; the first look is
-    what later ones are compared with. Failures are met as in `SessionPolling`. Documents that `document`
-    handed out are brought up to date before the change is told.
+    what later ones are compared with. Failures are met as in `SessionPolling`, but while a document is open
+    an outage of any length does not end the polling.
+
+    Documents that `document` handed out are brought up to date before the change is told. Edits of them are
+    sent while it polls, until the server confirms them; `on_error` gets what fails meanwhile.
     """
 
     def __init__(
@@ -46,48 +53,94 @@ class DocumentPolling(ServerPolling):
         self._paths = None if file_paths is None else frozenset(file_paths)
         self._on_document_change = on_document_change
         self._has_looked = False
-        self._documents: dict[str, SyncedDocument] = {}
-        self._syncing: asyncio.Task[None] | None = None
+        self._is_failing = False
+        self._documents: dict[str, DocumentSync] = {}
+        self._telling: asyncio.Task[None] | None = None
+        self._restart: asyncio.TimerHandle | None = None
         self._told: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def document(self, path: str) -> Doc[Any]:
-        """The Yjs document of a file, as it is now; it is kept up to date while polling.
+    @property
+    def is_polling(self) -> bool:
+        """Whether it will look again: not after too many failures, unless a document is open."""
+        return super().is_polling or self._restart is not None
 
-        What is written to it here reaches the server with `push`.
-        """
-        synced = self._documents.get(path)
-        if synced is None:
-            synced = self._documents[path] = SyncedDocument(self._client, self._project_id, path)
-            await synced.pull()
-        return synced.doc
+    @property
+    def has_unsaved_changes(self) -> bool:
+        """Whether any document has edits that the server has not confirmed, those it refused included."""
+        return any(each.has_unsaved_changes for each in self._documents.values())
+
+    async def document(self, path: str) -> Doc[Any]:
+        """The Yjs document of a file. While polling, it follows the file, and its edits are sent."""
+        return (await self._opened(path)).doc
 
     async def push(self, path: str) -> int:
-        """Send what was written to a document here, and take in what others wrote; returns its version."""
-        await self.document(path)
-        synced = self._documents[path]
-        await synced.push()
-        await synced.pull()
-        return synced.version or 0
+        """Send the edits of a document now, and take in what others wrote; returns the file's version.
+
+        If it raises, the edits stay in the document. While polling they are retried, unless they are refused.
+        """
+        sync = await self._opened(path)
+        await sync.push()
+        await sync.pull()
+        return sync.version or 0
+
+    async def flush(self) -> None:
+        """Send the edits of all documents now. Raises the first error, after every document was tried."""
+        failures = [await _failure_of(sync) for sync in list(self._documents.values())]
+        for failure in filter(None, failures):
+            raise failure
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        syncing = self._syncing
+        """Send what is unsent, once; what can not be sent comes to `on_error` and stays in its document."""
+        telling = self._telling
         self.stop()
-        if syncing is not None:
-            await asyncio.wait([syncing])
+        for sync in list(self._documents.values()):
+            await sync.aclose()
+            if (failure := await _failure_of(sync)) is not None:
+                self._report(failure)
+        if telling is not None:
+            await asyncio.wait([telling])
 
     def _path(self) -> str:
         return f"{project_path(self._project_id)}/files"
 
     def _entered(self) -> None:
-        self._syncing = asyncio.get_running_loop().create_task(self._tell())
+        self._telling = asyncio.get_running_loop().create_task(self._tell())
+        for sync in self._documents.values():
+            sync.start()
 
     def _leave(self) -> None:
         super()._leave()
-        if self._syncing is not None:
-            self._syncing.cancel()
-            self._syncing = None
+        self._cancel_restart()
+        for sync in self._documents.values():
+            sync.stop()
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+
+    async def _opened(self, path: str) -> DocumentSync:
+        sync = self._documents.get(path)
+        if sync is None:
+            sync = self._documents[path] = DocumentSync(
+                self._client,
+                self._project_id,
+                path,
+                is_paused=lambda: self._polls().is_paused,
+                on_error=self._report,
+            )
+            if self._registration is not None:
+                sync.start()
+        if not sync.has_pulled:
+            await sync.sync()
+        return sync
+
+    def _took(self, wire: Any) -> None:
+        super()._took(wire)
+        self._cancel_restart()
+        was_failing, self._is_failing = self._is_failing, False
+        for sync in self._documents.values():
+            sync.retry() if was_failing else sync.resume()
 
     def _news(self, wire: Any) -> None:
         self._told.put_nowait(wire)
@@ -98,54 +151,56 @@ class DocumentPolling(ServerPolling):
             after = files_of(await self._told.get())
             changes = changes_between(self.files, after, self._paths)
             self.files = after
-            for path in {change.file_path for change in changes} & self._documents.keys():
+            for path, sync in list(self._documents.items()):
+                if sync.version == (after[path].version if path in after else None):
+                    continue
                 try:
-                    await self._documents[path].pull()
+                    await sync.sync()
                 except Exception as error:  # noqa: BLE001 - whatever it is, the others are told of theirs
-                    self._failed(error)
+                    self._report(error)
             has_looked, self._has_looked = self._has_looked, True
             if changes and has_looked:
-                call(self._on_document_change, changes)
+                _guarded(self._on_document_change, changes)
 
     def _failed(self, error: Exception) -> None:
-        self.error = error
+        self._is_failing = True
+        self._cancel_restart()
         if isinstance(error, RequestRefused) and not self.files:
             self._leave()
-        call(self._on_error, error)
+        elif isinstance(error, WorthAnotherTry) and self._documents and not super().is_polling:
+            loop = asyncio.get_running_loop()
+            self._restart = loop.call_later(RESTART_SECONDS, self._begin_again)
+        self._report(error)
+
+    def _begin_again(self) -> None:
+        self._restart = None
+        if self._registration is not None:
+            self._polls().touch(self._registration.key)
+
+    def _cancel_restart(self) -> None:
+        if self._restart is not None:
+            self._restart.cancel()
+            self._restart = None
+
+    def _report(self, error: Exception) -> None:
+        self.error = error
+        if self._on_error is None:
+            log.warning("could not sync the documents of project %r: %s", self._project_id, error)
+        _guarded(self._on_error, error)
 
 
-class SyncedDocument:
-    """A document here, and what of it the server has."""
+async def _failure_of(sync: DocumentSync) -> Exception | None:
+    """Send the edits of a document; what went wrong, if anything did."""
+    try:
+        await sync.push()
+    except Exception as error:  # noqa: BLE001 - the other documents have edits too
+        return error
+    return None
 
-    def __init__(self, client: ServerClient, project_id: str, path: str) -> None:
-        try:
-            from pycrdt import Doc
-        except ImportError as error:
-            raise MissingExtra("A Yjs document", "server") from error
-        self.doc: Doc[Any] = Doc()
-        self.version: int | None = None
-        self._client = client
-        self._address = document_path(project_id, path)
-        self._shared = self.doc.get_state()  # what both sides have
 
-    async def pull(self) -> None:
-        """Take in what the server has and this side lacks. A file that is not there has nothing."""
-        vector = base64.urlsafe_b64encode(self.doc.get_state()).decode().rstrip("=")
-        parameters = {"state_vector": vector}
-        if self.version is not None:
-            parameters["version"] = str(self.version)
-        try:
-            found = await self._client.get_bytes(self._address, parameters)
-        except RequestRefused as error:
-            if error.status != 404:
-                raise
-            return
-        if found is not None:
-            update, self.version = found
-            self.doc.apply_update(update)
-
-    async def push(self) -> None:
-        """Send what was written here since the last time."""
-        state = self.doc.get_state()
-        await self._client.post_bytes(self._address, self.doc.get_update(self._shared))
-        self._shared = state
+def _guarded(callback: Callable[[Any], object] | None, value: object) -> None:
+    """Call back; what the callback raises must not end the sync."""
+    try:
+        call(callback, value)
+    except Exception:
+        log.exception("a callback of DocumentPolling raised an exception")

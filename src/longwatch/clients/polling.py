@@ -96,8 +96,7 @@ class ServerPolling(ABC):
         async def look() -> Any:
             return await self._client.get_json(path)
 
-        manager = self._manager or polling_manager()
-        self._registration = manager.register(
+        self._registration = self._polls().register(
             (self._client.base_url, path),
             look,
             self._interval,
@@ -105,6 +104,9 @@ class ServerPolling(ABC):
             on_error=self._failed,
         )
         self._entered()
+
+    def _polls(self) -> PollingManager:
+        return self._manager or polling_manager()
 
     def _leave(self) -> None:
         registration, self._registration = self._registration, None

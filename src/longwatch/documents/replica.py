@@ -138,12 +138,7 @@ class Replica:
 
     def clear(self) -> bytes:
         """Empty the document, as an update. What somebody writes at the same moment survives."""
-
-        def write() -> None:
-            self._text().clear()
-            self._forget_bytes()
-
-        return self._edited(write)
+        return self._edited(lambda: empty(self._doc))
 
     def _edited(self, edit: Callable[[], None]) -> bytes:
         made: list[bytes] = []
@@ -176,6 +171,15 @@ class Replica:
         state = self._doc.get_state()
         there = state_vector(state)
         return any(waits_for_more(get_update(update, state), there) for update in updates)
+
+
+def empty(doc: Doc[Any]) -> None:
+    """Remove the text and the bytes of a file from its document. Other types that are in it stay."""
+    text, file = doc.get(TEXT_ROOT, type=Text), doc.get(BINARY_ROOT, type=Map)
+    with doc.transaction():
+        text.clear()
+        if BINARY_KEY in file:
+            del file[BINARY_KEY]
 
 
 def _make(shown: Text, now: str, changes: Sequence[TextEdit]) -> None:
