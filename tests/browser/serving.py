@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import urllib.error
@@ -60,6 +61,16 @@ class Served:
         if process is not None:
             process.kill()
             process.communicate()
+
+    def freeze(self) -> None:
+        """Accept connections and answer none, until `thaw`."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Answer again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def call(self, method: str, path: str, body: object = None, *, kind: str = "application/json") -> Any:
         """Ask the API; bytes go as they are, anything else as JSON."""
