@@ -38,8 +38,8 @@ def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp
     """The whole server over these parts, which the caller opens and closes."""
     api = create_api(context, pages=pages)
     compressed = GZipMiddleware(api, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
-    status = HotStatus(CatchAll(RawRunPaths(compressed)), context)
-    return Guard(
+    status = HotStatus(CatchAll(compressed), context)
+    guarded = Guard(
         HotStream(status, api.state.feed),
         access=context.access,
         hosts=context.hosts,
@@ -48,6 +48,7 @@ def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp
         traffic=context.traffic,
         quick=status.quick,
     )
+    return RawRunPaths(guarded)  # outside the guard, which decides by the path that the router matches
 
 
 def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI:

@@ -30,11 +30,13 @@ from longwatch.errors import (
     TurnTaken,
     WorthAnotherTry,
 )
+from longwatch.server.plain_pages import not_found_page, wants_page
 
 log = logging.getLogger("longwatch.server")
 
 RETRY_SECONDS = 2  # after which a store that was away is worth another try
 MOST_DETAILS = 20
+NOT_FOUND = "not_found"  # the code of a path without a route
 
 STATUSES: tuple[tuple[type[LongwatchError], int], ...] = (  # the first that fits
     (RunNotFound, 404),  # also projects, sessions and turns
@@ -80,6 +82,12 @@ class ApiError(Exception):
     def response(self) -> Response:
         return Response(self.body, self.status, self.headers, media_type="application/json")
 
+    def response_to(self, scope: Scope) -> Response:
+        """The response in the form that the client accepts: a browser gets a page for an unknown path."""
+        if self.code == NOT_FOUND and wants_page(scope):
+            return not_found_page(scope["path"])
+        return self.response()
+
     async def send(self, send: Send) -> None:
         """Answer with this, outside any framework."""
         body = self.body
@@ -110,7 +118,7 @@ def install_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ApiError)
     async def _own(request: Request, error: ApiError) -> Response:
-        return error.response()
+        return error.response_to(request.scope)
 
     @app.exception_handler(LongwatchError)
     async def _ours(request: Request, error: LongwatchError) -> Response:
@@ -122,7 +130,7 @@ def install_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
-        return http_error(error, request.method, request.url.path).response()
+        return http_error(error, request.method, request.url.path).response_to(request.scope)
 
 
 def invalid_request(error: RequestValidationError) -> ApiError:

@@ -16,17 +16,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from longwatch.server import access
 from longwatch.server.access import Access
-from longwatch.server.errors import ApiError
+from longwatch.server.errors import NOT_FOUND, ApiError
 from longwatch.server.hosts import Hosts
 from longwatch.server.limits import Limits
+from longwatch.server.plain_pages import wants_page
 from longwatch.server.rates import Rates, Slots, Traffic
+from longwatch.server.routes.scopes import WEBSOCKET, has_route, required_scope
 from longwatch.server.sharing import preflight, sharing
 
 log = logging.getLogger("longwatch.server")
 
+API = "/api/"
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN_PATHS = frozenset({"/", "/runs", "/projects", "/login", "/api/login", "/api/health", "/favicon.ico"})
-OPEN_PREFIXES = ("/viewer/", "/runs/", "/projects/")
 LOOKED_AT = frozenset(
     {
         b"host",
@@ -167,18 +168,14 @@ class Guard:
             raise ApiError(403, "foreign_origin", "Pages of other sites may not load anything from here.")
 
     def _check_scope(self, scope: Scope) -> None:
-        if self._access.is_open or is_for_everybody(scope["path"]):
+        if self._access.is_open:
+            return
+        required = required_scope(scope.get("method", WEBSOCKET), scope["path"])
+        if required is None:
             return
         has = self._access.scope_of(scope["headers"])
-        if has is None:
-            raise ApiError(
-                401,
-                "unauthorized",
-                "A token is needed: send it as `Authorization: Bearer …`, or open /login in a browser.",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-        if not has.allows(wanted_scope(scope)):
-            raise ApiError(403, "forbidden", "This token may only read. Use one that may write.")
+        if has is None or not has.allows(required):
+            raise missing_scope(scope, has)
 
     async def _write(self, scope: Scope, receive: Receive, send: Send, asked: Asked) -> None:
         early = self._rates.take(client_of(scope), asyncio.get_running_loop().time())
@@ -290,19 +287,20 @@ class Guard:
             await asyncio.gather(answering, leaving, return_exceptions=True)
 
 
-def wanted_scope(scope: Scope) -> access.Scope:
-    """What a request needs. Asking for the state of many files takes a body, and reads."""
-    path: str = scope["path"]
-    if scope["type"] == "websocket":
-        return access.Scope.WRITE if "/sync/" in path else access.Scope.READ
-    if scope["method"] in READING or path.endswith("/files/status"):
-        return access.Scope.READ
-    return access.Scope.WRITE
-
-
-def is_for_everybody(path: str) -> bool:
-    """Whether a path needs no token: the page and its files hold no data, and it asks for a token itself."""
-    return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
+def missing_scope(scope: Scope, has: access.Scope | None) -> ApiError:
+    """Why a request is refused. That a path has no route is told to callers with a token, and to browsers."""
+    path, method = scope["path"], scope.get("method", WEBSOCKET)
+    is_page = wants_page(scope) and not path.startswith(API)
+    if not has_route(path) and (has is not None or is_page):
+        return ApiError(404, NOT_FOUND, f"Nothing at {path[:200]}. GET /openapi.json lists every route.")
+    if has is None:
+        return ApiError(
+            401,
+            "unauthorized",
+            "A token is needed: send it as `Authorization: Bearer …`, or open /login in a browser.",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    return ApiError(403, "forbidden", f"{method} {path[:200]} needs a token with the write scope.")
 
 
 def client_of(scope: Scope) -> str:
@@ -316,9 +314,9 @@ def _is_held(scope: Scope) -> bool:
 
 
 async def refuse(scope: Scope, send: Send, error: ApiError) -> None:
-    """Tell why not, also to somebody who wanted a socket."""
+    """Send the error, also in the place of a WebSocket's handshake."""
     if scope["type"] == "http":
-        await error.send(send)
+        await error.response_to(scope)(scope, _no_body, send)
     elif "websocket.http.response" in scope.get("extensions", {}):
         headers = [(b"content-type", b"application/json")]
         await send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})

@@ -8,9 +8,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from longwatch.server.access import COOKIE
+from longwatch.server.access import COOKIE, Scope
 from longwatch.server.described import CACHE_HEADER, ERRORS, STALE_HEADER, TAG_HEADER
 from longwatch.server.parameters import MAX_WAIT_SECONDS
+from longwatch.server.routes.scopes import REQUIRED
 from longwatch.server.turn_schemas import TurnStatusShape
 
 STATUS_PATH = "/api/projects/{project_id}/sessions/{session_id}/turns/{turn_id}/status"
@@ -86,7 +87,19 @@ def completed(schema: dict[str, Any]) -> dict[str, Any]:
         "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "From `/api/login`."},
     }
     schema["security"] = [{}, {"token": []}, {"cookie": []}]
+    _add_scopes(schema["paths"])
     return schema
+
+
+def _add_scopes(paths: dict[str, Any]) -> None:
+    """Say of every operation which scope its caller needs, once the server demands tokens."""
+    required = {(method, path.replace(":path}", "}")): scope for (method, path), scope in REQUIRED.items()}
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            scope = required.get((method.upper(), path), Scope.WRITE)
+            operation["x-required-scope"] = "none" if scope is None else scope.value
+            if scope is None:
+                operation["security"] = []
 
 
 def _correct_errors(responses: dict[str, Any]) -> None:

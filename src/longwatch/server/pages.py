@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from longwatch.server.errors import ApiError
 from longwatch.server.joining import joined_script, joined_style
+from longwatch.server.plain_pages import PAGE_HEADERS
 from longwatch.server.tags import matches
 
 VIEWER = Path(__file__).parent / "viewer"
@@ -32,18 +33,8 @@ STYLES = (
     "executions",
     "waves",
 )
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-PAGE_HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",
-}
+SECTIONS = ("runs", "executions", "projects")  # the first part of a view's path
+PAGE_PATHS = ("/", *(f"/{name}{rest}" for name in SECTIONS for rest in ("", "/{rest:path}")))
 MEDIA_TYPES = {  # by ourselves: the machine's own table may call a module something that browsers refuse
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -141,8 +132,7 @@ def page_routes(pages: Pages) -> APIRouter:
     async def index(request: Request) -> Response:
         return answered(INDEX, request)
 
-    sections = ("runs", "executions", "projects")
-    for path in ("/", *(f"/{name}{rest}" for name in sections for rest in ("", "/{rest:path}"))):
+    for path in PAGE_PATHS:
         router.add_api_route(path, index, methods=["GET", "HEAD"], response_class=Response)
 
     @router.api_route("/viewer/{name:path}", methods=["GET", "HEAD"], response_class=Response)

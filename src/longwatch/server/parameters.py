@@ -26,7 +26,7 @@ ContextDep = Annotated[ServerContext, Depends(context_of)]
 
 
 def _unquoted(raw: str) -> str:
-    """A run id may hold a slash; `raw_run_paths` leaves it quoted until the route is found."""
+    """A run id may hold a slash; `RawRunPaths` leaves it quoted until the route is found."""
     try:
         run_id = unquote_to_bytes(raw).decode()
     except UnicodeDecodeError as error:

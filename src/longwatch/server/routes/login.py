@@ -14,12 +14,10 @@ from longwatch.server.access import COOKIE, COOKIE_SECONDS, Scope
 from longwatch.server.answers import json_answer
 from longwatch.server.described import written
 from longwatch.server.errors import ApiError
-from longwatch.server.pages import PAGE_HEADERS
 from longwatch.server.parameters import ContextDep
+from longwatch.server.plain_pages import HTML_TYPE, NOT_STORED, PAGE_HEADERS, plain_page
 from longwatch.server.schemas import Strict
 
-HTML_TYPE = "text/html; charset=utf-8"
-NOT_KEPT = {"Cache-Control": "no-store"}
 COOKIE_HEADER = {
     "Set-Cookie": {
         "description": "The session, for this browser alone: HttpOnly, SameSite=Strict.",
@@ -55,7 +53,7 @@ async def log_in(context: ContextDep, request: Request, given: Annotated[Login, 
         scope = Scope.WRITE
     if scope is None:
         raise wrong_token()
-    answer = json_answer({"scope": scope.value}, headers=NOT_KEPT)
+    answer = json_answer({"scope": scope.value}, headers=NOT_STORED)
     set_cookie(answer, context.access.new_cookie(scope), request)
     return answer
 
@@ -104,19 +102,15 @@ def _entered(cookie: str, request: Request) -> Response:
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
         '<title>longwatch</title><p>You are in. <a href="/">Go on</a>.</html>'
     )
-    answer = Response(page, headers={**PAGE_HEADERS, **NOT_KEPT}, media_type=HTML_TYPE)
+    answer = Response(page, headers={**PAGE_HEADERS, **NOT_STORED}, media_type=HTML_TYPE)
     set_cookie(answer, cookie, request)
     return answer
 
 
 def _form(message: str, *, status: int) -> Response:
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        "<title>longwatch: log in</title><main><h1>longwatch</h1>"
+    content = (
         f"<p>{escape(message)}</p>"
         '<form method="post" action="/login"><label>Token <input type="password" name="token" required '
-        'autocomplete="current-password" autofocus></label> <button>Log in</button></form></main></html>'
+        'autocomplete="current-password" autofocus></label> <button>Log in</button></form>'
     )
-    headers = {**PAGE_HEADERS, **NOT_KEPT, "WWW-Authenticate": "Bearer"}
-    return Response(page, status, headers, media_type=HTML_TYPE)
+    return plain_page("log in", content, status=status, headers={"WWW-Authenticate": "Bearer"})

@@ -1,0 +1,53 @@
+"""HTML without scripts: sign-in and not found, and the headers that every page carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+HTML_TYPE = "text/html; charset=utf-8"
+NOT_STORED = {"Cache-Control": "no-store"}
+SHOWN_CHARACTERS = 200  # of an unknown path
+
+
+def plain_page(
+    title: str, content: str, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A page around this HTML. Caches do not store it."""
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        f"<title>longwatch: {escape(title)}</title><main><h1>longwatch</h1>{content}</main></html>"
+    )
+    return Response(page, status, {**PAGE_HEADERS, **NOT_STORED, **(headers or {})}, media_type=HTML_TYPE)
+
+
+def not_found_page(path: str) -> Response:
+    """The 404 that browsers get for a path without a route."""
+    content = (
+        f"<p>No page at <code>{escape(path[:SHOWN_CHARACTERS])}</code>.</p>"
+        '<p><a href="/">Open the list of runs</a>.</p>'
+    )
+    return plain_page("not found", content, status=404, headers={"Vary": "Accept"})
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser asks for a page to show: GET or HEAD that accepts HTML."""
+    if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+        return False
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
