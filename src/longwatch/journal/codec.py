@@ -22,6 +22,7 @@ from longwatch.events import Event
 
 DIGEST_HEX_DIGITS = 32  # 128 bits: it detects damage, it does not stop an adversary
 MAX_LEVELS = 100  # of maps and lists in each other as written; deeper text may not be readable everywhere
+TOO_DEEP = f"it nests deeper than {MAX_LEVELS} levels; flatten it"
 
 _TAGS = frozenset({"$set", "$bytes", "$decimal", "$map"})
 _SHOWN = 60  # characters of a wrong value that a message repeats
@@ -36,7 +37,7 @@ def encode_payload(payload: Mapping[str, object]) -> str:
         text.encode()  # a lone surrogate cannot be stored anywhere
         # Most payloads hold no map or list, and looking for the first is ten times faster than counting.
         if ("[" in text or text.find("{", 1) > 0) and text.count("{") + text.count("[") > MAX_LEVELS:
-            _check_levels(text)
+            check_levels(_decoder.decode(text))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidEvent(f"the payload cannot be stored: {error}") from error
     return text
@@ -144,6 +145,10 @@ def from_wire(value: Mapping[str, Any]) -> Event:
     _check_fields(given, _TEXTS, str, "text")
     _check_fields(given, _WHOLE_NUMBERS, int, "a whole number")
     _check_fields(given, ("payload",), dict, "an object")
+    try:
+        check_levels(given.get("payload"))
+    except ValueError as error:
+        raise InvalidInput(f"field payload cannot be stored: {error}") from error
     payload = _restored(given.pop("payload", {}))
     if not isinstance(payload, dict):
         raise InvalidInput("field payload must be an object, not a tagged value")
@@ -240,7 +245,9 @@ _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 def _decode(line: str | bytes) -> object:
     try:
         return _decoder.decode(line.decode() if isinstance(line, bytes) else line)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise InvalidInput(TOO_DEEP) from error
+    except ValueError as error:
         raise InvalidInput(f"not JSON: {error}") from error
 
 
@@ -248,12 +255,13 @@ def _may_have_tags(text: str) -> bool:
     return "$" in text and '"$' in text  # the first look is ten times faster, and mostly the last
 
 
-def _check_levels(text: str) -> None:
-    holders, levels = [_decoder.decode(text)], 0
+def check_levels(value: object) -> None:
+    """Raise ValueError if maps and lists nest too deeply. Does not recurse, so any depth is safe."""
+    holders, levels = [value] if isinstance(value, dict | list) else [], 0
     while holders:
         levels += 1
         if levels > MAX_LEVELS:
-            raise ValueError(f"it nests deeper than {MAX_LEVELS} levels")
+            raise ValueError(TOO_DEEP)
         holders = [
             item
             for holder in holders

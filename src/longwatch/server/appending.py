@@ -16,7 +16,7 @@ from typing import Any
 from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.events import Event, new_event_id
 from longwatch.journal.base import Journal
-from longwatch.journal.codec import from_wire, payload_text
+from longwatch.journal.codec import TOO_DEEP, from_wire, payload_text
 from longwatch.recording.outbox import announcements
 from longwatch.server.answers import JSON_TYPE, LINES_TYPE
 from longwatch.server.errors import MOST_DETAILS, ApiError
@@ -156,7 +156,9 @@ def decoded(body: bytes, *, where: str = "The body") -> Any:
         return json.loads(body.decode(), parse_constant=_refuse)
     except UnicodeDecodeError as error:
         raise ApiError(400, "not_utf8", f"{where} is not UTF-8: {error.reason}.") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise ApiError(422, "invalid_event", f"{where} cannot be stored: {TOO_DEEP}.") from error
+    except ValueError as error:
         raise ApiError(400, "not_json", f"{where} is not JSON: {str(error)[:200]}.") from error
 
 
