@@ -28,6 +28,7 @@ __all__ = [
     "absolute_journal",
     "data_directory",
     "load_settings",
+    "make_private_directory",
     "sqlite_url",
 ]
 
@@ -178,6 +179,20 @@ def data_directory(environment: Mapping[str, str] | None = None) -> Path:
     if sys.platform == "win32":
         return Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local") / "longwatch"
     return Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "longwatch"
+
+
+def make_private_directory(path: Path) -> None:
+    """Create a directory that only this user can enter, and those above it that are missing, with mode 0700.
+
+    `Path.mkdir(parents=True, mode=…)` gives the mode to the last one alone: the data directory would be open
+    to everybody if a file in a directory below it came first.
+    """
+    missing: list[Path] = []
+    while not path.exists():
+        missing.append(path)
+        path = path.parent
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)  # another process may create it at the same time
 
 
 def _read_toml(path: Path, mistakes: list[str]) -> dict[str, object]:

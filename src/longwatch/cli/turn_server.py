@@ -13,7 +13,7 @@ from longwatch.clients.calls import ServerCalls
 from longwatch.clients.executing import RemoteTurns, ServerDesk
 from longwatch.errors import LongwatchError
 from longwatch.journal.memory import MemoryJournal
-from longwatch.settings import Settings, data_directory
+from longwatch.settings import Settings, data_directory, make_private_directory
 from longwatch.turns.storing import EventMaker
 
 
@@ -71,7 +71,7 @@ class LeftLines:
     def keep(self, first_line: int, lines: Sequence[str]) -> None:
         """Add lines, which follow those that are there."""
         if self.first is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_directory(self._path.parent)
             self._path.unlink(missing_ok=True)
             self._path.touch(mode=0o600)
             self.first = first_line

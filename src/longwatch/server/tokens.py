@@ -9,6 +9,7 @@ from pathlib import Path
 
 from longwatch.errors import InvalidInput
 from longwatch.server.access import Tokens
+from longwatch.settings import make_private_directory
 
 WRITE_VARIABLE = "LONGWATCH_TOKEN"
 READ_VARIABLE = "LONGWATCH_READ_TOKEN"
@@ -33,7 +34,7 @@ def find_tokens(file: Path, environment: Mapping[str, str]) -> tuple[Tokens, str
 
 def _made(file: Path) -> Tokens:
     """New tokens in a new file that only this user can read."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_private_directory(file.parent)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     tokens = Tokens.new()
     with os.fdopen(descriptor, "w", encoding="utf-8") as target:

@@ -18,6 +18,7 @@ from weakref import WeakSet
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import NewerJournal, NotADatabase
 from longwatch.journal.sqlite.failures import translated
+from longwatch.settings import make_private_directory
 
 BUSY_TIMEOUT_MS = 5_000
 # Folding the log into the file every 16 MB rather than every 4, with the indexes' pages kept at hand, takes a
@@ -74,7 +75,7 @@ class Database:
             if self._prepared:
                 return
             if not self.path.exists():
-                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_private_directory(self.path.parent)
                 self.path.touch(mode=0o600)
             connection = self._connect()
             try:
