@@ -257,4 +257,12 @@ SETTINGS: tuple[Setting, ...] = (
         _names,
         "Origins of other pages that may call the server, such as http://localhost:5173",
     ),
+    Setting(
+        "server.trusted_proxies",
+        "server_trusted_proxies",
+        "LONGWATCH_SERVER_TRUSTED_PROXIES",
+        (),
+        _names,
+        "Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted",
+    ),
 )

@@ -60,6 +60,7 @@ class Settings:
     server_port: int = 8321
     server_allow_hosts: tuple[str, ...] = ()
     server_allow_origins: tuple[str, ...] = ()
+    server_trusted_proxies: tuple[str, ...] = ()
     watches: Mapping[str, object] = field(default_factory=dict)  # name -> table, read by `watching.sources`
     origins: Mapping[str, str] = field(default_factory=dict)  # key -> where its value came from
     file: Path | None = None

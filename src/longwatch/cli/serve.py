@@ -41,6 +41,7 @@ class Address:
     access: Access
     kept: str | None  # where the tokens are; None: none is needed
     url: str  # for people, without a code
+    trusted_proxies: tuple[str, ...] = ()
 
 
 @click.command()
@@ -56,6 +57,12 @@ class Address:
 )
 @click.option("--allow-host", metavar="NAME", multiple=True, help="A further name of this server.")
 @click.option("--allow-origin", metavar="ORIGIN", multiple=True, help="Let pages of this origin call (CORS).")
+@click.option(
+    "--trusted-proxy",
+    metavar="ADDRESS",
+    multiple=True,
+    help="Trust X-Forwarded-For and X-Forwarded-Proto from this address or network.  [default: none]",
+)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True)
 @common_options
@@ -68,6 +75,7 @@ def command(
     token_file: Path | None,
     allow_host: tuple[str, ...],
     allow_origin: tuple[str, ...],
+    trusted_proxy: tuple[str, ...],
     open_page: bool,
     log_level: str,
 ) -> int:
@@ -94,6 +102,7 @@ def command(
         token_file=token_file or data_directory() / "server-tokens.json",
         allow_hosts=(*settings.server_allow_hosts, *allow_host),
         allow_origins=(*settings.server_allow_origins, *allow_origin),
+        trusted_proxies=(*settings.server_trusted_proxies, *trusted_proxy),
         invocation=invocation,
     )
     stopped_by = _run(settings, address, invocation, open_page=open_page)
@@ -115,14 +124,16 @@ def make_address(
     allow_hosts: tuple[str, ...],
     allow_origins: tuple[str, ...],
     invocation: Invocation,
+    trusted_proxies: tuple[str, ...] = (),
 ) -> Address:
     """Take the port, and find the tokens if they are needed."""
     from longwatch.server.access import Access
-    from longwatch.server.hosts import Hosts, is_loopback
+    from longwatch.server.hosts import Hosts, checked_proxy, is_loopback
     from longwatch.server.serving import listening_socket
     from longwatch.server.tokens import find_tokens
 
     hosts = Hosts.of(host, allow_hosts=allow_hosts, allow_origins=allow_origins)
+    proxies = tuple(map(checked_proxy, trusted_proxies))
     tokens, kept = None, None
     if demand or not is_loopback(host):
         tokens, kept = find_tokens(token_file, os.environ)
@@ -130,7 +141,7 @@ def make_address(
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
     name = f"[{shown}]" if ":" in shown and not shown.startswith("[") else shown
     url = f"http://{name}:{bound.getsockname()[1]}/"
-    return Address(bound, hosts, Access(tokens, invocation.clock), kept, url)
+    return Address(bound, hosts, Access(tokens, invocation.clock), kept, url, proxies)
 
 
 def _run(settings: Settings, address: Address, invocation: Invocation, *, open_page: bool) -> int | None:
@@ -162,7 +173,7 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
             app = create_app(context)
             collect_less_often()
             allow_more_connections()
-            return await serve(app, context, address.bound, ready)
+            return await serve(app, context, address.bound, ready, trusted_proxies=address.trusted_proxies)
 
     with (
         open_journal(settings=settings, clock=invocation.clock) as journal,

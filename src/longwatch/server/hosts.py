@@ -8,7 +8,7 @@ of figures is safe wherever the server listens.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
 from longwatch.errors import InvalidInput
@@ -66,6 +66,17 @@ def checked_origin(origin: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
         raise InvalidInput(f"{origin!r} is no origin; write it like https://example.org:8443.")
     return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def checked_proxy(text: str) -> str:
+    """The address or network of a proxy, or `InvalidInput`."""
+    try:
+        return str(ip_network(text, strict=False) if "/" in text else ip_address(text))
+    except ValueError as error:
+        raise InvalidInput(
+            f"Invalid proxy address {text!r}. Use an IP address such as 127.0.0.1, or a network such as "
+            "10.0.0.0/8."
+        ) from error
 
 
 def name_of(host: str) -> str:

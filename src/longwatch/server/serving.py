@@ -7,7 +7,7 @@ import errno
 import gc
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -57,8 +57,8 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(each)
 
 
-def make_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
-    """How uvicorn is run."""
+def make_config(app: ASGIApp, limits: Limits, trusted_proxies: Sequence[str] = ()) -> uvicorn.Config:
+    """How uvicorn is run. By itself it would trust every process of this machine to be a proxy."""
     try:
         from longwatch.server.protocol import limited_protocol
     except ImportError:  # no httptools here: h11 has limits of its own, and takes longer
@@ -72,6 +72,8 @@ def make_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
         access_log=False,  # it would write queries, and a login code is in one
         lifespan="off",
         server_header=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,  # type: ignore[arg-type]  # it is awaited, any number will do
@@ -137,9 +139,15 @@ def allow_more_connections() -> None:
 
 
 async def serve(
-    app: ASGIApp, context: ServerContext, bound: socket.socket, ready: Callable[[], None]
+    app: ASGIApp,
+    context: ServerContext,
+    bound: socket.socket,
+    ready: Callable[[], None],
+    *,
+    trusted_proxies: Sequence[str] = (),
 ) -> int | None:
     """Answer until a signal comes, and return it."""
-    server = Server(make_config(app, context.limits), context.closing, ready)
+    config = make_config(app, context.limits, trusted_proxies)
+    server = Server(config, context.closing, ready)
     await server.serve(sockets=[bound])
     return server.signal

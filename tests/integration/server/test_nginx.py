@@ -24,6 +24,7 @@ from tests.integration.server.processes import ServeProcess, serving
 NAME = "longwatch.example.org"
 TOKEN = "a-token-for-the-proxy"
 START_SECONDS = 20.0
+PROXY = ("--trusted-proxy", "127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def proxied(folder: Path, *, buffering: bool) -> Iterator[Proxied]:
         capture_output=True,
     )
     port = free_port()
-    arguments = ("--journal", f"sqlite:///{folder / 'runs.db'}", "--token", "--allow-host", NAME)
+    arguments = ("--journal", f"sqlite:///{folder / 'runs.db'}", "--token", "--allow-host", NAME, *PROXY)
     with serving(*arguments, LONGWATCH_TOKEN=TOKEN) as server:
         text = (
             documented_configuration()
