@@ -13,6 +13,7 @@ from longwatch.errors import InvalidEvent
 
 MAX_RUN_ID_BYTES = 1024  # a DynamoDB partition key ends at 2,048; the session layout adds a prefix
 MAX_OCCURRED_AT = 253_402_300_799_999  # epoch ms of the end of 9999, where ISO times end
+MAX_SLOT_DRIFT_MS = 60_000  # how far the slot in a recorder's event id may run ahead of the event's time
 MAX_WHOLE = 2**63 - 1  # where SQLite's integers end
 RESERVED_PREFIX = "longwatch#"  # partitions that hold the list of runs, not a run
 
@@ -165,6 +166,27 @@ class Page:
 def new_event_id(at_ms: int) -> str:
     """A new id that sorts by time: 12 hex digits of milliseconds, 20 of chance."""
     return f"{at_ms:012x}{os.urandom(10).hex()}"
+
+
+def numbered_event_id(slot: int, producer: str, number: int) -> str:
+    """The id that a recorder gives: 12 hex digits of slot, 12 of the producer, 8 of the number.
+
+    The slot is the event's millisecond or, where that holds an earlier event of the producer, the next one.
+    """
+    return f"{slot:012x}{producer}{number:08x}"
+
+
+def slot_of(event: Event) -> int | None:
+    """The slot in the event's id if a recorder gave it that id, else None."""
+    if event.producer is None or event.number is None:
+        return None
+    try:
+        slot = int(event.event_id[:12], 16)
+    except ValueError:
+        return None
+    if not 0 <= slot - event.occurred_at <= MAX_SLOT_DRIFT_MS:
+        return None
+    return slot if event.event_id == numbered_event_id(slot, event.producer, event.number) else None
 
 
 @dataclass(frozen=True, slots=True)

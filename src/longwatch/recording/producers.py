@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from longwatch.errors import InvalidEvent
-from longwatch.events import MAX_OCCURRED_AT, Event, stored_event
+from longwatch.events import MAX_OCCURRED_AT, MAX_SLOT_DRIFT_MS, Event, numbered_event_id, stored_event
 from longwatch.journal.codec import digest, encode_payload
 from longwatch.recording.capture import FULL, Capture, encodable, error_text
 from longwatch.recording.notes import Note
@@ -30,13 +30,14 @@ MAX_CHECKED = 1_000  # names can come from data; do not remember them without en
 class Producer:
     """Turns the notes of one run into events, in the order they were handed over."""
 
-    __slots__ = ("_checked", "_max_payload_bytes", "_number", "_previous", "name", "run_id")
+    __slots__ = ("_checked", "_max_payload_bytes", "_number", "_previous", "_slot", "name", "run_id")
 
     def __init__(self, run_id: str, *, max_payload_bytes: int) -> None:
         self.run_id = run_id
         self.name = os.urandom(6).hex()
         self._max_payload_bytes = max_payload_bytes
         self._number = 0
+        self._slot = -1  # of the last event
         self._previous: str | None = None
         self._checked: set[tuple[str, str | None, str | None]] = set()
 
@@ -44,9 +45,10 @@ class Producer:
         """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
         payload, text = clean_payload(note.payload, self._max_payload_bytes)
         number = self._number + 1
+        slot = next_slot(note.occurred_at, self._slot)
         values = (
             note.run_id,
-            f"{note.occurred_at:012x}{self.name}{number:08x}",
+            numbered_event_id(slot, self.name, number),
             note.type,
             note.occurred_at,
             note.agent_name,
@@ -73,7 +75,7 @@ class Producer:
             event = Event(**dict(zip(FIELDS, values, strict=True)))  # type: ignore[arg-type]
             if len(self._checked) < MAX_CHECKED:
                 self._checked.add(names)
-        self._number = number
+        self._number, self._slot = number, slot
         self._previous = digest(event)
         return event
 
@@ -129,6 +131,16 @@ class Producers:
         """The last event of every producer."""
         producers, self._open = self._open, {}
         return [each.closing(occurred_at, ttl_seconds=ttl_seconds) for each in producers.values()]
+
+
+def next_slot(occurred_at: int, last_slot: int) -> int:
+    """The millisecond in an event's id: its own, or the one after the producer's last event.
+
+    Events of one producer thus never compete for a DynamoDB key, and are put in parallel. A clock that was
+    set back, or an event that is recorded long after it happened, starts again at its own time.
+    """
+    slot = max(occurred_at, last_slot + 1)
+    return slot if slot - occurred_at <= MAX_SLOT_DRIFT_MS else occurred_at
 
 
 def clean_payload(payload: dict[str, object], max_bytes: int) -> tuple[dict[str, object], str]:

@@ -1,7 +1,8 @@
 """Puts events into a table with nothing but conditional puts, several at a time, each event once.
 
 Where an event goes is the rule of `places`. A put is always safe to repeat, so one that timed out is simply
-made again.
+made again. The threads are daemons of this module's own: a `ThreadPoolExecutor` takes no more work once the
+main thread has ended, which is when a recorder has the most to store.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 
-from longwatch.errors import InvalidEvent, LongwatchError
+from longwatch.errors import InvalidEvent
 from longwatch.events import Event
 from longwatch.journal.codec import same_content
 from longwatch.journal.dynamodb.client import Table
 from longwatch.journal.dynamodb.layouts import Layout
-from longwatch.journal.dynamodb.places import MAX_PROBES, TakenPlaces, places
+from longwatch.journal.dynamodb.places import MAX_PROBES, TakenPlaces, places_of
 from longwatch.journal.dynamodb.values import MAX_ITEM_BYTES, Item, size_of
 
 PUTS_IN_FLIGHT = 8
@@ -43,7 +44,8 @@ class Appender:
         """Begin without knowledge or threads; a forked process does it again, for it has none of ours."""
         self._process = os.getpid()
         self._taken = TakenPlaces()
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: list[threading.Thread] = []
+        self._work: SimpleQueue[tuple[_Batch, _Search] | None] = SimpleQueue()
         self._lock = threading.Lock()
 
     def append(self, events: Sequence[Event]) -> list[str]:
@@ -58,19 +60,24 @@ class Appender:
         batch = _Batch()
         for search in searches:
             self._plan(batch, search)
-        if len(searches) == 1:
-            self._run_here(batch)
-        else:
+        if len(searches) > 1 and self._start_threads():
             self._run_in_threads(batch)
+        else:
+            self._run_here(batch)
         if batch.error is not None:
             raise batch.error
         return batch.conflicts
 
     def close(self) -> None:
         """Wait for puts on their way and end the threads."""
-        threads, self._threads = self._threads, None
-        if threads is not None and self._process == os.getpid():
-            threads.shutdown()
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            threads, self._threads = self._threads, []
+        for _ in threads:
+            self._work.put(None)
+        for thread in threads:
+            thread.join()
 
     def _search(self, event: Event) -> _Search:
         item = self._layout.item(event)
@@ -86,11 +93,11 @@ class Appender:
         """Choose the first place that may be free or the event's own, leaving those that others are to have.
 
         A place meant for another event of the batch is only passed by once that one has got it; until then
-        the search waits. So events that share a millisecond are stored one after the other, in their order.
+        the search waits.
         """
         event = search.event
         blocked: Spot | None = None
-        for place in places(event.occurred_at, event.event_id):
+        for place in places_of(event):
             if self._taken.taken_by_another(event.run_id, place, event.event_id):
                 continue
             spot = (event.run_id, place)
@@ -124,44 +131,51 @@ class Appender:
 
     def _run_here(self, batch: _Batch) -> None:
         while batch.error is None and (search := self._next(batch)) is not None:
-            try:
-                found = self._put(search)
-            except LongwatchError as error:
-                batch.error = error
-            else:
-                self._settle(batch, search, found)
+            self._land(batch, self._outcome(search))
 
     def _run_in_threads(self, batch: _Batch) -> None:
-        flying: dict[Future[Item | None], _Search] = {}
+        in_flight = 0
         while True:
-            while batch.error is None and len(flying) < self._in_flight:
-                search = self._next(batch, others_fly=bool(flying))
+            while batch.error is None and in_flight < self._in_flight:
+                search = self._next(batch, others_fly=in_flight > 0)
                 if search is None:
                     break
-                try:
-                    flying[self._pool().submit(self._put, search)] = search
-                except (
-                    RuntimeError
-                ):  # the interpreter is shutting down: no threads any more, but time to write
-                    batch.ready.appendleft(search)
-                    self._land(batch, flying, wait(flying).done)
-                    self._run_here(batch)
-                    return
-            if not flying:
+                self._work.put((batch, search))
+                in_flight += 1
+            if not in_flight:
                 return
-            self._land(batch, flying, wait(flying, return_when=FIRST_COMPLETED).done)
+            self._land(batch, batch.done.get())
+            in_flight -= 1
 
-    def _land(
-        self, batch: _Batch, flying: dict[Future[Item | None], _Search], done: set[Future[Item | None]]
-    ) -> None:
-        for future in done:
-            search = flying.pop(future)
+    def _land(self, batch: _Batch, outcome: _Outcome) -> None:
+        if isinstance(outcome.found, Exception):
+            batch.error = batch.error or outcome.found
+        else:
+            self._settle(batch, outcome.search, outcome.found)
+
+    def _start_threads(self) -> bool:
+        """Have threads for puts. False: none can be started, as at the end of the interpreter."""
+        with self._lock:
             try:
-                found = future.result()
-            except LongwatchError as error:
-                batch.error = batch.error or error
-            else:
-                self._settle(batch, search, found)
+                while len(self._threads) < self._in_flight:
+                    thread = threading.Thread(target=self._put_all, name="longwatch-put", daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
+            except RuntimeError:
+                pass
+            return bool(self._threads)
+
+    def _put_all(self) -> None:
+        work = self._work
+        while (task := work.get()) is not None:
+            batch, search = task
+            batch.done.put(self._outcome(search))
+
+    def _outcome(self, search: _Search) -> _Outcome:
+        try:
+            return _Outcome(search, self._put(search))
+        except Exception as error:  # noqa: BLE001 - raised by `append`, in the thread that called it
+            return _Outcome(search, error)
 
     def _next(self, batch: _Batch, *, others_fly: bool = False) -> _Search | None:
         """The next search to put, if one can be now."""
@@ -180,7 +194,7 @@ class Appender:
         event = search.event
         search.place = next(
             place
-            for place in places(event.occurred_at, event.event_id)
+            for place in places_of(event)
             if not self._taken.taken_by_another(event.run_id, place, event.event_id)
         )
         return search
@@ -207,12 +221,6 @@ class Appender:
         item = self._layout.placed(search.item, search.event, search.place)
         return self._layout.stored(item, search.event.run_id).event
 
-    def _pool(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._in_flight, thread_name_prefix="longwatch-put")
-            return self._threads
-
 
 @dataclass(slots=True)
 class _Search:
@@ -227,6 +235,14 @@ class _Search:
         return self.event.run_id, self.place
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What the table answered to one put: None (stored), the item in that place, or an error."""
+
+    search: _Search
+    found: Item | Exception | None
+
+
 @dataclass(slots=True)
 class _Batch:
     """What one `append` has still to do, and what came of the rest."""
@@ -236,5 +252,6 @@ class _Batch:
         default_factory=dict
     )  # places that are to hold an event of the batch
     waiting: dict[Spot, list[_Search]] = field(default_factory=dict)  # for such a place to be taken
+    done: SimpleQueue[_Outcome] = field(default_factory=SimpleQueue)
     conflicts: list[str] = field(default_factory=list)
-    error: LongwatchError | None = None
+    error: Exception | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import threading
 from itertools import count
 
 import pytest
@@ -13,6 +13,8 @@ from longwatch.journal.dynamodb.client import Condition
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.values import Item
+from longwatch.recording.notes import Note
+from longwatch.recording.producers import Producer
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, SimulatedTable, failing_at
@@ -82,6 +84,31 @@ def test_events_of_one_process_that_share_a_millisecond_cost_one_put_each(table:
     journal.append(burst(20, per_ms=10)[1:])
 
     assert len(table.calls) == 19
+
+
+def test_a_recorder_s_events_that_share_a_millisecond_are_put_in_parallel(table: SimulatedTable) -> None:
+    class Slow(FailingTable):
+        """Answers no put before four are on their way."""
+
+        def put(self, item: Item, condition: Condition) -> Item | None:
+            on_their_way.append(item)
+            if len(on_their_way) == 4:
+                four.set()
+            four.wait(10)
+            return super().put(item, condition)
+
+    on_their_way: list[Item] = []
+    four = threading.Event()
+    producer = Producer("wf-1", max_payload_bytes=10_000)
+    events = [producer.event(Note("wf-1", "t", NOW, {}), ttl_seconds=None) for _ in range(21)]
+    opened(table, table.layout).append(events[:1])
+    table.calls.clear()
+
+    opened(Slow(table, lambda: ""), table.layout).append(events[1:])
+
+    assert four.is_set()
+    assert len(table.calls) == 20
+    assert stored_ids(table) == [event.event_id for event in events]
 
 
 @pytest.mark.parametrize("failure", ["before", "after"])
@@ -174,9 +201,9 @@ def test_events_are_still_stored_when_no_thread_can_be_started(
     table: SimulatedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+        raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(concurrent.futures.ThreadPoolExecutor, "submit", refuse)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
     events = burst(12)
 
     opened(table, table.layout).append(events)

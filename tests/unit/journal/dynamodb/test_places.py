@@ -7,13 +7,53 @@ from itertools import islice, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.journal.dynamodb.places import MAX_PROBES, NEXT_DOOR, TakenPlaces, places
+from longwatch.events import Event
+from longwatch.journal.dynamodb.places import MAX_PROBES, NEXT_DOOR, TakenPlaces, places, places_of
+from longwatch.recording.notes import Note
+from longwatch.recording.producers import Producer
 
 NOW = 1_794_736_800_000
 
 
-def test_an_event_is_first_tried_at_its_own_time_and_then_next_door() -> None:
-    assert list(islice(places(NOW, "a"), NEXT_DOOR)) == list(range(NOW, NOW + NEXT_DOOR))
+def test_an_event_without_a_slot_is_first_tried_at_its_own_time_and_then_next_door() -> None:
+    event = Event(run_id="wf-1", event_id="a", type="t", occurred_at=NOW, producer="p", number=1)
+
+    assert list(islice(places_of(event), NEXT_DOOR)) == list(range(NOW, NOW + NEXT_DOOR))
+
+
+def test_events_of_one_recorder_never_share_a_first_place_and_keep_their_order() -> None:
+    producer = Producer("wf-1", max_payload_bytes=10_000)
+    times = [NOW] * 500 + [NOW + 1] * 500 + [NOW + 5_000, NOW + 4_990, NOW - 1]
+
+    first = [next(places_of(producer.event(Note("wf-1", "t", at, {}), ttl_seconds=None))) for at in times]
+
+    assert all(one < other for one, other in pairwise(first[:-1]))
+    assert first[0] == NOW
+    assert first[-4:-2] == [NOW + 999, NOW + 5_000]
+
+
+def test_a_recorder_s_event_that_meets_another_producer_jumps_and_does_not_queue() -> None:
+    event = Producer("wf-1", max_payload_bytes=10_000).event(Note("wf-1", "t", NOW, {}), ttl_seconds=None)
+
+    sequence = list(places_of(event))
+
+    assert len(sequence) == MAX_PROBES
+    assert sequence[0] == min(sequence) == NOW
+    assert sequence == list(places_of(event))
+    assert sequence[1:20] != list(range(NOW + 1, NOW + 20))
+
+
+def test_an_id_that_only_looks_like_a_recorder_s_has_no_slot() -> None:
+    event = Event(
+        run_id="wf-1",
+        event_id=f"{NOW + 9:012x}" + "0" * 20,
+        type="t",
+        occurred_at=NOW,
+        producer="p",
+        number=1,
+    )
+
+    assert next(places_of(event)) == NOW
 
 
 def test_the_sequence_depends_on_nothing_but_time_and_name() -> None:
@@ -41,13 +81,13 @@ def test_a_thousand_events_of_one_millisecond_take_few_tries_each() -> None:
                 break
 
     assert len(taken) == 5_000
-    assert max(tries) < NEXT_DOOR + 40
+    assert max(tries) < NEXT_DOOR + 30
 
 
-def test_events_that_come_in_order_get_places_in_order() -> None:
+def test_events_without_slots_that_come_in_order_get_places_in_order() -> None:
     taken: dict[int, int] = {}
 
-    for number in range(45):
+    for number in range(24):
         place = next(place for place in places(NOW + number // 3, str(number)) if place not in taken)
         taken[place] = number
 
