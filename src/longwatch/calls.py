@@ -6,7 +6,7 @@ end closes the latest open start of the same agent, node or tool, as a reader of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from longwatch.events import (
@@ -19,6 +19,8 @@ from longwatch.events import (
     error_of,
     text_of,
 )
+
+ABANDONED = "abandoned"  # the status of a call without an end in a run that has ended
 
 Subject = tuple[str, str]  # the kind of call and what it is about; pairs calls that have no id
 
@@ -90,6 +92,10 @@ class Call:
     @property
     def status(self) -> str:
         return self.end.status if self.end else "started"
+
+    def status_in(self, *, run_has_ended: bool) -> str:
+        """How the call stands in its run: one without an end is abandoned once the run has ended."""
+        return ABANDONED if run_has_ended and self.end is None else self.status
 
     @property
     def started_at(self) -> int:
@@ -190,6 +196,16 @@ class Calls:
             return self.named
         paired = (call for marks in self.unnamed.values() for call in _paired(marks))
         return {**{call.call_id: call for call in paired}, **self.named}
+
+    def only(self, wanted: Callable[[Order], bool]) -> Calls:
+        """The calls whose first event is wanted, and the unnamed starts and ends that are."""
+        named = {call_id: call for call_id, call in self.named.items() if wanted(call.first.order)}
+        unnamed = {
+            subject: kept
+            for subject, marks in self.unnamed.items()
+            if (kept := tuple(mark for mark in marks if wanted(mark.order)))
+        }
+        return Calls(named, unnamed)
 
 
 NO_CALLS = Calls({}, {})

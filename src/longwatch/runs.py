@@ -6,11 +6,13 @@ are offered here too, so that readers of runs need one import.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from longwatch.calls import NO_CALLS, Call, Calls, Mark
-from longwatch.events import Event, number_of
+from longwatch.events import Event, Order, number_of, text_of
+from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Lifecycle, Start
+from longwatch.model.liveness import Condition
 from longwatch.numbering import NO_NUMBERS, Numbers
 from longwatch.summaries import ENDS, STARTS, STATUS_WORDS, Ending, Origin, RunSummary, Status, summarise
 
@@ -19,6 +21,7 @@ __all__ = [
     "SILENT_AFTER_MS",
     "STARTS",
     "STATUS_WORDS",
+    "Attempt",
     "Call",
     "Calls",
     "Condition",
@@ -59,9 +62,10 @@ class Run:
     """Everything that the events of a run say together."""
 
     summary: RunSummary
-    told: Calls = NO_CALLS  # what was said of its calls; `calls` has them paired
+    told: Calls = NO_CALLS  # what was said of its calls, in every attempt; `calls` has them paired
     counts: Mapping[str, int] = field(default_factory=dict)  # event type -> how many
     producers: Mapping[str, ProducerTally] = field(default_factory=dict)
+    joined: Mapping[str, str] = field(default_factory=dict)  # producer -> the attempt that it works on
 
     @property
     def run_id(self) -> str:
@@ -73,8 +77,36 @@ class Run:
 
     @property
     def calls(self) -> Mapping[str, Call]:
-        """Every call by its id; one whose events name no id is named by its first event."""
-        return self.told.by_id()
+        """Every call of the last attempt by its id; one without an id is named by its first event."""
+        return self._told_in(len(self.summary.attempts) - 1).by_id()
+
+    def at_attempt(self, number: int) -> Run:
+        """The run as if its attempt of this number, from 1, were the only one."""
+        attempts = self.summary.attempts
+        attempt = attempts[number - 1]
+        if len(attempts) == 1:
+            return self
+        start = attempt.start or (self.summary.started_at, "", 0, "")
+        lifecycle = Lifecycle(
+            starts=(Start(start, attempt.id),),
+            endings=() if attempt.ending is None else (attempt.ending,),
+            members=attempt.members,
+        )
+        summary = replace(self.summary, started_at=start[0], lifecycle=lifecycle)
+        return replace(self, summary=summary, told=self._told_in(number - 1), joined={})
+
+    def _told_in(self, index: int) -> Calls:
+        attempts = self.summary.attempts
+        if len(attempts) == 1:
+            return self.told
+        at = {attempt.id: place for place, attempt in enumerate(attempts) if attempt.id is not None}
+        starts = [attempt.start for attempt in attempts]
+
+        def belongs(order: Order) -> bool:
+            named = at.get(self.joined.get(order[1], ""))
+            return (named if named is not None else _open_at(starts, order)) == index
+
+        return self.told.only(belongs)
 
     @property
     def tool_calls(self) -> list[Call]:
@@ -89,6 +121,11 @@ class Run:
         return sorted(self.calls.values(), key=lambda call: (call.started_at, call.first.order))
 
 
+def _open_at(starts: Sequence[Order | None], order: Order) -> int:
+    """Which attempt was open at this moment: the last one that had started."""
+    return max((at for at, start in enumerate(starts) if at and start and start <= order), default=0)
+
+
 def fold(events: Iterable[Event], onto: Run | None = None) -> Run | None:
     """Add events of one run to what is known of it, each event once. Nothing at all folds to None."""
     group = list(events)
@@ -99,13 +136,27 @@ def fold(events: Iterable[Event], onto: Run | None = None) -> Run | None:
         raise ValueError(f"events of several runs cannot be folded into one: {sorted(run_ids)}")
     summary = summarise(group)[group[0].run_id]
     if onto is None:
-        return Run(summary, NO_CALLS.plus(group), _counted({}, group), _tallied({}, group))
+        return Run(
+            summary, NO_CALLS.plus(group), _counted({}, group), _tallied({}, group), _joined_by({}, group)
+        )
     return Run(
         summary=onto.summary.merged(summary),
         told=onto.told.plus(group),
         counts=_counted(onto.counts, group),
         producers=_tallied(onto.producers, group),
+        joined=_joined_by(onto.joined, group),
     )
+
+
+def _joined_by(before: Mapping[str, str], events: Iterable[Event]) -> Mapping[str, str]:
+    found = {
+        event.producer: attempt
+        for event in events
+        if event.producer is not None
+        and (event.type == JOINED or event.type in ATTEMPT_STARTS)
+        and (attempt := text_of(event.payload, "attempt")) is not None
+    }
+    return {**before, **found} if found else before
 
 
 def _counted(before: Mapping[str, int], events: Iterable[Event]) -> dict[str, int]:
@@ -131,14 +182,6 @@ def _tallied(before: Mapping[str, ProducerTally], events: Iterable[Event]) -> di
         known = tallies.get(producer)
         tallies[producer] = known.merged(tally) if known else tally
     return tallies
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Something worth saying about a run that is no part of its history."""
-
-    name: str  # silent or missing
-    message: str
 
 
 def conditions(run: Run, now_ms: int, *, silent_after_ms: int = SILENT_AFTER_MS) -> list[Condition]:

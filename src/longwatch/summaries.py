@@ -1,82 +1,38 @@
 """A run as one line of a list, from its events alone; two summaries of parts of a run merge into one.
 
-Two terminal events have a rule: a producer's own word beats one that was written for it; among those of
-equal authority success beats partial, partial beats failed, failed beats cancelled, and any of them beats
-unknown (an agent can finish while its invoker fails); among equals the earliest counts, so that ending a run
-twice gives one end time. A correction is later truth: it beats all of these, and the latest one counts.
+How the run stands is how its last attempt stands: `model.attempts` has the attempts and `model.endings` the
+rule that decides between two endings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from longwatch.events import Event, Order, error_of, text_of, tool_status
+from longwatch.events import Event, Order, text_of, tool_status
+from longwatch.model.attempts import FACT_TYPES, NO_FACTS, Attempt, Lifecycle, lifecycle_of
+from longwatch.model.endings import (
+    ENDS,
+    MAYBE_OBSERVER_TYPES,
+    STARTS,
+    STATUS_WORDS,
+    Ending,
+    Status,
+    is_activity,
+)
 
-
-class Status(StrEnum):
-    """How a run stands, in the one vocabulary used inside longwatch."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    PARTIAL = "partial"
-    CANCELLED = "cancelled"
-    UNKNOWN = "unknown"
-
-
-STARTS: Mapping[str, str] = {  # event type -> kind of run that it starts
-    "workflow_start": "workflow",
-    "SESSION_INITIATED": "session",
-    "project_added": "project",
-    "project_created": "project",
-    "conversation_created": "conversation",
-    "turn_created": "turn",
-    "execution_started": "execution",
-}
-
-ENDS: Mapping[str, Status] = {  # event type -> how the run ended, unless the event itself says more
-    "workflow_complete": Status.SUCCEEDED,
-    "workflow_error": Status.FAILED,
-    "AGENT_BACKGROUND_TASK_COMPLETED": Status.SUCCEEDED,
-    "AGENT_BACKGROUND_TASK_FAILED": Status.FAILED,
-    "AGENT_ENTRYPOINT_FAILED": Status.FAILED,
-    "SESSION_SUCCEEDED": Status.SUCCEEDED,
-    "SESSION_FAILED": Status.FAILED,
-    "SESSION_UNCONFIRMED": Status.UNKNOWN,
-    "turn_completed": Status.SUCCEEDED,
-    "turn_failed": Status.FAILED,
-    "turn_cancelled": Status.CANCELLED,
-    "execution_ended": Status.UNKNOWN,
-    "execution_corrected": Status.UNKNOWN,
-}
-
-CORRECTIONS = frozenset({"execution_corrected"})  # terminal events that say what an earlier one had wrong
-
-STATUS_WORDS: Mapping[str, Status] = {  # words of other producers, translated at the door
-    "completed": Status.SUCCEEDED,
-    "complete": Status.SUCCEEDED,
-    "success": Status.SUCCEEDED,
-    "succeeded": Status.SUCCEEDED,
-    "partial": Status.PARTIAL,
-    "failed": Status.FAILED,
-    "failure": Status.FAILED,
-    "error": Status.FAILED,
-    "interrupted": Status.CANCELLED,
-    "cancelled": Status.CANCELLED,
-    "canceled": Status.CANCELLED,
-    "unknown": Status.UNKNOWN,
-}
-
-_PRECEDENCE = {
-    Status.SUCCEEDED: 4,
-    Status.PARTIAL: 3,
-    Status.FAILED: 2,
-    Status.CANCELLED: 1,
-    Status.UNKNOWN: 0,
-}
+__all__ = [
+    "ENDS",
+    "STARTS",
+    "STATUS_WORDS",
+    "Attempt",
+    "Ending",
+    "Lifecycle",
+    "Origin",
+    "RunSummary",
+    "Status",
+    "summarise",
+]
 
 _SESSION_PREFIXES = ("SESSION_", "AGENT_", "TASK_")
 _KINDS = {  # types that only occur in runs of one kind -> that kind
@@ -95,49 +51,6 @@ _KINDS = {  # types that only occur in runs of one kind -> that kind
     "execution_ended": "execution",
     "execution_corrected": "execution",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a run ended, and which event says so."""
-
-    status: Status
-    order: Order
-    own_word: bool = True  # False: written for a producer that did not say it itself
-    error: str | None = None
-    correction: bool = False  # True: later truth, whatever was said before
-
-    @property
-    def at(self) -> int:
-        """When the run ended, in epoch milliseconds."""
-        return self.order[0]
-
-    @classmethod
-    def of(cls, event: Event) -> Ending | None:
-        """The ending that this event states, if it is a terminal one."""
-        status = ENDS.get(event.type)
-        if status is None:
-            return None
-        word = text_of(event.payload, "status")
-        if word is not None:
-            status = STATUS_WORDS.get(word.lower(), status)
-        return cls(
-            status=status,
-            order=event.order,
-            own_word=not event.payload.get("written_for"),
-            error=error_of(event.payload),
-            correction=event.type in CORRECTIONS,
-        )
-
-    def beats(self, other: Ending | None) -> bool:
-        """Whether this ending counts rather than the other."""
-        if other is None:
-            return True
-        if self.correction or other.correction:
-            return (self.correction, self.order) > (other.correction, other.order)
-        mine = (self.own_word, _PRECEDENCE[self.status])
-        theirs = (other.own_word, _PRECEDENCE[other.status])
-        return mine > theirs if mine != theirs else self.order < other.order
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +94,14 @@ class RunSummary:
     run_id: str
     origin: Origin
     started_at: int
-    last_order: Order
+    last_order: Order  # of the last sign of activity
     last_event_type: str
     events: int
     agents: frozenset[str] = frozenset()
     failed_calls: int = 0  # events that tell of a failed tool call
-    ending: Ending | None = None
+    lifecycle: Lifecycle = NO_FACTS
     expired_before: int | None = None  # events that occurred before this time have been deleted
+    is_active: bool = True  # False: only observers wrote, so `last_order` is of one of their events
 
     @property
     def kind(self) -> str:
@@ -202,31 +116,78 @@ class RunSummary:
         return self.origin.parent_run_id
 
     @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Every attempt at the run, the earliest first."""
+        return self.lifecycle.attempts
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the last attempt ended."""
+        ending = self.lifecycle.current.ending
+        return ending if ending is None or ending.status is not Status.DIED else self._narrowed(ending)
+
+    def _narrowed(self, death: Ending) -> Ending:
+        """A run can not have died before its last activity."""
+        not_before = self.last_event_at if self.is_active else 0
+        if death.not_before is not None:
+            not_before = max(not_before, death.not_before)
+        not_after = None if death.not_after is None else max(death.not_after, not_before)
+        return replace(death, not_before=not_before, not_after=not_after)
+
+    @property
     def status(self) -> Status:
-        return self.ending.status if self.ending else Status.RUNNING
+        return self.lifecycle.current.status
 
     @property
     def ended_at(self) -> int | None:
-        return self.ending.at if self.ending else None
+        """When the run ended; None while it is open, and if only an interval is known."""
+        ending = self.ending
+        return None if ending is None else ending.at
+
+    @property
+    def ended_between(self) -> tuple[int, int | None] | None:
+        """The interval in which a run died: not before, not after."""
+        ending = self.ending
+        if ending is None or ending.not_before is None:
+            return None
+        return ending.not_before, ending.not_after
 
     @property
     def error(self) -> str | None:
-        return self.ending.error if self.ending else None
+        ending = self.ending
+        return ending.error if ending else None
 
     @property
     def last_event_at(self) -> int:
+        """When the last event occurred that shows activity: an observer's event does not."""
         return self.last_order[0]
 
-    def duration_ms(self, now_ms: int) -> int:
-        """From the first event to the end, or to now while the run is open."""
-        return max(0, (self.ended_at if self.ended_at is not None else now_ms) - self.started_at)
+    @property
+    def attempt_started_at(self) -> int:
+        """When the last attempt began."""
+        attempts = self.attempts
+        start = attempts[-1].start
+        return self.started_at if len(attempts) == 1 or start is None else start[0]
+
+    def duration_ms(self, now_ms: int) -> int | None:
+        """How long the last attempt took, or takes so far; None if only an interval is known."""
+        ending = self.ending
+        end = now_ms if ending is None else ending.at
+        return None if end is None else max(0, end - self.attempt_started_at)
+
+    @property
+    def duration_between(self) -> tuple[int, int | None] | None:
+        """How long the last attempt of a run took that died: at least, at most."""
+        between = self.ended_between
+        if between is None:
+            return None
+        start = self.attempt_started_at
+        least, most = (None if edge is None else max(0, edge - start) for edge in between)
+        return least or 0, most
 
     def merged(self, other: RunSummary) -> RunSummary:
         """The summary of both parts together. Commutative and associative."""
-        last = self if self.last_order >= other.last_order else other
-        ending = self.ending
-        if other.ending is not None and other.ending.beats(ending):
-            ending = other.ending
+        last = self if self._recency >= other._recency else other
         expired = [edge for edge in (self.expired_before, other.expired_before) if edge is not None]
         return RunSummary(
             run_id=self.run_id,
@@ -237,9 +198,14 @@ class RunSummary:
             events=self.events + other.events,
             agents=self.agents if self.agents >= other.agents else self.agents | other.agents,
             failed_calls=self.failed_calls + other.failed_calls,
-            ending=ending,
+            lifecycle=self.lifecycle.merged(other.lifecycle),
             expired_before=max(expired) if expired else None,
+            is_active=last.is_active,
         )
+
+    @property
+    def _recency(self) -> tuple[bool, Order]:
+        return self.is_active, self.last_order
 
 
 def summarise(events: Iterable[Event]) -> dict[str, RunSummary]:
@@ -253,28 +219,29 @@ def summarise(events: Iterable[Event]) -> dict[str, RunSummary]:
 def _summary(run_id: str, events: list[Event]) -> RunSummary:
     # The recorder's writer thread runs this for every event it commits, so an event that neither starts nor
     # ends the run costs a few comparisons only.
-    first = last = events[0]
-    first_order = last_order = first.order
+    first = events[0]
+    first_order = first.order
+    last, is_active, last_order = first, is_activity(first), first_order
+    facts: list[Event] = []
     starts: list[Event] = []
-    ending: Ending | None = None
     agents: set[str] = set()
     failed = 0
     for event in events:
         order = event.order
-        if order > last_order:
-            last, last_order = event, order
-        elif order < first_order:
+        if order > last_order or not is_active:
+            active = event.type not in MAYBE_OBSERVER_TYPES or is_activity(event)
+            if active > is_active or (active is is_active and order > last_order):
+                last, is_active, last_order = event, active, order
+        if order < first_order:
             first, first_order = event, order
         if event.agent_name is not None:
             agents.add(event.agent_name)
         if event.type == "tool_call":
             failed += tool_status(event.payload) == "failed"
-        elif event.type in STARTS:
+        elif event.type in FACT_TYPES:
+            facts.append(event)
+        if event.type in STARTS:
             starts.append(event)
-        elif event.type in ENDS:
-            stated = Ending.of(event)
-            if stated is not None and stated.beats(ending):
-                ending = stated
     return RunSummary(
         run_id=run_id,
         origin=Origin.of(min(starts, key=lambda start: start.order) if starts else first),
@@ -284,5 +251,6 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
         events=len(events),
         agents=frozenset(agents),
         failed_calls=failed,
-        ending=ending,
+        lifecycle=lifecycle_of(facts) if facts else NO_FACTS,
+        is_active=is_active,
     )

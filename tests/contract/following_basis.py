@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from longwatch.events import Event
 from longwatch.following import Hub
 from longwatch.journal.base import Journal
+from longwatch.model.process import process_of
 from longwatch.testing.clock import START_MS
 from longwatch.testing.simulation.executors import AtOnce
 from longwatch.testing.simulation.loop import LoopClock
@@ -47,8 +49,9 @@ def numbered(run: str, at: int, count: int, producer: str = "p") -> list[Event]:
 
 def a_dead_process() -> dict[str, object]:
     """A process of this machine that has ended."""
-    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True)
-    return {"host": os.uname().nodename, "pid": int(process.stdout), "started": 1}
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return replace(process_of(os.getpid()), pid=child.pid, started=1, id="").fields
 
 
 class FollowingBasis:

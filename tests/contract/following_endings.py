@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +11,7 @@ from longwatch.errors import ReadOnlyJournal, TableProblem
 from longwatch.events import START, Cursor
 from longwatch.following import CaughtUp, DrainLimits, Ended, Hub, Phase, Reason
 from longwatch.journal.base import Journal
+from longwatch.model.process import this_process
 from longwatch.runs import Status
 from tests.contract.failing import Fails
 from tests.contract.following_basis import FollowingBasis, a_dead_process, completed, numbered, started
@@ -182,15 +182,15 @@ class EndingsContract(FollowingBasis):
             endings = [await watch.end() for watch in watches]
 
         for watch, ended in zip(watches, endings, strict=True):
-            assert (ended.reason, ended.status) == (Reason.PRODUCER_DEAD, Status.FAILED)
-            assert f"process {process['pid']}" in str(ended.message)
+            assert (ended.reason, ended.status) == (Reason.DIED, Status.DIED)
+            assert f"Process {process['pid']}" in str(ended.message)
             assert watch.shape.replace("C", "") == "FFFE"
             assert watch.events[-1].type == "workflow_error"
             assert watch.events[-1].payload["written_for"] is True
             assert not watch.followed[-1].late
         stored = [each for each in journal.read(run, thorough=True).events if each.type == "workflow_error"]
         assert len(stored) == 1
-        assert journal.find_run(run).status is Status.FAILED  # type: ignore[union-attr]
+        assert journal.find_run(run).status is Status.DIED  # type: ignore[union-attr]
 
     async def test_a_dead_process_is_noticed_by_one_who_goes_on_from_a_cursor(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
@@ -203,14 +203,14 @@ class EndingsContract(FollowingBasis):
             watch = Watch(hub.follow(run, after=cursor))
             ended = await watch.end()
 
-        assert ended.reason is Reason.PRODUCER_DEAD
+        assert ended.reason is Reason.DIED
         assert watch.shape == "CFE"
 
     async def test_a_living_process_and_one_of_another_machine_are_left_alone(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int
     ) -> None:
         here, there = new_run(), new_run()
-        journal.append([started(here, now, host=os.uname().nodename, pid=os.getpid())])
+        journal.append([started(here, now, **this_process().fields)])
         journal.append([started(there, now, host="elsewhere.invalid", pid=2**22 - 1)])
 
         async with make_hub() as hub:
@@ -250,7 +250,7 @@ class EndingsContract(FollowingBasis):
             watch = Watch(hub.follow(run))
             ended = await watch.end()
 
-        assert (ended.reason, ended.status) == (Reason.PRODUCER_DEAD, Status.RUNNING)
+        assert (ended.reason, ended.status) == (Reason.DIED, Status.DIED)
         assert "no right to write" in str(ended.message)
         assert watch.shape == "FCE"
 

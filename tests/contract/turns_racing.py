@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 from longwatch.errors import JournalUnavailable, TurnEnded, TurnTaken, Unreachable
 from longwatch.events import Event
 from longwatch.journal.base import Journal
-from longwatch.processes import process_started
+from longwatch.model.process import process_of
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations, TurnState, turn_state
@@ -227,7 +226,7 @@ class RacingContract(Contract):
     ) -> None:
         turn = session.turn()
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        process = {"host": os.uname().nodename, "pid": child.pid, "started": process_started(child.pid)}
+        process = process_of(child.pid).fields
         session.all.start("p", "s", turn, executor="agent", process=process)
         assert other.turn("p", "s", turn).wire_status == "running"
 
@@ -238,7 +237,7 @@ class RacingContract(Contract):
 
         assert at_first.wire_status == "running"  # whoever started it may still say how it ended
         assert later.wire_status == "failed"
-        assert f"process {child.pid}" in (later.error or "")
+        assert f"Process {child.pid}" in (later.error or "")
         assert session.all.turn("p", "s", turn) == later
 
     def test_a_turn_whose_process_is_on_another_machine_goes_on(

@@ -225,3 +225,12 @@ def test_a_tool_that_a_turn_uses_is_a_call_from_its_use_to_its_result() -> None:
     assert (call.kind, call.name, call.status, call.duration_ms) == ("tool", "Bash", "failed", 25)
     assert call.end is not None
     assert call.end.error == "no such file"
+
+
+def test_a_call_without_an_end_is_abandoned_once_its_run_has_ended() -> None:
+    begun = Mark((1, "", 0, "a"), "tool", "search", "started")
+    done = Mark((2, "", 0, "b"), "tool", "search", "completed")
+
+    assert Call("c", start=begun).status_in(run_has_ended=False) == "started"
+    assert Call("c", start=begun).status_in(run_has_ended=True) == "abandoned"
+    assert Call("c", start=begun, end=done).status_in(run_has_ended=True) == "completed"

@@ -229,5 +229,6 @@ def test_the_vocabulary_is_closed() -> None:
         "failed",
         "partial",
         "cancelled",
+        "died",
         "unknown",
     }

@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.text import clean, columns_of, fit
-from longwatch.cli.times import ago_text, day_text, duration_text
+from longwatch.cli.times import ago_text, between_text, day_text, run_duration_text
 from longwatch.runs import Run, conditions
 
 _LABEL_COLUMNS = 10
@@ -45,8 +45,10 @@ def _facts(run: Run, now_ms: int, zone: tzinfo | None) -> Iterator[tuple[str, st
     yield "started", f"{started} ({ago_text(summary.started_at, now_ms=now_ms)})", ""
     if summary.ended_at is not None:
         yield "ended", day_text(summary.ended_at, now_ms=now_ms, zone=zone), ""
-    length = duration_text(summary.duration_ms(now_ms))
-    yield "duration", length if summary.ended_at is not None else f"{length} so far", ""
+    elif summary.ended_between is not None:
+        yield "died", between_text(*summary.ended_between, now_ms=now_ms, zone=zone), ""
+    length = run_duration_text(summary, now_ms)
+    yield "duration", length if summary.ending is not None else f"{length} so far", ""
     counts = sorted(run.counts.items(), key=lambda pair: (-pair[1], pair[0]))
     kinds = ", ".join(f"{clean(kind)}\u00a0{count:,}" for kind, count in counts)
     yield "events", f"{sum(run.counts.values()):,}: {kinds}", ""

@@ -15,7 +15,7 @@ from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.table import Column, table
 from longwatch.cli.terminal import Terminal, remark, write_json, write_json_lines
 from longwatch.cli.text import clean
-from longwatch.cli.times import ago_text, duration_text, moment_ms, start_text
+from longwatch.cli.times import ago_text, moment_ms, run_duration_text, start_text
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import INDEX_KINDS, WORK, Journal, RunQuery
@@ -140,7 +140,7 @@ def _row(run: RunSummary, now_ms: int, zone: tzinfo | None) -> list[Segment]:
         Segment(clean(run.name or "")),
         Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),
         Segment(ago_text(run.started_at, now_ms=now_ms), "dim"),
-        Segment(duration_text(run.duration_ms(now_ms))),
+        Segment(run_duration_text(run, now_ms)),
         Segment(f"{run.events:,}"),
         Segment(f"{len(run.agents)}"),
         Segment(clean(run.last_event_type), "dim"),

@@ -44,6 +44,7 @@ STATUS_LOOKS: Mapping[Status, Look] = {
     Status.FAILED: Look("✗", "bad"),
     Status.PARTIAL: Look("◐", "warn"),
     Status.CANCELLED: Look("⊘", "warn"),
+    Status.DIED: Look("†", "bad"),
     Status.UNKNOWN: Look("?", "warn"),
 }
 
@@ -52,6 +53,7 @@ _CALL_LOOKS: Mapping[str, Look] = {
     "completed": Look("✓", "good"),
     "failed": Look("✗", "bad"),
     "skipped": Look("–", "dim"),
+    "abandoned": Look("†", "warn"),
 }
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, tzinfo
 
 from longwatch.errors import InvalidInput
+from longwatch.runs import RunSummary
 
 TIME_FORMS = (
     "10m, 2h or 3d (ago), 2026-11-15T10:00 (local time), 2026-11-15T10:00Z, or milliseconds since 1970"
@@ -43,6 +44,29 @@ def moment_ms(text: str, *, now_ms: int, zone: tzinfo | None = None) -> int:
         return max(0, round(moment.timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
         raise InvalidInput(f"{text!r} is no time; write {TIME_FORMS}") from None
+
+
+def between_text(not_before: int, not_after: int | None, *, now_ms: int, zone: tzinfo | None = None) -> str:
+    """`between 14:17:06 and 14:17:30`: when a run died, as far as that is known."""
+    earliest = day_text(not_before, now_ms=now_ms, zone=zone)
+    if not_after is None:
+        return f"after {earliest}"
+    latest = day_text(not_after, now_ms=now_ms, zone=zone)
+    return f"at {earliest}" if earliest == latest else f"between {earliest} and {latest}"
+
+
+def run_duration_text(run: RunSummary, now_ms: int) -> str:
+    """How long a run took, or takes so far; `207 ms–24 s` if it died, since only an interval is known."""
+    between = run.duration_between
+    if between is not None:
+        least, most = between
+        return f"≥ {duration_text(least)}" if most is None else _span_text(least, most)
+    return duration_text(run.duration_ms(now_ms) or 0)
+
+
+def _span_text(least: int, most: int) -> str:
+    shortest, longest = duration_text(least), duration_text(most)
+    return shortest if shortest == longest else f"{shortest}–{longest}"
 
 
 def duration_text(ms: float) -> str:

@@ -13,7 +13,7 @@ from longwatch.cli.show import FOLD_EVENTS
 from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.terminal import Terminal, remark, write_data
 from longwatch.cli.text import ELLIPSIS, clean, columns_of, fit
-from longwatch.cli.times import ago_text, duration_text
+from longwatch.cli.times import ago_text, run_duration_text
 from longwatch.clock import Clock
 from longwatch.events import Event, Order
 from longwatch.following import Phase, WatchState
@@ -154,7 +154,7 @@ def headline(run: Run | None, run_id: str, *, now_ms: int, width: int) -> Line:
     status = run.status if run is not None else Status.PENDING
     symbol, style = STATUS_LOOKS[status]
     name = clean(run.summary.name or "") if run is not None else ""
-    length = duration_text(run.summary.duration_ms(now_ms)) if run is not None else ""
+    length = run_duration_text(run.summary, now_ms) if run is not None else ""
     tail = f"  {status.value}  {length}".rstrip()
     names = [name, clean(run_id)] if name and width >= WIDE_COLUMNS else [name or clean(run_id)]
     room = max(1, width - 2 - columns_of(tail))

@@ -27,7 +27,7 @@ from longwatch.journal.base import WORK, Journal
 from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
 
-SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING = 0, 1, 3, 4
+SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING, DIED = 0, 1, 3, 4, 5
 FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
 
 
@@ -150,8 +150,8 @@ def command(
 
 def exit_code(outcome: Outcome) -> int:
     """The run's own end if it is known, else what became of the watch."""
-    if outcome.reason is Reason.PRODUCER_DEAD:
-        return FAILED
+    if outcome.status is Status.DIED:
+        return DIED
     if outcome.lost_contact:
         return CONTACT_LOST
     if outcome.status in (Status.PENDING, Status.RUNNING):
@@ -174,8 +174,7 @@ def ending_words(run_id: str, outcome: Outcome, watched_seconds: float) -> str:
         return f"run {name} has not begun after {watched}"
     if outcome.status is Status.RUNNING and outcome.reason is None:
         return f"run {name} is still running; watched for {watched}"
-    status = "failed" if outcome.reason is Reason.PRODUCER_DEAD else outcome.status.value
-    return f"run {name} {_ENDED.get(status, 'ended')}{': ' if message else ''}{message}"
+    return f"run {name} {_ENDED.get(outcome.status.value, 'ended')}{': ' if message else ''}{message}"
 
 
 _ENDED = {
@@ -183,6 +182,7 @@ _ENDED = {
     "failed": "failed",
     "partial": "succeeded in part",
     "cancelled": "was cancelled",
+    "died": "died",
     "unknown": "ended, and did not say how",
 }
 

@@ -5,19 +5,26 @@ The channel does not read. Its source brings pages of what is new, and answers w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from longwatch.errors import LongwatchError
-from longwatch.events import START, Cursor, Page
-from longwatch.following.deaths import DEAD_CODE, Death, DeathWatch
+from longwatch.errors import LongwatchError, WorthAnotherTry
+from longwatch.events import START, Cursor, Order, Page
 from longwatch.following.drain import Drain, DrainLimits
 from longwatch.following.items import Ended, Reason
 from longwatch.following.known import Known
+from longwatch.following.process_watch import GRACE_SECONDS, ProcessWatch
 from longwatch.following.seat import Seat
 from longwatch.following.timers import Sleeper, Timers
+from longwatch.model.attempts import NO_FACTS
+from longwatch.model.endings import is_activity
+from longwatch.model.liveness import Liveness, Observation
+from longwatch.model.process import Presence, Process
 from longwatch.polling.backoff import JOURNAL_BACKOFF
+from longwatch.runs import Status
+
+RECHECK_SECONDS = 5.0  # while events of a run whose processes are gone wait in an outbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ class Room(Protocol):
     """What a channel needs of its hub."""
 
     timers: Timers[Sleeper]
-    deaths: DeathWatch
+    processes: ProcessWatch
     limits: DrainLimits
 
     def now(self) -> float: ...
@@ -72,10 +79,35 @@ class Room(Protocol):
     def recollect(self, channel: Channel) -> None:
         """Read the run from its beginning, to know what its followers did not tell."""
 
-    def write(self, death: Death, done: Callable[[LongwatchError | None], None]) -> None:
-        """Append the end of a run whose process is gone."""
+    def conclude(self, death: Death, done: Callable[[Liveness | LongwatchError], None]) -> None:
+        """Judge a run whose processes are gone, and append its ending if it died."""
 
     def closed(self, channel: Channel) -> None: ...
+
+
+class Death:
+    """A run whose processes are gone, on the way to its ending."""
+
+    __slots__ = (
+        "active_at",
+        "is_written",
+        "last",
+        "lifecycle",
+        "look",
+        "observations",
+        "processes",
+        "run_id",
+    )
+
+    def __init__(self, run_id: str, processes: frozenset[Process]) -> None:
+        self.run_id = run_id
+        self.processes = processes
+        self.observations: Mapping[str, Observation] = {}
+        self.lifecycle = NO_FACTS
+        self.last: Order | None = None
+        self.active_at: int | None = None
+        self.look: int | None = None  # the number of the look that is waited for
+        self.is_written = False
 
 
 class Channel:
@@ -165,7 +197,7 @@ class Channel:
             return
         self.is_closed = True
         self._source.leave(self)
-        self._room.deaths.unwatch(self)
+        self._room.processes.unwatch(self)
         self._room.timers.cancel(self)
         self._room.closed(self)
 
@@ -183,7 +215,7 @@ class Channel:
             if not seat.feed(page) and seat.is_settled:
                 self.leave(seat)
         self._share(page, self.answered)
-        if self.drain is not None:
+        if self.drain is not None and any(is_activity(event) for event in page.events):
             self.drain = self.drain.with_news(self._room.now())
         if not self.is_closed:
             self.reconsider()
@@ -207,9 +239,9 @@ class Channel:
         """The source can not look, and trying again would not help."""
         self.finish(Reason.UNUSABLE, str(error))
 
-    def finish(self, reason: Reason, message: str | None) -> None:
+    def finish(self, reason: Reason, message: str | None, status: Status | None = None) -> None:
         """Tell every follower that this was all, once it has taken what waits for it."""
-        self.ended = Ended(reason, self.known.status, message, START)
+        self.ended = Ended(reason, status or self.known.status, message, START)
         for seat in self.seats:
             seat.ended = self.ended
             seat.wake()
@@ -221,17 +253,24 @@ class Channel:
             self.known.merge(known)
             self.reconsider()
 
-    def bereaved(self) -> None:
-        """The process that does the work is gone. Whoever started it may be about to say how it ended."""
-        if self.known.ending is None and self._death is None and self.known.process is not None:
-            self._death = Death(self.run_id, self.known.process)
-            self._room.timers.schedule(self, self._room.now() + self._death.grace_seconds)
+    def process_gone(self) -> None:
+        """A process of the run is gone. If all are, its parent gets a moment to report how it ended."""
+        if self.is_closed or self.known.ending is not None or self._death is not None:
+            return
+        processes = self._processes()
+        found = self._room.processes.observations(processes)
+        if processes and all(each.presence is Presence.GONE for each in found.values()):
+            self._death = Death(self.run_id, processes)
+            self._room.timers.schedule(self, self._room.now() + GRACE_SECONDS)
+
+    def _processes(self) -> frozenset[Process]:
+        return frozenset(each.process for each in self.known.lifecycle.current.members)
 
     def reconsider(self) -> None:
         """See whether what is known now asks for something to be done."""
         if self.known.ending is not None:
             if self.drain is None:
-                self._room.deaths.unwatch(self)
+                self._room.processes.unwatch(self)
                 self.drain = Drain.begin(self._room.now(), self._room.limits)
                 self.ask()
                 self._room.timers.schedule(self, self.drain.due)
@@ -239,11 +278,17 @@ class Channel:
                 self.ask()  # nothing is missing any more: one thorough look, and that is all
             else:
                 self._room.timers.schedule(self, self.drain.due)
-        elif self.known.process is not None and (
-            self._death is None or self._death.process != self.known.process
-        ):
+            return
+        if self.drain is not None:  # a process joined the run, or a new attempt began: it has not ended
+            self.drain = None
+            self._room.timers.cancel(self)
+        processes = self._processes()
+        if self._death is not None and self._death.processes != processes:
             self._death = None
-            self._room.deaths.watch(self, self.known.process)
+            self._room.timers.cancel(self)
+        if self._death is None and processes:
+            self._room.processes.watch(self, processes)
+            self.process_gone()
 
     def _share(self, page: Page, number: int) -> None:
         """Let go of cursors of their own, of followers who have seen nothing that has not come here too.
@@ -272,29 +317,34 @@ class Channel:
             self._death.look = self.ask()
 
     def _finish_drained(self, trouble: str | None) -> None:
-        terminal, ending = self.known.terminal, self.known.ending
-        dead = terminal is not None and terminal.payload.get("error_code") == DEAD_CODE
+        ending = self.known.ending
+        has_died = ending is not None and ending.status is Status.DIED
         message = trouble or (ending.error if ending is not None else None)
-        self.finish(Reason.PRODUCER_DEAD if dead else Reason.ENDED, message)
+        self.finish(Reason.DIED if has_died else Reason.ENDED, message)
 
     def _after_last_look(self, death: Death) -> None:
-        """The process is gone, and the last look at what it left behind found no end."""
+        """The processes are gone, and the last look at what they left behind found no ending."""
         if death.is_written:
-            self.finish(Reason.PRODUCER_DEAD, death.message)  # it is there, and we are not shown it
+            self.finish(Reason.DIED, None, Status.DIED)  # it is there, and we are not shown it
             return
         death.look = None
-        death.after = self.known.last
-        self._room.write(death, self._written)
+        death.last, death.active_at = self.known.last, self.known.active_at
+        death.lifecycle = self.known.lifecycle
+        death.observations = self._room.processes.observations(death.processes)
+        self._room.conclude(death, self._concluded)
 
-    def _written(self, error: LongwatchError | None) -> None:
+    def _concluded(self, found: Liveness | LongwatchError) -> None:
         death = self._death
         if self.is_closed or death is None or self.known.ending is not None:
             return
-        if error is None:
-            death.is_written = True
-            death.look = self.ask()
-        elif death.may_try_again(error):
+        if isinstance(found, Liveness):
+            if found.death is not None:
+                death.is_written = True
+                death.look = self.ask()
+            else:  # its outbox holds events that may still say how it ended
+                self._room.timers.schedule(self, self._room.now() + RECHECK_SECONDS)
+        elif isinstance(found, WorthAnotherTry):
             self._writing = self._writing.failed()
             self._room.timers.schedule(self, self._room.now() + (self._writing.delay or 0.0))
         else:
-            self.finish(Reason.PRODUCER_DEAD, f"{death.message}; its end could not be recorded: {error}")
+            self.finish(Reason.DIED, f"the ending of the run can not be stored: {found}", Status.DIED)

@@ -18,19 +18,21 @@ from typing import Self
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, LongwatchError
 from longwatch.events import START, Cursor, Page
-from longwatch.following.channel import Channel
-from longwatch.following.deaths import Death, DeathWatch
+from longwatch.following.channel import Channel, Death
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
 from longwatch.following.items import Reason
 from longwatch.following.known import Known
 from longwatch.following.looks import Looks
+from longwatch.following.observation import with_records
+from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.recollection import Recollection
 from longwatch.following.seat import Seat
 from longwatch.following.tail import Listen, Tail
 from longwatch.following.threads import Threads, in_a_thread
 from longwatch.following.timers import alarms
 from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
+from longwatch.model.liveness import Liveness, judge
 from longwatch.polling.schedules import JOURNAL_INTERVAL
 
 log = logging.getLogger("longwatch")
@@ -116,7 +118,7 @@ class Hub:
             return
         self._is_open = True
         self.timers = alarms(self._loop)
-        self.deaths = DeathWatch(self.timers)
+        self.processes = ProcessWatch(self.timers, self._clock)
         self._threads = Threads(self._executor, looks=LOOK_THREADS, histories=HISTORY_THREADS)
         journal = self.journal
         if isinstance(journal, Arrivals):
@@ -150,6 +152,7 @@ class Hub:
     async def _wind_up(self) -> bool:
         for channel in list(self._channels.values()):
             channel.close()
+        self.processes.close()
         self.timers.close()
         is_quiet = await self._threads.aclose()
         if not is_quiet:
@@ -213,24 +216,37 @@ class Hub:
         if self._channels.get(channel.run_id) is channel:
             del self._channels[channel.run_id]
 
-    def write(self, death: Death, done: Callable[[LongwatchError | None], None]) -> None:
-        """Append the end of a run whose process is gone."""
-        event = death.event(self.journal.default_ttl_seconds)
+    def conclude(self, death: Death, done: Callable[[Liveness | LongwatchError], None]) -> None:
+        """Judge a run whose processes are gone, and append its ending if it died."""
 
-        def append() -> None:
-            problem: LongwatchError | None = None
+        def report() -> None:
+            found: Liveness | LongwatchError
             try:
-                self.journal.append([event])
-            except EventConflict:
-                pass  # another follower was first
+                found = self._conclude(death)
             except LongwatchError as error:
-                problem = error
+                found = error
             except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
-                problem = LongwatchError(f"{type(error).__name__}: {error}")
+                found = LongwatchError(f"{type(error).__name__}: {error}")
             with suppress(RuntimeError):  # the loop is closed already
-                self._loop.call_soon_threadsafe(done, problem)
+                self._loop.call_soon_threadsafe(done, found)
 
-        self._threads.look(append)
+        self._threads.look(report)
+
+    def _conclude(self, death: Death) -> Liveness:
+        known = with_records(death.observations, death.processes, death.run_id, self.journal)
+        found = judge(
+            death.run_id,
+            death.lifecycle,
+            last=death.last or (0, "", 0, ""),
+            active_at=death.active_at,
+            observations=known,
+            now_ms=self._clock.now_ms(),
+            ttl_seconds=self.journal.default_ttl_seconds,
+        )
+        if found.death is not None:
+            with suppress(EventConflict):  # another observer was first
+                self.journal.append([found.death])
+        return found
 
     def recollect(self, channel: Channel) -> None:
         """Read the run from its beginning, beside everything else."""

@@ -13,7 +13,7 @@ class Reason(StrEnum):
     """Why a watch ended."""
 
     ENDED = "ended"  # the run did, and its stragglers are in
-    PRODUCER_DEAD = "producer_dead"  # its process was gone without a word; the end was written for it
+    DIED = "died"  # every process of the run is gone, and none reported an outcome
     NO_SUBSCRIBERS = "no_subscribers"  # nobody listens any more
     STOPPED = "stopped"  # somebody asked for it
     SILENT = "silent"  # nothing came for too long: the watch gave up, and the run stays open

@@ -10,57 +10,60 @@ from collections.abc import Sequence
 
 from longwatch.events import Event, Order, number_of
 from longwatch.following.tally import Tally
-from longwatch.processes import Process
-from longwatch.runs import ENDS, Ending, Status
-
-START_TYPES = frozenset({"workflow_start", "turn_started"})  # they name the process that does the work
-CLOSED_TYPE = "producer_closed"
+from longwatch.model.attempts import CLOSED, FACT_TYPES, NO_FACTS, Lifecycle, lifecycle_of
+from longwatch.model.endings import is_activity
+from longwatch.runs import Ending, Status
 
 
 class Known:
     """Grows with the events that are added."""
 
-    __slots__ = ("ending", "last", "process", "started", "tallies", "terminal", "whole")
+    __slots__ = ("active_at", "ending", "last", "lifecycle", "tallies", "whole")
 
     def __init__(self, *, whole: bool = False) -> None:
         self.whole = whole  # the events before the first one that was added are known too, or there are none
         self.last: Order | None = None  # of the latest event
-        self.ending: Ending | None = None
-        self.terminal: Event | None = None  # the event that states the ending
-        self.started: Order | None = None  # of the latest start
-        self.process: Process | None = None  # that this start names: the one that does the work
+        self.active_at: int | None = None  # epoch ms, of the latest event that shows activity
+        self.lifecycle: Lifecycle = NO_FACTS
+        self.ending: Ending | None = None  # of the last attempt
         self.tallies: dict[str, Tally] = {}
 
     def add(self, events: Sequence[Event]) -> None:
         """Add events of one page, which are in their order."""
-        if not events:
-            return
-        last = events[-1].order
-        if self.last is None or last > self.last:
-            self.last = last
+        facts: list[Event] = []
         tallies = self.tallies
         for event in events:
             if event.producer is not None and event.number is not None:
                 tally = tallies.get(event.producer) or self._tally(event.producer)
                 tally.add(event.number)
-            if event.type in ENDS:
-                self._ended(event)
-            elif event.type in START_TYPES:
-                self._start(event.order, Process.of(event.payload.get("process")))
-            elif event.type == CLOSED_TYPE:
-                self._closed(event)
+            if event.type in FACT_TYPES:
+                facts.append(event)
+                if event.type == CLOSED:
+                    self._closed(event)
+        if events:
+            active_at = next((event.occurred_at for event in reversed(events) if is_activity(event)), None)
+            self._see(events[-1].order, active_at)
+        if facts:
+            self._learn(lifecycle_of(facts))
 
     def merge(self, other: Known) -> None:
-        """Add what somebody else knows of the same run."""
+        """Add what another follower knows of the same run."""
         self.whole = self.whole or other.whole
-        if other.last is not None and (self.last is None or other.last > self.last):
-            self.last = other.last
-        if other.terminal is not None:
-            self._ended(other.terminal)
-        if other.started is not None:
-            self._start(other.started, other.process)
+        if other.last is not None:
+            self._see(other.last, other.active_at)
+        self._learn(other.lifecycle)
         for producer, tally in other.tallies.items():
             self._tally(producer).merge(tally)
+
+    def _see(self, last: Order, active_at: int | None) -> None:
+        if self.last is None or last > self.last:
+            self.last = last
+        if active_at is not None and (self.active_at is None or active_at > self.active_at):
+            self.active_at = active_at
+
+    def _learn(self, facts: Lifecycle) -> None:
+        self.lifecycle = self.lifecycle.merged(facts)
+        self.ending = self.lifecycle.current.ending
 
     @property
     def status(self) -> Status:
@@ -76,15 +79,6 @@ class Known:
         Nor while the history is not known: it may tell of others, which are still to say their last word.
         """
         return self.whole and bool(self.tallies) and all(each.is_complete for each in self.tallies.values())
-
-    def _ended(self, event: Event) -> None:
-        ending = Ending.of(event)
-        if ending is not None and ending.beats(self.ending):
-            self.ending, self.terminal = ending, event
-
-    def _start(self, order: Order, process: Process | None) -> None:
-        if self.started is None or order > self.started:
-            self.started, self.process = order, process
 
     def _closed(self, event: Event) -> None:
         count = number_of(event.payload, "count")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
@@ -172,6 +172,17 @@ class Arrivals(Protocol):
 
     def listen(self, heard: Callable[[], None]) -> Listening:
         """Call `heard`, from any thread, after each append of this process to this journal."""
+
+
+@runtime_checkable
+class Heartbeats(Protocol):
+    """A journal that keeps the last heartbeat of each process, in records that are overwritten. Optional."""
+
+    def beat(self, process_id: str, at_ms: int) -> None:
+        """Store that the process was alive at this time. May be lost: it only narrows an interval."""
+
+    def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
+        """When each process was last alive, in epoch ms; those without a heartbeat are left out."""
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from longwatch.journal.verify import ProducerVerification, Verification
-from longwatch.runs import Call, Run, RunSummary, conditions
+from longwatch.runs import Call, Run, RunSummary, Status, conditions
 
 
 def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
@@ -18,7 +18,9 @@ def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
         "parent_run_id": run.parent_run_id,
         "started_at": run.started_at,
         "ended_at": run.ended_at,
+        "ended_between": _between(run.ended_between),
         "duration_ms": run.duration_ms(now_ms),
+        "duration_between": _between(run.duration_between),
         "events": run.events,
         "agents": sorted(run.agents),
         "failed_calls": run.failed_calls,
@@ -26,7 +28,31 @@ def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
         "last_event_type": run.last_event_type,
         "last_event_at": run.last_event_at,
         "expired_before": run.expired_before,
+        "attempts": [attempt_view(run, number) for number in range(1, len(run.attempts) + 1)],
     }
+
+
+def attempt_view(run: RunSummary, number: int) -> dict[str, Any]:
+    """One attempt at a run. One that was followed by another without an ending is unknown."""
+    attempt = run.attempts[number - 1]
+    is_last = number == len(run.attempts)
+    ending = run.ending if is_last else attempt.ending
+    started_at = attempt.start[0] if attempt.start is not None and number > 1 else run.started_at
+    status = attempt.status if is_last or ending is not None else Status.UNKNOWN
+    between = None if ending is None or ending.not_before is None else (ending.not_before, ending.not_after)
+    return {
+        "number": number,
+        "attempt": attempt.id,
+        "status": status.value,
+        "started_at": started_at,
+        "ended_at": ending.at if ending is not None else None,
+        "ended_between": _between(between),
+        "error": ending.error if ending is not None else None,
+    }
+
+
+def _between(interval: tuple[int, int | None] | None) -> list[int | None] | None:
+    return None if interval is None else list(interval)
 
 
 def listed_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
@@ -36,6 +62,7 @@ def listed_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
 
 def run_view(run: Run, *, now_ms: int) -> dict[str, Any]:
     """A folded run, whole."""
+    has_ended = run.summary.ending is not None
     return {
         **summary_view(run.summary, now_ms=now_ms),
         "conditions": _conditions(run, now_ms),
@@ -48,7 +75,7 @@ def run_view(run: Run, *, now_ms: int) -> dict[str, Any]:
             }
             for name, tally in sorted(run.producers.items())
         },
-        "calls": [call_view(call) for call in run.ordered_calls()],
+        "calls": [call_view(call, run_has_ended=has_ended) for call in run.ordered_calls()],
     }
 
 
@@ -56,7 +83,7 @@ def _conditions(run: Run, now_ms: int) -> list[dict[str, str]]:
     return [{"name": each.name, "message": each.message} for each in conditions(run, now_ms)]
 
 
-def call_view(call: Call) -> dict[str, Any]:
+def call_view(call: Call, *, run_has_ended: bool) -> dict[str, Any]:
     """One agent span, tool call or node."""
     return {
         "call_id": call.call_id,
@@ -64,7 +91,7 @@ def call_view(call: Call) -> dict[str, Any]:
         "name": call.name,
         "agent_name": call.agent_name,
         "parent_call_id": call.parent_call_id,
-        "status": call.status,
+        "status": call.status_in(run_has_ended=run_has_ended),
         "started_at": call.started_at,
         "ended_at": call.end.at if call.end else None,
         "duration_ms": call.duration_ms,

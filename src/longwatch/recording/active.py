@@ -207,16 +207,10 @@ def prepare_process(recorder: Recorder) -> None:
 
 
 def this_process() -> dict[str, object]:
-    """How to recognise this process later: a pid is used again, and containers have the same ones."""
-    from longwatch.processes import process_started, this_host, this_namespace  # loaded by the first run
+    """The `process` field that names this process."""
+    from longwatch.model import process  # loaded by the first run
 
-    process: dict[str, object] = {
-        "host": this_host(),
-        "pid": os.getpid(),
-        "started": process_started(os.getpid()),
-    }
-    namespace = this_namespace()
-    return {**process, "namespace": namespace} if namespace is not None else process
+    return process.this_process().fields
 
 
 def _is_cancellation(error: BaseException) -> bool:

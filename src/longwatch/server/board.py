@@ -270,7 +270,7 @@ class Board:
                 del self._watched[key]  # the next question begins anew
 
     def _ended(self, watched: Watched[object], ended: Ended) -> None:
-        if ended.reason in (Reason.ENDED, Reason.PRODUCER_DEAD):
+        if ended.reason in (Reason.ENDED, Reason.DIED):
             watched.final_until = asyncio.get_running_loop().time() + FINAL_SECONDS
             watched.is_ready = True
         else:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from longwatch.clock import Clock
 from longwatch.events import Event
-from longwatch.following.deaths import GRACE_SECONDS, Death
+from longwatch.following.process_watch import GRACE_SECONDS
+from longwatch.model.attempts import Member
+from longwatch.model.liveness import death_event
+from longwatch.model.process import Presence
 from longwatch.turns.state import TurnState
 
 MOST_NOTICED = 1_000
@@ -20,7 +23,7 @@ class Deaths:
 
     def has_come(self, state: TurnState) -> bool:
         """Whether the process of this turn is gone, and was given time for a last word."""
-        if state.has_ended or state.process is None or not state.process.is_gone():
+        if state.has_ended or state.process is None or state.process.presence() is not Presence.GONE:
             self._noticed.pop(state.turn_id, None)
             return False
         now = self._clock.monotonic()
@@ -32,6 +35,7 @@ class Deaths:
         """The end to be written for it, the same as a follower would write; None if it has one after all."""
         if state.has_ended or state.process is None:
             return None
-        death = Death(state.turn_id, state.process)
-        death.after = state.last
-        return death.event(ttl_seconds)
+        last = state.last or (0, "", 0, "")
+        interval = (last[0], max(last[0], self._clock.now_ms()))
+        members = [Member(state.process, last, is_owner=True)]
+        return death_event(state.turn_id, None, members, last, interval, ttl_seconds=ttl_seconds)

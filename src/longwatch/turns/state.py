@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from longwatch.events import Event, Order, number_of, text_of
-from longwatch.processes import Process
+from longwatch.model.process import Process
 from longwatch.runs import ENDS, Ending, Status
 from longwatch.turns.lines import BlockKind
 
@@ -26,6 +26,7 @@ WIRE_WORDS: Mapping[Status, str] = {  # documents that speak of turns know four 
     Status.FAILED: "failed",
     Status.PARTIAL: "failed",
     Status.CANCELLED: "failed",
+    Status.DIED: "failed",
     Status.UNKNOWN: "failed",
 }
 
@@ -150,7 +151,11 @@ class TurnState:
 
     @property
     def completed_at(self) -> int | None:
-        return None if self.ending is None else self.ending.at
+        if self.ending is None:
+            return None
+        return (
+            self.ending.at if self.ending.at is not None else self.ending.not_after or self.ending.not_before
+        )
 
     @property
     def last_updated(self) -> int | None:

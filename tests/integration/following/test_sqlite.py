@@ -126,9 +126,9 @@ async def test_the_end_of_a_killed_recorder_is_written_once_though_several_proce
         ended = await watch.end()
     said = [await asyncio.to_thread(other.communicate) for other in others]
 
-    assert (ended.reason, ended.status) == (Reason.PRODUCER_DEAD, Status.FAILED)
-    assert f"process {recorder.pid}" in str(ended.message)
-    assert {out for out, _ in said} == {"producer_dead failed\n"}
+    assert (ended.reason, ended.status) == (Reason.DIED, Status.DIED)
+    assert f"Process {recorder.pid}" in str(ended.message)
+    assert {out for out, _ in said} == {"died died\n"}
     terminal = [each for each in journal.read(run).events if each.type == "workflow_error"]
     assert len(terminal) == 1
 

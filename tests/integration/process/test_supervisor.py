@@ -15,7 +15,7 @@ from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
 from longwatch.journal.verify import Answer
-from longwatch.processes import process_started
+from longwatch.model.process import process_started
 from longwatch.recording.outbox import Outbox
 from longwatch.runs import Status, fold
 from tests.integration.process.conftest import RUN, TRACE, Bench

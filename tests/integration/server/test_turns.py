@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 
-from longwatch.processes import process_started, this_host
+from longwatch.model.process import process_of
 from tests.integration.server.stores import (
     LINES,
     Stores,
@@ -139,10 +139,7 @@ async def test_a_turn_whose_process_died_ends_although_it_is_only_polled(stores:
     async with served(stores) as server:
         turn = await new_turn(server.http)
         with waiting_process() as process:
-            named = {"host": this_host(), "pid": process.pid}
-            started = process_started(process.pid)
-            if started is not None:
-                named["started"] = started
+            named = process_of(process.pid).fields
             claimed = await server.http.post(f"{turn}/start", json={"executor": "agent", "process": named})
             tag = (await server.http.get(f"{turn}/status")).headers["etag"]
             process.kill()
@@ -151,7 +148,7 @@ async def test_a_turn_whose_process_died_ends_although_it_is_only_polled(stores:
 
         assert (claimed.status_code, claimed.json()["status"]) == (200, "running")
         assert (answer.status_code, answer.json()["status"]) == (200, "failed")
-        assert "is gone" in (await server.http.get(turn)).json()["error"]
+        assert "exited without reporting an outcome" in (await server.http.get(turn)).json()["error"]
 
 
 async def test_somebody_else_cannot_take_a_turn_that_is_taken(stores: Stores) -> None:

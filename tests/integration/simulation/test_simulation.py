@@ -56,7 +56,7 @@ def test_what_goes_wrong_is_what_was_planned() -> None:
         "timeouts after success",
         "writes throttled",
     } <= set(tally.faults)
-    assert {"ended", "producer_dead", "silent", "stopped"} <= set(tally.endings)
+    assert {"ended", "died", "silent", "stopped"} <= set(tally.endings)
 
 
 def test_a_seed_replays_byte_for_byte() -> None:

@@ -13,8 +13,7 @@ CASES = [
     (Outcome(Status.PARTIAL, Reason.ENDED), 1, "run wf-1 succeeded in part"),
     (Outcome(Status.CANCELLED, Reason.ENDED), 1, "run wf-1 was cancelled"),
     (Outcome(Status.UNKNOWN, Reason.ENDED), 1, "run wf-1 ended, and did not say how"),
-    (Outcome(Status.FAILED, Reason.PRODUCER_DEAD, "it is gone"), 1, "run wf-1 failed: it is gone"),
-    (Outcome(Status.RUNNING, Reason.PRODUCER_DEAD, "it is gone"), 1, "run wf-1 failed: it is gone"),
+    (Outcome(Status.DIED, Reason.DIED, "Process 7 exited"), 5, "run wf-1 died: Process 7 exited"),
     (Outcome(Status.RUNNING, Reason.SILENT, "no event for 9 s"), 3, "gave up on run wf-1: no event for 9 s"),
     (Outcome(Status.PENDING, Reason.SILENT, "no event for 9 s"), 3, "gave up on run wf-1: no event for 9 s"),
     (

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from longwatch.events import Event
 from longwatch.following.known import Known
-from longwatch.processes import Process
+from longwatch.model.process import Process
 from longwatch.runs import Status, fold
 from tests.strategies import runs
 
@@ -20,6 +20,10 @@ def known_of(*events: Event) -> Known:
     known = Known(whole=True)
     known.add(sorted(events, key=lambda event: event.order))
     return known
+
+
+def processes_of(*events: Event) -> set[Process]:
+    return {each.process for each in known_of(*events).lifecycle.current.members}
 
 
 def test_nothing_is_known_of_nothing() -> None:
@@ -55,14 +59,14 @@ def test_without_the_history_nothing_is_complete() -> None:
     assert known.is_complete
 
 
-def test_the_process_of_the_latest_start_does_the_work() -> None:
+def test_every_process_that_a_start_names_works_on_the_run() -> None:
     first = made("workflow_start", 1, payload={"process": {"host": "h", "pid": 4, "started": 40}})
     again = made("workflow_start", 5, payload={"process": {"host": "h", "pid": 9, "started": 90}})
     unknown = made("workflow_start", 7)
 
-    assert known_of(first).process == Process("h", 4, 40)
-    assert known_of(first, again).process == Process("h", 9, 90)
-    assert known_of(first, again, unknown).process is None
+    assert processes_of(first) == {Process("h", 4, 40)}
+    assert processes_of(first, again) == {Process("h", 4, 40), Process("h", 9, 90)}
+    assert processes_of(first, again, unknown) == processes_of(first, again)
 
 
 @given(told=runs(), cut=st.integers(0, 10), overlap=st.integers(0, 10))
@@ -76,16 +80,15 @@ def test_what_two_know_together_is_what_one_would_know_who_saw_everything(
     run, whole = fold(told), known_of(*told)
     assert run is not None
     assert one.status is run.status is whole.status
-    assert one.last == run.summary.last_order
+    assert one.last == whole.last == max(event.order for event in told)
+    assert one.active_at == (run.summary.last_event_at if run.summary.is_active else None)
     for known in (one, whole):
         assert {producer: tally.told for producer, tally in known.tallies.items()} == run.producers
-    assert one.process == whole.process
+    assert one.lifecycle == whole.lifecycle == run.summary.lifecycle
 
 
 def test_the_process_that_executes_a_turn_is_the_one_that_does_the_work() -> None:
-    known = known_of(
-        made("turn_created", 1),
-        made("turn_started", 2, payload={"process": {"host": "h", "pid": 7, "started": 3}}),
-    )
+    created = made("turn_created", 1)
+    begun = made("turn_started", 2, payload={"process": {"host": "h", "pid": 7, "started": 3}})
 
-    assert known.process == Process("h", 7, 3)
+    assert processes_of(created, begun) == {Process("h", 7, 3)}

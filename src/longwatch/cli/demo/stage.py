@@ -13,7 +13,7 @@ from longwatch.cli.live import MOST_LATEST, Screen, frame, screen
 from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.terminal import Terminal
 from longwatch.cli.text import clean, columns_of
-from longwatch.cli.times import duration_text
+from longwatch.cli.times import run_duration_text
 from longwatch.clock import Clock
 from longwatch.events import Event
 from longwatch.runs import Run
@@ -83,7 +83,7 @@ def headline(run: Run, *, now_ms: int, width: int) -> Line:
     done = min(STEPS, sum(call.end is not None for call in run.calls.values()))
     title = f"{symbol} {clean(summary.name or summary.run_id)}  "
     run_id = f"{summary.run_id}  " if width >= WIDE_COLUMNS else ""
-    counts = f" {done}/{STEPS}  {duration_text(summary.duration_ms(now_ms))}"
+    counts = f" {done}/{STEPS}  {run_duration_text(summary, now_ms)}"
     bar = max(0, min(BAR_COLUMNS, width - columns_of(title + run_id + counts)))
     filled = bar * done // STEPS
     return [

@@ -23,7 +23,8 @@ from longwatch.journal.dynamodb.layouts import VERSION, Layout, text_in, whole_n
 from longwatch.journal.dynamodb.listing import NEVER, Listing, from_attributes, listings, to_attributes
 from longwatch.journal.dynamodb.places import MAX_PROBES, places
 from longwatch.journal.dynamodb.values import Item
-from longwatch.runs import ENDS, STARTS
+from longwatch.model.attempts import FACT_TYPES
+from longwatch.runs import STARTS
 
 REMEMBERED_RUNS = 1_024
 RENEW_SECONDS = 6 * 3600  # an entry that lives this much shorter than its newest event is written again
@@ -144,7 +145,7 @@ class Directory:
 def calls_for_entry(events: Iterator[Event], known: Known) -> bool:
     """Whether these events of a run change what the list should say of it."""
     for event in events:
-        if event.type in STARTS or event.type in ENDS or event.number == 1:
+        if event.type in STARTS or event.type in FACT_TYPES or event.number == 1:
             return True
         if event.number is None and known.listed is None and event.type != "late_batch":
             return True

@@ -6,12 +6,16 @@ nothing, so a write that may or may not have happened is simply made again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from longwatch.events import Event, Order, tool_status
+from longwatch.journal import lifecycles
 from longwatch.journal.dynamodb.values import AttributeValue, from_attribute, to_map
-from longwatch.runs import Ending, Origin, RunSummary, Status, summarise
+from longwatch.model.attempts import Lifecycle, Start
+from longwatch.model.endings import Ending, Status
+from longwatch.runs import Origin, RunSummary, summarise
 
 MOST_AGENTS = 100
 MOST_PRODUCERS = 100  # beyond, their events are not counted in the list; `find_run` counts them all
@@ -93,14 +97,15 @@ def listings(events: Iterable[Event], *, process: str) -> dict[str, Listing]:
 
 def _short(run: RunSummary) -> RunSummary:
     """The summary without what an entry does not need or could not hold."""
-    ending = run.ending
-    if ending is not None and ending.error is not None:
-        ending = replace(ending, error=ending.error[:LONGEST_TEXT])
+    endings = tuple(
+        each if each.error is None else replace(each, error=each.error[:LONGEST_TEXT])
+        for each in run.lifecycle.endings
+    )
     return replace(
         run,
         origin=replace(run.origin, name=run.origin.name[:LONGEST_TEXT] if run.origin.name else None),
         agents=frozenset(sorted(name[:LONGEST_TEXT] for name in run.agents)[:MOST_AGENTS]),
-        ending=ending,
+        lifecycle=replace(run.lifecycle, endings=endings),
         events=0,
         failed_calls=0,
     )
@@ -109,7 +114,7 @@ def _short(run: RunSummary) -> RunSummary:
 def to_attributes(listing: Listing) -> AttributeValue:
     """The listing as a map for an item."""
     run = listing.summary
-    origin, ending = run.origin, run.ending
+    origin = run.origin
     return to_map(
         {
             "kind": origin.kind,
@@ -122,15 +127,8 @@ def to_attributes(listing: Listing) -> AttributeValue:
             "last": run.last_order,
             "last_event_type": run.last_event_type,
             "agents": sorted(run.agents),
-            "ending": None
-            if ending is None
-            else {
-                "status": ending.status.value,
-                "order": ending.order,
-                "own_word": ending.own_word,
-                "error": ending.error,
-                "correction": ending.correction,
-            },
+            "lifecycle": json.dumps(lifecycles.to_json(run.lifecycle), separators=(",", ":")),
+            "is_active": run.is_active,
             "counts": {name: list(counts) for name, counts in listing.counts.items()},
             "ttl": listing.ttl,
         }
@@ -140,39 +138,51 @@ def to_attributes(listing: Listing) -> AttributeValue:
 def from_attributes(run_id: str, attribute: AttributeValue) -> Listing:
     """The listing that `to_attributes` wrote. Raises an ordinary error if it is none."""
     said: dict[str, object] = from_attribute(attribute)  # type: ignore[assignment]
-    ending: dict[str, object] | None = said["ending"]  # type: ignore[assignment]
     agents: list[str] = said["agents"]  # type: ignore[assignment]
     counts: dict[str, list[int]] = said["counts"]  # type: ignore[assignment]
     ttl = said["ttl"]
+    origin = Origin(
+        inferred=bool(said["inferred"]),
+        order=_order(said["origin"]),
+        kind=str(said["kind"]),
+        name=_text(said["name"]),
+        parent_run_id=_text(said["parent_run_id"]),
+    )
     summary = RunSummary(
         run_id=run_id,
-        origin=Origin(
-            inferred=bool(said["inferred"]),
-            order=_order(said["origin"]),
-            kind=str(said["kind"]),
-            name=_text(said["name"]),
-            parent_run_id=_text(said["parent_run_id"]),
-        ),
+        origin=origin,
         started_at=_whole(said["started_at"]),
         last_order=_order(said["last"]),
         last_event_type=str(said["last_event_type"]),
         events=0,
         agents=frozenset(agents),
-        ending=None
-        if ending is None
-        else Ending(
-            status=Status(str(ending["status"])),
-            order=_order(ending["order"]),
-            own_word=bool(ending["own_word"]),
-            error=_text(ending["error"]),
-            correction=bool(ending.get("correction")),
-        ),
+        lifecycle=_lifecycle(said, origin),
+        is_active=bool(said.get("is_active", True)),
     )
     return Listing(
         summary,
         {name: (_whole(events), _whole(failed)) for name, (events, failed) in counts.items()},
         None if ttl is None else _whole(ttl),
     )
+
+
+def _lifecycle(said: Mapping[str, object], origin: Origin) -> Lifecycle:
+    """The lifecycle of an entry; one of before has a single ending instead."""
+    text = said.get("lifecycle")
+    if isinstance(text, str):
+        return lifecycles.from_json(json.loads(text))
+    starts = () if origin.inferred else (Start(origin.order),)
+    ending: dict[str, object] | None = said["ending"]  # type: ignore[assignment]
+    if ending is None:
+        return Lifecycle(starts=starts)
+    stated = Ending(
+        status=Status(str(ending["status"])),
+        order=_order(ending["order"]),
+        own_word=bool(ending["own_word"]),
+        error=_text(ending["error"]),
+        correction=bool(ending.get("correction")),
+    )
+    return Lifecycle(starts=starts, endings=(stated,))
 
 
 def _later(one: int | None, other: int | None) -> int | None:

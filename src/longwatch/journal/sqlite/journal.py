@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -39,6 +40,7 @@ from longwatch.runs import RunSummary, summarise
 from longwatch.settings import sqlite_url
 
 SCHEMA = Schema(application_id=0x6C77_6A31, package="longwatch.journal.sqlite")  # "lwj1"
+REMEMBERED_SUMMARIES = 256
 IDLE_CHECK_SECONDS = 0.02  # how often `wait` looks for writes of other processes
 
 ROW = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
@@ -95,6 +97,9 @@ class SqliteJournal(ClosesOnExit):
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
         self._waiting = SimpleQueue[None]()  # one entry: something was appended here since `wait` last looked
         self._seen_position = 0
+        self._summaries: OrderedDict[str, tuple[str, RunSummary]] = (
+            OrderedDict()
+        )  # as written; for the writer
 
     @property
     def url(self) -> str:
@@ -122,7 +127,7 @@ class SqliteJournal(ClosesOnExit):
                     connection.execute("ROLLBACK TO batch")
                 fresh, conflicts = _append_one_by_one(connection, events, placed)
             for run_id, part in summarise(fresh).items():
-                _merge_run(connection, run_id, part)
+                self._merge_run(connection, run_id, part)
         if self._waiting.empty():
             self._waiting.put(None)
         ring(self.path)
@@ -224,6 +229,29 @@ class SqliteJournal(ClosesOnExit):
                         connection.execute(FORGET_EMPTY, (run_id,))
                     return gone
 
+    def _merge_run(self, connection: sqlite3.Connection, run_id: str, part: RunSummary) -> None:
+        row = connection.execute(FIND_RUN, (run_id,)).fetchone()
+        if row is None:
+            connection.execute(SAVE_RUN, run_to_row(part))
+            return
+        known = self._summary_in(run_id, row[0])
+        whole = known.merged(part)
+        text = run_text(whole)
+        if is_found_alike(known, whole):
+            # What indexes hold is left alone: SQLite writes their pages whether the values differ or not.
+            connection.execute(FOLLOW_UP_RUN, (whole.last_event_at, text, run_id))
+        else:
+            connection.execute(SAVE_RUN, run_to_row(whole))
+        self._summaries[run_id] = text, whole
+        self._summaries.move_to_end(run_id)
+        if len(self._summaries) > REMEMBERED_SUMMARIES:
+            self._summaries.popitem(last=False)
+
+    def _summary_in(self, run_id: str, text: str) -> RunSummary:
+        """The summary in a row: mostly the one that this journal wrote last, which need not be read again."""
+        written, summary = self._summaries.get(run_id, (None, None))
+        return summary if summary is not None and written == text else run_from_text(run_id, text)
+
     def close(self) -> None:
         self._database.close()
 
@@ -280,17 +308,3 @@ def _append_one_by_one(
         if not same_content(event_from_row(known), event):
             conflicts.append(event.event_id)
     return fresh, conflicts
-
-
-def _merge_run(connection: sqlite3.Connection, run_id: str, part: RunSummary) -> None:
-    row = connection.execute(FIND_RUN, (run_id,)).fetchone()
-    if row is None:
-        connection.execute(SAVE_RUN, run_to_row(part))
-        return
-    known = run_from_text(run_id, row[0])
-    whole = known.merged(part)
-    if is_found_alike(known, whole):
-        # What indexes hold is left alone, since SQLite writes their pages whether the values differ or not.
-        connection.execute(FOLLOW_UP_RUN, (whole.last_event_at, run_text(whole), run_id))
-    else:
-        connection.execute(SAVE_RUN, run_to_row(whole))

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from longwatch.events import Draft, Event, Order
+from longwatch.journal import lifecycles
 from longwatch.journal.codec import decode_payload, payload_text
-from longwatch.runs import Ending, Origin, RunSummary, Status
+from longwatch.model.attempts import Lifecycle, Start
+from longwatch.model.endings import Ending, Status
+from longwatch.runs import Origin, RunSummary
 
 EVENT_COLUMNS = (  # in the order of Event's fields
     "run_id, event_id, type, occurred_at, agent_name, payload, call_id, parent_call_id, "
@@ -119,7 +122,7 @@ def is_found_alike(run: RunSummary, other: RunSummary) -> bool:
 
 def run_text(run: RunSummary) -> str:
     """The whole summary."""
-    origin, ending = run.origin, run.ending
+    origin = run.origin
     summary = [
         [origin.inferred, origin.order, origin.kind, origin.name, origin.parent_run_id],
         run.started_at,
@@ -128,27 +131,38 @@ def run_text(run: RunSummary) -> str:
         run.events,
         sorted(run.agents),
         run.failed_calls,
-        [ending.status, ending.order, ending.own_word, ending.error, ending.correction] if ending else None,
+        lifecycles.to_json(run.lifecycle),
         run.expired_before,
+        run.is_active,
     ]
     return _encode(summary)
 
 
 def run_from_text(run_id: str, text: str) -> RunSummary:
     """The summary that `run_text` wrote."""
-    origin, started_at, last, last_type, events, agents, failed, ending, expired = json.loads(text)
+    stored, started_at, last, last_type, events, agents, failed, lifecycle, expired, *rest = json.loads(text)
+    origin = Origin(stored[0], _order(stored[1]), stored[2], stored[3], stored[4])
     return RunSummary(
         run_id=run_id,
-        origin=Origin(origin[0], _order(origin[1]), origin[2], origin[3], origin[4]),
+        origin=origin,
         started_at=started_at,
         last_order=_order(last),
         last_event_type=last_type,
         events=events,
         agents=frozenset(agents),
         failed_calls=failed,
-        ending=Ending(Status(ending[0]), _order(ending[1]), *ending[2:]) if ending else None,
+        lifecycle=lifecycles.from_json(lifecycle) if rest else _lifecycle_before(origin, lifecycle),
         expired_before=expired,
+        is_active=rest[0] if rest else True,
     )
+
+
+def _lifecycle_before(origin: Origin, ending: list[Any] | None) -> Lifecycle:
+    """The lifecycle of a row that was written when a summary held one ending only."""
+    starts = () if origin.inferred else (Start(origin.order),)
+    if ending is None:
+        return Lifecycle(starts=starts)
+    return Lifecycle(starts=starts, endings=(Ending(Status(ending[0]), _order(ending[1]), *ending[2:]),))
 
 
 def _order(value: list[Any]) -> Order:

@@ -160,7 +160,7 @@ class Channels:
             self._cannot_read(error)
             return None
         ending = summary.ending if summary is not None else None
-        if ending is not None and ending.own_word and ending.at >= self._since_ms:
+        if ending is not None and ending.own_word and ending.order[0] >= self._since_ms:
             return ending
         return None
 

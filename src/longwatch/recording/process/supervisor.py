@@ -14,8 +14,7 @@ from pathlib import Path
 
 from longwatch.clock import Clock
 from longwatch.journal.base import Journal
-from longwatch.processes import process_started
-from longwatch.recording.active import this_process
+from longwatch.model.process import process_of
 from longwatch.recording.process.attendance import Attendance, Reading
 from longwatch.recording.process.channels import Channels
 from longwatch.recording.process.child import Child
@@ -144,7 +143,7 @@ class Supervisor:
         if task.parent_run_id is not None:
             said["parent_run_id"] = task.parent_run_id
         if pid is not None:
-            said["process"] = {**this_process(), "pid": pid, "started": process_started(pid)}
+            said["process"] = process_of(pid).fields
         self._record("workflow_start", said, occurred_at=started_at)
 
     def _record(self, type: str, said: Mapping[str, object], *, occurred_at: int | None = None) -> None:

@@ -30,8 +30,8 @@ class TurnRenderer:
 
     @property
     def is_settled(self) -> bool:
-        ending = self.state.ending
-        return self._settles and ending is not None and self._clock.now_ms() - ending.at > SETTLED_MS
+        ended_at = self.state.completed_at
+        return self._settles and ended_at is not None and self._clock.now_ms() - ended_at > SETTLED_MS
 
     def event(self, followed: Followed) -> Sequence[Frame]:
         before, self.state = self.state, self.state.plus([followed.event])

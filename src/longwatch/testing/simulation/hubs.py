@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from longwatch.following.channel import Channel, Room, Source
-from longwatch.following.deaths import Bereaved, DeathWatch
 from longwatch.following.hub import Hub
 from longwatch.following.looks import Answer, Looks, Watched
+from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.seat import Seat
 from longwatch.following.tail import Tail
-from longwatch.following.timers import Sleeper, Timers
-from longwatch.processes import Process
+from longwatch.model.process import Presence, Process
 
 HOST = "simulated"
 
@@ -34,7 +32,7 @@ class SimulatedHub(Hub):
             return
         self._opened = {}
         if self.gone is not None:
-            self.deaths = _SimulatedDeaths(self.timers, self.gone)
+            self.processes = ProcessWatch(self.timers, self._clock, presence=self._presence, pidfds=False)
         if isinstance(self._source, Looks):
             self._source = _OneBatch(
                 self.journal,
@@ -43,6 +41,11 @@ class SimulatedHub(Hub):
                 page_events=self._page_events,
                 batches=1,
             )
+
+    def _presence(self, process: Process) -> Presence:
+        if process.host != HOST or self.gone is None:
+            return Presence.UNKNOWN
+        return Presence.GONE if process.pid in self.gone else Presence.ALIVE
 
     def join(self, run_id: str, seat: Seat) -> Channel:
         channel = self._channels.get(run_id)
@@ -76,7 +79,7 @@ class SimulatedHub(Hub):
             "channels": len(self._channels),
             "alarms": len(self.timers._queue),
             "recollections": len(self._recollecting),
-            "processes watched": len(self.deaths._watched),
+            "processes watched": self.processes.watched,
         }
         if isinstance(self._source, Tail):
             held["runs in the tail"] = len(self._source._channels)
@@ -95,26 +98,3 @@ class _OneBatch(Looks):
         for watched in batch:
             self._look_at(watched, quiet, answers)
         self._tell(quiet, answers)
-
-
-class _SimulatedDeaths(DeathWatch):
-    def __init__(self, timers: Timers[Sleeper], gone: set[int]) -> None:
-        super().__init__(timers)
-        self._gone = gone
-
-    def watch(self, who: Bereaved, process: Process) -> None:
-        if process.host == HOST:
-            process = _SimulatedProcess(process.host, process.pid, gone=self._gone)
-        super().watch(who, process)
-
-
-@dataclass(frozen=True, slots=True)
-class _SimulatedProcess(Process):
-    gone: set[int] = field(default_factory=set, compare=False)
-
-    @property
-    def is_here(self) -> bool:
-        return True
-
-    def is_gone(self) -> bool:
-        return self.pid in self.gone

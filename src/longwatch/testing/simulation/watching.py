@@ -23,7 +23,7 @@ JOURNAL_AWAY = "the journal did not answer"  # in the message of a watch that ma
 REASONS = {
     RunEnd.COMPLETE: {Reason.ENDED},
     RunEnd.FAILED: {Reason.ENDED},
-    RunEnd.DEAD: {Reason.PRODUCER_DEAD},
+    RunEnd.DEAD: {Reason.DIED},
     RunEnd.OPEN: {Reason.SILENT, Reason.STOPPED},
 }
 

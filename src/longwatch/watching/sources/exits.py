@@ -14,7 +14,7 @@ import struct
 import sys
 from pathlib import Path
 
-from longwatch.processes import Process, process_started
+from longwatch.model.process import Process, process_started
 
 _INFO = struct.Struct("=QQ11Ii")  # struct pidfd_info of linux/pidfd.h in its first version
 _GET_INFO = (

@@ -14,7 +14,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.processes import Process, process_started, this_host, this_namespace
+from longwatch.model.process import (
+    Presence,
+    Process,
+    probe,
+    process_started,
+    this_host,
+    this_namespace,
+)
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution, Job, Mode, Wave
 from longwatch.watching.sources.base import SourceProblem, Told
@@ -51,7 +58,7 @@ class ProcessSource:
         if sys.platform == "win32":
             return SourceProblem("processes are not watched on Windows", lasting=True)
         process = Process(this_host(), pid, process_started(pid), this_namespace())
-        if process.is_gone():
+        if probe(pid, process.started) is Presence.GONE:
             return None
         job_id = job_id_of(process)
         self._open(job_id, process)
@@ -82,7 +89,7 @@ class ProcessSource:
                 return SourceProblem(
                     f"{job.job_id!r} is no process; `longwatch watch pid:123` adds one", lasting=True
                 )
-            if not process.is_here:
+            if not is_here(process):
                 return SourceProblem(
                     f"process {process.pid} belongs to {process.host}; only there it is seen"
                 )
@@ -91,7 +98,7 @@ class ProcessSource:
 
     def _look(self, job_id: str, process: Process) -> Said:
         opened = self._open(job_id, process)
-        if not process.is_gone():
+        if probe(process.pid, process.started) is not Presence.GONE:
             return Said("running", Meaning.RUNNING)
         status = opened.exit_status()
         if status is None:
@@ -106,6 +113,13 @@ class ProcessSource:
             if job_id not in self._opened:
                 self._opened[job_id] = Opened(process)
             return self._opened[job_id]
+
+
+def is_here(process: Process) -> bool:
+    """Whether a process belongs to this machine and to our pid namespace."""
+    if process.host != this_host():
+        return False
+    return process.namespace is None or process.namespace == this_namespace()
 
 
 def job_id_of(process: Process) -> str:

@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from longwatch.processes import Process, process_started, this_host, this_namespace
+from longwatch.model.process import Process, process_started, this_host, this_namespace
 from longwatch.summaries import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.answers import Answer

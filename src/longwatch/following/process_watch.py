@@ -1,0 +1,177 @@
+"""Watches the processes of followed runs, each once, and reports when one of them is gone.
+
+A pidfd reports the end at once, so the time of death is known to the millisecond. Where there is none, or
+too many are held, `/proc` is checked once a second. Processes that can not be judged from here are never
+reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from longwatch.clock import Clock
+from longwatch.following.timers import Alarm, Sleeper, Timers
+from longwatch.model.liveness import UNSEEN, Observation
+from longwatch.model.process import Presence, Process, open_pidfd, this_surroundings
+
+CHECK_SECONDS = 1.0
+GRACE_SECONDS = 2.0  # in which whatever started the process may report how it ended
+MOST_PIDFDS = 256  # descriptors are scarce: the usual limit of a process is 1,024
+
+PresenceOf = Callable[[Process], Presence]
+
+
+class ProcessWatcher(Protocol):
+    """A subscriber: notified when one of its processes is gone."""
+
+    def process_gone(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A process that is watched."""
+
+    process: Process
+    pidfd: int | None = None
+    alive_at: int | None = None  # epoch ms, when it was last seen alive
+    gone_by: int | None = None  # epoch ms, when it was first seen to be gone
+    watchers: dict[ProcessWatcher, None] = field(default_factory=dict)
+
+    @property
+    def observation(self) -> Observation:
+        presence = Presence.ALIVE if self.gone_by is None else Presence.GONE
+        return Observation(presence, alive_at=self.alive_at, gone_by=self.gone_by)
+
+
+def presence_here(process: Process) -> Presence:
+    """Whether the process exists, as seen from this machine."""
+    return process.presence()
+
+
+class ProcessWatch:
+    """The processes that the followers of one hub are interested in. Belongs to an event loop."""
+
+    def __init__(
+        self,
+        timers: Timers[Sleeper],
+        clock: Clock,
+        *,
+        presence: PresenceOf = presence_here,
+        pidfds: bool = True,
+    ) -> None:
+        self._timers = timers
+        self._clock = clock
+        self._presence = presence
+        self._free_pidfds = MOST_PIDFDS if pidfds else 0
+        self._processes: dict[str, _Watched] = {}
+        self._by_watcher: dict[ProcessWatcher, frozenset[str]] = {}
+        self._alarm = Alarm(self._check)
+
+    def watch(self, watcher: ProcessWatcher, processes: Iterable[Process]) -> None:
+        """Notify when one of these processes is gone, instead of any before."""
+        wanted = {each.id: each for each in processes}
+        if self._by_watcher.get(watcher) == wanted.keys():
+            return
+        before = self._by_watcher.pop(watcher, frozenset())
+        for process_id, process in wanted.items():
+            watched = self._processes.get(process_id) or self._begin(process)
+            if watched is not None:
+                watched.watchers[watcher] = None
+        self._by_watcher[watcher] = frozenset(wanted)
+        self._drop(watcher, before - wanted.keys())
+        if any(each.gone_by is not None for each in map(self._processes.get, wanted) if each is not None):
+            self._timers.schedule_in(Alarm(watcher.process_gone), 0.0)
+
+    def unwatch(self, watcher: ProcessWatcher) -> None:
+        """Stop notifying."""
+        self._drop(watcher, self._by_watcher.pop(watcher, frozenset()))
+
+    def observations(self, processes: Iterable[Process]) -> Mapping[str, Observation]:
+        """What is known about these processes; one that is not watched can not be judged."""
+        known = {each.id: self._processes.get(each.id) for each in processes}
+        return {key: UNSEEN if each is None else each.observation for key, each in known.items()}
+
+    def close(self) -> None:
+        """Release every descriptor."""
+        for watcher in list(self._by_watcher):
+            self.unwatch(watcher)
+
+    @property
+    def watched(self) -> int:
+        """How many processes are watched."""
+        return len(self._processes)
+
+    def _begin(self, process: Process) -> _Watched | None:
+        presence = self._presence(process)
+        if presence is Presence.UNKNOWN:
+            return None
+        watched = self._processes[process.id] = _Watched(process)
+        now = self._clock.now_ms()
+        if presence is Presence.GONE:
+            watched.gone_by = process.gone_by(now, this_surroundings())
+            return watched
+        watched.alive_at = now
+        if not self._open_pidfd(watched):
+            self._timers.schedule_in(self._alarm, CHECK_SECONDS)
+        return watched
+
+    def _open_pidfd(self, watched: _Watched) -> bool:
+        if self._free_pidfds <= 0:
+            return False
+        pidfd = open_pidfd(watched.process)
+        if pidfd is None:
+            return False
+        try:
+            asyncio.get_running_loop().add_reader(pidfd, self._ended, watched)
+        except (NotImplementedError, RuntimeError):
+            os.close(pidfd)
+            return False
+        watched.pidfd = pidfd
+        self._free_pidfds -= 1
+        return True
+
+    def _close_pidfd(self, watched: _Watched) -> None:
+        if watched.pidfd is not None:
+            asyncio.get_running_loop().remove_reader(watched.pidfd)
+            os.close(watched.pidfd)
+            watched.pidfd = None
+            self._free_pidfds += 1
+
+    def _ended(self, watched: _Watched) -> None:
+        """The kernel reports the end of the process: the time is exact."""
+        self._close_pidfd(watched)
+        watched.alive_at = watched.gone_by = self._clock.now_ms()
+        self._notify(watched)
+
+    def _check(self) -> None:
+        """Look at the processes that no pidfd reports."""
+        waiting = [each for each in self._processes.values() if each.pidfd is None and each.gone_by is None]
+        for watched in waiting:
+            presence, now = self._presence(watched.process), self._clock.now_ms()
+            if presence is Presence.ALIVE:
+                watched.alive_at = now
+            elif presence is Presence.GONE:
+                watched.gone_by = watched.process.gone_by(now, this_surroundings())
+                self._notify(watched)
+        if any(each.pidfd is None and each.gone_by is None for each in self._processes.values()):
+            self._timers.schedule_in(self._alarm, CHECK_SECONDS)
+
+    def _notify(self, watched: _Watched) -> None:
+        for watcher in list(watched.watchers):
+            watcher.process_gone()
+
+    def _drop(self, watcher: ProcessWatcher, process_ids: Iterable[str]) -> None:
+        for process_id in process_ids:
+            watched = self._processes.get(process_id)
+            if watched is None:
+                continue
+            watched.watchers.pop(watcher, None)
+            if not watched.watchers:
+                self._close_pidfd(watched)
+                del self._processes[process_id]
+        if not self._processes:
+            self._timers.cancel(self._alarm)

@@ -1,0 +1,73 @@
+"""The lifecycle of a run as JSON, for the stores that keep a summary of each run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from longwatch.events import Order
+from longwatch.model.attempts import Lifecycle, Member, Start
+from longwatch.model.endings import Ending, Status
+from longwatch.model.process import Process
+
+
+def to_json(facts: Lifecycle) -> list[Any]:
+    """Lists and texts alone, as short as they can be: a store writes them with every append."""
+    return [
+        [[*each.order, each.attempt] for each in facts.starts],
+        [_ending(each) for each in facts.endings],
+        [[*each.order, each.is_owner, each.attempt, each.process.fields] for each in facts.members],
+        facts.closed,
+        facts.is_crowded,
+    ]
+
+
+def from_json(value: list[Any]) -> Lifecycle:
+    """The lifecycle that `to_json` wrote."""
+    starts, endings, members, closed, is_crowded = value
+    return Lifecycle(
+        starts=tuple(Start(_order(each[:4]), each[4]) for each in starts),
+        endings=tuple(_ending_from(each) for each in endings),
+        members=tuple(
+            Member(process, _order(each[:4]), each[4], each[5])
+            for each in members
+            if (process := Process.of(each[6])) is not None
+        ),
+        closed=tuple((at, producer) for at, producer in closed),
+        is_crowded=is_crowded,
+    )
+
+
+def _ending(ending: Ending) -> list[Any]:
+    stated: list[Any] = [
+        ending.status,
+        ending.order,
+        ending.own_word,
+        ending.error,
+        ending.correction,
+        ending.attempt,
+    ]
+    if ending.status is Status.DIED:
+        processes = None if ending.processes is None else sorted(ending.processes)
+        stated += [processes, ending.not_before, ending.not_after]
+    return stated
+
+
+def _ending_from(value: list[Any]) -> Ending:
+    status, order, own_word, error, correction, attempt, *death = value
+    processes, not_before, not_after = death if death else (None, None, None)
+    return Ending(
+        status=Status(status),
+        order=_order(order),
+        own_word=own_word,
+        error=error,
+        correction=correction,
+        attempt=attempt,
+        processes=None if processes is None else frozenset(processes),
+        not_before=not_before,
+        not_after=not_after,
+    )
+
+
+def _order(value: list[Any]) -> Order:
+    at, producer, number, event_id = value
+    return (at, producer, number, event_id)

@@ -1,0 +1,284 @@
+"""The attempts of a run: its starts, its processes and its endings, put together.
+
+Starting a run id again opens a new attempt. Attempts share a journal and nothing else: an ending, a process
+or a call belongs to one of them. The facts are a set, so any order of arrival gives the same attempts, and
+merging the same facts again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from longwatch.events import Event, Order, text_of
+from longwatch.model.endings import ENDS, Ending, Status
+from longwatch.model.process import Process
+
+ATTEMPT_STARTS = frozenset({"workflow_start", "SESSION_INITIATED"})
+OWNER_TYPES = frozenset({"workflow_start", "turn_started"})  # the process that they name owns the run
+JOINED = "process_joined"
+CLOSED = "producer_closed"
+FACT_TYPES = ATTEMPT_STARTS | OWNER_TYPES | {JOINED, CLOSED} | ENDS.keys()
+
+# A run keeps at most so many facts; a run id that is used every night must not grow for ever.
+MOST_STARTS = 100
+MOST_ENDINGS = 32
+MOST_MEMBERS = 64
+MOST_CLOSED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """An event that starts the run."""
+
+    order: Order
+    attempt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process that worked on the run, as one of the run's producers named it."""
+
+    process: Process
+    order: Order  # of the event that names it
+    is_owner: bool = False
+    attempt: str | None = None
+
+    @property
+    def producer(self) -> str:
+        return self.order[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a run."""
+
+    id: str | None  # eight hex digits; None if its start names none
+    start: Order | None  # None: no start was seen
+    ending: Ending | None = None
+    members: tuple[Member, ...] = ()  # processes that have not left
+
+    @property
+    def status(self) -> Status:
+        return self.ending.status if self.ending is not None else Status.RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """The facts from which the attempts of a run follow."""
+
+    starts: tuple[Start, ...] = ()
+    endings: tuple[Ending, ...] = ()
+    members: tuple[Member, ...] = ()  # without those that have left
+    closed: tuple[tuple[int, str], ...] = ()  # when a producer closed, and which
+    is_crowded: bool = False  # there are more processes than are kept here
+
+    def merged(self, other: Lifecycle) -> Lifecycle:
+        """The facts of both. Commutative, associative and idempotent."""
+        if other is NO_FACTS or other == NO_FACTS:
+            return self
+        if self == NO_FACTS:
+            return other
+        return _reduced(
+            {*self.starts, *other.starts},
+            {*self.endings, *other.endings},
+            {*self.members, *other.members},
+            {*self.closed, *other.closed},
+            is_crowded=self.is_crowded or other.is_crowded,
+        )
+
+    def with_ending(self, ending: Ending) -> Lifecycle:
+        """These facts and an ending that an observer has found."""
+        return self.merged(Lifecycle(endings=(ending,)))
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Every attempt, the earliest first; there is always one."""
+        if len(self.starts) == 1:  # the usual run, asked for with every append
+            start = self.starts[0]
+            if all(each.attempt == start.attempt or each.order >= start.order for each in self.endings):
+                ending = ending_of(self.endings, self.members) if self.endings else None
+                return (Attempt(start.attempt, start.order, ending, self.members),)
+        return _attempts(self)
+
+    @property
+    def current(self) -> Attempt:
+        """The last attempt: how the run stands."""
+        return self.attempts[-1]
+
+
+NO_FACTS = Lifecycle()
+
+
+def lifecycle_of(events: Iterable[Event]) -> Lifecycle:
+    """The facts that these events state."""
+    starts: set[Start] = set()
+    endings: set[Ending] = set()
+    members: set[Member] = set()
+    closed: set[tuple[int, str]] = set()
+    for event in events:
+        if event.type not in FACT_TYPES:
+            continue
+        if event.type == CLOSED:
+            if event.producer is not None:
+                closed.add((event.occurred_at, event.producer))
+            continue
+        if event.type in ENDS:
+            ending = Ending.of(event)
+            if ending is not None:
+                endings.add(ending)
+            continue
+        attempt = text_of(event.payload, "attempt")
+        if event.type in ATTEMPT_STARTS:
+            starts.add(Start(event.order, attempt))
+        process = Process.of(event.payload.get("process"))
+        if process is not None:
+            members.add(Member(process, event.order, event.type in OWNER_TYPES, attempt))
+    return _reduced(starts, endings, members, closed)
+
+
+def _reduced(
+    starts: set[Start],
+    endings: set[Ending],
+    members: set[Member],
+    closed: set[tuple[int, str]],
+    *,
+    is_crowded: bool = False,
+) -> Lifecycle:
+    """The facts in their one form: sorted, without processes that have left, and bounded."""
+    gone = {producer for _, producer in closed}
+    staying = [each for each in members if each.is_owner or each.producer not in gone]
+    staying.sort(key=lambda each: (not each.is_owner, each.order, each.process.id))
+    return Lifecycle(
+        starts=tuple(sorted(starts, key=lambda each: (each.order, each.attempt or ""))[-MOST_STARTS:]),
+        endings=_bounded_endings(endings),
+        members=tuple(staying[:MOST_MEMBERS]),
+        closed=tuple(sorted(closed)[-MOST_CLOSED:]),
+        is_crowded=is_crowded or len(staying) > MOST_MEMBERS,
+    )
+
+
+def _bounded_endings(endings: set[Ending]) -> tuple[Ending, ...]:
+    kept = sorted(endings, key=lambda each: (each.order, each.status, each.not_after or 0))
+    if len(kept) <= MOST_ENDINGS:
+        return tuple(kept)
+    best = _best(kept)
+    newest = kept[-MOST_ENDINGS:]
+    return tuple(newest) if best is None or best in newest else (best, *newest)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An attempt while its facts are gathered."""
+
+    id: str | None = None
+    start: Order | None = None
+    endings: list[Ending] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
+
+    def is_over(self, start: Start) -> bool:
+        """Whether a start that names no attempt opens one: only if an earlier start has come to its end.
+
+        Within one millisecond a start may sort after the end of its own attempt.
+        """
+        return self.start is not None and any(each.order[0] < start.order[0] for each in self.endings)
+
+    def attempt(self) -> Attempt:
+        members = tuple(self.members)
+        return Attempt(self.id, self.start, ending_of(self.endings, members), members)
+
+
+def _attempts(facts: Lifecycle) -> tuple[Attempt, ...]:
+    drafts = _Drafts({each.attempt for each in facts.starts if each.attempt is not None})
+    ordered: list[Start | Ending] = sorted([*facts.starts, *facts.endings], key=lambda each: each.order)
+    for fact in ordered:
+        if isinstance(fact, Start):
+            drafts.begin(fact)
+        else:
+            drafts.end(fact)
+    for member in facts.members:
+        drafts.add(member)
+    return drafts.attempts()
+
+
+class _Drafts:
+    """The attempts of a run while its facts are read in their order."""
+
+    def __init__(self, ids: set[str]) -> None:
+        self._drafts: list[_Draft] = []
+        self._by_id = {
+            each: _Draft(each) for each in ids
+        }  # an ending may sort before the start it belongs to
+
+    def begin(self, start: Start) -> None:
+        """Open an attempt with this start, unless it belongs to the one that is open."""
+        current = self._drafts[-1] if self._drafts else None
+        if start.attempt is None:
+            if current is None or current.is_over(start):
+                self._drafts.append(_Draft(start=start.order))
+            elif current.start is None:
+                current.start = start.order
+            return
+        named = self._by_id[start.attempt]
+        if named.start is not None:
+            return
+        named.start = start.order
+        if current is not None and current.start is None and not current.endings:
+            self._drafts[-1] = named
+        else:
+            self._drafts.append(named)
+
+    def end(self, ending: Ending) -> None:
+        """Give an ending to the attempt that it names, else to the one that is open."""
+        (self._named(ending.attempt) or self._open()).endings.append(ending)
+
+    def add(self, member: Member) -> None:
+        """Give a process to the attempt that it names, else to the one that was open when it came."""
+        (self._named(member.attempt) or self._at(member.order)).members.append(member)
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        self._open()
+        return tuple(each.attempt() for each in self._drafts)
+
+    def _named(self, attempt: str | None) -> _Draft | None:
+        return None if attempt is None else self._by_id.get(attempt)
+
+    def _open(self) -> _Draft:
+        if not self._drafts:
+            self._drafts.append(_Draft())
+        return self._drafts[-1]
+
+    def _at(self, order: Order) -> _Draft:
+        found = self._drafts[0] if self._drafts else self._open()
+        for draft in self._drafts[1:]:
+            if draft.start is not None and draft.start <= order:
+                found = draft
+        return found
+
+
+def ending_of(endings: Iterable[Ending], members: Iterable[Member]) -> Ending | None:
+    """The ending that counts. `died` counts only while it covers every process that has not left."""
+    stated = list(endings)
+    best = _best(each for each in stated if each.status is not Status.DIED)
+    if best is not None:
+        return best
+    there = {each.process.id for each in members}
+    return _joined([each for each in stated if each.processes is None or each.processes >= there])
+
+
+def _best(endings: Iterable[Ending]) -> Ending | None:
+    best: Ending | None = None
+    for ending in endings:
+        if ending.beats(best):
+            best = ending
+    return best
+
+
+def _joined(deaths: list[Ending]) -> Ending | None:
+    """What several observers know of one death: the narrowest interval that they give."""
+    if not deaths:
+        return None
+    first = min(deaths, key=lambda each: (each.order, sorted(each.processes or ())))
+    before = [each.not_before for each in deaths if each.not_before is not None]
+    after = [each.not_after for each in deaths if each.not_after is not None]
+    return replace(first, not_before=max(before, default=None), not_after=min(after, default=None))

@@ -1,0 +1,172 @@
+"""Which events start and end a run, how a run stands, and which of two endings counts.
+
+An ending has an authority. From the strongest: a correction; the producer's own report; an ending written
+for a producer whose exit was observed; `died`, which says only that every process of the run is gone. Among
+endings of equal authority success beats partial, partial beats failed, failed beats cancelled and any of
+them beats unknown (an agent can finish while its invoker fails); among equals the earliest counts, so that
+ending a run twice gives one end time. Of two corrections the later counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from longwatch.events import Event, Order, error_of, number_of, text_of
+
+
+class Status(StrEnum):
+    """How a run stands, in the one vocabulary used inside longwatch."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    PARTIAL = "partial"
+    CANCELLED = "cancelled"
+    DIED = "died"  # every process that worked on it is gone, and none reported an outcome
+    UNKNOWN = "unknown"
+
+
+STARTS: Mapping[str, str] = {  # event type -> kind of run that it starts
+    "workflow_start": "workflow",
+    "SESSION_INITIATED": "session",
+    "project_added": "project",
+    "project_created": "project",
+    "conversation_created": "conversation",
+    "turn_created": "turn",
+    "execution_started": "execution",
+}
+
+ENDS: Mapping[str, Status] = {  # event type -> how the run ended, unless the event itself says more
+    "workflow_complete": Status.SUCCEEDED,
+    "workflow_error": Status.FAILED,
+    "AGENT_BACKGROUND_TASK_COMPLETED": Status.SUCCEEDED,
+    "AGENT_BACKGROUND_TASK_FAILED": Status.FAILED,
+    "AGENT_ENTRYPOINT_FAILED": Status.FAILED,
+    "SESSION_SUCCEEDED": Status.SUCCEEDED,
+    "SESSION_FAILED": Status.FAILED,
+    "SESSION_UNCONFIRMED": Status.UNKNOWN,
+    "turn_completed": Status.SUCCEEDED,
+    "turn_failed": Status.FAILED,
+    "turn_cancelled": Status.CANCELLED,
+    "execution_ended": Status.UNKNOWN,
+    "execution_corrected": Status.UNKNOWN,
+}
+
+CORRECTIONS = frozenset({"execution_corrected"})  # terminal events that say what an earlier one had wrong
+
+STATUS_WORDS: Mapping[str, Status] = {  # words of other producers, translated at the door
+    "completed": Status.SUCCEEDED,
+    "complete": Status.SUCCEEDED,
+    "success": Status.SUCCEEDED,
+    "succeeded": Status.SUCCEEDED,
+    "partial": Status.PARTIAL,
+    "failed": Status.FAILED,
+    "failure": Status.FAILED,
+    "error": Status.FAILED,
+    "interrupted": Status.CANCELLED,
+    "cancelled": Status.CANCELLED,
+    "canceled": Status.CANCELLED,
+    "died": Status.DIED,
+    "unknown": Status.UNKNOWN,
+}
+
+# Written by observers of a run, not by its work: never a sign of activity.
+OBSERVER_TYPES = frozenset({"notified", "late_batch", "producer_closed", "operator_note"})
+
+MAYBE_OBSERVER_TYPES = OBSERVER_TYPES | {"workflow_error"}  # which an observer writes for a run that died
+
+PROCESS_DIED = "process_died"  # error code of the ending that an observer writes for a run that died
+PRODUCER_DEAD = "producer_dead"  # the same in journals of before
+
+_PRECEDENCE = {
+    Status.SUCCEEDED: 4,
+    Status.PARTIAL: 3,
+    Status.FAILED: 2,
+    Status.CANCELLED: 1,
+    Status.UNKNOWN: 0,
+    Status.DIED: -1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended, and which event says so."""
+
+    status: Status
+    order: Order
+    own_word: bool = True  # False: written for a producer that did not say it itself
+    error: str | None = None
+    correction: bool = False  # True: later truth, whatever was said before
+    attempt: str | None = None  # the attempt that it ends, if the event names it
+    # Only of `died`, whose order is a place and not a time:
+    processes: frozenset[str] | None = None  # ids of those that are gone; None: not known, so it covers all
+    not_before: int | None = None  # epoch ms
+    not_after: int | None = None  # epoch ms; None: not known
+
+    @property
+    def at(self) -> int | None:
+        """When the run ended, in epoch milliseconds; None if only an interval is known."""
+        return None if self.status is Status.DIED else self.order[0]
+
+    @classmethod
+    def of(cls, event: Event) -> Ending | None:
+        """The ending that this event states, if it is a terminal one."""
+        status = ENDS.get(event.type)
+        if status is None:
+            return None
+        payload = event.payload
+        word = text_of(payload, "status")
+        if word is not None:
+            status = STATUS_WORDS.get(word.lower(), status)
+        if text_of(payload, "error_code") == PRODUCER_DEAD:
+            status = Status.DIED
+        if status is Status.DIED:
+            return _death(event)
+        return cls(
+            status=status,
+            order=event.order,
+            own_word=not payload.get("written_for"),
+            error=error_of(payload),
+            correction=event.type in CORRECTIONS,
+            attempt=text_of(payload, "attempt"),
+        )
+
+    def beats(self, other: Ending | None) -> bool:
+        """Whether this ending counts rather than the other."""
+        if other is None:
+            return True
+        if self.correction or other.correction:
+            return (self.correction, self.order) > (other.correction, other.order)
+        mine = (self.own_word, _PRECEDENCE[self.status])
+        theirs = (other.own_word, _PRECEDENCE[other.status])
+        return mine > theirs if mine != theirs else self.order < other.order
+
+
+def _death(event: Event) -> Ending:
+    payload = event.payload
+    named = payload.get("processes")
+    ids = frozenset(each for each in named if isinstance(each, str)) if isinstance(named, list) else None
+    not_before, not_after = (number_of(payload, name) for name in ("not_before", "not_after"))
+    return Ending(
+        status=Status.DIED,
+        order=event.order,
+        own_word=False,
+        error=error_of(payload),
+        attempt=text_of(payload, "attempt"),
+        processes=ids,
+        not_before=None if not_before is None else int(not_before),
+        not_after=None if not_after is None else int(not_after),
+    )
+
+
+def is_activity(event: Event) -> bool:
+    """Whether an event shows that the run's work is going on: what observers write does not."""
+    if event.type not in MAYBE_OBSERVER_TYPES:
+        return True
+    if event.type in OBSERVER_TYPES:
+        return False
+    ending = Ending.of(event)
+    return ending is None or ending.status is not Status.DIED

@@ -1,0 +1,188 @@
+"""Whether a run died: one rule for the command line, the hub and the server.
+
+A run died if it has no ending, a process that owns it is known, every process that has not left is gone,
+and none of them left events behind that wait to be delivered. An observer that can not judge one of the
+processes says so as a condition and never decides. What is known of the time is an interval: the run can
+not have died before its last activity or heartbeat, nor after the first observation that its last process
+was gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from longwatch.events import MAX_OCCURRED_AT, Event, Order
+from longwatch.model.attempts import Lifecycle, Member
+from longwatch.model.endings import PROCESS_DIED, Ending, Status
+from longwatch.model.process import Presence, Process
+
+NO_HEARTBEAT_AFTER_MS = 180_000  # three of the longest interval
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something true of a run at this moment that is not part of its history."""
+
+    name: str  # silent, missing, no heartbeat, unattended or undelivered
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an observer knows about one process of a run."""
+
+    presence: Presence
+    alive_at: int | None = None  # epoch ms: the last heartbeat, or when it was last seen alive
+    gone_by: int | None = None  # epoch ms: when it was first seen to be gone
+    has_undelivered: bool = False  # its outbox holds events of the run, or can not be read
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """What an observer concludes."""
+
+    death: Event | None = None  # the ending to write for a run that died
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def ending(self) -> Ending | None:
+        return None if self.death is None else Ending.of(self.death)
+
+
+ALIVE = Liveness()
+
+
+def judge(
+    run_id: str,
+    lifecycle: Lifecycle,
+    *,
+    last: Order,
+    active_at: int | None,
+    observations: Mapping[str, Observation],
+    now_ms: int,
+    ttl_seconds: int | None = None,
+) -> Liveness:
+    """What these observations of a run's processes mean.
+
+    `last` is the order of the run's last event, `active_at` the time of its last activity: what an observer
+    wrote is an event, but not a sign of life.
+    """
+    attempt = lifecycle.current
+    members = attempt.members
+    if attempt.ending is not None or not members:
+        return ALIVE
+    seen = [(each, observations.get(each.process.id, UNSEEN)) for each in members]
+    unknown = [pair for pair in seen if pair[1].presence is Presence.UNKNOWN]
+    if unknown or lifecycle.is_crowded:
+        return Liveness(conditions=tuple(_missing_heartbeats(unknown, active_at or 0, now_ms)))
+    alive = [member for member, found in seen if found.presence is Presence.ALIVE]
+    if alive:
+        return Liveness(conditions=tuple(_unattended(members, alive)))
+    if not any(each.is_owner for each in members):
+        return ALIVE
+    undelivered = [member for member, found in seen if found.has_undelivered]
+    if undelivered:
+        return Liveness(conditions=(_undelivered(undelivered[0].process),))
+    known = [found for _, found in seen]
+    interval = _interval(known, active_at or 0, now_ms)
+    return Liveness(death_event(run_id, attempt.id, members, last, interval, ttl_seconds=ttl_seconds))
+
+
+UNSEEN = Observation(Presence.UNKNOWN)
+
+
+def _interval(known: Sequence[Observation], active_at: int, now_ms: int) -> tuple[int, int]:
+    not_before = max([active_at, *(each.alive_at for each in known if each.alive_at is not None)])
+    not_after = max(each.gone_by if each.gone_by is not None else now_ms for each in known)
+    return not_before, max(not_before, not_after)
+
+
+def death_event(
+    run_id: str,
+    attempt: str | None,
+    members: Iterable[Member],
+    last: Order,
+    interval: tuple[int, int | None],
+    *,
+    ttl_seconds: int | None = None,
+) -> Event:
+    """The terminal event that an observer writes for a run that died.
+
+    Id and place come from what every observer sees, so two of them write one event. `occurred_at` is only a
+    place, after the run's last event, where readers that look back only so far find it; the payload has the
+    interval.
+    """
+    processes = sorted({each.process.id: each.process for each in members}.values(), key=lambda each: each.id)
+    ids = [each.id for each in processes]
+    named = "\0".join([run_id, attempt or "", *ids, last[3]])
+    at = min(last[0] + 1, MAX_OCCURRED_AT)
+    payload: dict[str, object] = {
+        "status": Status.DIED.value,
+        "written_for": True,
+        "error_code": PROCESS_DIED,
+        "error_message": death_message(processes),
+        "processes": ids,
+        "not_before": interval[0],
+        "exit_observed": False,
+    }
+    if interval[1] is not None:
+        payload["not_after"] = interval[1]
+    if attempt is not None:
+        payload["attempt"] = attempt
+    return Event(
+        run_id=run_id,
+        event_id=f"died-{sha256(named.encode(errors='replace')).hexdigest()[:32]}",
+        type="workflow_error",
+        occurred_at=at,
+        ttl=None if ttl_seconds is None else at // 1000 + ttl_seconds,
+        payload=payload,
+    )
+
+
+def death_message(processes: Sequence[Process]) -> str:
+    """What happened, for people."""
+    if len(processes) == 1:
+        (process,) = processes
+        return f"Process {process.pid} on {process.host} exited without reporting an outcome."
+    pids = ", ".join(str(each.pid) for each in sorted(processes, key=lambda each: each.pid)[:10])
+    more = f" and {len(processes) - 10} more" if len(processes) > 10 else ""
+    host = processes[0].host if processes else "an unknown host"
+    return f"Processes {pids}{more} on {host} exited without reporting an outcome."
+
+
+def _unattended(members: Sequence[Member], alive: Sequence[Member]) -> Iterable[Condition]:
+    living = {each.process.id for each in alive}
+    owners = [each.process for each in members if each.is_owner]
+    if owners and not any(each.id in living for each in owners):
+        gone, runs = owners[0], alive[0].process
+        role = f" ({gone.role})" if gone.role else ""
+        yield Condition(
+            "unattended", f"process {gone.pid}{role} is gone; process {runs.pid} on {runs.host} still runs"
+        )
+
+
+def _missing_heartbeats(
+    unknown: Iterable[tuple[Member, Observation]], active_at: int, now_ms: int
+) -> Iterable[Condition]:
+    for member, found in unknown:
+        if found.alive_at is None:
+            continue
+        seen_at = max(found.alive_at, active_at)
+        if now_ms - seen_at > NO_HEARTBEAT_AFTER_MS:
+            since = datetime.fromtimestamp(seen_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            process = member.process
+            yield Condition(
+                "no heartbeat", f"no heartbeat since {since} from process {process.pid} on {process.host}"
+            )
+
+
+def _undelivered(process: Process) -> Condition:
+    where = f" in {process.outbox}" if process.outbox else ""
+    return Condition(
+        "undelivered",
+        f"process {process.pid} on {process.host} is gone and left events{where}; "
+        "deliver them with `longwatch ship`",
+    )

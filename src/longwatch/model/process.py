@@ -1,0 +1,266 @@
+"""The identity of a process, and whether it still exists.
+
+A pid is used again after its process, and containers of one host use the same ones. So a process is
+identified by machine, boot, pid namespace, pid and start time, and only an observer that shares the boot
+and the namespace (or finds its own machine rebooted) may say that the process is gone.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import select
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+from longwatch.events import number_of, text_of
+
+MACHINE_KEY = b"longwatch machine"  # machine ids are confidential, so only their digest is stored
+ID_DIGITS = 16
+WRAPPER = "wrapper"
+COMMAND = "command"
+
+_ENDED_STATES = frozenset("ZX")  # a zombie, and a process that is being removed
+
+
+class Presence(StrEnum):
+    """What an observer knows about a process."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+    UNKNOWN = "unknown"  # the observer can not judge it
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where an observer runs: what decides which processes it can judge."""
+
+    machine: str | None = None
+    boot: str | None = None
+    namespace: str | None = None
+    boot_at: int | None = None  # epoch ms
+    can_judge: bool = True  # False in Lambda: the sandbox is frozen between calls
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process, as an event names it."""
+
+    host: str
+    pid: int
+    started: int | None = None  # clock ticks since boot
+    namespace: str | None = None  # pid namespace
+    machine: str | None = None  # digest of the machine id
+    boot: str | None = None  # boot id
+    role: str | None = None  # `wrapper` or `command`, under `longwatch run`
+    outbox: str | None = None  # the file in which its undelivered events wait
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            object.__setattr__(self, "id", self._digest())
+
+    def _digest(self) -> str:
+        named = f"{self.machine}\0{self.boot}\0{self.namespace}\0{self.pid}\0{self.started}"
+        if self.boot is None:
+            named = f"{self.host}\0{named}"
+        return sha256(named.encode(errors="replace")).hexdigest()[:ID_DIGITS]
+
+    @classmethod
+    def of(cls, value: object) -> Process | None:
+        """The process in an event's `process` field; None if the field names none."""
+        if not isinstance(value, Mapping):
+            return None
+        host, pid = text_of(value, "host"), number_of(value, "pid")
+        if host is None or pid is None or pid < 1:
+            return None
+        started = number_of(value, "started")
+        return cls(
+            host=host,
+            pid=int(pid),
+            started=None if started is None else int(started),
+            namespace=text_of(value, "namespace"),
+            machine=text_of(value, "machine"),
+            boot=text_of(value, "boot"),
+            role=text_of(value, "role"),
+            outbox=text_of(value, "outbox"),
+            id=text_of(value, "id") or "",
+        )
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The `process` field of an event, without what is not known."""
+        named: dict[str, object] = {"id": self.id, "host": self.host, "pid": self.pid}
+        for name in ("started", "namespace", "machine", "boot", "role", "outbox"):
+            value = getattr(self, name)
+            if value is not None:
+                named[name] = value
+        return named
+
+    def is_judgeable(self, here: Surroundings) -> bool:
+        """Whether an observer in these surroundings can tell if the process is gone."""
+        if not here.can_judge or here.boot is None or self.boot is None:
+            return False
+        if self.boot == here.boot:
+            return self.namespace is not None and self.namespace == here.namespace
+        return self.machine is not None and self.machine == here.machine
+
+    def presence(self, here: Surroundings | None = None) -> Presence:
+        """Whether the process is alive or gone, if that can be known here."""
+        here = here if here is not None else this_surroundings()
+        if not self.is_judgeable(here):
+            return Presence.UNKNOWN
+        if self.boot != here.boot:
+            return Presence.GONE  # this machine was started again since
+        return probe(self.pid, self.started)
+
+    def gone_by(self, now_ms: int, here: Surroundings) -> int:
+        """The latest time at which a process that is gone can have ended."""
+        if self.boot != here.boot and here.boot_at is not None:
+            return min(now_ms, here.boot_at)
+        return now_ms
+
+
+def probe(pid: int, started: int | None) -> Presence:
+    """Whether a process of this pid namespace that started at this tick still exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return Presence.GONE
+    except PermissionError:
+        pass  # it exists and belongs to another user
+    except OverflowError:
+        return Presence.UNKNOWN
+    found = _stat(pid)
+    if found is None:  # /proc hides it, or it ended between the two calls: the next probe tells
+        return Presence.UNKNOWN
+    state, ticks = found
+    if started is not None and ticks != started:
+        return Presence.GONE  # the pid belongs to another process now
+    if state in _ENDED_STATES and not _has_live_threads(pid):
+        return Presence.GONE
+    return Presence.ALIVE
+
+
+def open_pidfd(process: Process) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where that is not to be had.
+
+    The start time is compared after the descriptor is open, so it can not refer to a successor of the pid.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except OSError:
+        return None
+    found = _stat(process.pid)
+    if found is None or process.started is None or found[1] != process.started:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def has_ended(pidfd: int) -> bool:
+    """Whether the process behind this descriptor has ended."""
+    poller = select.poll()
+    poller.register(pidfd, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def this_process(*, role: str | None = None, outbox: str | None = None) -> Process:
+    """The current process."""
+    return process_of(os.getpid(), role=role, outbox=outbox)
+
+
+def process_of(pid: int, *, role: str | None = None, outbox: str | None = None) -> Process:
+    """A process of this pid namespace."""
+    here = this_surroundings()
+    return Process(
+        host=this_host(),
+        pid=pid,
+        started=process_started(pid),
+        namespace=here.namespace,
+        machine=here.machine,
+        boot=here.boot,
+        role=role,
+        outbox=outbox,
+    )
+
+
+@lru_cache(maxsize=1)
+def this_surroundings() -> Surroundings:
+    """Where this process runs. A forked child shares it."""
+    return Surroundings(
+        machine=_machine(),
+        boot=_text("/proc/sys/kernel/random/boot_id"),
+        namespace=this_namespace(),
+        boot_at=_boot_at(),
+        can_judge=sys.platform == "linux" and not os.environ.get("AWS_LAMBDA_FUNCTION_NAME"),
+    )
+
+
+def this_host() -> str:
+    """The name of this machine."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+
+
+def this_namespace() -> str | None:
+    """The namespace in which the process ids that we see count; None where there is only one."""
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - `pid:[4026531836]` is not a path
+    except OSError:
+        return None
+
+
+def process_started(pid: int) -> int | None:
+    """When a process of this machine started, in clock ticks since boot; None where that is not to be had."""
+    found = _stat(pid)
+    return None if found is None else found[1]
+
+
+def _machine() -> str | None:
+    machine_id = _text("/etc/machine-id") or _text("/var/lib/dbus/machine-id")
+    if machine_id is None or machine_id == "uninitialized":
+        return None
+    return hmac.digest(MACHINE_KEY, machine_id.encode(), "sha256").hex()[:ID_DIGITS]
+
+
+def _boot_at() -> int | None:
+    for line in (_text("/proc/stat") or "").splitlines():
+        if line.startswith("btime "):
+            return int(line.split()[1]) * 1000
+    return None
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text(errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _stat(pid: int) -> tuple[str, int] | None:
+    """The state of a process and its start tick, as Linux reports them."""
+    if sys.platform != "linux":
+        return None
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before the bracket may hold anything
+    return fields[0], int(fields[19])
+
+
+def _has_live_threads(pid: int) -> bool:
+    """Whether a process whose main thread has ended goes on in another one."""
+    try:
+        threads = [thread for thread in os.listdir(f"/proc/{pid}/task") if thread != str(pid)]  # noqa: PTH208
+        states = [Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace") for thread in threads]
+    except OSError:
+        return False
+    return any(text.rpartition(")")[2].split()[0] not in _ENDED_STATES for text in states)
