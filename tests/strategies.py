@@ -26,7 +26,13 @@ RUN_TYPES = (
     "AGENT_ENTRYPOINT_FAILED",
     "AGENT_BACKGROUND_TASK_COMPLETED",
     "producer_closed",
+    "process_joined",
+    "operator_note",
 )
+
+_A, _B = "aaaaaaaa", "bbbbbbbb"  # attempts
+_P, _Q = ({"id": name, "host": "h", "pid": pid, "boot": "b"} for name, pid in (("P", 1), ("Q", 2)))
+_DIED: dict[str, object] = {"status": "died", "written_for": True, "error_code": "process_died"}
 
 SAYINGS: tuple[dict[str, object], ...] = (  # payloads of such events
     {},
@@ -41,6 +47,16 @@ SAYINGS: tuple[dict[str, object], ...] = (  # payloads of such events
     {"error": "", "name": "digest", "kind": "drill"},
     {"error_message": "crash", "node_id": "n2"},
     {"output": "text", "operation": "search"},
+    {"attempt": _A},
+    {"attempt": _A, "process": _P},
+    {"attempt": _B, "process": _Q},
+    {"attempt": _B, "process": {"host": "h", "pid": 3}},
+    {"process": _P, "operation": "search"},
+    {"attempt": _A, "status": "completed"},
+    {"error_code": "producer_dead", "error": "gone"},
+    {**_DIED, "processes": ["P"], "not_before": 1001, "not_after": 1009},
+    {**_DIED, "processes": ["P", "Q", "h////3/"], "not_before": 1003, "not_after": 1005, "attempt": _B},
+    {**_DIED, "processes": [], "not_before": 900},
 )
 
 times = st.integers(min_value=0, max_value=MAX_OCCURRED_AT)

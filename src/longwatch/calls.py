@@ -207,6 +207,13 @@ class Calls:
         }
         return Calls(named, unnamed)
 
+    @property
+    def last_order(self) -> Order | None:
+        """The order of the last start or end; None if there is none."""
+        named = (mark for call in self.named.values() for mark in (call.start, call.end) if mark)
+        unnamed = (marks[-1] for marks in self.unnamed.values())
+        return max((mark.order for mark in (*named, *unnamed)), default=None)
+
 
 NO_CALLS = Calls({}, {})
 

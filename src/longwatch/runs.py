@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from longwatch.calls import NO_CALLS, Call, Calls, Mark
 from longwatch.events import Event, Order, number_of, text_of
-from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Lifecycle, Start
+from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Joins, Lifecycle, Start, joined_at
 from longwatch.model.liveness import Condition
 from longwatch.numbering import NO_NUMBERS, Numbers
 from longwatch.summaries import ENDS, STARTS, STATUS_WORDS, Ending, Origin, RunSummary, Status, summarise
@@ -65,7 +65,7 @@ class Run:
     told: Calls = NO_CALLS  # what was said of its calls, in every attempt; `calls` has them paired
     counts: Mapping[str, int] = field(default_factory=dict)  # event type -> how many
     producers: Mapping[str, ProducerTally] = field(default_factory=dict)
-    joined: Mapping[str, str] = field(default_factory=dict)  # producer -> the attempt that it works on
+    joined: Mapping[str, Joins] = field(default_factory=dict)  # producer -> the attempts that it named
 
     @property
     def run_id(self) -> str:
@@ -86,24 +86,27 @@ class Run:
         attempt = attempts[number - 1]
         if len(attempts) == 1:
             return self
+        told = self._told_in(number - 1)
         start = attempt.start or (self.summary.started_at, "", 0, "")
+        last = max(start, told.last_order or start) if attempt.is_superseded else self.summary.last_order
+        ending = attempt.ending if attempt.ending or not attempt.is_superseded else _superseded(last)
         lifecycle = Lifecycle(
             starts=(Start(start, attempt.id),),
-            endings=() if attempt.ending is None else (attempt.ending,),
+            endings=() if ending is None else (ending,),
             members=attempt.members,
         )
-        summary = replace(self.summary, started_at=start[0], lifecycle=lifecycle)
-        return replace(self, summary=summary, told=self._told_in(number - 1), joined={})
+        summary = replace(self.summary, started_at=start[0], last_order=last, lifecycle=lifecycle)
+        return replace(self, summary=summary, told=told, joined={})
 
     def _told_in(self, index: int) -> Calls:
         attempts = self.summary.attempts
         if len(attempts) == 1:
             return self.told
-        at = {attempt.id: place for place, attempt in enumerate(attempts) if attempt.id is not None}
+        at: dict[str | None, int] = {each.id: place for place, each in enumerate(attempts) if each.id}
         starts = [attempt.start for attempt in attempts]
 
         def belongs(order: Order) -> bool:
-            named = at.get(self.joined.get(order[1], ""))
+            named = at.get(joined_at(self.joined.get(order[1], ()), order))
             return (named if named is not None else _open_at(starts, order)) == index
 
         return self.told.only(belongs)
@@ -119,6 +122,11 @@ class Run:
     def ordered_calls(self) -> list[Call]:
         """All calls, in the order they began."""
         return sorted(self.calls.values(), key=lambda call: (call.started_at, call.first.order))
+
+
+def _superseded(last: Order) -> Ending:
+    """How an attempt without an ending stands once a later one has begun: only its last sign is known."""
+    return Ending(Status.UNKNOWN, last, own_word=False, not_before=last[0])
 
 
 def _open_at(starts: Sequence[Order | None], order: Order) -> int:
@@ -148,15 +156,16 @@ def fold(events: Iterable[Event], onto: Run | None = None) -> Run | None:
     )
 
 
-def _joined_by(before: Mapping[str, str], events: Iterable[Event]) -> Mapping[str, str]:
-    found = {
-        event.producer: attempt
-        for event in events
-        if event.producer is not None
-        and (event.type == JOINED or event.type in ATTEMPT_STARTS)
-        and (attempt := text_of(event.payload, "attempt")) is not None
-    }
-    return {**before, **found} if found else before
+def _joined_by(before: Mapping[str, Joins], events: Iterable[Event]) -> Mapping[str, Joins]:
+    joined = dict(before)
+    for event in events:
+        if event.producer is None or (event.type != JOINED and event.type not in ATTEMPT_STARTS):
+            continue
+        attempt = text_of(event.payload, "attempt")
+        if attempt is not None:
+            known = joined.get(event.producer, ())
+            joined[event.producer] = tuple(sorted({*known, (event.order, attempt)}))
+    return joined
 
 
 def _counted(before: Mapping[str, int], events: Iterable[Event]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.events import Event
+from longwatch.journal.json_views import run_view
 from longwatch.numbering import Numbers
 from longwatch.runs import SILENT_AFTER_MS, ProducerTally, Run, Status, conditions, fold
 from tests.strategies import batches, runs
@@ -198,3 +199,52 @@ def test_a_late_event_ends_the_condition_of_missing_it() -> None:
     assert [condition.name for condition in conditions(run, now_ms=1002)] == ["missing"]
     assert whole is not None
     assert conditions(whole, now_ms=1002) == []
+
+
+A, B = "aaaaaaaa", "bbbbbbbb"
+TWO_ATTEMPTS = [
+    told("workflow_start", 1_000, number=1, producer="p", attempt=A),
+    told("tool_call", 2_000, number=2, producer="p", operation="search", status="started"),
+    told("workflow_start", 5_000, number=1, producer="q", attempt=B),
+    told("tool_call", 6_000, number=2, producer="q", operation="write", status="started"),
+    told("tool_call", 7_000, number=3, producer="p", operation="read", status="started"),
+]
+
+
+def test_each_attempt_has_the_calls_of_its_own_producers() -> None:
+    run = run_of(*TWO_ATTEMPTS)
+
+    assert [call.name for call in run.ordered_calls()] == ["write"]
+    assert [call.name for call in run.at_attempt(1).ordered_calls()] == ["search", "read"]
+
+
+def test_a_producer_that_names_two_attempts_works_on_the_last_it_named() -> None:
+    run = run_of(
+        told("workflow_start", 1_000, number=1, attempt=A),
+        told("tool_call", 2_000, number=2, operation="search", status="started"),
+        told("workflow_start", 5_000, number=3, attempt=B),
+        told("tool_call", 6_000, number=4, operation="write", status="started"),
+    )
+
+    assert [call.name for call in run.at_attempt(1).ordered_calls()] == ["search"]
+    assert [call.name for call in run.ordered_calls()] == ["write"]
+
+
+def test_an_attempt_without_an_ending_is_unknown_once_another_has_begun() -> None:
+    first = run_of(*TWO_ATTEMPTS).at_attempt(1)
+
+    assert first.status is Status.UNKNOWN
+    assert first.summary.duration_ms(now_ms=99_000) is None
+    assert (first.summary.ended_between, first.summary.duration_between) == ((7_000, None), (6_000, None))
+    assert [call["status"] for call in run_view(first, now_ms=99_000)["calls"]] == ["abandoned", "abandoned"]
+
+
+def test_a_later_attempt_does_not_move_the_death_of_an_earlier_one() -> None:
+    death = told(
+        "workflow_error", 2_001, status="died", written_for=True, attempt=A, not_before=2_000, not_after=3_000
+    )
+    events = [each for each in TWO_ATTEMPTS if each.producer == "q" or each.occurred_at <= 2_000]
+
+    first = run_of(*events, death).at_attempt(1)
+
+    assert (first.status, first.summary.ended_between) == (Status.DIED, (2_000, 3_000))

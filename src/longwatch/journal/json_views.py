@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from longwatch.journal.verify import ProducerVerification, Verification
-from longwatch.runs import Call, Run, RunSummary, Status, conditions
+from longwatch.runs import Call, Run, RunSummary, conditions
 
 
 def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
@@ -33,17 +33,15 @@ def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
 
 
 def attempt_view(run: RunSummary, number: int) -> dict[str, Any]:
-    """One attempt at a run. One that was followed by another without an ending is unknown."""
+    """One attempt at a run."""
     attempt = run.attempts[number - 1]
-    is_last = number == len(run.attempts)
-    ending = run.ending if is_last else attempt.ending
+    ending = attempt.ending if attempt.is_superseded else run.ending
     started_at = attempt.start[0] if attempt.start is not None and number > 1 else run.started_at
-    status = attempt.status if is_last or ending is not None else Status.UNKNOWN
     between = None if ending is None or ending.not_before is None else (ending.not_before, ending.not_after)
     return {
         "number": number,
         "attempt": attempt.id,
-        "status": status.value,
+        "status": attempt.status.value,
         "started_at": started_at,
         "ended_at": ending.at if ending is not None else None,
         "ended_between": _between(between),

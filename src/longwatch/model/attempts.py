@@ -1,13 +1,14 @@
 """The attempts of a run: its starts, its processes and its endings, put together.
 
 Starting a run id again opens a new attempt. Attempts share a journal and nothing else: an ending, a process
-or a call belongs to one of them. The facts are a set, so any order of arrival gives the same attempts, and
-merging the same facts again changes nothing.
+or a call belongs to one of them, namely the attempt that its event names, else the one that its producer has
+named, else the one that was open at the time. The facts are a set, so any order of arrival gives the same
+attempts, and merging the same facts again changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from longwatch.events import Event, Order, text_of
@@ -57,10 +58,14 @@ class Attempt:
     start: Order | None  # None: no start was seen
     ending: Ending | None = None
     members: tuple[Member, ...] = ()  # processes that have not left
+    is_superseded: bool = False  # a later attempt has begun
 
     @property
     def status(self) -> Status:
-        return self.ending.status if self.ending is not None else Status.RUNNING
+        """How the attempt stands: without an ending it runs, or is unknown once a later one has begun."""
+        if self.ending is not None:
+            return self.ending.status
+        return Status.UNKNOWN if self.is_superseded else Status.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +188,34 @@ class _Draft:
         """
         return self.start is not None and any(each.order[0] < start.order[0] for each in self.endings)
 
-    def attempt(self) -> Attempt:
+    def attempt(self, *, is_superseded: bool) -> Attempt:
         members = tuple(self.members)
-        return Attempt(self.id, self.start, ending_of(self.endings, members), members)
+        return Attempt(self.id, self.start, ending_of(self.endings, members), members, is_superseded)
+
+
+Joins = tuple[tuple[Order, str], ...]  # when a producer named an attempt, and which; sorted
+
+
+def joined_at(joins: Joins, order: Order) -> str | None:
+    """The attempt that a producer worked on at this moment: the last that it had named, else its first."""
+    found = joins[0][1] if joins else None
+    for at, attempt in joins:
+        if at <= order:
+            found = attempt
+    return found
+
+
+def _joins(facts: Lifecycle) -> dict[str, Joins]:
+    named: dict[str, set[tuple[Order, str]]] = {}
+    stated: list[Start | Member] = [*facts.starts, *facts.members]
+    for each in stated:
+        if each.attempt is not None and each.order[1]:
+            named.setdefault(each.order[1], set()).add((each.order, each.attempt))
+    return {producer: tuple(sorted(joins)) for producer, joins in named.items()}
 
 
 def _attempts(facts: Lifecycle) -> tuple[Attempt, ...]:
-    drafts = _Drafts({each.attempt for each in facts.starts if each.attempt is not None})
+    drafts = _Drafts({each.attempt for each in facts.starts if each.attempt is not None}, _joins(facts))
     ordered: list[Start | Ending] = sorted([*facts.starts, *facts.endings], key=lambda each: each.order)
     for fact in ordered:
         if isinstance(fact, Start):
@@ -204,7 +230,8 @@ def _attempts(facts: Lifecycle) -> tuple[Attempt, ...]:
 class _Drafts:
     """The attempts of a run while its facts are read in their order."""
 
-    def __init__(self, ids: set[str]) -> None:
+    def __init__(self, ids: set[str], joins: Mapping[str, Joins]) -> None:
+        self._joins = joins
         self._drafts: list[_Draft] = []
         self._by_id = {
             each: _Draft(each) for each in ids
@@ -229,8 +256,10 @@ class _Drafts:
             self._drafts.append(named)
 
     def end(self, ending: Ending) -> None:
-        """Give an ending to the attempt that it names, else to the one that is open."""
-        (self._named(ending.attempt) or self._open()).endings.append(ending)
+        """Give an ending to the attempt that it or its producer names, else to the one that is open."""
+        joined = joined_at(self._joins.get(ending.order[1], ()), ending.order)
+        draft = self._named(ending.attempt) or self._named(joined) or self._open()
+        draft.endings.append(ending)
 
     def add(self, member: Member) -> None:
         """Give a process to the attempt that it names, else to the one that was open when it came."""
@@ -238,7 +267,7 @@ class _Drafts:
 
     def attempts(self) -> tuple[Attempt, ...]:
         self._open()
-        return tuple(each.attempt() for each in self._drafts)
+        return tuple(each.attempt(is_superseded=each is not self._drafts[-1]) for each in self._drafts)
 
     def _named(self, attempt: str | None) -> _Draft | None:
         return None if attempt is None else self._by_id.get(attempt)

@@ -101,7 +101,7 @@ class Ending:
     error: str | None = None
     correction: bool = False  # True: later truth, whatever was said before
     attempt: str | None = None  # the attempt that it ends, if the event names it
-    # Only of `died`, whose order is a place and not a time:
+    # Only of an ending whose order is a place and not a time, as that of `died`:
     processes: frozenset[str] | None = None  # ids of those that are gone; None: not known, so it covers all
     not_before: int | None = None  # epoch ms
     not_after: int | None = None  # epoch ms; None: not known
@@ -109,7 +109,7 @@ class Ending:
     @property
     def at(self) -> int | None:
         """When the run ended, in epoch milliseconds; None if only an interval is known."""
-        return None if self.status is Status.DIED else self.order[0]
+        return None if self.status is Status.DIED or self.not_before is not None else self.order[0]
 
     @classmethod
     def of(cls, event: Event) -> Ending | None:

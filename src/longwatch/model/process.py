@@ -89,7 +89,7 @@ class Process:
             boot=text_of(value, "boot"),
             role=text_of(value, "role"),
             outbox=text_of(value, "outbox"),
-            id=text_of(value, "id") or "",
+            id=text_of(value, "id") or _plain_id(value),
         )
 
     @property
@@ -124,6 +124,13 @@ class Process:
         if self.boot != here.boot and here.boot_at is not None:
             return min(now_ms, here.boot_at)
         return now_ms
+
+
+def _plain_id(value: Mapping[str, object]) -> str:
+    """An id for a process whose producer gives none: readers without a digest at hand can make it too."""
+    texts = [text_of(value, name) or "" for name in ("host", "machine", "boot", "namespace")]
+    numbers = [number_of(value, name) for name in ("pid", "started")]
+    return "/".join([*texts, *("" if each is None else str(int(each)) for each in numbers)])
 
 
 def probe(pid: int, started: int | None) -> Presence:

@@ -55,9 +55,9 @@ def closed(at: int, by: str) -> Event:
     return event("producer_closed", at, by=by, number=9, count=9)
 
 
-def ended(at: int, attempt: str | None = None) -> Event:
+def ended(at: int, attempt: str | None = None, by: str | None = None) -> Event:
     named: dict[str, Any] = {} if attempt is None else {"attempt": attempt}
-    return event("workflow_complete", at, **named)
+    return event("workflow_complete", at, by=by, number=8, **named)
 
 
 def died(
@@ -94,12 +94,15 @@ A, B = "aaaaaaaa", "bbbbbbbb"
         ([start(1)], ["running"]),
         ([start(1), ended(2)], ["succeeded"]),
         # a start that names its attempt opens it
-        ([start(1, A), start(5, B)], ["running", "running"]),
+        ([start(1, A), start(5, B)], ["unknown", "running"]),
         ([start(1, A), ended(3, A), start(5, B)], ["succeeded", "running"]),
         ([start(1, A), start(2, A), ended(3, A)], ["succeeded"]),  # wrapper and command, one attempt
         # an ending belongs to the attempt that it names, however late it comes
         ([start(1, A), start(5, B), ended(9, A)], ["succeeded", "running"]),
         ([ended(1, A), start(2, A)], ["succeeded"]),  # a clock was set back
+        # one that names none belongs to the attempt that its producer has named last
+        ([start(1, A, by="p"), start(5, B, by="q"), ended(9, by="p")], ["succeeded", "running"]),
+        ([start(1, A, by="p"), start(5, B, by="p"), ended(9, by="p")], ["unknown", "succeeded"]),
         # starts without an attempt open one only after an ending
         ([start(1), start(5)], ["running"]),
         ([start(1), ended(3), start(5)], ["succeeded", "running"]),

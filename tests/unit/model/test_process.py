@@ -33,9 +33,12 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="start times are r
 @pytest.mark.parametrize(
     ("field", "process"),
     [
-        ({"host": "h", "pid": 7, "started": 5}, Process("h", 7, 5)),
-        ({"host": "h", "pid": 7, "started": None}, Process("h", 7)),
-        ({"host": "h", "pid": 7, "namespace": "pid:[1]"}, Process("h", 7, None, "pid:[1]")),
+        ({"host": "h", "pid": 7, "started": 5}, Process("h", 7, 5, id="h////7/5")),
+        ({"host": "h", "pid": 7, "started": None}, Process("h", 7, id="h////7/")),
+        (
+            {"host": "h", "pid": 7, "namespace": "pid:[1]"},
+            Process("h", 7, None, "pid:[1]", id="h///pid:[1]/7/"),
+        ),
         ({"host": "h", "pid": 7, "id": "abc"}, Process("h", 7, id="abc")),
         ({"host": "h", "pid": 0}, None),
         ({"host": "h", "pid": -1}, None),
