@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 import longwatch.calls
 import longwatch.events
+import longwatch.model.attempts
+import longwatch.model.endings
 import longwatch.runs
 import longwatch.summaries
 from longwatch.events import CALL_WORDS, Event
@@ -37,11 +39,19 @@ def _words_of(*modules: ModuleType) -> list[str]:
     return sorted({word for word in constants if isinstance(word, str) and re.fullmatch(r"\w+", word)})
 
 
-WORDS = _words_of(longwatch.calls, longwatch.events, longwatch.runs, longwatch.summaries)
+WORDS = _words_of(
+    longwatch.calls,
+    longwatch.events,
+    longwatch.model.attempts,
+    longwatch.model.endings,
+    longwatch.runs,
+    longwatch.summaries,
+)
 TYPES = sorted({*strategies.RUN_TYPES, *STARTS, *ENDS, "TASK_copy_STARTED", "turn_started", "block"})
 SAID = [  # the fields that a fold looks at most
     *("status", "error", "error_message", "duration_ms", "count", "output", "written_for", "name", "kind"),
     *("operation", "tool_name", "tool_use_id", "node_id", "node_name", "agent_name"),
+    *("attempt", "error_code", "not_after", "not_before", "process", "processes"),
 ]
 SAYINGS = ["tool_use", "tool_result", "COMPLETE", "ok", "Failed", "İnterrupted", 2.5, 1.5, 0.5, -0.5]
 

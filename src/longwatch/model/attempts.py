@@ -1,14 +1,14 @@
 """The attempts of a run: its starts, its processes and its endings, put together.
 
 Starting a run id again opens a new attempt. Attempts share a journal and nothing else: an ending, a process
-or a call belongs to one of them, namely the attempt that its event names, else the one that its producer has
-named, else the one that was open at the time. The facts are a set, so any order of arrival gives the same
-attempts, and merging the same facts again changes nothing.
+or a call belongs to one of them, namely the attempt that its event names, else the one that its producer
+started or joined, else the one that was open at the time. The facts are a set, so any order of arrival gives
+the same attempts, and merging the same facts again changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from longwatch.events import Event, Order, text_of
@@ -205,17 +205,8 @@ def joined_at(joins: Joins, order: Order) -> str | None:
     return found
 
 
-def _joins(facts: Lifecycle) -> dict[str, Joins]:
-    named: dict[str, set[tuple[Order, str]]] = {}
-    stated: list[Start | Member] = [*facts.starts, *facts.members]
-    for each in stated:
-        if each.attempt is not None and each.order[1]:
-            named.setdefault(each.order[1], set()).add((each.order, each.attempt))
-    return {producer: tuple(sorted(joins)) for producer, joins in named.items()}
-
-
 def _attempts(facts: Lifecycle) -> tuple[Attempt, ...]:
-    drafts = _Drafts({each.attempt for each in facts.starts if each.attempt is not None}, _joins(facts))
+    drafts = _Drafts(facts.starts)
     ordered: list[Start | Ending] = sorted([*facts.starts, *facts.endings], key=lambda each: each.order)
     for fact in ordered:
         if isinstance(fact, Start):
@@ -230,12 +221,15 @@ def _attempts(facts: Lifecycle) -> tuple[Attempt, ...]:
 class _Drafts:
     """The attempts of a run while its facts are read in their order."""
 
-    def __init__(self, ids: set[str], joins: Mapping[str, Joins]) -> None:
-        self._joins = joins
+    def __init__(self, starts: Iterable[Start]) -> None:
         self._drafts: list[_Draft] = []
-        self._by_id = {
-            each: _Draft(each) for each in ids
-        }  # an ending may sort before the start it belongs to
+        self._by_id: dict[str, _Draft] = {}  # an ending may sort before the start it belongs to
+        self._joins: dict[str, Joins] = {}  # of those that start the run: others leave
+        for start in starts:
+            if start.attempt is not None:
+                self._by_id.setdefault(start.attempt, _Draft(start.attempt))
+                producer = start.order[1]
+                self._joins[producer] = (*self._joins.get(producer, ()), (start.order, start.attempt))
 
     def begin(self, start: Start) -> None:
         """Open an attempt with this start, unless it belongs to the one that is open."""
@@ -256,10 +250,10 @@ class _Drafts:
             self._drafts.append(named)
 
     def end(self, ending: Ending) -> None:
-        """Give an ending to the attempt that it or its producer names, else to the one that is open."""
-        joined = joined_at(self._joins.get(ending.order[1], ()), ending.order)
-        draft = self._named(ending.attempt) or self._named(joined) or self._open()
-        draft.endings.append(ending)
+        """Give an ending to the attempt that it names, else that its producer started, else the open one."""
+        producer = ending.order[1]
+        started = joined_at(self._joins.get(producer, ()), ending.order) if producer else None
+        (self._named(ending.attempt) or self._named(started) or self._open()).endings.append(ending)
 
     def add(self, member: Member) -> None:
         """Give a process to the attempt that it names, else to the one that was open when it came."""

@@ -10,6 +10,9 @@ import { durationOf, endStatus, errorTextOf, payloadOf, textOf, toolStatus } fro
 
 /** @import { Order, WireEvent } from "./order.js" */
 
+/** The status of a call without an end in an attempt that has ended. */
+export const ABANDONED = "abandoned";
+
 /**
  * The start or the end of a call, as one event told it.
  *
@@ -79,8 +82,11 @@ export class Call {
     else this.end = earlier(this.end, mark);
   }
 
-  /** @returns {CallView} */
-  view() {
+  /**
+   * @param {boolean} [hasEnded] Whether the attempt has ended: a call without an end is then abandoned.
+   * @returns {CallView}
+   */
+  view(hasEnded = false) {
     const { first, end } = this;
     return {
       call_id: this.callId,
@@ -88,7 +94,7 @@ export class Call {
       name: first.name,
       agent_name: first.agentName || (end?.agentName ?? null),
       parent_call_id: first.parentCallId || (end?.parentCallId ?? null),
-      status: end?.status ?? "started",
+      status: end?.status ?? (hasEnded ? ABANDONED : "started"),
       started_at: this.startedAt,
       ended_at: end?.order[0] ?? null,
       duration_ms: this.durationMs,
@@ -125,23 +131,37 @@ export class Calls {
 
   /** All calls, in the order they began. */
   ordered() {
-    this.#ordered ??= [...this.#byId().values()].sort(
-      (one, other) => one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
-    );
+    this.#ordered ??= inOrder(this.#byId(() => true));
     return this.#ordered;
   }
 
-  #byId() {
-    if (this.#unnamed.size === 0) return this.#named;
+  /**
+   * The calls whose first event is wanted, and those without an id that such events make, in the order they began.
+   *
+   * @param {(order: Order) => boolean} wanted
+   */
+  only(wanted) {
+    return inOrder(this.#byId(wanted));
+  }
+
+  /** @param {(order: Order) => boolean} wanted */
+  #byId(wanted) {
     /** @type {Map<string, Call>} */
     const calls = new Map();
     for (const marks of this.#unnamed.values()) {
       marks.sort((one, other) => compareOrders(one.order, other.order));
-      for (const call of paired(marks)) calls.set(call.callId, call);
+      for (const call of paired(marks.filter(({ order }) => wanted(order)))) calls.set(call.callId, call);
     }
-    for (const [callId, call] of this.#named) calls.set(callId, call);
+    for (const [callId, call] of this.#named) if (wanted(call.first.order)) calls.set(callId, call);
     return calls;
   }
+}
+
+/** @param {Map<string, Call>} calls */
+function inOrder(calls) {
+  return [...calls.values()].sort(
+    (one, other) => one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
+  );
 }
 
 /**

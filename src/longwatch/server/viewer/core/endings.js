@@ -1,11 +1,15 @@
 /** Which event says what a run is, and which one says how it ended. The same tables and rules as in Python. */
 
 import { compareOrders, orderOf } from "./order.js";
-import { errorTextOf, payloadOf, saysSomething, textOf } from "./payloads.js";
+import { errorTextOf, numberOf, payloadOf, saysSomething, textOf } from "./payloads.js";
 
 /** @import { Order, WireEvent } from "./order.js" */
 
-/** @typedef {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "unknown"} Status */
+/**
+ * `died`: every process that worked on the run is gone, and none reported an outcome.
+ *
+ * @typedef {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown"} Status
+ */
 
 /** Event type → kind of run that it starts. */
 export const STARTS = new Map([
@@ -54,12 +58,18 @@ export const STATUS_WORDS = new Map(
     ["interrupted", "cancelled"],
     ["cancelled", "cancelled"],
     ["canceled", "cancelled"],
+    ["died", "died"],
     ["unknown", "unknown"],
   ]),
 );
 
+/** Types that observers of a run write, not its work: never a sign of activity. */
+export const OBSERVER_TYPES = new Set(["notified", "late_batch", "producer_closed", "operator_note"]);
+
+const PRODUCER_DEAD = "producer_dead"; // error code of a death in journals of before
+
 /** @type {Partial<Record<Status, number>>} */
-const PRECEDENCE = { succeeded: 4, partial: 3, failed: 2, cancelled: 1, unknown: 0 };
+const PRECEDENCE = { succeeded: 4, partial: 3, failed: 2, cancelled: 1, unknown: 0, died: -1 };
 
 const SESSION_PREFIXES = ["SESSION_", "AGENT_", "TASK_"];
 
@@ -88,6 +98,10 @@ const KINDS = new Map([
  * @property {boolean} ownWord False: written for a producer that did not say it itself.
  * @property {string | null} error
  * @property {boolean} correction True: later truth, whatever was said before.
+ * @property {string | null} attempt The attempt that it ends, if the event names it.
+ * @property {ReadonlySet<string> | null} processes Of `died`: ids of those that are gone; null covers all.
+ * @property {number | null} notBefore Of `died`, whose order is a place and not a time: epoch milliseconds.
+ * @property {number | null} notAfter
  *
  * @typedef {object} Origin
  * @property {boolean} inferred True: no start event seen yet, guessed from another one.
@@ -108,13 +122,48 @@ export function endingOf(event) {
   if (usual === undefined) return null;
   const said = payloadOf(event);
   const word = textOf(said, "status");
+  const isDead = textOf(said, "error_code") === PRODUCER_DEAD;
+  const status = isDead ? "died" : ((word !== null && STATUS_WORDS.get(word.toLowerCase())) || usual);
+  const stated = { status, order: orderOf(event), error: errorTextOf(said), attempt: textOf(said, "attempt") };
+  if (status === "died") return { ...stated, ...deathOf(said), ownWord: false, correction: false };
   return {
-    status: (word !== null && STATUS_WORDS.get(word.toLowerCase())) || usual,
-    order: orderOf(event),
+    ...stated,
     ownWord: !saysSomething(said["written_for"]),
-    error: errorTextOf(said),
     correction: CORRECTIONS.has(event.type),
+    processes: null,
+    notBefore: null,
+    notAfter: null,
   };
+}
+
+/** @param {Record<string, any>} said */
+function deathOf(said) {
+  const named = said["processes"];
+  const [notBefore = null, notAfter = null] = ["not_before", "not_after"].map((name) => {
+    const at = numberOf(said, name);
+    return at === null ? null : Math.trunc(at);
+  });
+  const processes = Array.isArray(named) ? new Set(named.filter((each) => typeof each === "string")) : null;
+  return { processes, notBefore, notAfter };
+}
+
+/**
+ * When the run ended, in epoch milliseconds; null if only an interval is known.
+ *
+ * @param {Ending} ending
+ */
+export function endedAt(ending) {
+  return ending.status === "died" ? null : ending.order[0];
+}
+
+/**
+ * Whether an event shows that the run's work is going on: what observers write does not.
+ *
+ * @param {WireEvent} event
+ */
+export function isActivity(event) {
+  if (OBSERVER_TYPES.has(event.type)) return false;
+  return event.type !== "workflow_error" || endingOf(event)?.status !== "died";
 }
 
 /**

@@ -4,12 +4,14 @@
  * Give each event once; the feed sees to that.
  */
 
+import { Lifecycle } from "./attempts.js";
 import { Calls } from "./calls.js";
-import { ENDS, STARTS, endingBeats, endingOf, originBeats, originOf } from "./endings.js";
+import { STARTS, endedAt, isActivity, originBeats, originOf } from "./endings.js";
 import { Numbers } from "./numbers.js";
 import { compareOrders, compareText, orderOf } from "./order.js";
 import { numberOf, payloadOf, toolStatus } from "./payloads.js";
 
+/** @import { Attempt } from "./attempts.js" */
 /** @import { CallView } from "./calls.js" */
 /** @import { Ending, Origin, Status } from "./endings.js" */
 /** @import { Range } from "./numbers.js" */
@@ -19,8 +21,19 @@ export const SILENT_AFTER_MS = 60_000;
 
 /**
  * @typedef {object} Condition Something worth saying about a run that is no part of its history.
- * @property {string} name `silent` or `missing`
+ * @property {string} name `silent` or `missing`; of the server also `unattended`, `undelivered` or `no heartbeat`
  * @property {string} message
+ *
+ * @typedef {[notBefore: number, notAfter: number | null]} Interval
+ *
+ * @typedef {object} AttemptView
+ * @property {number} number From 1.
+ * @property {string | null} attempt
+ * @property {Status} status
+ * @property {number} started_at
+ * @property {number | null} ended_at
+ * @property {Interval | null} ended_between
+ * @property {string | null} error
  *
  * @typedef {object} SummaryView One line of the list of runs, as the server gives it.
  * @property {string} run_id
@@ -29,8 +42,10 @@ export const SILENT_AFTER_MS = 60_000;
  * @property {string | null} name
  * @property {string | null} parent_run_id
  * @property {number} started_at
- * @property {number | null} ended_at
- * @property {number} duration_ms
+ * @property {number | null} ended_at null while it is open, and if only an interval is known
+ * @property {Interval | null} ended_between when a run died: epoch milliseconds
+ * @property {number | null} duration_ms of the last attempt; null if only an interval is known
+ * @property {Interval | null} duration_between how long a run took that died: at least, at most
  * @property {number} events
  * @property {string[]} agents
  * @property {number} failed_calls
@@ -38,6 +53,7 @@ export const SILENT_AFTER_MS = 60_000;
  * @property {string} last_event_type
  * @property {number} last_event_at
  * @property {number | null} expired_before
+ * @property {AttemptView[]} attempts the earliest first; there is always one
  *
  * @typedef {object} ProducerView
  * @property {number} events
@@ -64,13 +80,13 @@ export class RunFold {
   #producers = new Map();
   /** @type {Origin | null} */
   #origin = null;
-  /** @type {Ending | null} */
-  #ending = null;
+  #lifecycle = new Lifecycle();
   /** @type {Order | null} */
   #firstOrder = null;
-  /** @type {Order | null} */
+  /** @type {Order | null} of the last sign of activity */
   #lastOrder = null;
   #lastType = "";
+  #isActive = false; // false: only observers wrote, so the last is one of their events
   #events = 0;
   #failedCalls = 0;
 
@@ -81,11 +97,15 @@ export class RunFold {
 
   /** @returns {Status} */
   get status() {
-    return this.#ending?.status ?? "running";
+    return this.#lifecycle.current.status;
   }
 
   get hasEnded() {
-    return this.#ending !== null;
+    return this.#lifecycle.current.ending !== null;
+  }
+
+  get lifecycle() {
+    return this.#lifecycle;
   }
 
   get events() {
@@ -103,9 +123,16 @@ export class RunFold {
     return this;
   }
 
-  /** Agent spans, tool calls and nodes, in the order they began. */
+  /** Agent spans, tool calls and nodes of the last attempt, in the order they began. */
   calls() {
-    return this.#calls.ordered();
+    const last = this.#lifecycle.attempts.length - 1;
+    return last === 0 ? this.#calls.ordered() : this.#calls.only((order) => this.#lifecycle.attemptAt(order) === last);
+  }
+
+  /** The same, as `GET /api/runs/{run_id}` gives them. */
+  callViews() {
+    const { hasEnded } = this;
+    return this.calls().map((call) => call.view(hasEnded));
   }
 
   /**
@@ -119,7 +146,7 @@ export class RunFold {
     /** @type {Condition[]} */
     const found = [];
     const quietMs = now - (this.#lastOrder?.[0] ?? now);
-    if (this.#ending === null && quietMs > silentAfterMs) {
+    if (!this.hasEnded && quietMs > silentAfterMs) {
       found.push({ name: "silent", message: `no event for ${Math.floor(quietMs / 1000)} s; the run is still open` });
     }
     for (const [producer, { seen, stated }] of sorted(this.#producers)) {
@@ -137,8 +164,12 @@ export class RunFold {
    */
   summary(now) {
     if (this.#origin === null || this.#firstOrder === null || this.#lastOrder === null) return null;
+    const { attempts } = this.#lifecycle;
     const startedAt = this.#firstOrder[0];
-    const endedAt = this.#ending?.order[0] ?? null;
+    const attemptAt = (attempts.length > 1 ? this.#lifecycle.current.start?.[0] : null) ?? startedAt;
+    const ending = this.#narrowed(this.#lifecycle.current.ending);
+    const end = ending === null ? now : endedAt(ending);
+    const between = intervalOf(ending);
     return {
       run_id: this.runId,
       status: this.status,
@@ -146,15 +177,48 @@ export class RunFold {
       name: this.#origin.name,
       parent_run_id: this.#origin.parentRunId,
       started_at: startedAt,
-      ended_at: endedAt,
-      duration_ms: Math.max(0, (endedAt ?? now) - startedAt),
+      ended_at: ending && endedAt(ending),
+      ended_between: between,
+      duration_ms: end === null ? null : Math.max(0, end - attemptAt),
+      duration_between: between && lengths(between, attemptAt),
       events: this.#events,
       agents: [...this.#agents].sort(compareText),
       failed_calls: this.#failedCalls,
-      error: this.#ending?.error ?? null,
+      error: ending?.error ?? null,
       last_event_type: this.#lastType,
       last_event_at: this.#lastOrder[0],
       expired_before: null, // only the journal knows
+      attempts: attempts.map((each, at) => this.#attemptView(each, at, each.isSuperseded ? each.ending : ending)),
+    };
+  }
+
+  /**
+   * A run can not have died before its last activity.
+   *
+   * @param {Ending | null} ending
+   * @returns {Ending | null}
+   */
+  #narrowed(ending) {
+    if (ending?.status !== "died") return ending;
+    const notBefore = Math.max(this.#isActive ? (this.#lastOrder?.[0] ?? 0) : 0, ending.notBefore ?? 0);
+    return { ...ending, notBefore, notAfter: ending.notAfter === null ? null : Math.max(ending.notAfter, notBefore) };
+  }
+
+  /**
+   * @param {Attempt} attempt
+   * @param {number} at
+   * @param {Ending | null} ending
+   * @returns {AttemptView}
+   */
+  #attemptView(attempt, at, ending) {
+    return {
+      number: at + 1,
+      attempt: attempt.id,
+      status: attempt.status,
+      started_at: (at > 0 ? attempt.start?.[0] : null) ?? this.#firstOrder?.[0] ?? 0,
+      ended_at: ending && endedAt(ending),
+      ended_between: intervalOf(ending),
+      error: ending?.error ?? null,
     };
   }
 
@@ -175,7 +239,7 @@ export class RunFold {
       conditions: this.conditions(now),
       counts: Object.fromEntries(sorted(this.#counts)),
       producers: Object.fromEntries(producers),
-      calls: this.calls().map((call) => call.view()),
+      calls: this.callViews(),
     };
   }
 
@@ -186,10 +250,7 @@ export class RunFold {
     this.#events += 1;
     this.#counts.set(type, (this.#counts.get(type) ?? 0) + 1);
     if (event.agent_name != null) this.#agents.add(event.agent_name);
-    if (this.#lastOrder === null || compareOrders(order, this.#lastOrder) > 0) {
-      this.#lastOrder = order;
-      this.#lastType = type;
-    }
+    this.#noteLast(event, order);
     const isFirst = this.#firstOrder === null || compareOrders(order, this.#firstOrder) < 0;
     if (isFirst) this.#firstOrder = order;
     if (isFirst || STARTS.has(type)) {
@@ -197,12 +258,23 @@ export class RunFold {
       if (originBeats(origin, this.#origin)) this.#origin = origin;
     }
     if (type === "tool_call" && toolStatus(payloadOf(event)) === "failed") this.#failedCalls += 1;
-    if (ENDS.has(type)) {
-      const ending = endingOf(event);
-      if (ending !== null && endingBeats(ending, this.#ending)) this.#ending = ending;
-    }
+    this.#lifecycle.add(event);
     this.#calls.add(event);
     this.#tally(event);
+  }
+
+  /**
+   * @param {WireEvent} event
+   * @param {Order} order
+   */
+  #noteLast(event, order) {
+    const isNewer = this.#lastOrder === null || compareOrders(order, this.#lastOrder) > 0;
+    if (this.#isActive && !isNewer) return;
+    const active = isActivity(event);
+    if (!active && (this.#isActive || !isNewer)) return;
+    this.#lastOrder = order;
+    this.#lastType = event.type;
+    this.#isActive = active;
   }
 
   /** @param {WireEvent} event */
@@ -228,6 +300,23 @@ export class RunFold {
 export function fold(events) {
   const all = [...events];
   return all[0] === undefined ? null : new RunFold(all[0].run_id).add(all);
+}
+
+/**
+ * @param {Ending | null} ending
+ * @returns {Interval | null}
+ */
+function intervalOf(ending) {
+  return ending === null || ending.notBefore === null ? null : [ending.notBefore, ending.notAfter];
+}
+
+/**
+ * @param {Interval} between
+ * @param {number} start
+ * @returns {Interval}
+ */
+function lengths([notBefore, notAfter], start) {
+  return [Math.max(0, notBefore - start), notAfter === null ? null : Math.max(0, notAfter - start)];
 }
 
 /**

@@ -1,0 +1,343 @@
+/**
+ * The attempts of a run: its starts, its processes and its endings, put together. The same rules as in Python.
+ *
+ * An ending, a process or a call belongs to the attempt that its event names, else to the one that its producer
+ * started or joined, else to the one that was open at the time. Any order of arrival gives the same attempts.
+ */
+
+import { ENDS, endingBeats, endingOf } from "./endings.js";
+import { compareOrders, compareText, orderOf } from "./order.js";
+import { numberOf, payloadOf, textOf } from "./payloads.js";
+
+/** @import { Ending, Status } from "./endings.js" */
+/** @import { Order, WireEvent } from "./order.js" */
+
+const ATTEMPT_STARTS = new Set(["workflow_start", "SESSION_INITIATED"]);
+const OWNER_TYPES = new Set(["workflow_start", "turn_started"]); // the process that they name owns the run
+const JOINED = "process_joined";
+const CLOSED = "producer_closed";
+
+// A run keeps at most so many facts, as in Python: a run id that is used every night must not grow for ever.
+const MOST_STARTS = 100;
+const MOST_ENDINGS = 32;
+const MOST_MEMBERS = 64;
+
+/**
+ * @typedef {object} Start
+ * @property {Order} order
+ * @property {string | null} attempt
+ *
+ * @typedef {object} Member A process that worked on the run.
+ * @property {string} id
+ * @property {Order} order Of the event that names it.
+ * @property {boolean} isOwner
+ * @property {string | null} attempt
+ *
+ * @typedef {object} Attempt
+ * @property {string | null} id Eight hex digits; null if its start names none.
+ * @property {Order | null} start null: no start was seen.
+ * @property {Ending | null} ending
+ * @property {Status} status Without an ending it runs, or is unknown once a later attempt has begun.
+ * @property {boolean} isSuperseded A later attempt has begun.
+ */
+
+/** The facts from which the attempts of a run follow, growing as events come. */
+export class Lifecycle {
+  /** @type {Start[]} */
+  #starts = [];
+  /** @type {Ending[]} */
+  #endings = [];
+  /** @type {Member[]} */
+  #members = [];
+  /** @type {Set<string>} producers that have closed */
+  #closed = new Set();
+  /** @type {Map<string, Start[]>} producer → the attempts that it named */
+  #joins = new Map();
+  /** @type {Attempt[] | null} */
+  #attempts = null;
+
+  /** Grows with every fact. */
+  version = 0;
+
+  /** @param {WireEvent} event */
+  add(event) {
+    const { type, producer } = event;
+    if (ENDS.has(type)) {
+      this.#endings.push(/** @type {Ending} */ (endingOf(event)));
+    } else if (type === CLOSED) {
+      if (producer == null) return;
+      this.#closed.add(producer);
+    } else if (type === JOINED || ATTEMPT_STARTS.has(type) || OWNER_TYPES.has(type)) {
+      this.#name(event);
+    } else {
+      return;
+    }
+    this.version += 1;
+    this.#attempts = null;
+  }
+
+  /** Every attempt, the earliest first; there is always one. */
+  get attempts() {
+    this.#attempts ??= attemptsOf(
+      this.#starts.sort(byOrder).slice(-MOST_STARTS),
+      bounded(this.#endings),
+      this.#members.filter((each) => each.isOwner || !this.#closed.has(each.order[1])),
+    );
+    return this.#attempts;
+  }
+
+  /** The last attempt: how the run stands. */
+  get current() {
+    return /** @type {Attempt} */ (this.attempts.at(-1));
+  }
+
+  /**
+   * Which attempt a call's event belongs to, from 0.
+   *
+   * @param {Order} order
+   */
+  attemptAt(order) {
+    const joined = joinedAt(this.#joins.get(order[1]) ?? [], order);
+    const named = joined === null ? -1 : this.attempts.findIndex(({ id }) => id === joined);
+    return named >= 0 ? named : openAt(this.attempts, order);
+  }
+
+  /**
+   * Which attempt an event belongs to, from 0.
+   *
+   * @param {WireEvent} event
+   */
+  attemptOf(event) {
+    if (this.attempts.length === 1) return 0;
+    const order = orderOf(event);
+    const isFact = ENDS.has(event.type) || event.type === JOINED || ATTEMPT_STARTS.has(event.type);
+    const stated = isFact ? textOf(payloadOf(event), "attempt") : null;
+    const named = stated === null ? -1 : this.attempts.findIndex(({ id }) => id === stated);
+    if (named >= 0) return named;
+    return ATTEMPT_STARTS.has(event.type) ? openAt(this.attempts, order) : this.attemptAt(order);
+  }
+
+  /** @param {WireEvent} event */
+  #name(event) {
+    const said = payloadOf(event);
+    const order = orderOf(event);
+    const attempt = textOf(said, "attempt");
+    const starts = ATTEMPT_STARTS.has(event.type);
+    if (starts) this.#starts.push({ order, attempt });
+    const id = processIdOf(said["process"]);
+    if (id !== null) this.#members.push({ id, order, isOwner: OWNER_TYPES.has(event.type), attempt });
+    if (attempt === null || event.producer == null || !(starts || event.type === JOINED)) return;
+    const joins = this.#joins.get(event.producer) ?? [];
+    this.#joins.set(event.producer, [...joins, { order, attempt }].sort(byOrder));
+  }
+}
+
+/**
+ * The id of the process in an event's `process` field; null if the field names none.
+ *
+ * @param {any} value
+ */
+function processIdOf(value) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  const pid = numberOf(value, "pid");
+  if (textOf(value, "host") === null || pid === null || pid < 1) return null;
+  const started = numberOf(value, "started");
+  const texts = ["host", "machine", "boot", "namespace"].map((name) => textOf(value, name) ?? "");
+  return textOf(value, "id") ?? [...texts, Math.trunc(pid), started === null ? "" : Math.trunc(started)].join("/");
+}
+
+/**
+ * The newest endings, and the best of all.
+ *
+ * @param {Ending[]} endings
+ */
+function bounded(endings) {
+  const sorted = endings.sort(byOrder);
+  if (sorted.length <= MOST_ENDINGS) return sorted;
+  const newest = sorted.slice(-MOST_ENDINGS);
+  const best = /** @type {Ending} */ (bestOf(sorted));
+  return newest.includes(best) ? newest : [best, ...newest];
+}
+
+/**
+ * @typedef {object} Draft An attempt while its facts are gathered.
+ * @property {string | null} id
+ * @property {Order | null} start
+ * @property {Ending[]} endings
+ * @property {Set<string>} members Ids of processes that have not left.
+ */
+
+/**
+ * @param {string | null} id
+ * @param {Order | null} [start]
+ * @returns {Draft}
+ */
+const draft = (id, start = null) => ({ id, start, endings: [], members: new Set() });
+
+/**
+ * @param {Start[]} starts in their order
+ * @param {Ending[]} endings in their order
+ * @param {Member[]} members that have not left
+ * @returns {Attempt[]}
+ */
+function attemptsOf(starts, endings, members) {
+  /** @type {Draft[]} */
+  const drafts = [];
+  /** @type {Map<string | null, Draft>} an ending may sort before the start it belongs to */
+  const byId = new Map();
+  for (const { attempt } of starts) if (attempt !== null) byId.set(attempt, draft(attempt));
+  /** @type {(Start | Ending)[]} */
+  const facts = [...starts, ...endings];
+  for (const fact of facts.sort(byOrder)) {
+    if ("status" in fact) draftFor(fact, starts, byId, drafts).endings.push(fact);
+    else begin(fact, byId, drafts);
+  }
+  if (!drafts.length) drafts.push(draft(null));
+  for (const member of members.sort(byOwnership).slice(0, MOST_MEMBERS)) {
+    const named = member.attempt === null ? undefined : byId.get(member.attempt);
+    (named ?? /** @type {Draft} */ (drafts[openAt(drafts, member.order)])).members.add(member.id);
+  }
+  return drafts.map((each, at) => attempt(each, at < drafts.length - 1));
+}
+
+/**
+ * Open an attempt with this start, unless it belongs to the one that is open.
+ *
+ * @param {Start} start
+ * @param {Map<string | null, Draft>} byId
+ * @param {Draft[]} drafts
+ */
+function begin(start, byId, drafts) {
+  const current = drafts.at(-1);
+  if (start.attempt === null) {
+    if (current === undefined || isOver(current, start)) drafts.push(draft(null, start.order));
+    else current.start ??= start.order;
+    return;
+  }
+  const named = /** @type {Draft} */ (byId.get(start.attempt));
+  if (named.start !== null) return;
+  named.start = start.order;
+  if (current !== undefined && current.start === null && !current.endings.length) drafts.pop();
+  drafts.push(named);
+}
+
+/**
+ * Whether a start that names no attempt opens one: only if an earlier start has come to its end.
+ * Within one millisecond a start may sort after the end of its own attempt.
+ *
+ * @param {Draft} current
+ * @param {Start} start
+ */
+function isOver(current, start) {
+  return current.start !== null && current.endings.some((each) => each.order[0] < start.order[0]);
+}
+
+/**
+ * The attempt that an ending names, else that its producer started, else the open one.
+ *
+ * @param {Ending} ending
+ * @param {Start[]} starts
+ * @param {Map<string | null, Draft>} byId
+ * @param {Draft[]} drafts
+ * @returns {Draft}
+ */
+function draftFor(ending, starts, byId, drafts) {
+  const named = ending.attempt === null ? undefined : byId.get(ending.attempt);
+  if (named) return named;
+  const producer = ending.order[1];
+  const own = producer ? starts.filter(({ order, attempt }) => attempt !== null && order[1] === producer) : [];
+  const started = joinedAt(own, ending.order);
+  const found = started === null ? drafts.at(-1) : byId.get(started);
+  if (found) return found;
+  drafts.push(draft(null));
+  return /** @type {Draft} */ (drafts[0]);
+}
+
+/**
+ * @param {Draft} found
+ * @param {boolean} isSuperseded
+ * @returns {Attempt}
+ */
+function attempt({ id, start, endings, members }, isSuperseded) {
+  const ending = endingAmong(endings, members);
+  return { id, start, ending, status: ending?.status ?? (isSuperseded ? "unknown" : "running"), isSuperseded };
+}
+
+/**
+ * The ending that counts. `died` counts only while it covers every process that has not left.
+ *
+ * @param {Ending[]} endings
+ * @param {Set<string>} members
+ */
+function endingAmong(endings, members) {
+  const best = bestOf(endings.filter(({ status }) => status !== "died"));
+  if (best !== null) return best;
+  return joinedDeath(endings.filter(({ processes }) => processes === null || [...members].every((id) => processes.has(id))));
+}
+
+/**
+ * What several observers know of one death: the narrowest interval that they give.
+ *
+ * @param {Ending[]} deaths in their order
+ * @returns {Ending | null}
+ */
+function joinedDeath(deaths) {
+  const [first] = deaths;
+  if (first === undefined) return null;
+  const before = deaths.flatMap(({ notBefore }) => (notBefore === null ? [] : [notBefore]));
+  const after = deaths.flatMap(({ notAfter }) => (notAfter === null ? [] : [notAfter]));
+  return {
+    ...first,
+    notBefore: before.length ? Math.max(...before) : null,
+    notAfter: after.length ? Math.min(...after) : null,
+  };
+}
+
+/**
+ * @param {Ending[]} endings
+ * @returns {Ending | null}
+ */
+function bestOf(endings) {
+  /** @type {Ending | null} */
+  let best = null;
+  for (const ending of endings) if (endingBeats(ending, best)) best = ending;
+  return best;
+}
+
+/**
+ * The attempt that a producer worked on at this moment: the last that it had named, else its first.
+ *
+ * @param {Start[]} joins in their order
+ * @param {Order} order
+ */
+function joinedAt(joins, order) {
+  const before = joins.filter((each) => compareOrders(each.order, order) <= 0);
+  return (before.at(-1) ?? joins[0])?.attempt ?? null;
+}
+
+/**
+ * Which attempt was open at this moment: the last one that had started.
+ *
+ * @param {{start: Order | null}[]} attempts
+ * @param {Order} order
+ */
+function openAt(attempts, order) {
+  const found = attempts.findLastIndex(({ start }) => start !== null && compareOrders(start, order) <= 0);
+  return Math.max(0, found);
+}
+
+/**
+ * @param {{order: Order}} one
+ * @param {{order: Order}} other
+ */
+function byOrder(one, other) {
+  return compareOrders(one.order, other.order);
+}
+
+/**
+ * @param {Member} one
+ * @param {Member} other
+ */
+function byOwnership(one, other) {
+  return Number(other.isOwner) - Number(one.isOwner) || byOrder(one, other) || compareText(one.id, other.id);
+}

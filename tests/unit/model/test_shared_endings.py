@@ -1,0 +1,28 @@
+"""How runs end, by the cases that the browser's fold passes too (tests/web/endings.test.js)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.journal.codec import from_line
+from longwatch.journal.json_views import run_view
+from longwatch.runs import fold
+
+NOW_MS = 100_000
+CASES = json.loads((Path(__file__).parents[2] / "fixtures" / "endings.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
+def test_a_run_stands_as_the_shared_cases_say(case: dict[str, Any]) -> None:
+    events = [from_line(json.dumps(event)) for event in case["events"]]
+    for told in (events, events[::-1]):
+        run = fold(told)
+        assert run is not None
+        view = run_view(run, now_ms=NOW_MS)
+        view["calls"] = {call["call_id"]: call["status"] for call in view["calls"]}
+
+        assert {name: view[name] for name in case["expected"]} == case["expected"]
