@@ -70,16 +70,19 @@ def _whole(lowest: int, highest: int) -> Callable[[object], int]:
     return read
 
 
-def _hours(value: object) -> float:
-    try:
-        number = (
-            float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
-        )
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1_000_000:
-        raise ValueError("must be a number of hours, 0 for never")
-    return number
+def _amount(highest: float, words: str) -> Callable[[object], float]:
+    def read(value: object) -> float:
+        try:
+            number = (
+                float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
+            )
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= highest:
+            raise ValueError(f"must be {words}")
+        return number
+
+    return read
 
 
 def _names(value: object) -> tuple[str, ...]:
@@ -188,7 +191,7 @@ SETTINGS: tuple[Setting, ...] = (
         "ttl_hours",
         "LONGWATCH_TTL_HOURS",
         None,
-        _hours,
+        _amount(1_000_000, "a number of hours, 0 for never"),
         "Events expire after this many hours; 0 is never (default: 24 in layout workflow, else never)",
         example=24,
     ),
@@ -199,6 +202,14 @@ SETTINGS: tuple[Setting, ...] = (
         50_000,
         _whole(100, 10_000_000),
         "How many events may wait in memory to be written",
+    ),
+    Setting(
+        "recording.exit_timeout_seconds",
+        "exit_timeout_seconds",
+        "LONGWATCH_EXIT_TIMEOUT_SECONDS",
+        5.0,
+        _amount(3_600, "a number of seconds from 0 to 3600"),
+        "How long a process that ends waits for the journal; then the outbox takes the rest",
     ),
     Setting(
         "recording.outbox",

@@ -53,6 +53,7 @@ class Settings:
     redact_keys: tuple[str, ...] = ()
     ttl_hours: float | None = None  # None: what the journal's layout says; 0: never expire
     queue_events: int = 50_000
+    exit_timeout_seconds: float = 5.0
     outbox: str | None = None  # None: outbox.db in the data directory
     carry_context: bool = True
     learned_cadence: bool = False

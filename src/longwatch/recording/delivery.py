@@ -1,7 +1,11 @@
 """Getting events into the journal, or into the outbox until the journal can be reached again.
 
-Used by the writer thread alone. An outage begins with the first failed append: from then on events go to
-the outbox, and the journal is tried again after 1, 2, 4, 8, 16, 30, 30 … seconds. One warning tells of it.
+Used by the writer alone, except that another thread may `abandon` a delivery that is stuck and `leave` its
+events in the outbox. From then on the stuck one counts nothing more, so the counts stay exact. An event that
+is in the outbox and turns out to be stored as well is harmless: journals recognise an event by its id.
+
+An outage begins with the first failed append: from then on events go to
+the outbox, and the journal is tried again after 1, 2, 4, 8, 16, 30, 30 … seconds. One warning reports it.
 What waits in the outbox is shipped a batch at a time, between groups of new events, so that a long backlog
 holds up nothing.
 """
@@ -9,8 +13,9 @@ holds up nothing.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from longwatch.clock import Clock
 from longwatch.errors import EventConflict, InvalidEvent
@@ -22,17 +27,21 @@ log = logging.getLogger("longwatch")
 
 FIRST_RETRY_SECONDS = 1.0
 LAST_RETRY_SECONDS = 30.0
+LEAVING_BUSY_MS = 2_000  # how long `leave` waits for an outbox that another process has locked
 
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the events so far."""
+    """What became of the events so far. In between, `recorded` counts some that the others do not yet."""
 
+    recorded: int = 0
     stored: int = 0
     in_outbox: int = 0
     refused: int = 0
+    lost: int = 0
     failures: int = 0
     last_error: str | None = None
+    outbox_owners: set[str] = field(default_factory=set)  # producers, or else ids, of events put there
 
 
 class Delivery:
@@ -46,8 +55,9 @@ class Delivery:
         *,
         clock: Clock,
         close_journal: bool = True,
+        tally: Tally | None = None,
     ) -> None:
-        self._close_journal = close_journal  # False: it belongs to somebody else
+        self._close_journal = close_journal  # False: the caller owns it
         self._url = url
         self._open = open_
         self._outbox = outbox
@@ -59,39 +69,97 @@ class Delivery:
         self._ship_at: float | None = clock.monotonic()  # an earlier process may have left events behind
         self._ship_failures_in_a_row = 0
         self._outbox_failed = False
-        self.tally = Tally()
+        self._has_refused = False
+        self._unacknowledged: list[Event] = []
+        self._is_abandoned = False
+        self._counting = threading.RLock()  # a signal handler may abandon what its own thread delivers
+        self.known_ttl_seconds: int | None = None  # the journal's rule, once it was opened
+        self.tally = Tally() if tally is None else tally
 
     def default_ttl_seconds(self) -> int | None:
         """The journal's own rule for how long events live; None while it cannot be opened."""
         try:
-            return self._opened().default_ttl_seconds
+            self.known_ttl_seconds = self._opened().default_ttl_seconds
+            return self.known_ttl_seconds
         except Exception:  # noqa: BLE001 - the delivery that follows fails the same way, and tells of it
             return None
 
-    def deliver(self, events: Sequence[Event]) -> bool:
-        """Store the events in the journal or in the outbox. False: neither took them; try again later."""
-        if not events:
-            return True
-        if self._retry_at is None or self._clock.monotonic() >= self._retry_at:
+    def accept(self, events: Sequence[Event]) -> None:
+        """Take these events: the next `deliver` delivers them, or `abandon` returns them."""
+        with self._counting:
+            self._unacknowledged += events
+            self.tally.recorded += len(events)
+
+    def deliver(self, events: Sequence[Event] = (), *, use_journal: bool = True) -> bool:
+        """Store what was accepted in the journal or in the outbox. False: neither took it; try later."""
+        self.accept(events)
+        with self._counting:
+            batch = list(self._unacknowledged)
+        if not batch:
+            return not self._is_abandoned
+        if use_journal and (self._retry_at is None or self._clock.monotonic() >= self._retry_at):
             try:
-                self._append(events)
+                refused = self._append(batch)
             except Exception as error:  # noqa: BLE001 - whatever a journal raises, the events must not be lost
                 self._failed(error)
             else:
+                self._acknowledge(batch, stored=len(batch) - refused, refused=refused)
                 self._answered()
                 return True
+        return self._put_in_outbox(batch)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether something was accepted that neither the journal nor the outbox has taken."""
+        return bool(self._unacknowledged)
+
+    def abandon(self) -> list[Event]:
+        """Count nothing more, and return what is not acknowledged. For another thread than the stuck one."""
+        with self._counting:
+            self._is_abandoned = True
+            left, self._unacknowledged = self._unacknowledged, []
+            return left
+
+    def leave(self, events: Sequence[Event], closing: Sequence[Event]) -> bool:
+        """After `abandon`: put these events in the outbox, over a connection of its own.
+
+        `closing` are the producers' statements of their counts, which were not accepted before. False: the
+        outbox cannot be written, and nothing was counted.
+        """
+        outbox = Outbox(self._outbox.path, clock=self._clock, busy_timeout_ms=LEAVING_BUSY_MS)
         try:
-            self._outbox.put(self._url, events)
-        except Exception as error:  # noqa: BLE001 - the same for the outbox: then they are held in memory
-            if not self._outbox_failed:
-                log.error("longwatch: the outbox %s cannot be written either: %s", self._outbox.path, error)
-            self._outbox_failed = True
-            self.tally.last_error = str(error)
+            outbox.put(self._url, [*events, *closing])
+        except Exception as error:  # noqa: BLE001 - the caller reports it with the counts
+            self.tally.last_error = str(error) or repr(error)
             return False
-        self._outbox_failed = False
-        self._ship_at = self._retry_at
-        self.tally.in_outbox += len(events)
+        finally:
+            outbox.close()
+        self.tally.recorded += len(closing)
+        self.tally.in_outbox += len(events) + len(closing)
+        self.tally.outbox_owners.update(map(_owner, [*events, *closing]))
         return True
+
+    def hold(self, events: Sequence[Event], closing: Sequence[Event]) -> None:
+        """Deliver later what another delivery of this recorder could not `leave`."""
+        with self._counting:
+            self._unacknowledged[:0] = [*events, *closing]
+            self.tally.recorded += len(closing)
+
+    def give_up(self, uncounted: int, error: str) -> None:
+        """Count as lost what was accepted and so many events that were not."""
+        with self._counting:
+            self.tally.recorded += uncounted
+            self.tally.lost += uncounted + len(self._unacknowledged)
+            self.tally.last_error = error
+            self._unacknowledged = []
+
+    def count_refused(self, error: str) -> int:
+        """Count something that cannot be an event at all; returns how many were refused so far."""
+        with self._counting:
+            self.tally.recorded += 1
+            self.tally.refused += 1
+            self.tally.last_error = error
+            return self.tally.refused
 
     def seconds_until_shipping(self) -> float | None:
         """When to call `ship`, if no event comes along before; None while nothing waits in the outbox."""
@@ -136,7 +204,35 @@ class Delivery:
             self._url = self._journal.url  # the whole path: who ships later may stand in another folder
         return self._journal
 
-    def _append(self, events: Sequence[Event]) -> None:
+    def _put_in_outbox(self, batch: list[Event]) -> bool:
+        try:
+            self._outbox.put(self._url, batch)
+        except Exception as error:  # noqa: BLE001 - the same for the outbox: then they are held in memory
+            if not self._outbox_failed:
+                log.error("longwatch: the outbox %s cannot be written either: %s", self._outbox.path, error)
+            self._outbox_failed = True
+            self.tally.last_error = str(error)
+            return False
+        self._outbox_failed = False
+        self._ship_at = self._clock.monotonic() if self._retry_at is None else self._retry_at
+        self._acknowledge(batch, in_outbox=len(batch))
+        return True
+
+    def _acknowledge(
+        self, batch: list[Event], *, stored: int = 0, in_outbox: int = 0, refused: int = 0
+    ) -> None:
+        with self._counting:
+            if self._is_abandoned:
+                return
+            del self._unacknowledged[: len(batch)]
+            self.tally.stored += stored
+            self.tally.in_outbox += in_outbox
+            self.tally.refused += refused
+            if in_outbox:
+                self.tally.outbox_owners.update(map(_owner, batch))
+
+    def _append(self, events: Sequence[Event]) -> int:
+        """Append the events; returns how many of them the journal refused."""
         journal = self._opened()
         refused: list[tuple[Event, str]] = []
         try:
@@ -148,9 +244,9 @@ class Delivery:
                 except (InvalidEvent, EventConflict) as error:
                     refused.append((event, str(error)))
         self._announce(journal, events)
-        self.tally.stored += len(events) - len(refused)
         for event, reason in refused:
             self._keep_refused(event, reason)
+        return len(refused)
 
     def _announce(self, journal: Journal, events: Sequence[Event]) -> None:
         """Tell readers to look back for what is older than they look by themselves."""
@@ -161,9 +257,9 @@ class Delivery:
             journal.append(announcements(late, now))
 
     def _keep_refused(self, event: Event, reason: str) -> None:
-        self.tally.refused += 1
         self.tally.last_error = reason
-        if self.tally.refused == 1:
+        if not self._has_refused:
+            self._has_refused = True
             log.warning(
                 "longwatch: the journal refuses a %s event, kept in %s: %s; further ones are only counted",
                 event.type,
@@ -198,14 +294,27 @@ class Delivery:
 
     def _ship_batch(self) -> bool:
         journal = self._opened()
-        report = ShipReport()
+        shipped = False
         # Events that had to wait before the journal could even be opened wait under the address as given.
-        shipped = [self._outbox.ship_batch(journal, url, report) for url in {self._url, self._given_url}]
-        ours = min(report.shipped, self.tally.in_outbox)  # the rest was left by other processes
-        self.tally.stored += ours
-        self.tally.in_outbox -= ours
-        self.tally.refused += report.refused
-        return any(shipped)
+        for url in {self._url, self._given_url}:
+            report = ShipReport()
+            shipped |= self._outbox.ship_batch(journal, url, report)
+            self._count_shipped(report)
+        return shipped
+
+    def _count_shipped(self, report: ShipReport) -> None:
+        """Count what this recorder had put in the outbox; other processes leave theirs there too."""
+        with self._counting:
+            if self._is_abandoned:
+                return
+            owners = self.tally.outbox_owners
+            stored, refused = (
+                sum(_owner(event) in owners for event in events)
+                for events in (report.accepted, report.rejected)
+            )
+            self.tally.stored += stored
+            self.tally.refused += refused
+            self.tally.in_outbox -= stored + refused
 
     def _waits_elsewhere(self) -> bool:
         return any(batch.url in (self._url, self._given_url) for batch in self._outbox.pending())
@@ -224,3 +333,7 @@ class Delivery:
 def retry_seconds(failures: int) -> float:
     """1, 2, 4, 8, 16, 30, 30 … The doublings are capped first: some outages last all night."""
     return min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 10))
+
+
+def _owner(event: Event) -> str:
+    return event.event_id if event.producer is None else event.producer

@@ -1,18 +1,28 @@
-"""The ends and beginnings of a process, where nothing recorded may be lost: exit, SIGTERM, fork."""
+"""The ends and beginnings of a process, where nothing recorded may be lost: exit, SIGTERM, fork.
+
+At the end all recorders close at once and share the time for the journal. Ctrl-C ends the wait for the
+journal, so that the outbox takes the rest at once. A SIGTERM takes effect when all recorders are closed.
+"""
 
 from __future__ import annotations
 
 import atexit
 import logging
+import math
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
+
+from longwatch.clock import SYSTEM_CLOCK
+
+T = TypeVar("T")
 
 log = logging.getLogger("longwatch")
 
@@ -22,14 +32,22 @@ FORK_WAIT_SECONDS = 1.0  # for the writer to come to rest; a fork during an outa
 if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
     from typing import Protocol
 
+    from longwatch.recording.marks import Flush
+    from longwatch.settings import Settings
+
     class Recording(Protocol):
         """What this module needs of a recorder."""
 
         interrupts: set[Callable[[str], None]]
+        settings: Settings
 
         def begin_again(self) -> None: ...
 
         def close(self) -> bool: ...
+
+        def start_closing(self) -> Flush | None: ...
+
+        def finish_closing(self, mark: Flush | None, timeout_seconds: float | None = None) -> bool: ...
 
         def pause(self, timeout_seconds: float) -> None: ...
 
@@ -38,7 +56,14 @@ if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while
 
 _recorders: WeakSet[Recording] = WeakSet()
 _exiting = False
+_exit_began: float | None = None  # by the system's clock
+_closing: list[Flush] | None = None  # what the recorders wait for while they close
+_terminated = False  # SIGTERM came while the recorders were closing
+_interrupted = False  # Ctrl-C came while the recorders were closing
 _watching = False
+# An exit handler that is registered while exit handlers run is not called. Only such a handler, or a thread
+# that outlives the main thread, can load this module after the main thread has ended.
+_will_be_called = threading.main_thread().is_alive()
 
 
 def watch(recorder: Recording) -> None:
@@ -55,7 +80,18 @@ def watch(recorder: Recording) -> None:
 
 def is_exiting() -> bool:
     """Whether the process has come to its end: what is recorded now must be stored at once."""
-    return _exiting
+    return _exiting or not _will_be_called
+
+
+def seconds_left(exit_timeout_seconds: float) -> float:
+    """How much of its time for the journal a process has left. Starts to run out when the process ends."""
+    global _exit_began  # noqa: PLW0603
+    if not is_exiting():
+        return math.inf
+    now = SYSTEM_CLOCK.monotonic()
+    if _exit_began is None:
+        _exit_began = now
+    return _exit_began + exit_timeout_seconds - now
 
 
 def started(recorder: Recording) -> None:
@@ -78,27 +114,81 @@ def flush_on_sigterm() -> None:
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    global _terminated  # noqa: PLW0603
+    if _closing is not None:
+        _terminated = True
+        return
     try:
         for recorder in list(_recorders):
             for interrupt in list(recorder.interrupts):
                 _attempt(partial(interrupt, "SIGTERM"))
-            _attempt(recorder.close)
+        _close_all(SYSTEM_CLOCK.monotonic())
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)  # end as the sender meant it, with the exit status it expects
+        _end_by_sigterm()
 
 
-@atexit.register
+def _end_by_sigterm() -> None:
+    """End as the sender meant it, with the exit status it expects."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _at_exit() -> None:
-    global _exiting  # noqa: PLW0603
-    for recorder in list(_recorders):
-        _attempt(recorder.close)
+    global _exiting, _exit_began  # noqa: PLW0603
+    if _exiting:
+        return
+    try:
+        _exit_began = SYSTEM_CLOCK.monotonic()
+        _close_all(_exit_began)
+    except KeyboardInterrupt:  # just before it was deferred
+        _close_all(-math.inf)
     _exiting = True
+    if _terminated:
+        _end_by_sigterm()
+
+
+# Twice: Ctrl-C can end the first call before its first line.
+atexit.register(_at_exit)
+atexit.register(_at_exit)
+
+
+def _close_all(began: float) -> None:
+    """Close every recorder; together they wait one exit timeout for their journals."""
+    global _closing  # noqa: PLW0603
+    with _deferred_interrupt():
+        recorders = list(_recorders)
+        marks = [_attempt(recorder.start_closing) for recorder in recorders]
+        _closing = [mark for mark in marks if mark is not None]
+        for recorder, mark in zip(recorders, marks, strict=True):
+            left = began + recorder.settings.exit_timeout_seconds - SYSTEM_CLOCK.monotonic()
+            _attempt(partial(recorder.finish_closing, mark, 0.0 if _interrupted else max(0.0, left)))
+        _closing = None
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the wait for the journal instead of the closing itself."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+    signal.signal(signal.SIGINT, _on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _on_interrupt(number: int, frame: FrameType | None) -> None:
+    global _interrupted  # noqa: PLW0603
+    _interrupted = True
+    for mark in _closing or ():
+        mark.pass_by(False)
 
 
 def _before_fork() -> None:
-    from longwatch.clock import SYSTEM_CLOCK  # there already: recorders use it
-
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
     for recorder in list(_recorders):
         recorder.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic()))
@@ -115,9 +205,10 @@ def _after_fork() -> None:
         _attempt(recorder.begin_again)  # and what it queued is its to store
 
 
-def _attempt(step: Callable[[], object]) -> None:
+def _attempt(step: Callable[[], T]) -> T | None:
     """Do one thing on the way; whatever happens, the next one is done too."""
     try:
-        step()
+        return step()
     except Exception:
         log.exception("longwatch: a recorder could not be looked after")
+        return None

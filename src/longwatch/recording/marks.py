@@ -23,9 +23,12 @@ class Flush:
         self.close = close
 
     def pass_by(self, durable: bool) -> None:
-        """Tell whoever waits, and whether everything before is durable."""
+        """Wake the caller that waits, and say whether everything before is durable. Safe to call again."""
         self.durable = durable
-        self._unpassed.release()
+        try:
+            self._unpassed.release()
+        except RuntimeError:  # passed before, as when Ctrl-C ended the wait
+            pass
 
     def wait(self, timeout_seconds: float) -> bool:
         """Whether everything before was made durable in time."""

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from longwatch.clock import Clock
+from longwatch.events import Event
 
 log = logging.getLogger("longwatch")
 
@@ -77,6 +78,11 @@ class Room:
         self._gave_up = True
         self._dropped[run_id] = self._dropped.get(run_id, 0) + 1
         self.dropped_total += 1
+
+
+def weight_of(event: Event) -> int:
+    """Bytes of an event that count against the queue."""
+    return len(event.encoded) if event.encoded is not None else 0
 
 
 def _counted(weight: int) -> int:

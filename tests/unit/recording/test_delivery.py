@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -370,3 +371,73 @@ def test_a_journal_whose_readers_miss_nothing_gets_no_announcement(scene: Scene)
     scene.delivery.deliver(scene.events(2))
 
     assert scene.announced() == []
+
+
+def test_what_a_stuck_delivery_had_accepted_is_left_in_the_outbox_and_counted_once(scene: Scene) -> None:
+    stuck = scene.delivery
+    stuck.deliver(scene.events(2))
+    stuck.accept(scene.events(3))
+
+    left = stuck.abandon()
+    stuck.leave(left, scene.events(1, type="producer_closed"))
+    stuck.deliver()  # comes back from the append that kept it
+
+    tally = stuck.tally
+    assert [event.event_id for event in left] == ["e00003", "e00004", "e00005"]
+    assert (tally.recorded, tally.stored, tally.in_outbox, tally.lost) == (6, 2, 4, 0)
+    assert scene.waiting() == 4
+
+
+def test_an_append_that_is_answered_after_its_delivery_was_abandoned_counts_nothing(scene: Scene) -> None:
+    class Slow(FaultyJournal):
+        """Answers after another thread has taken over."""
+
+        def append(self, events: Sequence[Event]) -> None:
+            super().append(events)
+            left.extend(slow.abandon())
+
+    left: list[Event] = []
+    journal = Slow(scene.memory)
+    slow = Delivery(journal.url, lambda: journal, scene.outbox, clock=scene.clock)
+
+    slow.deliver(scene.events(2))
+    slow.leave(left, [])
+
+    tally = slow.tally
+    assert (tally.recorded, tally.stored, tally.in_outbox) == (2, 0, 2)
+    assert len(scene.stored()) == scene.waiting() == 2
+
+
+def test_what_an_outbox_did_not_take_is_held_for_the_next_delivery(scene: Scene) -> None:
+    scene.outbox.path.mkdir()
+    stuck = scene.delivery
+    stuck.accept(scene.events(2))
+    left = stuck.abandon()
+
+    is_left = stuck.leave(left, [])
+    following = Delivery(
+        scene.journal.url, lambda: scene.journal, scene.outbox, clock=scene.clock, tally=stuck.tally
+    )
+    following.hold(left, [])
+
+    assert not is_left
+    assert following.is_holding
+    assert following.deliver()
+    assert (stuck.tally.recorded, stuck.tally.stored, stuck.tally.in_outbox) == (2, 2, 0)
+
+
+def test_shipping_what_other_processes_left_changes_no_count_of_ours(scene: Scene) -> None:
+    scene.outbox.put(scene.journal.url, scene.events(3))
+    scene.journal.fail()
+    scene.delivery.deliver(scene.events(1))
+    scene.journal.recover()
+    scene.clock.advance(1)
+
+    scene.delivery.deliver(scene.events(1))
+    counts_before = scene.delivery.tally.stored, scene.delivery.tally.in_outbox
+    while scene.delivery.seconds_until_shipping() is not None:
+        scene.delivery.ship()
+
+    assert counts_before == (1, 1)
+    assert (scene.delivery.tally.stored, scene.delivery.tally.in_outbox) == (2, 0)
+    assert len(scene.stored()) == 5

@@ -17,7 +17,7 @@ from longwatch.errors import EventConflict, InvalidEvent, LongwatchError
 from longwatch.events import Event, new_event_id
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import from_line, to_line
-from longwatch.journal.sqlite.database import Database, Schema
+from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 
 SCHEMA = Schema(application_id=0x6C77_6F31, package="longwatch.recording.outbox")  # "lwo1"
 BATCH = 250  # events shipped at a time
@@ -52,15 +52,19 @@ class ShipReport:
     left: int = 0
     refused: int = 0
     errors: list[str] = field(default_factory=list)
+    accepted: list[Event] = field(default_factory=list)  # of the last batch
+    rejected: list[Event] = field(default_factory=list)
 
 
 class Outbox:
     """The waiting room. The file appears when the first event has to wait."""
 
-    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self, path: Path, *, clock: Clock = SYSTEM_CLOCK, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+    ) -> None:
         self.path = path
         self._clock = clock
-        self._database = Database(path, schema=SCHEMA, clock=clock)
+        self._database = Database(path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
 
     def put(self, journal_url: str, events: Sequence[Event]) -> None:
         """Keep these events, durably, until somebody ships them."""
@@ -118,6 +122,7 @@ class Outbox:
     def ship_batch(self, journal: Journal, url: str, report: ShipReport) -> bool:
         """Ship up to one batch to this journal and add to the report. False: nothing was waiting."""
         now = self._clock.now_ms()
+        report.accepted, report.rejected = [], []
         with self._database.writing() as connection:
             claimed = sorted(connection.execute(CLAIM, (now + CLAIM_MS, url, now, BATCH)).fetchall())
         if not claimed:
@@ -133,6 +138,7 @@ class Outbox:
                 "DELETE FROM waiting WHERE id = ? AND refused IS NULL", [(row[0],) for row in claimed]
             )
         report.shipped += len(accepted)
+        report.accepted += accepted
         return True
 
     def _readable(self, claimed: Sequence[tuple[int, str]], report: ShipReport) -> list[Event]:
@@ -160,6 +166,7 @@ class Outbox:
                 except (InvalidEvent, EventConflict) as error:
                     self.refuse(url, event, str(error))
                     report.refused += 1
+                    report.rejected.append(event)
             return accepted
 
     def _release(self, ids: Sequence[int]) -> None:

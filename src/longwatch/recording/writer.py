@@ -1,0 +1,272 @@
+"""The writer: turns what the observed code queued into events, and delivers them in natural groups.
+
+A group is whatever has gathered while the group before was being stored, so an idle writer stores at once
+and a busy one stores many events in one transaction.
+
+A journal can keep the writer waiting for longer than a process that ends has time. Then another thread calls
+`relieve`: whatever the journal has not acknowledged goes to the outbox, and the writer stops at the next
+step. For that, every item is at any time in one of four places: the queue, `_in_hand`, `_numbered`, or
+accepted by the delivery and not yet acknowledged.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+from longwatch.clock import Clock
+from longwatch.events import Event
+from longwatch.recording import lifecycle
+from longwatch.recording.delivery import Delivery
+from longwatch.recording.marks import CloseRun, Flush, empty
+from longwatch.recording.notes import Note
+from longwatch.recording.producers import Producers, encoded
+from longwatch.recording.room import LARGE_BYTES, Room, weight_of
+from longwatch.settings import Settings, lifetime_seconds
+
+log = logging.getLogger("longwatch")
+
+GROUP_EVENTS = 4_000  # one sync to the disk for all of them; other writers wait that long at most
+# While events pour in, the writer rests between groups, so that it does not take half of the interpreter
+# from the code that is observed; not during a flush, nor when a quarter of the queue is full.
+BUSY_EVENTS = 100
+REST_SECONDS = 0.01
+HELD_RETRY_SECONDS = 0.5
+CLOSING_SHIP_SECONDS = 1.0
+HANDOVER_SECONDS = 1.0  # for the writer to finish the item it is turning into an event
+HANDOVER_CHECK_SECONDS = 0.001
+
+Item = Note | Event | Flush | CloseRun
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What a relieved writer had not finished: the events, and the counts that its producers state."""
+
+    events: list[Event]
+    closing: list[Event]
+    is_durable: bool  # in the outbox
+
+
+class Writer:
+    """Stores what comes through one queue. At work in one thread at a time; `relieve` is for another one."""
+
+    def __init__(
+        self,
+        queue: SimpleQueue[Item],
+        hurry: SimpleQueue[None],
+        room: Room,
+        delivery: Delivery,
+        *,
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self.delivery = delivery
+        self.producers = Producers(max_payload_bytes=settings.max_payload_bytes)
+        self.running = threading.Lock()  # held while `work` runs: there is never more than one writer
+        self.storing = threading.Lock()  # held while a group is stored, and across a fork
+        self.is_relieved = False
+        self._queue = queue
+        self._hurry = hurry
+        self._room = room
+        self._settings = settings
+        self._clock = clock
+        self._is_busy = False
+        self._is_taking = False  # an item may be out of the queue and not yet in hand
+        self._in_hand: deque[Item] = deque()
+        self._numbered: list[Event] = []
+        self._numbering = threading.RLock()  # guards the two above and the producers, item by item
+        self._marks_passed = 0
+
+    def work(self, *, inline: bool = False) -> bool:
+        """Store group after group until told to close. `inline`: only what is there, in the calling thread.
+
+        False: another thread is the writer, and looks into the queue once more before it ends.
+        """
+        if not self.running.acquire(blocking=not inline):
+            return False
+        try:
+            while self._work_on_group(inline=inline):
+                if self._is_busy and not inline:
+                    self._rest()
+        finally:
+            self.running.release()
+            if self.is_relieved:
+                self._end_delivery(ship=False)
+        return True
+
+    def relieve(self, *, use_outbox: bool = True) -> Leftover:
+        """Leave in the outbox whatever the journal has not acknowledged, and let the writer stop."""
+        self.is_relieved = True
+        self._await_taking()
+        has_lock = self._numbering.acquire(timeout=HANDOVER_SECONDS)
+        try:
+            marks: list[Flush] = []
+            ttl = self._known_ttl_seconds()
+            self._in_hand.extend(self._queued())
+            while self._in_hand:
+                self._number_next(marks, ttl)
+            self.delivery.accept(self._numbered)
+            self._numbered = []
+            left = self.delivery.abandon()
+            closing = self.producers.all_closing(self._clock.now_ms(), ttl_seconds=ttl)
+        finally:
+            if has_lock:
+                self._numbering.release()
+        is_durable = not (left or closing) or (use_outbox and self.delivery.leave(left, closing))
+        self._pass(marks, is_durable)
+        return Leftover(left, closing, is_durable)
+
+    def unfinished(self, marks_queued: int) -> int:
+        """How many events are in the queue or in hand, if callers have queued so many marks."""
+        waiting = self._queue.qsize() - (marks_queued - self._marks_passed)
+        return max(0, waiting + len(self._in_hand)) + len(self._numbered)
+
+    def _work_on_group(self, *, inline: bool) -> bool:
+        """Store one group and wake those who wait for it. False: that was the last one."""
+        self._take_group(wait=not inline)
+        marks: list[Flush] = []
+        with self.storing:
+            size = len(self._in_hand)
+            durable = self._store(marks, hold=not inline)
+            if self.is_relieved:
+                self._pass(marks, durable)
+                return False
+            closing = any(mark.close for mark in marks)
+            if closing:
+                self._end_delivery()
+            self._pass(marks, durable)
+            if not (closing or inline):
+                self.delivery.ship()
+        self._is_busy = size >= BUSY_EVENTS and self._queue.qsize() < self._settings.queue_events // 4
+        if inline:
+            return bool(size) and durable and not closing
+        return not closing
+
+    def _pass(self, marks: list[Flush], durable: bool) -> None:
+        if marks:
+            empty(self._hurry)
+        for mark in marks:
+            mark.pass_by(durable)
+
+    def _take_group(self, *, wait: bool) -> None:
+        """Take whatever has gathered; waits for the first item, or until the outbox is due to be shipped."""
+        self._is_taking = True
+        try:
+            self._in_hand.append(self._queue.get(wait, self.delivery.seconds_until_shipping()))
+            while len(self._in_hand) < GROUP_EVENTS:
+                self._in_hand.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        finally:
+            self._is_taking = False
+
+    def _store(self, marks: list[Flush], *, hold: bool) -> bool:
+        """Turn the group in hand into events and deliver them; `marks` takes those that were passed."""
+        group = len(self._in_hand)
+        try:
+            self._number_group(marks)
+            within = lifecycle.seconds_left(self._settings.exit_timeout_seconds) > 0
+            durable = self.delivery.deliver(use_journal=within)
+            while hold and not durable and not self.is_relieved:
+                self._clock.sleep(HELD_RETRY_SECONDS)  # the queue fills behind us, and the caller waits
+                durable = self.delivery.deliver()
+        except Exception as error:  # the thread must live on: without it nothing more is recorded
+            log.exception("longwatch: %d events were lost to a fault in longwatch itself", group)
+            self._give_up(repr(error))
+            return False
+        return durable
+
+    def _number_group(self, marks: list[Flush]) -> None:
+        ttl = self._ttl_seconds() if self._in_hand else None
+        with self._numbering:
+            self._in_hand.extend(self._drops())
+        while self._in_hand:
+            with self._numbering:
+                if self.is_relieved:
+                    return
+                self._number_next(marks, ttl)
+        with self._numbering:
+            if self.is_relieved:
+                return
+            self._numbered += self.producers.retired(self._clock.now_ms, ttl_seconds=ttl)
+            if any(mark.close for mark in marks):
+                self._numbered += self.producers.all_closing(self._clock.now_ms(), ttl_seconds=ttl)
+            self._marks_passed += len(marks)
+            numbered, self._numbered = self._numbered, []
+            self.delivery.accept(numbered)
+
+    def _number_next(self, marks: list[Flush], ttl: int | None) -> None:
+        item = self._in_hand.popleft()
+        try:
+            if isinstance(item, Note):
+                if item.weight > LARGE_BYTES:
+                    self._room.leave(item.weight)
+                self._numbered.append(self.producers.event(item, ttl_seconds=ttl))
+            elif isinstance(item, Event):
+                self._room.leave(weight_of(item))
+                self._numbered.append(encoded(item))
+            elif isinstance(item, CloseRun):
+                self._numbered += self.producers.closing(item.run_id, item.occurred_at, ttl_seconds=ttl)
+            else:
+                marks.append(item)
+        except Exception as error:  # noqa: BLE001 - one bad event must not cost those beside it
+            self._refuse(item, error)
+
+    def _drops(self) -> Iterable[Item]:
+        now = self._clock.now_ms()
+        for run_id, count in self._room.take_drops().items():
+            yield Note(run_id, "events_dropped", now, {"count": count})
+
+    def _queued(self) -> Iterable[Item]:
+        try:
+            while True:
+                yield self._queue.get_nowait()
+        except Empty:
+            pass
+
+    def _await_taking(self) -> None:
+        """Wait for the writer to have in hand what it takes; a mark in the queue keeps it from blocking."""
+        deadline = self._clock.monotonic() + HANDOVER_SECONDS
+        while self._is_taking and self._clock.monotonic() < deadline:
+            self._clock.sleep(HANDOVER_CHECK_SECONDS)
+
+    def _refuse(self, item: Item, error: Exception) -> None:
+        """Count what cannot be an event at all, and report the first."""
+        what = item.type if isinstance(item, Note | Event) else "closing"
+        if self.delivery.count_refused(str(error) or repr(error)) == 1:
+            log.warning("longwatch: a %s event is refused: %s; further ones are only counted", what, error)
+
+    def _give_up(self, error: str) -> None:
+        with self._numbering:
+            lost = len(self._numbered) + sum(isinstance(item, Note | Event) for item in self._in_hand)
+            self._numbered.clear()
+            self._in_hand.clear()
+        self.delivery.give_up(lost, error)
+
+    def _ttl_seconds(self) -> int | None:
+        hours = self._settings.ttl_hours
+        return lifetime_seconds(hours, self.delivery.default_ttl_seconds() if hours is None else None)
+
+    def _known_ttl_seconds(self) -> int | None:
+        """The same without opening the journal, which may take longer than there is time."""
+        hours = self._settings.ttl_hours
+        return lifetime_seconds(hours, self.delivery.known_ttl_seconds if hours is None else None)
+
+    def _rest(self) -> None:
+        try:
+            self._hurry.get(timeout=REST_SECONDS)
+        except Empty:
+            pass
+
+    def _end_delivery(self, *, ship: bool = True) -> None:
+        try:
+            if ship:
+                self.delivery.ship_all(CLOSING_SHIP_SECONDS)
+            self.delivery.close()
+        except Exception:
+            log.exception("longwatch: the journal could not be closed properly")
