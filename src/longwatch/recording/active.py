@@ -201,8 +201,10 @@ def prepare_process(recorder: Recorder) -> None:
     """See to it that SIGTERM loses nothing and that threads belong to the run they are started in."""
     lifecycle.flush_on_sigterm()
     if recorder.settings.carry_context:
-        from longwatch.recording import propagation  # loads the thread pools, which import need not
-
+        try:
+            from longwatch.recording import propagation  # loads the thread pools, which import need not
+        except RuntimeError:  # the main thread has ended, and no thread pool can be loaded any more
+            return
         propagation.install()
 
 

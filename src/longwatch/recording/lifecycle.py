@@ -6,7 +6,6 @@ journal, so that the outbox takes the rest at once. A SIGTERM takes effect when 
 
 from __future__ import annotations
 
-import atexit
 import logging
 import math
 import os
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from longwatch.clock import SYSTEM_CLOCK
+from longwatch.recording import first_use
 
 T = TypeVar("T")
 
@@ -55,15 +55,11 @@ if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while
 
 
 _recorders: WeakSet[Recording] = WeakSet()
-_exiting = False
 _exit_began: float | None = None  # by the system's clock
 _closing: list[Flush] | None = None  # what the recorders wait for while they close
 _terminated = False  # SIGTERM came while the recorders were closing
 _interrupted = False  # Ctrl-C came while the recorders were closing
 _watching = False
-# An exit handler that is registered while exit handlers run is not called. Only such a handler, or a thread
-# that outlives the main thread, can load this module after the main thread has ended.
-_will_be_called = threading.main_thread().is_alive()
 
 
 def watch(recorder: Recording) -> None:
@@ -80,7 +76,7 @@ def watch(recorder: Recording) -> None:
 
 def is_exiting() -> bool:
     """Whether the process has come to its end: what is recorded now must be stored at once."""
-    return _exiting or not _will_be_called
+    return first_use.has_ended
 
 
 def seconds_left(exit_timeout_seconds: float) -> float:
@@ -133,23 +129,16 @@ def _end_by_sigterm() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _at_exit() -> None:
-    global _exiting, _exit_began  # noqa: PLW0603
-    if _exiting:
-        return
+def at_exit() -> None:
+    """Close every recorder. `first_use` calls it, which was registered when longwatch was imported."""
+    global _exit_began  # noqa: PLW0603
     try:
         _exit_began = SYSTEM_CLOCK.monotonic()
         _close_all(_exit_began)
     except KeyboardInterrupt:  # just before it was deferred
         _close_all(-math.inf)
-    _exiting = True
     if _terminated:
         _end_by_sigterm()
-
-
-# Twice: Ctrl-C can end the first call before its first line.
-atexit.register(_at_exit)
-atexit.register(_at_exit)
 
 
 def _close_all(began: float) -> None:

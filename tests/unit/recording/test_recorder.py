@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.journal.memory import MemoryJournal
-from longwatch.recording import lifecycle
+from longwatch.recording import first_use
 from longwatch.recording import recorder as recorder_module
 from longwatch.recording.recorder import Recorder, configure, get_recorder
 from longwatch.settings import Settings
@@ -254,7 +254,7 @@ def test_what_is_recorded_at_the_very_end_is_stored_at_once(
     journal: MemoryJournal, make_recorder: MakeRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = make_recorder(journal)
-    monkeypatch.setattr(lifecycle, "_exiting", True)
+    monkeypatch.setattr(first_use, "has_ended", True)
 
     recorder.record(RUN, "last words", {})
     stored = types_of(journal, RUN)

@@ -1,0 +1,99 @@
+"""First use at an awkward moment: the event is stored or its loss is reported, and the program goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.recording.processes import Place
+
+RECORD = """
+def work():
+    import longwatch
+    with longwatch.run(run_id="wf-1"):
+        longwatch.record("step")
+    print("done")
+"""
+LATE_USES = {
+    "an exit handler": "import longwatch, atexit; atexit.register(work)",
+    "an exit handler that runs after longwatch's": "import atexit; atexit.register(work); import longwatch",
+    "an exit handler that loads longwatch": "import atexit; atexit.register(work)",
+    "a thread that outlives main": """
+import longwatch, threading
+threading.Thread(target=lambda: (threading.main_thread().join(), work())).start()
+""",
+    "a thread that outlives main and loads longwatch": """
+import threading
+threading.Thread(target=lambda: (threading.main_thread().join(), work())).start()
+""",
+}
+OUT_OF_FILES = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+"""
+AT_TEARDOWN = """
+class Last:
+    def __del__(self):
+        with longwatch.run(run_id="wf-1"):
+            longwatch.record("step")
+        print("done")
+last = Last()
+"""
+
+
+@pytest.mark.parametrize("use", LATE_USES.values(), ids=LATE_USES)
+def test_what_is_first_recorded_late_is_stored(place: Place, use: str) -> None:
+    done = place.run(RECORD + use)
+
+    types = [event.type for event in place.events("wf-1")]
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    assert types == ["workflow_start", "step", "workflow_complete", "producer_closed"]
+
+
+@pytest.mark.parametrize("before", ["", "longwatch.record; longwatch.run; "], ids=["unloaded", "loaded"])
+def test_in_a_del_while_modules_are_torn_down_the_loss_is_reported(place: Place, before: str) -> None:
+    done = place.run(f"import longwatch; {before}{AT_TEARDOWN}")
+
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert "Exception ignored" not in done.stderr
+    assert "nothing is recorded" in done.stderr or "could not be recorded" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "longwatch.record; longwatch.run; ", "longwatch.flush(); "],
+    ids=["nothing loaded", "decorators loaded", "recorder loaded"],
+)
+def test_without_a_free_file_descriptor_the_loss_is_reported(place: Place, before: str) -> None:
+    done = place.run(
+        f"import longwatch; {before}{OUT_OF_FILES}{RECORD}work()", LONGWATCH_EXIT_TIMEOUT_SECONDS="0.2"
+    )
+
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    reports = ("nothing is recorded", "could not be recorded", "4 events could not be stored")
+    assert any(report in done.stderr for report in reports), done.stderr
+
+
+def test_once_file_descriptors_are_free_again_the_events_are_stored(place: Place) -> None:
+    done = place.run(
+        f"""
+import longwatch
+longwatch.flush()
+with longwatch.run(run_id="wf-0"):
+    longwatch.record("step")
+longwatch.flush()
+{OUT_OF_FILES}
+{RECORD}
+work()
+for each in held:
+    os.close(each)
+"""
+    )
+
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert len(place.events("wf-1")) == 4
