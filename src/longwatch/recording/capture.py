@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any, cast
 
+from longwatch.recording.interrupts import is_from_signal
 from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
 
 MAX_DEPTH = 28  # DynamoDB nests 32 levels; the payload itself and its item take some
@@ -116,7 +117,9 @@ class Capture:
             return f"[{_kind(value)} left out: the event is full]"
         try:
             return self._other(value)
-        except Exception as error:  # noqa: BLE001 - a strange object must never break the observed code
+        except BaseException as error:  # a strange object must never break the observed code
+            if is_from_signal(error):
+                raise
             return f"<{_kind(value)} that cannot be shown: {_kind(error)}>"
 
     def _text(self, text: str) -> str:
@@ -204,7 +207,9 @@ class Capture:
     def _name(self, key: object) -> str:
         try:
             text = key if type(key) is str else str(key)
-        except Exception:  # noqa: BLE001 - one strange key must not cost the whole map
+        except BaseException as error:  # one strange key must not cost the whole map
+            if is_from_signal(error):
+                raise
             text = f"<{_kind(key)}>"
         return self._text(
             text if len(text) <= NAME_CHARACTERS else shortened(redact_text(text), NAME_CHARACTERS)
@@ -261,7 +266,9 @@ def error_text(error: BaseException) -> str:
     """The class and the message, as every failure is told."""
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001 - an error whose text fails is told by its class
+    except BaseException as fault:  # an error whose text fails is told by its class
+        if is_from_signal(fault):
+            raise
         message = ""
     name = type(error).__name__
     return f"{name}: {message}" if message else name
