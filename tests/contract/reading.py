@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import Cursor
-from longwatch.journal.base import Journal
+from longwatch.events import Cursor, Page
+from longwatch.journal.base import PAGE_BYTES, Journal
+from longwatch.journal.codec import payload_size
 from longwatch.testing.clock import FakeClock
 from tests.contract.basis import Contract
 from tests.contract.making import OpenAgain, event, new_run, read_all, run_ids
@@ -66,6 +69,26 @@ class ReadingContract(Contract):
 
         assert (len(first.events), first.more) == (2, True)
         assert (len(second.events), second.more) == (2, False)
+
+    def test_a_page_of_large_events_is_bounded_in_bytes_and_none_is_missed(
+        self, journal: Journal, now: int
+    ) -> None:
+        run = new_run()
+        sizes = (300_000, 10, 200_000, 200_000, 10, 300_000, 300_000)
+        events = [
+            replace(event(run, now + index), payload={"text": "x" * size, "list": ["y"]})
+            for index, size in enumerate(sizes)
+        ]
+        for each in events:
+            journal.append([each])
+
+        pages: list[Page] = [journal.read(run)]
+        while pages[-1].more:
+            pages.append(journal.read(run, after=pages[-1].cursor))
+
+        assert [found for page in pages for found in page.events] == events
+        for page in pages:
+            assert sum(payload_size(each) for each in page.events[:-1]) < PAGE_BYTES
 
     def test_reading_on_when_nothing_is_new_gives_nothing(
         self, journal: Journal, clock: FakeClock, now: int

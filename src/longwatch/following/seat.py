@@ -6,6 +6,9 @@ import asyncio
 
 from longwatch.events import Cursor, Page
 from longwatch.following.items import Ended, Reason
+from longwatch.journal.codec import payload_size
+
+ROOM_BYTES = 1024 * 1024  # of payloads that may wait for one follower; a page that comes alone may be larger
 
 
 class Seat:
@@ -22,12 +25,14 @@ class Seat:
         "room",
         "stopped",
         "waiting",
+        "waiting_bytes",
     )
 
     def __init__(self, room: int) -> None:
         self.room = room  # events
         self.pages: list[Page] = []  # few, so that taking the first one costs nothing to speak of
         self.waiting = 0  # events in the pages
+        self.waiting_bytes = 0  # of their payloads
         self.dropped = 0  # events that found no room; nothing comes any more until the follower has caught up
         self.is_settled = False  # False: the follower still reads by itself, pages only gather
         self.own: Cursor | None = None  # what it has seen, while that may be other than the channel has
@@ -39,7 +44,7 @@ class Seat:
     def sit_down(self) -> None:
         """Begin anew at a channel."""
         self.pages.clear()
-        self.waiting = self.dropped = self.asked = 0
+        self.waiting = self.waiting_bytes = self.dropped = self.asked = 0
         self.is_settled, self.own, self.ended = False, None, None
 
     def feed(self, page: Page) -> bool:
@@ -49,21 +54,22 @@ class Seat:
             self.own = page.cursor
             if not page.events:
                 return True
-        count = len(page.events)
-        if self.waiting and self.waiting + count > self.room:
+        count, size = len(page.events), sum(map(payload_size, page.events))
+        if self.waiting and (self.waiting + count > self.room or self.waiting_bytes + size > ROOM_BYTES):
             self.dropped = self.waiting + count
             self.pages.clear()
-            self.waiting = 0
+            self.waiting = self.waiting_bytes = 0
             self.wake()
             return False
         self.pages.append(page)
         self.waiting += count
+        self.waiting_bytes += size
         self.wake()
         return True
 
     def settle(self, own: Cursor | None) -> None:
         """The follower has read all there is. What gathered meanwhile, it may have seen in part."""
-        gathered, self.pages, self.waiting = self.pages, [], 0
+        gathered, self.pages, self.waiting, self.waiting_bytes = self.pages, [], 0, 0
         self.is_settled, self.own = True, own
         for page in gathered:
             if not self.feed(page):
@@ -73,6 +79,7 @@ class Seat:
         """The next page."""
         page = self.pages.pop(0)
         self.waiting -= len(page.events)
+        self.waiting_bytes -= sum(map(payload_size, page.events))
         return page
 
     def stop(self, reason: Reason) -> None:

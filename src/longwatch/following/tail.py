@@ -18,7 +18,7 @@ from longwatch.following.patience import Patience, read_when_told
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.journal.arrivals import Arrival, Arrived, page_of
-from longwatch.journal.base import Arrivals, Listening
+from longwatch.journal.base import Arrivals, Listening, fills_page
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 
 TAIL_EVENTS = 1_000  # in one read
@@ -267,7 +267,7 @@ class Tail:
             self._hand_out(answer)
         if generation != self._generation:  # everybody left on account of it
             return
-        if len(answer) == TAIL_EVENTS:
+        if fills_page((event for _, event in answer), TAIL_EVENTS):
             self._is_dirty = True
         else:
             self._answer(asked, began)

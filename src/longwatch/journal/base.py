@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.arrivals import Arrival
+from longwatch.journal.codec import payload_size
 from longwatch.runs import RunSummary, Status
 
 DEFAULT_READ_LIMIT = 500
+PAGE_BYTES = 1024 * 1024  # of payloads, as `payload_size` counts them: the event that reaches it ends a page
 DEFAULT_LIST_LIMIT = 50
 
 
@@ -56,6 +58,15 @@ class RunPage:
 
     runs: Sequence[RunSummary]
     cursor: Cursor | None = None
+
+
+def fills_page(events: Iterable[Event], limit: int) -> bool:
+    """Whether these are as many events as one page holds, by their number or by their size."""
+    count = size = 0
+    for event in events:
+        count += 1
+        size += payload_size(event)
+    return count >= limit or size >= PAGE_BYTES
 
 
 class ClosesOnExit:
@@ -107,6 +118,8 @@ class Journal(Protocol):
     ) -> Page:
         """Return up to `limit` events of the run that were not returned before `after`, in their order.
 
+        A page also ends with the event that brings its payloads to `PAGE_BYTES`, and says that there is
+        more: what a reader holds is bounded, whatever the size of the events.
         Reading on from each page's cursor returns every event exactly once, also those that are stamped
         earlier than what was read already. An unknown run reads as empty. `thorough` asks for the widest
         look-back at once, for the moment when a reader is about to stop. Expired events are not returned.
@@ -165,8 +178,9 @@ class Arrivals(Protocol):
         """The position of what arrived last; 0 for an empty journal."""
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
-        """The events of all runs past this position, up to `limit`, in the order of their arrival.
+        """The events of all runs past this position, in the order of their arrival.
 
+        Up to `limit` or `PAGE_BYTES`, as `read`; `fills_page` says whether there may be more.
         A reader never sees a position before all lower ones. Expired events are left out.
         """
 

@@ -15,12 +15,13 @@ from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
     DEFAULT_READ_LIMIT,
+    PAGE_BYTES,
     ClosesOnExit,
     Listening,
     RunPage,
     RunQuery,
 )
-from longwatch.journal.codec import decode_payload, payload_text, same_content
+from longwatch.journal.codec import decode_payload, payload_size, payload_text, same_content
 from longwatch.runs import RunSummary, summarise
 
 
@@ -76,8 +77,8 @@ class MemoryJournal(ClosesOnExit):
         living = [pair for pair in self._living(new) if pair[0] not in start.beyond]
         if not living:
             return Page([], after)
-        page = living[:limit]
-        return page_of(start, page, end=start.up_to(page[-1][0]), more=len(living) > limit)
+        page = _first_page(living, limit)
+        return page_of(start, page, end=start.up_to(page[-1][0]), more=len(living) > len(page))
 
     def last_arrival(self) -> int:
         with self._lock:
@@ -86,7 +87,7 @@ class MemoryJournal(ClosesOnExit):
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         with self._lock:
             new = self._arrived[after:]
-        return self._living(new)[:limit]
+        return _first_page(self._living(new), limit)
 
     def _living(self, arrivals: Sequence[Arrival]) -> list[Arrival]:
         now_seconds = self._clock.now_ms() // 1000
@@ -150,6 +151,15 @@ class Ear:
 
     def close(self) -> None:
         self._journal.stop_listening(self)
+
+
+def _first_page(arrivals: Sequence[Arrival], limit: int) -> Sequence[Arrival]:
+    size = 0
+    for count, (_, event) in enumerate(arrivals[:limit], 1):
+        size += payload_size(event)
+        if size >= PAGE_BYTES:
+            return arrivals[:count]
+    return arrivals[:limit]
 
 
 def _own(event: Event) -> Event:

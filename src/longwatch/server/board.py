@@ -340,10 +340,13 @@ class Board:
 
     async def _read_ahead(self, watched: Watched[object]) -> None:
         for _ in range(READ_AHEAD_TRIES):
-            before = watched.delivered
-            page = await self._journal.read(watched.run_id, after=watched.cursor, thorough=True)
-            if watched.delivered == before:  # else some of the page may have come by the follower meanwhile
-                watched.take_early(page.events)
+            before, cursor, more = watched.delivered, watched.cursor, True
+            while more and watched.delivered == before:
+                page = await self._journal.read(watched.run_id, after=cursor, thorough=True)
+                if watched.delivered == before:  # else the follower may have brought some of the page
+                    watched.take_early(page.events)
+                    cursor, more = page.cursor, page.more
+            if not more:
                 return
 
     def drop_empty(self, kind: Kind[S], run_id: str) -> None:

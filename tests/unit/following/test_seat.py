@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from longwatch.events import Event, Page
-from longwatch.following.seat import Seat
+from longwatch.following.seat import ROOM_BYTES, Seat
 from longwatch.journal.arrivals import Arrived, page_of
 
 
@@ -35,6 +37,19 @@ def test_what_finds_no_room_is_dropped_with_all_that_waits() -> None:
     assert not seat.feed(page(4, 5))
 
     assert (ids(seat), seat.waiting, seat.dropped) == ([], 0, 5)
+
+
+def test_large_events_that_find_no_room_are_dropped_though_they_are_few() -> None:
+    seat = Seat(room=1_000)
+    large, more = (
+        replace(page(first, last), events=[replace(each, payload={"text": "x" * (ROOM_BYTES // 2)})] * count)
+        for first, last, count, each in ((1, 1, 1, page(1, 1).events[0]), (2, 3, 2, page(2, 2).events[0]))
+    )
+
+    assert seat.feed(large)
+    assert not seat.feed(more)
+
+    assert (seat.waiting, seat.waiting_bytes, seat.dropped) == (0, 0, 3)
 
 
 def test_an_empty_seat_has_room_for_any_page() -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from longwatch.clock import Clock
 from longwatch.events import RESERVED_PREFIX, Cursor, Event, Page
+from longwatch.journal.base import PAGE_BYTES
+from longwatch.journal.codec import payload_size
 from longwatch.journal.dynamodb.client import Range, Table
 from longwatch.journal.dynamodb.layouts import NO_PLACE, Layout, Stored
 from longwatch.journal.dynamodb.pages import page_of
@@ -94,15 +96,17 @@ class Reader:
         self, run_id: str, progress: Progress, scan: Scan, found: list[Stored], limit: int, now: int
     ) -> bool:
         """Go through the rest of a scan; False: it is not through, because the page is full."""
+        size = sum(payload_size(stored.event) for stored in found)
         for items in self._items(run_id, scan, limit - len(found) + EXTRA_ITEMS):
             for stored in items:
                 if progress.is_new(stored):
-                    if len(found) >= limit:
+                    if len(found) >= limit or size >= PAGE_BYTES:
                         self._forget(progress, scan)
                         return False
                     progress.saw(stored)
                     if not _expired(stored.event, now):
                         found.append(stored)
+                        size += payload_size(stored.event)
                 scan.position = stored.key
         return True
 

@@ -7,8 +7,8 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -104,8 +104,14 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
-    def fetch(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of one query."""
+    def fetch(
+        self,
+        query: str,
+        parameters: Sequence[object] = (),
+        *,
+        is_last: Callable[[tuple[Any, ...]], bool] | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """All rows of one query; with `is_last`, up to such a row. Those after it are not read."""
         self.prepare()
         try:
             connection = self._idle_readers.pop()
@@ -113,7 +119,8 @@ class Database:
             with self._translation():
                 connection = self._connect()
         try:
-            return connection.execute(query, parameters).fetchall()
+            found = connection.execute(query, parameters)
+            return found.fetchall() if is_last is None else _rows_up_to(found, is_last)
         except sqlite3.Error as error:
             raise translated(error, self.path) from error
         finally:
@@ -222,6 +229,16 @@ class Database:
             yield
         except (sqlite3.Error, OSError) as error:
             raise translated(error, self.path) from error
+
+
+def _rows_up_to(found: sqlite3.Cursor, is_last: Callable[[tuple[Any, ...]], bool]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    with closing(found):  # a statement that is left half way would hold its snapshot of the file
+        for row in found:
+            rows.append(row)
+            if is_last(row):
+                break
+    return rows
 
 
 def statements(script: str) -> list[str]:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from sys import getsizeof
+from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict
@@ -18,6 +20,7 @@ from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
     DEFAULT_READ_LIMIT,
+    PAGE_BYTES,
     ClosesOnExit,
     Listening,
     RunPage,
@@ -28,6 +31,8 @@ from longwatch.journal.memory import list_cursor, list_edge_of
 from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 from longwatch.journal.sqlite.rows import (
     EVENT_COLUMNS,
+    PAYLOAD,
+    POSITION,
     event_from_row,
     event_to_row,
     is_found_alike,
@@ -140,10 +145,11 @@ class SqliteJournal(ClosesOnExit):
         start = Arrived.of(after)
         now = self._clock.now_ms() // 1000
         wanted = limit + 1 + len(start.beyond)
-        rows = self._database.fetch(READ, (run_id, start.position, now, wanted))
+        size = PageSize(start)
+        rows = self._database.fetch(READ, (run_id, start.position, now, wanted), is_last=size.reaches_end)
         if start.beyond:
             rows = [row for row in rows if row[-1] not in start.beyond]
-        more = len(rows) > limit
+        more = len(rows) > limit or size.is_full
         del rows[limit:]
         if not rows:
             return Page((), after)
@@ -156,7 +162,8 @@ class SqliteJournal(ClosesOnExit):
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         now = self._clock.now_ms() // 1000
-        rows = self._database.fetch(READ_ARRIVALS, (after, now, limit))
+        size = PageSize(Arrived(after))
+        rows = self._database.fetch(READ_ARRIVALS, (after, now, limit), is_last=size.reaches_end)
         return [(row[-1], event_from_row(row)) for row in rows]
 
     def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> Listening:
@@ -254,6 +261,26 @@ class SqliteJournal(ClosesOnExit):
 
     def close(self) -> None:
         self._database.close()
+
+
+class PageSize:
+    """Counts the payloads of rows that are read for a page."""
+
+    __slots__ = ("_bytes", "_seen")
+
+    def __init__(self, seen: Arrived) -> None:
+        self._seen = seen  # rows that the reader has already do not count
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= PAGE_BYTES
+
+    def reaches_end(self, row: tuple[Any, ...]) -> bool:
+        """Count this row; True if it is the last of the page."""
+        if row[POSITION] not in self._seen:
+            self._bytes += getsizeof(row[PAYLOAD])  # as `payload_size` does
+        return self._bytes >= PAGE_BYTES
 
 
 def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]]:

@@ -17,6 +17,7 @@ EVENT_COLUMNS = (  # in the order of Event's fields
     "run_id, event_id, type, occurred_at, agent_name, payload, call_id, parent_call_id, "
     "producer, number, previous_digest, trace_id, ttl"
 )
+PAYLOAD, POSITION = 5, -1  # where they are in a row of these columns and the position
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
