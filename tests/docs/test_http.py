@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.journal.base import PAGE_BYTES
 from longwatch.journal.codec import MAX_LEVELS
 from longwatch.journal.memory import MemoryJournal
 from longwatch.server.app import create_api
@@ -69,4 +70,4 @@ def test_the_limits_in_the_reference_are_those_of_the_server() -> None:
     limits = Limits()
     wanted = [int(getattr(limits, each.name)) for each in fields(limits)]
 
-    assert sorted(numbers) == sorted([*wanted, MAX_PAYLOAD_BYTES, MAX_LEVELS])
+    assert sorted(numbers) == sorted([*wanted, MAX_PAYLOAD_BYTES, MAX_LEVELS, PAGE_BYTES])

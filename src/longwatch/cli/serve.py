@@ -148,7 +148,13 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
     from longwatch.documents.opening import open_documents
     from longwatch.server.app import create_app
     from longwatch.server.context import open_context
-    from longwatch.server.serving import allow_more_connections, collect_less_often, loop_factory, serve
+    from longwatch.server.serving import (
+        allow_more_connections,
+        collect_less_often,
+        loop_factory,
+        return_memory_early,
+        serve,
+    )
 
     def ready() -> None:
         url = address.url
@@ -172,6 +178,7 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
         ) as context:
             app = create_app(context)
             collect_less_often()
+            return_memory_early()
             allow_more_connections()
             return await serve(app, context, address.bound, ready, trusted_proxies=address.trusted_proxies)
 

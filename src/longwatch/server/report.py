@@ -13,6 +13,7 @@ import html
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from longwatch.events import Event
 from longwatch.journal.codec import to_line
@@ -27,7 +28,7 @@ _ESCAPES = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
 
-_PAGE = """<!doctype html>
+_HEAD = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -52,7 +53,8 @@ _PAGE = """<!doctype html>
 <noscript><p>This report needs JavaScript; the events are in its source as JSON.</p></noscript>
 </main>
 <script type="application/json" id="recorded">{{"made_at":{made_at},"summary":{summary},"events":[
-{events}
+"""
+_TAIL = """
 ]}}</script>
 <script type="module">{script}</script>
 </body>
@@ -60,26 +62,49 @@ _PAGE = """<!doctype html>
 """
 
 
+@dataclass(frozen=True, slots=True)
+class ReportParts:
+    """What stands before and after the events of a report, which may be more than memory holds."""
+
+    head: bytes
+    tail: bytes
+
+    @classmethod
+    def of(cls, summary: RunSummary, *, now_ms: int) -> ReportParts:
+        """The report of a run as it stood at that moment."""
+        script, style = _script(), _style()
+        policy = (
+            f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+            "base-uri 'none'; form-action 'none'"
+        )
+        head = _HEAD.format(
+            policy=html.escape(policy, quote=True).replace("&#x27;", "'"),
+            title=html.escape(summary.name or summary.run_id),
+            style=style,
+            brand=_brand(),
+            made_at=int(now_ms),
+            summary=_embedded(json.dumps(summary_view(summary, now_ms=now_ms), ensure_ascii=False)),
+        )
+        return cls(head.encode(), _TAIL.format(script=script).encode())
+
+
+class EventWriter:
+    """Writes events as they stand between the head and the tail. The viewer puts them in order."""
+
+    def __init__(self) -> None:
+        self._separator = ""
+
+    def __call__(self, event: Event) -> bytes:
+        separator, self._separator = self._separator, ",\n"
+        return f"{separator}{_embedded(to_line(event))}".encode()
+
+
 def render_report(run: Run | RunSummary, events: Iterable[Event], *, now_ms: int) -> bytes:
-    """The report of a run as it stood at that moment."""
+    """The whole report, with its events in order."""
     summary = run.summary if isinstance(run, Run) else run
-    script, style = _script(), _style()
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    lines = [to_line(event) for event in sorted(events, key=lambda event: event.order)]
-    page = _PAGE.format(
-        policy=html.escape(policy, quote=True).replace("&#x27;", "'"),
-        title=html.escape(summary.name or summary.run_id),
-        style=style,
-        brand=_brand(),
-        made_at=int(now_ms),
-        summary=_embedded(json.dumps(summary_view(summary, now_ms=now_ms), ensure_ascii=False)),
-        events=_embedded(",\n".join(lines)),
-        script=script,
-    )
-    return page.encode("utf-8")
+    parts = ReportParts.of(summary, now_ms=now_ms)
+    lines = map(EventWriter(), sorted(events, key=lambda event: event.order))
+    return b"".join((parts.head, *lines, parts.tail))
 
 
 def report_name(run_id: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import gc
 import signal
@@ -23,6 +24,9 @@ KEEP_ALIVE_SECONDS = 30  # polls come every few seconds, and a new connection co
 GRACE_SECONDS = 0.5  # for answers under way, once streams have been told to end
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 OPEN_FILES = 65_536
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's malloc.h
+LARGE_BLOCK_BYTES = 128 * 1024
+HEAPS = 2
 COLLECT_EVERY = (20_000, 50, 1_000)  # objects, and collections of the younger generations
 
 
@@ -123,6 +127,18 @@ def collect_less_often() -> None:
     """
     gc.freeze()  # what was loaded stays
     gc.set_threshold(*COLLECT_EVERY)
+
+
+def return_memory_early() -> None:
+    """Let glibc give large blocks back to the system when they are freed, for a process that is a server.
+
+    By itself it raises the size from which on it does so to that of the largest block it has seen, and keeps
+    a heap for each thread: what was freed after a burst of large events would stay with the process.
+    """
+    with suppress(OSError, AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        mallopt(M_ARENA_MAX, HEAPS)
 
 
 def allow_more_connections() -> None:

@@ -14,6 +14,7 @@ from longwatch.errors import InvalidCursor
 from longwatch.events import text_of
 from longwatch.following.items import Ended, Followed
 from longwatch.server.feed.messages import Frame, caught_up
+from longwatch.server.feed.ring import CHUNK_BYTES
 from longwatch.server.feed.subscriptions import Subscription
 
 MOST_OPEN_TURNS = 1_000  # that a cursor may name; it comes from outside
@@ -85,8 +86,13 @@ class ConversationSubscription:
 
     def take(self) -> Sequence[Frame]:
         found = self._take_list()
+        size = 0
         for turn_id, turn in list(self._turns.items()):
-            found += self._take_turn(turn_id, turn)
+            if size >= CHUNK_BYTES:
+                break
+            told = self._take_turn(turn_id, turn)
+            size += sum(len(frame.data) for frame in told)
+            found += told
         self._open_turns()
         is_all_told = self._is_listed and not self._added
         if not self._is_caught_up and is_all_told and all(turn.is_caught_up for turn in self._turns.values()):

@@ -13,6 +13,7 @@ from longwatch.server.feed.executions import ExecutionListSource, ExecutionSourc
 from longwatch.server.feed.files import FilesSource
 from longwatch.server.feed.following import FollowingSource, Renderer, RunRenderer
 from longwatch.server.feed.lines import Lines
+from longwatch.server.feed.read_ahead import ReadAhead
 from longwatch.server.feed.run_list import RunListSource
 from longwatch.server.feed.subscriptions import Refused, Subscription, Taking
 from longwatch.server.feed.topics import Kind, Topic
@@ -39,33 +40,37 @@ class Feed:
         is_away = self._runs.is_away or self.executions_news.is_away
         return is_away or self.context.hub.trouble() is not None
 
-    def open(self, topic: Topic, after: str, wake: Wake) -> Taking:
-        """Follow a topic from a cursor. What is wrong with either is told in the topic's own messages."""
+    def open(self, topic: Topic, after: str, wake: Wake, read_ahead: ReadAhead | None = None) -> Taking:
+        """Follow a topic from a cursor. What is wrong with either is told in the topic's own messages.
+
+        `read_ahead` is shared by all topics of one client.
+        """
+        ahead = read_ahead or ReadAhead()
         match topic.kind:
             case Kind.RUN:
-                return Subscription(self._run(topic), after, wake)
+                return Subscription(self._run(topic), after, wake, ahead)
             case Kind.RUNS:
-                return Subscription(self._runs, after, wake)
+                return Subscription(self._runs, after, wake, ahead)
             case Kind.TURN:
-                return Subscription(self._turn(topic), after, wake)
+                return Subscription(self._turn(topic), after, wake, ahead)
             case Kind.SESSION:
                 try:
-                    return self._conversation(topic, after, wake)
+                    return self._conversation(topic, after, wake, ahead)
                 except NotWorthAnotherTry as error:  # its cursor has parts, and is read at once
                     return Refused(topic.name, error)
             case Kind.PROJECTS:
-                return Subscription(self._projects(topic), after, wake)
+                return Subscription(self._projects(topic), after, wake, ahead)
             case Kind.SESSIONS:
-                return Subscription(self._sessions(topic), after, wake)
+                return Subscription(self._sessions(topic), after, wake, ahead)
             case Kind.FILES:
-                return Subscription(self._files(topic), after, wake)
+                return Subscription(self._files(topic), after, wake, ahead)
             case Kind.EXECUTIONS:
-                return Subscription(self._executions, after, wake)
+                return Subscription(self._executions, after, wake, ahead)
             case Kind.EXECUTION:
                 one = ExecutionSource(
                     topic.name, topic.parts[0], self.context, self.executions_news, self.lines
                 )
-                return Subscription(one, after, wake)
+                return Subscription(one, after, wake, ahead)
 
     def _run(self, topic: Topic) -> FollowingSource:
         async def renderer(after: str) -> Renderer:
@@ -105,7 +110,7 @@ class Feed:
             topic.name, topic.parts[0], store=context.documents, lines=self.lines, call=context.call
         )
 
-    def _conversation(self, topic: Topic, after: str, wake: Wake) -> Taking:
+    def _conversation(self, topic: Topic, after: str, wake: Wake, ahead: ReadAhead) -> Taking:
         project, conversation = topic.parts
         context = self.context
 
@@ -115,7 +120,7 @@ class Feed:
 
         def make_list(after: str, wake: Wake) -> Subscription:
             run_id = conversation_run(project, conversation)
-            return Subscription(self._following(topic.name, run_id, renderer), after, wake)
+            return Subscription(self._following(topic.name, run_id, renderer), after, wake, ahead)
 
         def make_turn(turn_id: str, after: str, wake: Wake) -> Subscription:
             async def renderer(after: str) -> Renderer:
@@ -123,7 +128,7 @@ class Feed:
                 return TurnRenderer(topic.name, state, clock=context.clock, settles=True)
 
             look = self._look(project, conversation, turn_id)
-            return Subscription(self._following(topic.name, turn_id, renderer, look), after, wake)
+            return Subscription(self._following(topic.name, turn_id, renderer, look), after, wake, ahead)
 
         return ConversationSubscription(
             topic.name, after, make_list=make_list, make_turn=make_turn, wake=wake

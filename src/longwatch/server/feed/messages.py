@@ -48,9 +48,9 @@ class Frame:
     def sse(self) -> bytes:
         """A server-sent event of a stream that has this topic alone: its id is the bare cursor."""
         if self._sse is None:
-            self._sse = (
-                self.body if self.cursor is None else b"id: %b\n%b" % (self.cursor.encode(), self.body)
-            )
+            # Not from `body`, which would be kept as well: few frames are sent in both ways.
+            head = "" if self.cursor is None else f"id: {self.cursor}\n"
+            self._sse = f"{head}event: {self.name}\ndata: {self.data}\n\n".encode()
         return self._sse
 
     @property

@@ -12,7 +12,7 @@ from longwatch.server.feed.topics import Topic, join_cursors
 from longwatch.server.feed.viewers import Viewer
 
 MOST_MESSAGES = 1_000  # in one answer
-MOST_BYTES = 2 * 1024 * 1024
+MOST_BYTES = 512 * 1024  # the message that reaches it is the last one
 READ_SECONDS = 10.0  # for history to be read, beyond what was asked to wait
 
 
@@ -72,7 +72,7 @@ async def gathered(
     timers: list[asyncio.TimerHandle] = []
     try:
         for topic, cursor in zip(topics, cursors, strict=True):
-            takings.append(feed.open(topic, cursor, viewer.wake))
+            takings.append(feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
         gathering = Gathering(takings, cursors)
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_seconds

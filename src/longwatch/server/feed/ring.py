@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from longwatch.server.feed.messages import Frame
 
 RING_FRAMES = 1_000
-RING_BYTES = 4 * 1024 * 1024
+RING_BYTES = 512 * 1024  # those that fell behind read on from the journal
 CHUNK_FRAMES = 256  # that are sent in one go
 CHUNK_BYTES = 128 * 1024
+CHUNKS = 8  # pieces that are kept joined; viewers that keep up need one
 
 
 Chunk = tuple[bytes, int, str]
@@ -92,6 +93,8 @@ class Ring:
             found = self.after(place)
             data = found[0].sse if len(found) == 1 else b"".join([frame.sse for frame in found])
             end = place + len(found)
+            if len(self._chunks) >= CHUNKS:
+                self._chunks.clear()
             chunk = self._chunks[place] = (data, end, self.cursor_at(end))
         return chunk
 

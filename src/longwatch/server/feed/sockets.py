@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -70,16 +71,19 @@ class _Connection:
             if len(self._answers) > ANSWERS:
                 await self._send({"type": "websocket.close", "code": POLICY, "reason": "too many commands"})
                 return
-            frames, self._answers = self._answers, []
-            for taking in list(self._takings.values()):
-                frames += taking.take()
+            answers, self._answers = self._answers, []
             beat = viewer.take_beat()
-            if beat is not None:
-                frames.append(beat)
-            if not frames:
+            is_quiet = not await self._texts([*answers, *([beat] if beat is not None else ())])
+            for taking in list(self._takings.values()):  # one after the other: some of each may be much
+                if await self._texts(taking.take()):
+                    is_quiet = False
+            if is_quiet:
                 await viewer.wait()
-            for frame in frames:
-                await self._text(frame)
+
+    async def _texts(self, frames: Sequence[Frame]) -> bool:
+        for frame in frames:
+            await self._text(frame)
+        return bool(frames)
 
     async def _text(self, frame: Frame) -> None:
         with suppress(OSError):  # it left in this very moment; `receive` tells as well
@@ -109,7 +113,8 @@ class _Connection:
             before = self._takings.pop(name, None)
             if before is not None:
                 before.close()
-            self._takings[name] = self._feed.open(topic, command.get("after") or "", self._viewer.wake)
+            after, viewer = command.get("after") or "", self._viewer
+            self._takings[name] = self._feed.open(topic, after, viewer.wake, viewer.read_ahead)
         except LongwatchError as error:
             self._answers.append(failure(name, error))
 

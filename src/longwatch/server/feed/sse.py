@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from longwatch.server.feed.feed import Feed
 from longwatch.server.feed.messages import CLOSING
+from longwatch.server.feed.ring import CHUNK_BYTES
 from longwatch.server.feed.subscriptions import Taking
 from longwatch.server.feed.topics import Topic, join_cursors
 from longwatch.server.feed.viewers import Viewer
@@ -46,7 +47,7 @@ class FeedStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await send({"type": "http.response.body", "body": GREETING, "more_body": True})
             for topic, cursor in zip(self._topics, self._cursors, strict=True):
-                takings.append(self._feed.open(topic, cursor, viewer.wake))
+                takings.append(self._feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
             writer = OneTopic(takings[0]) if len(takings) == 1 else ManyTopics(takings)
             # A task of its own is woken directly. Here, every coroutine that this one was called through
             # would be passed on the way, for each delivery.
@@ -97,16 +98,23 @@ class ManyTopics:
     def __init__(self, takings: Sequence[Taking]) -> None:
         self._takings = takings
         self._cursors = [taking.cursor for taking in takings]
+        self._next = 0  # the topic to begin with
 
     def chunk(self) -> bytes:
-        """Something of each topic."""
+        """Something of each topic until the piece is large enough; the next piece begins after that topic."""
         parts: list[bytes] = []
-        for index, taking in enumerate(self._takings):
-            for frame in taking.take():
+        size = 0
+        for _ in self._takings:
+            index = self._next
+            self._next = (index + 1) % len(self._takings)
+            for frame in self._takings[index].take():
                 if frame.cursor is not None:
                     self._cursors[index] = frame.cursor
                     parts.append(b"id: %b\n" % join_cursors(self._cursors).encode())
                 parts.append(frame.body)
+                size += len(frame.body)
+            if size >= CHUNK_BYTES:
+                break
         return b"".join(parts)
 
 

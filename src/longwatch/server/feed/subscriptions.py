@@ -14,10 +14,11 @@ from longwatch.errors import NotWorthAnotherTry, WorthAnotherTry
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 from longwatch.server.feed.lines import Line
 from longwatch.server.feed.messages import Frame, failure, failure_of, missed
+from longwatch.server.feed.read_ahead import ReadAhead
 from longwatch.server.feed.ring import CHUNK_BYTES, CHUNK_FRAMES, Lapped, Ring
 
-ROOM_FRAMES = 512  # that are read ahead for a viewer who does not take them
-ROOM_BYTES = 512 * 1024
+ROOM_FRAMES = 512  # that are read ahead for a viewer who does not take them; `ReadAhead` bounds their bytes
+STALLED_SECONDS = 1.0  # without room, after which the reader is closed, with the page that it holds
 BROKEN_SECONDS = 1.0  # before a line that broke off is tried again
 
 log = logging.getLogger("longwatch.server")
@@ -85,16 +86,30 @@ class Refused:
         self._frames = []
 
 
+class Stalled(Exception):
+    """The viewer takes nothing, so its reader was closed."""
+
+
 class Subscription:
     """Follows a source for one viewer, who takes from it in its own time."""
 
-    def __init__(self, source: Source, after: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        after: str,
+        wake: Callable[[], None],
+        read_ahead: ReadAhead | None = None,
+        *,
+        stalled_seconds: float = STALLED_SECONDS,
+    ) -> None:
         self.topic = source.topic
         self.cursor = after
         self.wake = wake  # there may be something to take
         self._source = source
         self._waiting: deque[Frame] = deque()  # read for this viewer, and not taken yet
-        self._bytes = 0
+        self._read_ahead = read_ahead or ReadAhead()
+        self._stalled_seconds = stalled_seconds
+        self._can_resume = True  # the frame that was read last has a cursor
         self._room: asyncio.Future[None] | None = None  # set when something was taken
         self._line: Line | None = None
         self._ring: Ring | None = None  # of the line; asked for each delivery
@@ -140,6 +155,7 @@ class Subscription:
 
     def close(self) -> None:
         self._is_over = True
+        self._read_ahead.add(-sum(len(frame.data) for frame in self._waiting))
         self._waiting.clear()
         self._leave_line()
         if self._pump is not None:
@@ -154,7 +170,7 @@ class Subscription:
             size += len(frame.data)
             if frame.cursor is not None:
                 self.cursor = frame.cursor
-        self._bytes -= size
+        self._read_ahead.add(-size)
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
         return taken
@@ -196,6 +212,9 @@ class Subscription:
                 await self._until_taken()
                 await asyncio.sleep(backoff.delay or 0.0)
                 continue
+            except Stalled:
+                await self._until_taken()
+                continue
             except NotWorthAnotherTry as error:
                 self._put(failure(self.topic, error))
             except Exception:
@@ -214,21 +233,47 @@ class Subscription:
             return
 
     async def _read(self, after: str) -> Joined | None:
-        async with aclosing(self._source.steps(after)) as steps:
-            async for step in steps:
-                if isinstance(step, Joined):
-                    return step
-                for frame in step:
-                    self._put(frame)
-                if step:
-                    self.wake()
-                while len(self._waiting) >= ROOM_FRAMES or self._bytes >= ROOM_BYTES:
-                    await self._until_some_taken()
+        """Read until the line can be joined or the topic ends; None if it ends."""
+        await self._read_ahead.begin()
+        has_turn = True
+        try:
+            async with aclosing(self._source.steps(after)) as steps:
+                async for step in steps:
+                    if isinstance(step, Joined):
+                        return step
+                    for frame in step:
+                        self._put(frame)
+                        if has_turn and frame.name == "caught_up":
+                            # What comes now is live. A turn is for reading, not for waiting.
+                            has_turn = False
+                            self._read_ahead.end()
+                    if step:
+                        self.wake()
+                    await self._until_room()
+        finally:
+            if has_turn:
+                self._read_ahead.end()
         return None
+
+    async def _until_room(self) -> None:
+        """Wait for the viewer to take some. For one that takes nothing no page is held: the reader closes.
+
+        It resumes from the cursor of the last frame, so the reader closes only where that has one.
+        """
+        while len(self._waiting) >= ROOM_FRAMES or self._read_ahead.is_full:
+            try:
+                async with asyncio.timeout(self._stalled_seconds if self._can_resume else None):
+                    if len(self._waiting) >= ROOM_FRAMES:
+                        await self._until_some_taken()
+                    else:
+                        await self._read_ahead.room()
+            except TimeoutError as error:
+                raise Stalled from error
 
     def _put(self, frame: Frame) -> None:
         self._waiting.append(frame)
-        self._bytes += len(frame.data)
+        self._can_resume = frame.cursor is not None
+        self._read_ahead.add(len(frame.data))
 
     async def _until_taken(self) -> None:
         """What was read before a failure must be taken before it is read on from there."""

@@ -8,7 +8,7 @@ from starlette.types import Receive, Send
 
 from longwatch.server.feed.viewers import Viewer
 
-MOST_BYTES = 16 * 1024 * 1024  # that may wait
+MOST_BYTES = 1024 * 1024  # that may wait; one larger message may wait alone
 TOO_SLOW = 1013  # close code "try again later": a client comes back and asks for what it lacks
 
 

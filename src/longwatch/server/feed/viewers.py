@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from longwatch.clock import Clock
 from longwatch.server.feed.lines import Lines
 from longwatch.server.feed.messages import Frame, beat
+from longwatch.server.feed.read_ahead import ReadAhead
 
 BEAT_SECONDS = 15
 STALLED_SECONDS = 0.5  # that somebody who takes nothing has left to go when the server goes down
@@ -16,7 +17,17 @@ STALLED_SECONDS = 0.5  # that somebody who takes nothing has left to go when the
 class Viewer:
     """One connection. It sleeps until something concerns it."""
 
-    __slots__ = ("_new_waiter", "_waiter", "beat", "group", "has_word", "is_closing", "is_gone", "task")
+    __slots__ = (
+        "_new_waiter",
+        "_waiter",
+        "beat",
+        "group",
+        "has_word",
+        "is_closing",
+        "is_gone",
+        "read_ahead",
+        "task",
+    )
 
     def __init__(self) -> None:
         self.is_gone = False  # the other side has left
@@ -24,6 +35,7 @@ class Viewer:
         self.beat: Frame | None = None  # to be sent
         self.has_word = False  # one of these three: the one question that is asked for each delivery
         self.group = 0
+        self.read_ahead = ReadAhead()
         self.task: asyncio.Task[object] | None = None
         self._new_waiter = asyncio.get_running_loop().create_future
         self._waiter: asyncio.Future[None] | None = None

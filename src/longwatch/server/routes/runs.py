@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -17,8 +18,8 @@ from longwatch.server.board import RUN
 from longwatch.server.context import ServerContext
 from longwatch.server.described import download, plain, tagged
 from longwatch.server.parameters import After, ContextDep, IfNoneMatch, Moment, PageSize, RunId, cursor_of
-from longwatch.server.reading import all_events, attachment, exported_lines
-from longwatch.server.report import render_report, report_name
+from longwatch.server.reading import all_events, attachment, exported_line, streamed
+from longwatch.server.report import EventWriter, ReportParts, report_name
 from longwatch.server.run_answers import known_already, run_body
 from longwatch.server.schemas import RunListShape, VerificationShape, WholeRunShape
 from longwatch.server.tags import list_tag, matches, run_tag, summary_tag
@@ -74,7 +75,7 @@ async def export_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as JSON lines, which `longwatch import` reads."""
     await _summary(context, run_id)
     headers = {"Content-Disposition": attachment(run_id, ".jsonl"), "Cache-Control": "no-store"}
-    return StreamingResponse(exported_lines(context, run_id), media_type=LINES_TYPE, headers=headers)
+    return StreamingResponse(streamed(context, run_id, exported_line), media_type=LINES_TYPE, headers=headers)
 
 
 @router.get(
@@ -85,10 +86,16 @@ async def export_run(context: ContextDep, run_id: RunId) -> Response:
 async def report_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as one HTML file that needs no server."""
     summary = await _summary(context, run_id)
-    events = [event async for page in all_events(context, run_id) for event in page]
-    body = await context.call(render_report, summary, events, now_ms=context.clock.now_ms())
+    parts = await context.call(ReportParts.of, summary, now_ms=context.clock.now_ms())
+
+    async def page() -> AsyncIterator[bytes]:
+        yield parts.head
+        async for piece in streamed(context, run_id, EventWriter()):
+            yield piece
+        yield parts.tail
+
     headers = {"Content-Disposition": attachment(report_name(run_id), ""), "Cache-Control": "no-store"}
-    return Response(body, headers=headers, media_type="text/html; charset=utf-8")
+    return StreamingResponse(page(), media_type="text/html; charset=utf-8", headers=headers)
 
 
 @router.get("/{run_id}/verify", response_class=Response, responses=plain(VerificationShape, 404))

@@ -2,6 +2,7 @@
  * Starts a report: a file with a run inside, shown by the same view as on the page, without a server.
  */
 
+import { compareOrders, orderOf } from "../core/order.js";
 import { fill, h } from "./dom.js";
 import { moment } from "./format.js";
 import { icon } from "./icons.js";
@@ -35,7 +36,8 @@ try {
 function show({ made_at: madeAt, summary, events }) {
   const model = new RunModel(summary.run_id, () => madeAt); // an open run stands as it stood then
   model.tell(summary);
-  model.add(events);
+  // The server streams them as they arrived: sorting there would hold all of them in memory.
+  model.add(events.sort((one, other) => compareOrders(orderOf(one), orderOf(other))));
   model.caught();
   const view = /** @type {import("./run-view.js").RunView} */ (h("lw-run"));
   view.model = model;
