@@ -28,6 +28,7 @@ from longwatch.server.routes import (
     turns,
 )
 from longwatch.server.routes.health import health_routes
+from longwatch.server.spooling import SpooledBodies
 
 GZIP_FROM_BYTES = 1_000
 QUOTED = ("/api/runs/", "/api/executions/")
@@ -38,7 +39,7 @@ def create_app(context: ServerContext, *, pages: Pages | None = None) -> ASGIApp
     """The whole server over these parts, which the caller opens and closes."""
     api = create_api(context, pages=pages)
     compressed = GZipMiddleware(api, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
-    status = HotStatus(CatchAll(compressed), context)
+    status = HotStatus(CatchAll(SpooledBodies(compressed)), context)
     guarded = Guard(
         HotStream(status, api.state.feed),
         access=context.access,

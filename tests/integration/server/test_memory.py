@@ -33,6 +33,7 @@ TOPICS = 10
 CLIENTS = 4  # of each kind
 STEADY_SECONDS = 2.5  # longer than a stalled reader is kept
 SETTLE_SECONDS = 60.0
+FILE_BYTES = 12 * MB  # more than the kernel buffers
 GZIP = "Accept-Encoding: gzip\r\n"
 
 DOWNLOADS = ("/api/runs/big/export", "/api/runs/big/report")
@@ -187,3 +188,27 @@ def test_clients_that_stop_reading_a_live_run_cost_little(server: ServeProcess, 
 
     print(f"{cost / 10 / MB:.2f} MB for each")
     assert cost / 10 < MOST_BYTES
+
+
+@pytest.mark.parametrize("path", ["content", "documents"])
+def test_clients_that_stop_reading_a_large_file_cost_little(server: ServeProcess, path: str) -> None:
+    text = base64.b64encode(random.Random(path).randbytes(FILE_BYTES * 3 // 4)).decode()
+    write(server, "POST", "/api/projects", json.dumps({"id": path}).encode(), "application/json")
+    write(server, "PUT", f"/api/projects/{path}/content/large.txt", text.encode(), "text/plain")
+    address = f"/api/projects/{path}/{path}/large.txt"
+    assert read_whole(Request(server.url + address)) >= FILE_BYTES * 9 // 10
+    before = held(server)
+    with ExitStack() as clients:
+        for _ in range(10):
+            clients.enter_context(stalled(server, address))
+
+        cost = held(server) - before
+
+    print(f"{cost / 10 / MB:.2f} MB for each")
+    assert cost / 10 < MOST_BYTES
+
+
+def write(server: ServeProcess, method: str, path: str, body: bytes, media_type: str) -> None:
+    asked = Request(server.url + path, data=body, method=method, headers={"Content-Type": media_type})
+    with urlopen(asked, timeout=SETTLE_SECONDS) as answer:
+        assert answer.status < 300
