@@ -5,6 +5,7 @@ LongwatchError
 │   ├── JournalUnavailable   the store did not answer, or answered "not now"
 │   │   ├── JournalBusy      another process holds the write lock
 │   │   ├── JournalFull      no space left on the device
+│   │   ├── JournalMoved     its file was deleted, moved or replaced while it was open
 │   │   ├── Throttled        the store asks for fewer requests
 │   │   └── Unreachable      no connection, or no answer in time
 │   └── VersionConflict      somebody else wrote the record in between: read it again
@@ -64,6 +65,10 @@ class JournalBusy(JournalUnavailable):
 
 class JournalFull(JournalUnavailable):
     """There is no space left where the journal lives."""
+
+
+class JournalMoved(JournalUnavailable):
+    """The journal's file was deleted, moved or replaced while it was open. Nothing was acknowledged."""
 
 
 class Throttled(JournalUnavailable):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from longwatch.errors import NotWorthAnotherTry, WorthAnotherTry
+from longwatch.errors import InvalidCursor, NotWorthAnotherTry, WorthAnotherTry
 from longwatch.events import START, Cursor, Order, Page
 from longwatch.following.channel import Channel, LookState
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
@@ -61,6 +61,7 @@ class Follower:
         "_count",
         "_delivered",
         "_error",
+        "_generation",
         "_has_more",
         "_hub",
         "_known",
@@ -82,9 +83,11 @@ class Follower:
         after: Cursor = START,
         silent_after_seconds: float | None = None,
         known: Known | None = None,  # what is known of the events up to `after`
+        generation: int = 0,  # of the journal that `after` comes from
     ) -> None:
         self.run_id = run_id
         self._hub = hub
+        self._generation = generation
         self._page: Page | None = None  # that is being yielded
         self._count = 0  # of its events that were
         self._after = after  # the cursor of the last page, and whether it was not the end
@@ -223,6 +226,8 @@ class Follower:
     async def _read(self, *, thorough: bool = False) -> Page:
         """The next page, read by this follower for itself."""
         page = await self._patiently(lambda: self._hub.read(self.run_id, self._after, thorough=thorough))
+        if self._hub.generation != self._generation:
+            raise replaced_while_followed()
         self._known.add(page.events)
         return page
 
@@ -290,6 +295,13 @@ class Follower:
     def _end(self, ended: Ended) -> Ended:
         self._phase = Phase.ENDED
         return Ended(ended.reason, ended.status, ended.message, self.cursor)
+
+
+def replaced_while_followed() -> InvalidCursor:
+    """The journal is another one now, and nothing says how its events relate to those that were delivered."""
+    return InvalidCursor(
+        "The journal was replaced while it was followed. Follow the run again to read it from the start."
+    )
 
 
 class _Over(Exception):

@@ -70,6 +70,7 @@ class Hub:
         self._page_events = page_events
         self._listen = listen
         self._executor = executor
+        self._arrivals = journal if isinstance(journal, Arrivals) else None
         self._owns_journal = owns_journal
         self._channels: dict[str, Channel] = {}
         self._seats: dict[Seat, None] = {}
@@ -84,12 +85,26 @@ class Hub:
         after: Cursor = START,
         silent_after_seconds: float | None = None,
         known: Known | None = None,
+        generation: int | None = None,
     ) -> Follower:
         """A follower of this run, from its beginning or from a cursor that an item had.
 
-        Whoever has read the run up to there says what is `known` of it, so that it is not read again.
+        Whoever has read the run up to there says what is `known` of it, so that it is not read again, and in
+        which `generation` of the journal; None: the present one.
         """
-        return Follower(self, run_id, after=after, silent_after_seconds=silent_after_seconds, known=known)
+        return Follower(
+            self,
+            run_id,
+            after=after,
+            silent_after_seconds=silent_after_seconds,
+            known=known,
+            generation=self.generation if generation is None else generation,
+        )
+
+    @property
+    def generation(self) -> int:
+        """Grows when the journal's store was replaced; see `Arrivals`."""
+        return 0 if self._arrivals is None else self._arrivals.generation
 
     def trouble(self, run_id: str | None = None) -> str | None:
         """Why the journal could not be read at the last look: for this run, or for any that is followed."""
@@ -121,10 +136,10 @@ class Hub:
         self.processes = ProcessWatch(self.timers, self._clock)
         self._threads = Threads(self._executor, looks=LOOK_THREADS, histories=HISTORY_THREADS)
         journal = self.journal
-        if isinstance(journal, Arrivals):
-            listen = self._listen or journal.listen
+        if self._arrivals is not None:
+            listen = self._listen or self._arrivals.listen
             self._source: Tail | Looks = Tail(
-                journal, listen, self._threads, self.timers, self._clock, lambda: bool(self._seats)
+                self._arrivals, listen, self._threads, self.timers, self._clock, lambda: bool(self._seats)
             )
         else:
             self._source = Looks(

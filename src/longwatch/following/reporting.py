@@ -52,6 +52,10 @@ class _Reporting:
 class _ReportingArrivals(_Reporting):
     """A class of its own: a hub tells by the methods whether a journal numbers what arrives."""
 
+    @property
+    def generation(self) -> int:
+        return cast(int, self._journal.generation)
+
     def last_arrival(self) -> int:
         with self._told():
             return cast(int, self._journal.last_arrival())

@@ -14,6 +14,7 @@ from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, WorthAnotherTry
 from longwatch.events import Cursor, Page
 from longwatch.following.channel import Channel, LookState
+from longwatch.following.follower import replaced_while_followed
 from longwatch.following.patience import Patience, read_when_told
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Alarm, Sleeper, Timers
@@ -56,6 +57,7 @@ class Tail:
         self._is_over = False
         self._listening: Listening | None = None
         self._position = 0
+        self._positions_of = 0  # the generation of the journal that the position belongs to
         self._generation = 0  # answers of an earlier opening are dropped
         self._is_reading = False
         self._is_rung = False  # a call of `_on_heard` is on its way from another thread
@@ -84,11 +86,11 @@ class Tail:
         await asyncio.shield(self._opening)
 
     async def _open(self) -> None:
-        listening, position = await self._threads.history(self._begin)
+        listening, position, positions_of = await self._threads.history(self._begin)
         if self._is_over or not self._is_wanted():  # whoever asked for it left meanwhile
             listening.close()
             return
-        self._listening, self._position = listening, position
+        self._listening, self._position, self._positions_of = listening, position, positions_of
         self._backoff, self._looks = self._backoff.succeeded(), LookState()
         self._is_told = False
         if listening.descriptor is not None:  # somebody may just have begun to write
@@ -96,10 +98,11 @@ class Tail:
         self._hear(listening)
         self._schedule_check()
 
-    def _begin(self) -> tuple[Listening, int]:
+    def _begin(self) -> tuple[Listening, int, int]:
+        positions_of = self._journal.generation
         listening = self._listen(self._heard)
         try:
-            return listening, self._journal.last_arrival()
+            return listening, self._journal.last_arrival(), positions_of
         except BaseException:
             listening.close()
             raise
@@ -259,6 +262,9 @@ class Tail:
         if isinstance(answer, LongwatchError):
             self._failed(answer)
             return
+        if self._journal.generation != self._positions_of:
+            self._failed(replaced_while_followed())
+            return
         if self._backoff.failures:
             self._backoff, self._looks = self._backoff.succeeded(), LookState()
         if lent is not None:
@@ -313,6 +319,7 @@ class Tail:
         if not isinstance(error, WorthAnotherTry):
             for channel in list(self._channels.values()):
                 channel.failed(error)
+            self.close()  # the next follower begins anew
             return
         self._backoff = self._backoff.failed()
         at = self._loop.time() + (self._backoff.delay or 0.0)

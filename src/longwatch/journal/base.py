@@ -174,6 +174,13 @@ class Listening(Protocol):
 class Arrivals(Protocol):
     """A journal that numbers what arrives, over all runs: one read serves every follower. Optional."""
 
+    @property
+    def generation(self) -> int:
+        """Grows when the store was replaced by another: positions and cursors from before mean nothing there.
+
+        A reader that compares it before its first read and after each one never mixes two stores.
+        """
+
     def last_arrival(self) -> int:
         """The position of what arrived last; 0 for an empty journal."""
 

@@ -30,6 +30,7 @@ class MemoryJournal(ClosesOnExit):
 
     default_ttl_seconds: int | None = None
     announce_after_ms: int | None = None
+    generation = 0
 
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.url = f"memory://{name}"

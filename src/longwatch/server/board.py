@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from longwatch.errors import JournalUnavailable, JournalUnusable, LongwatchError
+from longwatch.errors import JournalMoved, JournalUnavailable, JournalUnusable, LongwatchError
 from longwatch.events import START, Cursor, Event
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Ended, Followed, Reason
@@ -61,7 +61,7 @@ class Kept:
 class Watched(Generic[S]):
     """One run on the board."""
 
-    def __init__(self, run_id: str, kind: Kind[S]) -> None:
+    def __init__(self, run_id: str, kind: Kind[S], generation: int = 0) -> None:
         self.run_id = run_id
         self.state: S = kind.empty(run_id)
         self.events = 0  # how many the state has
@@ -79,6 +79,7 @@ class Watched(Generic[S]):
             set()
         )  # ids of events that were read ahead of the follower, which brings them too
         self.kind = kind
+        self.generation = generation  # of the journal that the state was read from
         self._waiters: set[asyncio.Future[None]] = set()
 
     @property
@@ -166,7 +167,7 @@ class Board:
     def glance(self, kind: Kind[S], run_id: str) -> Watched[S] | None:
         """The run if it is on the board and can be vouched for, at no cost; else ask `look`."""
         found = self._watched.get((kind.name, run_id))
-        if found is None or not found.is_ready or found.trouble is not None:
+        if found is None or not found.is_ready or found.trouble is not None or self._is_outdated(found):
             return None
         now = asyncio.get_running_loop().time()
         if found.final_until is not None and now > found.final_until:
@@ -178,6 +179,9 @@ class Board:
         """The run, followed from now on, whether its history is read already or not."""
         key = (kind.name, run_id)
         found = self._watched.get(key)
+        if found is not None and self._is_outdated(found):
+            self._drop(key)
+            found = None
         if found is None or (found.trouble is not None and key not in self._tasks):
             found = self._begin(key, kind, run_id, after)
         found.touched = asyncio.get_running_loop().time()
@@ -191,11 +195,18 @@ class Board:
         quick = self.glance(kind, run_id)
         if quick is not None:
             return quick
+        known = self._watched.get((kind.name, run_id))
+        if known is not None and self._is_outdated(known):
+            await self._journal.find_run(run_id)  # raises at once if there is no journal to begin anew with
         found = self.follow(kind, run_id, after=after)
         if found.final_until is not None:
             await self._look_again((kind.name, run_id), found)
         await self._until_ready(found)
         return found
+
+    def _is_outdated(self, watched: Watched[S]) -> bool:
+        """Whether the journal was replaced since the run was read from it."""
+        return watched.generation != self._hub.generation
 
     async def _until_ready(self, found: Watched[S]) -> None:
         while not found.is_ready and found.trouble is None:
@@ -211,7 +222,7 @@ class Board:
     def _begin(self, key: tuple[str, str], kind: Kind[S], run_id: str, after: Cursor) -> Watched[object]:
         if len(self._watched) >= MOST_RUNS:
             self._make_room()
-        watched: Watched[object] = Watched(run_id, kind)  # type: ignore[arg-type]
+        watched: Watched[object] = Watched(run_id, kind, self._hub.generation)  # type: ignore[arg-type]
         if not kind.reads_past:
             watched.cursor = after
         self._watched[key] = watched
@@ -241,7 +252,12 @@ class Board:
                 past = self._histories.begin(key, watched.state)
                 await self._histories.read(watched.run_id, past, watched.kind.plus, watched.changed)
                 watched.begin_with(past)
-            follower = self._hub.follow(watched.run_id, after=watched.cursor, known=watched.known)
+            follower = self._hub.follow(
+                watched.run_id,
+                after=watched.cursor,
+                known=watched.known,
+                generation=watched.generation,
+            )
             async with aclosing(aiter(follower)) as items:
                 async for item in items:
                     match item:
@@ -261,6 +277,9 @@ class Board:
                             watched.take(waiting)
                             self._ended(watched, item)
                     watched.cursor, watched.known = follower.cursor, follower.known
+        except (JournalMoved, JournalUnusable) as error:
+            watched.trouble = error
+            watched.changed()
         except Exception as error:
             log.exception("the board lost run %s; whoever asks for it again begins anew", watched.run_id)
             watched.trouble = JournalUnusable(f"Run {watched.run_id!r} cannot be followed: {error}")
@@ -325,7 +344,7 @@ class Board:
     def _drop(self, key: tuple[str, str]) -> None:
         watched = self._watched.pop(key, None)
         past = watched.past() if watched is not None and watched.kind.reads_past else None
-        if past is not None:
+        if past is not None and watched is not None and not self._is_outdated(watched):
             self._histories.remember(key, past)
         task = self._tasks.pop(key, None)
         if task is not None:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from longwatch.errors import LongwatchError
+from longwatch.errors import JournalMoved, JournalUnusable, LongwatchError
 from longwatch.events import START, Cursor, Event
 from longwatch.following.known import Known
 from longwatch.journal.asynchronous import AsyncJournal
+from longwatch.journal.base import Arrivals
 
 READ_EVENTS = 2_000  # at once
 FOLD_HERE = 200  # events up to which going to another thread takes longer than the fold
@@ -52,10 +53,12 @@ class Histories:
     def __init__(self, journal: AsyncJournal, *, now: Callable[[], float] = time.monotonic) -> None:
         self._journal = journal
         self._now = now
+        self._generation = 0  # of the journal that the remembered runs were read from
         self._remembered: OrderedDict[Key, tuple[Past[object], float]] = OrderedDict()
 
     def begin(self, key: Key, empty: S) -> Past[S]:
         """What is remembered of a run, or nothing."""
+        self._forget_other_journal()
         found, kept_at = self._remembered.pop(key, (None, 0.0))
         if found is None or self._now() - kept_at > REMEMBERED_SECONDS:
             return Past(empty, Known(whole=True))
@@ -68,10 +71,15 @@ class Histories:
         plus: Callable[[S, Sequence[Event]], S],
         progress: Callable[[], None],
     ) -> None:
-        """Add everything that is there by now. Stops early if the journal does not answer."""
+        """Add everything that is there by now. Stops early if the journal does not answer.
+
+        Raises what a retry in the next seconds would not help: a file that is missing, a table that is.
+        """
         while True:
             try:
                 page = await self._journal.read(run_id, after=past.cursor, limit=READ_EVENTS)
+            except (JournalMoved, JournalUnusable):
+                raise
             except LongwatchError:
                 return  # whoever follows from here asks again, and tells what is wrong
             if len(page.events) <= FOLD_HERE:
@@ -87,6 +95,7 @@ class Histories:
         """Keep what is known of a run that leaves the board."""
         if past.events < WORTH_REMEMBERING or past.cursor == START:
             return
+        self._forget_other_journal()
         self._remembered[key] = past, self._now()  # type: ignore[assignment]
         self._remembered.move_to_end(key)
         while len(self._remembered) > REMEMBERED_RUNS or (
@@ -94,6 +103,13 @@ class Histories:
             and sum(each.events for each, _ in self._remembered.values()) > REMEMBERED_EVENTS
         ):
             self._remembered.popitem(last=False)
+
+    def _forget_other_journal(self) -> None:
+        journal = self._journal.journal
+        generation = journal.generation if isinstance(journal, Arrivals) else 0
+        if generation != self._generation:
+            self._generation = generation
+            self._remembered.clear()
 
 
 def _add(past: Past[S], plus: Callable[[S, Sequence[Event]], S], events: Sequence[Event]) -> None:

@@ -60,6 +60,10 @@ class Intercepted:
 class InterceptedArrivals(Intercepted):
     """A class of its own: a hub tells by the methods whether a journal numbers what arrives."""
 
+    @property
+    def generation(self) -> int:
+        return cast(int, self._journal.generation)
+
     def last_arrival(self) -> int:
         return cast(int, self._gate("last_arrival", self._journal.last_arrival))
 

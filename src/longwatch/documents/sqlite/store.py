@@ -128,7 +128,8 @@ class SqliteShelf:
         """Also tells of writes by other processes, those of a journal in the same file included."""
         from longwatch.journal.sqlite.listening import listening_to
 
-        database = Database(self._path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0)
+        self._database.prepare()
+        database = Database(self._path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
         return listening_to(database, heard, inotify=inotify)
 
     def close(self) -> None:

@@ -24,13 +24,14 @@ class Tables:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._ready = False
+        self._ready_in: int | None = None  # the generation of the file that has the tables
 
     def prepare(self) -> None:
         """Two threads may do this at once: the second finds nothing left to do."""
-        if not self._ready:
+        generation = self._database.generation
+        if self._ready_in != generation:
             self._bring_up_to_date()
-            self._ready = True
+            self._ready_in = generation
 
     def _bring_up_to_date(self) -> None:
         wanted = scripts()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import sqlite3
@@ -13,11 +12,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
-from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import NewerJournal, NotADatabase
-from longwatch.journal.sqlite.failures import translated
+from longwatch.clock import Clock
+from longwatch.errors import LongwatchError, NewerJournal, NotADatabase
+from longwatch.journal.sqlite.failures import moved, translated
+from longwatch.journal.sqlite.forking import inherited, register
+from longwatch.journal.sqlite.identity import Change, Files, folder_lock, set_aside
 from longwatch.settings import make_private_directory
 
 BUSY_TIMEOUT_MS = 5_000
@@ -25,11 +25,7 @@ BUSY_TIMEOUT_MS = 5_000
 # third off the cost of a busy writer; an idle one never notices.
 CHECKPOINT_PAGES = 4_000
 WRITER_CACHE_KIB = 16_384
-FORK_WAIT_SECONDS = 1.0  # for a transaction to end
 WAL_RETRY_SECONDS = 0.02  # SQLite does not wait by itself while a file changes to write-ahead logging
-
-_databases: WeakSet[Database] = WeakSet()
-_inherited: list[sqlite3.Connection] = []  # a parent's connections, which must not even be closed here
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +43,42 @@ class Schema:
 
 
 class Database:
-    """A file that many threads and processes use at once. Connections open on first use."""
+    """A file that many threads and processes use at once. Connections open on first use.
+
+    A file that is deleted, moved or replaced while it is open raises `JournalMoved`, and its connections are
+    closed: the next call opens what is at the path then. A file that was there before (or that `must_exist`)
+    and is missing is not created unless this database `recreates` it: mostly somebody made a mistake, or a
+    disk is not mounted.
+    """
 
     def __init__(
-        self, path: Path, *, schema: Schema, clock: Clock, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+        self,
+        path: Path,
+        *,
+        schema: Schema,
+        clock: Clock,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
+        recreates: bool = False,
+        must_exist: bool = False,
     ) -> None:
         self.path = path
+        self.generation = (
+            0  # how often the file was lost: what was read before says nothing about the file now
+        )
         self._schema = schema
         self._clock = clock
         self._busy_timeout_seconds = busy_timeout_ms / 1000
+        self._recreates = recreates
+        self._target = os.path.realpath(path)
+        self._was_open = must_exist
         self._reset()
-        _databases.add(self)
+        register(self)
 
     def _reset(self) -> None:
         self._write_lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._idle_readers: list[sqlite3.Connection] = []
+        self._opened: Files | None = None  # what the connections have open
         self._prepared = False
         self._prepare_lock = threading.Lock()
         self._paused_by: int | None = None  # the thread that is about to fork
@@ -74,35 +90,70 @@ class Database:
         with self._prepare_lock, self._translation():
             if self._prepared:
                 return
+            self._target = os.path.realpath(self.path)
             if not self.path.exists():
-                make_private_directory(self.path.parent)
-                self.path.touch(mode=0o600)
+                self._create()
+            before = self._files()
             connection = self._connect()
             try:
                 self._migrate(connection)
+                connection.execute(
+                    "SELECT 1 FROM sqlite_master"
+                ).fetchone()  # opens the log, whatever was done
+                opened = self._files()
+                if before.main.identity != opened.main.identity:
+                    raise moved(self.path, Change.REPLACED)
             except BaseException:
                 connection.close()
                 raise
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
-            self._writer = connection
-            self._prepared = True
+            self._writer, self._opened = connection, opened
+            self._prepared = self._was_open = True
+
+    def _create(self) -> None:
+        if self._was_open and not self._recreates:
+            raise moved(self.path, Change.DELETED)
+        make_private_directory(self.path.parent)
+        with folder_lock(Path(self._target).parent):
+            if not self.path.exists():
+                # They belong to a file that was deleted or moved, and SQLite would take them for its own.
+                set_aside(
+                    Path(self._target),
+                    None,
+                    stamp=self._clock.now_ms(),
+                    change=Change.DELETED,
+                    is_copied=False,
+                )
+                self.path.touch(mode=0o600)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed and on the disk when the block ends, or not there at all."""
-        self.prepare()
-        with self._write_lock, self._translation():
-            connection = self._writer
-            assert connection is not None
-            connection.execute("BEGIN IMMEDIATE")
+        with self._writer_alone() as (connection, opened):
             try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    # Also before the commit: what is rolled back now is stored once, in the file that comes.
+                    self._refuse_if_changed(opened)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+                self._refuse_if_changed(opened)
+            except (sqlite3.Error, OSError, _FilesChanged) as error:
+                raise self._lost(opened) or translated(error, self.path) from error
+
+    @contextmanager
+    def _writer_alone(self) -> Iterator[tuple[sqlite3.Connection, Files]]:
+        while True:
+            self.prepare()
+            with self._write_lock:
+                if self._writer is not None and self._opened is not None:
+                    yield self._writer, self._opened
+                    return
 
     def fetch(
         self,
@@ -112,19 +163,80 @@ class Database:
         is_last: Callable[[tuple[Any, ...]], bool] | None = None,
     ) -> list[tuple[Any, ...]]:
         """All rows of one query; with `is_last`, up to such a row. Those after it are not read."""
-        self.prepare()
+        opened, idle = self._readers()
+        connection: sqlite3.Connection | None = None
         try:
-            connection = self._idle_readers.pop()
-        except IndexError:
-            with self._translation():
-                connection = self._connect()
-        try:
+            connection = self._reader(idle)
             found = connection.execute(query, parameters)
-            return found.fetchall() if is_last is None else _rows_up_to(found, is_last)
-        except sqlite3.Error as error:
-            raise translated(error, self.path) from error
+            rows = found.fetchall() if is_last is None else _rows_up_to(found, is_last)
+            self._refuse_if_changed(opened)
+            return rows
+        except (sqlite3.Error, OSError, _FilesChanged) as error:
+            with self._write_lock:
+                lost = self._lost(opened)
+            raise lost or translated(error, self.path) from error
         finally:
-            self._idle_readers.append(connection)
+            if connection is not None and idle is self._idle_readers:
+                idle.append(connection)
+            elif connection is not None:  # the file was lost meanwhile
+                connection.close()
+
+    def _readers(self) -> tuple[Files, list[sqlite3.Connection]]:
+        while True:
+            self.prepare()
+            idle, opened = self._idle_readers, self._opened
+            if opened is not None:
+                return opened, idle
+
+    def _reader(self, idle: list[sqlite3.Connection]) -> sqlite3.Connection:
+        try:
+            return idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _files(self) -> Files:
+        return Files.at(str(self.path), self._target)
+
+    def _refuse_if_changed(self, opened: Files) -> None:
+        if opened.change(self._files()) is not None:
+            raise _FilesChanged
+
+    def _lost(self, opened: Files) -> LongwatchError | None:
+        """Under the write lock: why the file that was open is not the one at the path; None if it is.
+
+        Its commits are copied from its log into the file itself, wherever that is now, and its connections
+        are closed.
+        """
+        try:
+            now = self._files()
+        except OSError:  # what went wrong is raised as it is
+            return None
+        change = opened.change(now)
+        if change is None or self._opened is not opened:  # or another thread has seen to it
+            return None if change is None else moved(self.path, change)
+        is_copied = opened.must_checkpoint(now) and self._checkpoint()
+        kept = None if change is Change.LOG_REPLACED else self._set_aside(opened, change, is_copied)
+        self._close_connections()
+        self.generation += change is not Change.LOG_REPLACED
+        return moved(self.path, change, kept)
+
+    def _checkpoint(self) -> bool:
+        """Whether everything in the log is in the file now."""
+        try:
+            assert self._writer is not None
+            busy, in_log, copied = self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error:
+            return False
+        return not busy and in_log == copied
+
+    def _set_aside(self, opened: Files, change: Change, is_copied: bool) -> Path | None:
+        try:
+            with folder_lock(Path(self._target).parent):
+                return set_aside(
+                    Path(self._target), opened, stamp=self._clock.now_ms(), change=change, is_copied=is_copied
+                )
+        except OSError:  # the folder is gone too, or may not be written
+            return None
 
     @property
     def schema_version(self) -> int:
@@ -134,11 +246,17 @@ class Database:
     def close(self) -> None:
         """Close every connection; the last one to close folds the write-ahead log into the file."""
         with self._write_lock:
-            for connection in (*self._idle_readers, self._writer):
-                if connection is not None:
-                    connection.close()
-            self._idle_readers.clear()
-            self._writer, self._prepared = None, False
+            self._close_connections()
+
+    def _close_connections(self) -> None:
+        idle, self._idle_readers = (
+            self._idle_readers,
+            [],
+        )  # one that is in use is closed when it is given back
+        for connection in (*idle, self._writer):
+            if connection is not None:
+                connection.close()
+        self._writer, self._opened, self._prepared = None, None, False
 
     def pause(self, timeout_seconds: float) -> None:
         """Before a fork: let what is under way come to its end.
@@ -161,14 +279,18 @@ class Database:
 
     def leave_to_parent(self) -> None:
         """After a fork, in the child: begin with connections and locks of our own."""
-        _inherited.extend(self._idle_readers)
+        inherited.extend(self._idle_readers)
         if self._writer is not None:
-            _inherited.append(self._writer)
+            inherited.append(self._writer)
         self._reset()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.path, timeout=self._busy_timeout_seconds, isolation_level=None, check_same_thread=False
+            f"{self.path.absolute().as_uri()}?mode=rw",  # a reader must not create a file that has gone
+            uri=True,
+            timeout=self._busy_timeout_seconds,
+            isolation_level=None,
+            check_same_thread=False,
         )
         connection.execute("PRAGMA synchronous = FULL")
         return connection
@@ -241,6 +363,10 @@ def _rows_up_to(found: sqlite3.Cursor, is_last: Callable[[tuple[Any, ...]], bool
     return rows
 
 
+class _FilesChanged(Exception):
+    """The path leads to other files than the connections."""
+
+
 def statements(script: str) -> list[str]:
     """The statements of a script. `executescript` would commit between them."""
     found, part = [], ""
@@ -250,38 +376,3 @@ def statements(script: str) -> list[str]:
             found.append(part.strip().removesuffix(";"))
             part = ""
     return [statement for statement in found if statement.strip()]
-
-
-def _before_fork() -> None:
-    deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
-    for database in list(_databases):
-        database.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic()))
-
-
-def _after_fork_in_parent() -> None:
-    for database in list(_databases):
-        database.resume()
-
-
-def _after_fork_in_child() -> None:
-    """A child that used or closed its parent's connections could damage the file, or wait for ever."""
-    for database in list(_databases):
-        database.leave_to_parent()
-    if _inherited:
-        atexit.register(_keep_inherited)
-
-
-def _keep_inherited() -> None:
-    """Python frees, and so closes, everything when it ends: take references that nobody gives back."""
-    try:
-        from ctypes import py_object, pythonapi
-    except ImportError:  # a Python without ctypes frees them, which mostly goes well
-        return
-    for connection in _inherited:
-        pythonapi.Py_IncRef(py_object(connection))
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-    )

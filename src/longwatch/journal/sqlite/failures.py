@@ -10,12 +10,14 @@ from pathlib import Path
 from longwatch.errors import (
     JournalBusy,
     JournalFull,
+    JournalMoved,
     JournalUnavailable,
     JournalUnusable,
     LongwatchError,
     NotADatabase,
     ReadOnlyJournal,
 )
+from longwatch.journal.sqlite.identity import Change
 
 _BY_ERRNO = {  # trouble with the folder, before SQLite comes to it -> the code SQLite has for the same
     errno.EACCES: sqlite3.SQLITE_READONLY,
@@ -26,7 +28,21 @@ _BY_ERRNO = {  # trouble with the folder, before SQLite comes to it -> the code 
 }
 
 
-def translated(error: sqlite3.Error | OSError, path: Path) -> LongwatchError:
+_NEXT_STEP = {
+    Change.DELETED: "Put it back, or restart this process to begin a new file.",
+    Change.REPLACED: "The next try uses the file that is there now.",
+    Change.EMPTIED: "Restore it from a backup; the next try uses the file as it is then.",
+    Change.LOG_REPLACED: "Leave these files to SQLite; the next try opens the journal again.",
+}
+
+
+def moved(path: Path, change: Change, kept_log: Path | None = None) -> JournalMoved:
+    """The file that was open is no longer the one at its path."""
+    kept = f" What only its write-ahead log had is in {kept_log}." if kept_log is not None else ""
+    return JournalMoved(f"{path} {change.value} while it was open. {_NEXT_STEP[change]}{kept}")
+
+
+def translated(error: Exception, path: Path) -> LongwatchError:
     """The same trouble in our words, with what to do about it."""
     if isinstance(error, OSError):
         code: int | None = _BY_ERRNO.get(error.errno or 0, sqlite3.SQLITE_CANTOPEN)

@@ -13,7 +13,7 @@ from sys import getsizeof
 from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import EventConflict
+from longwatch.errors import EventConflict, InvalidCursor
 from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.arrivals import Arrival, Arrived, page_from
 from longwatch.journal.base import (
@@ -115,6 +115,11 @@ class SqliteJournal(ClosesOnExit):
         """The version of the file's shape, for `longwatch doctor`."""
         return self._database.schema_version
 
+    @property
+    def generation(self) -> int:
+        """How often the file was deleted, moved or replaced while it was open."""
+        return self._database.generation
+
     def append(self, events: Sequence[Event]) -> None:
         if not events:
             return
@@ -152,10 +157,19 @@ class SqliteJournal(ClosesOnExit):
         more = len(rows) > limit or size.is_full
         del rows[limit:]
         if not rows:
+            self._refuse_if_ahead(start)
             return Page((), after)
         events = [event_from_row(row) for row in rows]
         positions = [row[-1] for row in rows]
         return page_from(start, events, positions, end=start.cursor_up_to(positions[-1]), more=more)
+
+    def _refuse_if_ahead(self, start: Arrived) -> None:
+        """A cursor beyond the last arrival comes from another file: the one before a backup was restored."""
+        if start.position and start.position > (last := self.last_arrival()):
+            raise InvalidCursor(
+                f"Cursor {start.position} is ahead of {self.path}, which ends at {last}: "
+                "the file was replaced or restored. Read from the start."
+            )
 
     def last_arrival(self) -> int:
         return int(self._database.fetch(LAST_ARRIVAL)[0][0])
@@ -170,7 +184,8 @@ class SqliteJournal(ClosesOnExit):
         """Also tells of appends by other processes: by inotify where there is one, else when asked."""
         from longwatch.journal.sqlite.listening import listening_to
 
-        database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0)
+        self._database.prepare()
+        database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
         return listening_to(database, heard, inotify=inotify)
 
     def find_runs(

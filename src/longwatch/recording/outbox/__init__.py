@@ -64,7 +64,9 @@ class Outbox:
     ) -> None:
         self.path = path
         self._clock = clock
-        self._database = Database(path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
+        self._database = Database(
+            path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms, recreates=True
+        )
 
     def put(self, journal_url: str, events: Sequence[Event]) -> None:
         """Keep these events, durably, until somebody ships them."""

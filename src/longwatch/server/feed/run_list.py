@@ -50,6 +50,7 @@ class RunListSource:
         self._clock = clock
         self._call = call
         self._ready = asyncio.Event()  # the line of now knows where it stands
+        self._generation = 0  # of the journal in which it stands there
         self.is_away = False  # the journal did not answer at the last look
 
     async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
@@ -104,19 +105,30 @@ class RunListSource:
         async with hearing(journal.listen, self._call) as ear:
             position = _parsed(line.ring.cursor)[1]
             if not self._ready.is_set():
+                self._generation = journal.generation
                 position = await self._call(journal.last_arrival)
                 line.ring.stand_at(f"a{position}")
                 self._ready.set()
             while True:
                 found = await self._call(journal.arrivals, position, limit=READ_EVENTS)
                 self.is_away = False
-                if found:
+                if journal.generation != self._generation:
+                    position = await self._begin_anew(line, journal)
+                elif found:
                     position = found[-1][0]
                     runs = await self._call(self._find, {event.run_id: None for _, event in found})
                     self._push(line, runs, f"a{position}")
                     await asyncio.sleep(COALESCE_SECONDS)
                 else:
                     await ear.wait()
+
+    async def _begin_anew(self, line: Line, journal: Arrivals) -> int:
+        """The journal was replaced: push the newest runs of the new one, and continue at its end."""
+        self._generation = journal.generation
+        position: int = await self._call(journal.last_arrival)
+        newest = await self._call(self._journal.find_runs, WORK, limit=SNAPSHOT_RUNS)
+        self._push(line, newest.runs, f"a{position}")
+        return position
 
     async def _poll(self, line: Line) -> None:
         known: dict[str, RunSummary] | None = None

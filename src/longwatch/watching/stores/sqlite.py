@@ -57,7 +57,7 @@ class SqliteExecutionStore:
         self.path = path.expanduser().absolute()
         self._clock = clock
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
-        self._ready = False
+        self._ready_in: int | None = None  # the generation of the file that has the table
 
     def add(self, execution: Execution) -> Execution:
         self._prepare()
@@ -118,7 +118,8 @@ class SqliteExecutionStore:
         from longwatch.journal.sqlite.listening import listening_to
 
         self._prepare()
-        database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0)
+        self._database.prepare()
+        database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
         return listening_to(database, heard)
 
     def close(self) -> None:
@@ -130,11 +131,12 @@ class SqliteExecutionStore:
 
     def _prepare(self) -> None:
         """Create the table or bring it up to date, once. Two may do this: the second finds nothing to do."""
-        if self._ready:
+        generation = self._database.generation
+        if self._ready_in == generation:
             return
         with self._database.writing() as connection:
             _migrate(connection, self.path)
-        self._ready = True
+        self._ready_in = generation
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

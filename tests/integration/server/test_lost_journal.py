@@ -1,0 +1,83 @@
+"""A server whose journal file is deleted or replaced answers 503 and says why, until there is one again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.events import Event
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.server.app import create_app
+from longwatch.server.context import open_context
+from longwatch.server.routes import health
+from tests.integration.server.stores import BASE
+
+NOTE = {"events": [{"type": "note"}]}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+async def http(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx2.AsyncClient]:
+    monkeypatch.setattr(health, "HOLDS_SECONDS", 0.0)
+    with SqliteJournal(path) as journal, SqliteDocumentStore(path) as documents:
+        async with open_context(journal, documents) as context:
+            transport = httpx2.ASGITransport(app=create_app(context))
+            async with httpx2.AsyncClient(transport=transport, base_url=BASE) as client:
+                yield client
+
+
+async def test_a_deleted_journal_is_503_for_writes_reads_and_the_health_check(
+    http: httpx2.AsyncClient, path: Path
+) -> None:
+    written = await http.post("/api/runs/wf-1/events", json=NOTE)
+    well = await http.get("/api/health")
+    path.unlink()  # noqa: ASYNC240
+
+    answers = [
+        await http.post("/api/runs/wf-1/events", json=NOTE),
+        await http.get("/api/runs"),
+        await http.get("/api/runs/wf-2"),
+        await http.get("/api/health"),
+        await http.post("/api/runs/wf-1/events", json=NOTE),
+        await http.get("/api/health"),
+    ]
+
+    assert (written.status_code, well.status_code) == (200, 200)
+    for answer in answers:
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (503, "journal_unavailable")
+        assert "was deleted or moved while it was open" in error["message"]
+        assert int(answer.headers["retry-after"]) > 0
+    assert not path.exists()  # noqa: ASYNC240
+
+
+async def test_a_run_that_was_asked_about_is_read_from_the_file_that_replaces_its_own(
+    http: httpx2.AsyncClient, path: Path
+) -> None:
+    for _ in range(3):
+        await http.post("/api/runs/wf-1/events", json=NOTE)
+    before = (await http.get("/api/runs/wf-1")).json()
+    other = path.with_name("other.db")
+    with SqliteJournal(other) as journal:
+        journal.append([Event(run_id="wf-1", event_id="x", type="note", occurred_at=1)])
+    other.replace(path)
+
+    async with asyncio.timeout(20):
+        while (await http.get("/api/health")).status_code != 200:  # noqa: ASYNC110 - the first one finds out
+            await asyncio.sleep(0.01)
+    after = (await http.get("/api/runs/wf-1")).json()
+    written = await http.post("/api/runs/wf-1/events", json=NOTE)
+    files = await http.post("/api/projects", json={"name": "p"})
+
+    assert (before["events"], after["events"]) == (3, 1)
+    assert written.status_code == 200
+    assert files.status_code == 201
