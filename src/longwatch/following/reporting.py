@@ -28,6 +28,10 @@ class _Reporting:
         self._failed = failed
 
     @property
+    def url(self) -> str:
+        return cast(str, self._journal.url)
+
+    @property
     def default_ttl_seconds(self) -> int | None:
         return cast("int | None", self._journal.default_ttl_seconds)
 

@@ -71,3 +71,53 @@ def test_a_process_ends_although_its_journal_never_answers() -> None:
     ended = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True, timeout=30)
 
     assert (ended.stdout, ended.returncode) == ("left\n", 0)
+
+
+STOPPING = """
+import sys, threading
+from longwatch.events import Event
+from longwatch.following import PollingService
+from longwatch.testing import MemoryJournal
+
+asked, leave = threading.Event(), threading.Event()
+
+class Slow(MemoryJournal):
+    def slowly(self, call):
+        asked.set()
+        leave.wait(3)
+        return call()
+
+    def read(self, run_id, **options):
+        if sys.argv[1] == "read":
+            return self.slowly(lambda: MemoryJournal.read(self, run_id, **options))
+        return super().read(run_id, **options)
+
+    def arrivals(self, after, **options):
+        return self.slowly(lambda: MemoryJournal.arrivals(self, after, **options))
+
+journal = Slow()
+service = PollingService(journal)
+service.on_event(lambda event: None)
+service.start_polling("wf-1")
+journal.append([Event(run_id="wf-1", event_id="e", type="note", occurred_at=1)])
+asked.wait()
+if sys.argv[2] == "stop":
+    service.stop_polling()
+elif sys.argv[2] == "restart":
+    service.start_polling("wf-2")
+service.dispose()
+leave.set()
+"""
+
+
+@pytest.mark.parametrize("how", ["stop", "restart", "dispose"])
+@pytest.mark.parametrize("call", ["read", "arrivals"])
+def test_a_service_that_is_stopped_during_a_slow_read_leaves_no_traceback(call: str, how: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", STOPPING, call, how], capture_output=True, text=True, timeout=30
+    )
+
+    assert "Traceback" not in ended.stderr
+    assert "Error" not in ended.stderr
+    assert "has not answered yet" in ended.stderr
+    assert ended.returncode == 0
