@@ -272,10 +272,29 @@ class ReadOnlyJournal(JournalUnusable):
 class TableProblem(JournalUnusable):
     """The DynamoDB table cannot be used; `kind` is a stable word for what is wrong."""
 
+    # Somebody signs in again, grants a right or creates the table while we wait. The other kinds need another
+    # address, and so another process.
+    RECOVERABLE = frozenset(
+        {
+            "not-found",
+            "not-active",
+            "expired-token",
+            "no-credentials",
+            "access-denied",
+            "clock",
+            "unreachable",
+        }
+    )
+
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
         self.message = message
         super().__init__(kind, message)
+
+    @property
+    def may_recover(self) -> bool:
+        """Whether a reader that has time retries now and then. A command that was typed fails at once."""
+        return self.kind in self.RECOVERABLE
 
     def __str__(self) -> str:
         return self.message

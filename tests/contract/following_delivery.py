@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 
 import pytest
 
-from longwatch.errors import JournalUnavailable
+from longwatch.errors import JournalUnavailable, TableProblem
 from longwatch.events import Cursor
 from longwatch.following import Followed, Hub, Missed, Reason
 from longwatch.journal.base import Journal, Prunes
@@ -246,6 +247,56 @@ class DeliveryContract(FollowingBasis):
         assert (state.failures, state.error, state.caught_up) == (3, "away", False)
         assert state.next_look_seconds == pytest.approx(3.5, abs=0.06)
         assert loop.time() < 16
+
+    @pytest.mark.parametrize("kind", ["expired-token", "not-found", "access-denied", "no-credentials"])
+    async def test_what_an_operator_has_to_fix_is_reported_once_and_retried_at_the_maximum_interval(
+        self,
+        journal: Journal,
+        make_hub: Callable[..., Hub],
+        now: int,
+        kind: str,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        run = new_run()
+        journal.append([event(run, now)])
+        failing = Fails(journal)
+
+        async with make_hub(failing) as hub:
+            watch = Watch(hub.follow(run))
+            await watch.caught_up()
+            failing.fail(TableProblem(kind, "fix me"))
+            journal.append([event(run, now + 1)])
+            await asyncio.sleep(5.0)
+            begun, state = len(failing.asked_at), watch.follower.state
+            await asyncio.sleep(100.0)
+            asked = failing.asked_at[begun:]
+            trouble = hub.trouble()
+            failing.recover()
+            await watch.has(2)
+
+        assert (state.failures, state.error, trouble) == (1, "fix me", "fix me")
+        assert [later - earlier for earlier, later in pairwise(asked)] == pytest.approx([30.0, 30.0], abs=0.1)
+        assert caplog.text.count("cannot be read") == 1
+        assert caplog.text.count("can be read again") == 1
+
+    async def test_a_reader_that_begins_in_an_outage_waits_for_its_end(
+        self, journal: Journal, make_hub: Callable[..., Hub], now: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        runs = [new_run() for _ in range(3)]
+        journal.append([event(run, now) for run in runs])
+        failing = Fails(journal)
+        failing.fail(TableProblem("not-found", "no table"))
+
+        async with make_hub(failing) as hub:
+            watches = [Watch(hub.follow(run)) for run in runs]
+            await asyncio.sleep(70.0)
+            errors = {watch.follower.state.error for watch in watches}
+            failing.recover()
+            for watch in watches:
+                await watch.caught_up()
+
+        assert errors == {"no table"}
+        assert caplog.text.count("cannot be read") == 1
 
     async def test_an_outage_while_live_loses_nothing(
         self, journal: Journal, make_hub: Callable[..., Hub], now: int

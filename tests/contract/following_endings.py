@@ -153,11 +153,11 @@ class EndingsContract(FollowingBasis):
         async with make_hub(failing) as hub:
             watch = Watch(hub.follow(run))
             await watch.caught_up()
-            failing.fail(TableProblem("missing", "the table is gone"))
+            failing.fail(TableProblem("wrong-keys", "the table has other keys"))
             journal.append([event(run, now + 1)])
             ended = await watch.end()
 
-        assert (ended.reason, ended.message) == (Reason.UNUSABLE, "the table is gone")
+        assert (ended.reason, ended.message) == (Reason.UNUSABLE, "the table has other keys")
         assert ended.status is Status.RUNNING
 
     async def test_a_cursor_that_no_journal_handed_out_ends_the_watch(

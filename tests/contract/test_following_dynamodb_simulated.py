@@ -140,6 +140,7 @@ class RefusesOnce:
     """Does not answer the first thorough read."""
 
     default_ttl_seconds = None
+    url = "simulated://"
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

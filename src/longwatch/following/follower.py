@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from longwatch.errors import InvalidCursor, NotWorthAnotherTry, WorthAnotherTry
+from longwatch.errors import InvalidCursor, LongwatchError, NotWorthAnotherTry
 from longwatch.events import START, Cursor, Order, Page
 from longwatch.following.channel import Channel, LookState
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
 from longwatch.following.known import Known
 from longwatch.following.seat import Seat
-from longwatch.polling.backoff import JOURNAL_BACKOFF
+from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 from longwatch.runs import Status
 
 if TYPE_CHECKING:
@@ -237,12 +237,17 @@ class Follower:
             self._check()
             try:
                 answer = await self._unless_over(ask())
-            except WorthAnotherTry as error:
-                self._backoff, self._error = self._backoff.failed(), str(error)
-                self._next_look = self._hub.now() + (self._backoff.delay or 0.0)
+            except LongwatchError as error:
+                backoff = after_failure(self._backoff, error)
+                if backoff is None:
+                    raise
+                delay = backoff.delay or 0.0
+                self._hub.outage.failed(error, delay)
+                self._backoff, self._error, self._next_look = backoff, str(error), self._hub.now() + delay
                 while self._hub.now() < self._next_look:
                     await self._wait(self._next_look)
             else:
+                self._hub.outage.succeeded()
                 self._backoff, self._error, self._next_look = self._backoff.succeeded(), None, None
                 return answer
 

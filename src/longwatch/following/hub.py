@@ -25,6 +25,7 @@ from longwatch.following.items import Reason
 from longwatch.following.known import Known
 from longwatch.following.looks import Looks
 from longwatch.following.observation import with_records
+from longwatch.following.outage import Outage
 from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.recollection import Recollection
 from longwatch.following.seat import Seat
@@ -72,6 +73,7 @@ class Hub:
         self._executor = executor
         self._arrivals = journal if isinstance(journal, Arrivals) else None
         self._owns_journal = owns_journal
+        self.outage = Outage(journal)
         self._channels: dict[str, Channel] = {}
         self._seats: dict[Seat, None] = {}
         self._recollecting: dict[Channel, None] = {}
@@ -139,12 +141,19 @@ class Hub:
         if self._arrivals is not None:
             listen = self._listen or self._arrivals.listen
             self._source: Tail | Looks = Tail(
-                self._arrivals, listen, self._threads, self.timers, self._clock, lambda: bool(self._seats)
+                self._arrivals,
+                listen,
+                self._threads,
+                self.timers,
+                self.outage,
+                self._clock,
+                lambda: bool(self._seats),
             )
         else:
             self._source = Looks(
                 journal,
                 self._threads,
+                self.outage,
                 poll_seconds=self._poll_seconds,
                 page_events=self._page_events,
                 batches=LOOK_THREADS * BATCHES_PER_THREAD,

@@ -13,13 +13,14 @@ from functools import partial
 from math import ceil
 from time import perf_counter
 
-from longwatch.errors import LongwatchError, WorthAnotherTry
+from longwatch.errors import LongwatchError
 from longwatch.events import Cursor, Page
 from longwatch.following.channel import Channel, LookState
+from longwatch.following.outage import Outage
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Timers
 from longwatch.journal.base import Journal
-from longwatch.polling.backoff import JOURNAL_BACKOFF, Backoff
+from longwatch.polling.backoff import JOURNAL_BACKOFF, Backoff, after_failure
 
 TOLD_EVERY_SECONDS = 0.01  # answers of a batch are told of this soon, though others are still to come
 
@@ -58,10 +59,18 @@ class Looks:
     is_ready = True
 
     def __init__(
-        self, journal: Journal, threads: Threads, *, poll_seconds: float, page_events: int, batches: int
+        self,
+        journal: Journal,
+        threads: Threads,
+        outage: Outage,
+        *,
+        poll_seconds: float,
+        page_events: int,
+        batches: int,
     ) -> None:
         self._journal = journal
         self._threads = threads
+        self._outage = outage
         self._poll_seconds = poll_seconds
         self._page_events = page_events
         self._batches = batches  # at most, of what is due together
@@ -200,6 +209,7 @@ class Looks:
         watched.cursor, watched.goes_on = page.cursor, page.more
         if watched.backoff.failures:
             watched.backoff, watched.error = watched.backoff.succeeded(), None
+            self._outage.succeeded()
         if page.events:
             channel.took(page)
         if not page.more and watched.is_thorough and not channel.is_closed:
@@ -213,11 +223,13 @@ class Looks:
 
     def _failed(self, watched: Watched, error: LongwatchError) -> None:
         watched.is_reading = watched.is_plain = False
-        if isinstance(error, WorthAnotherTry):
-            watched.backoff, watched.error = watched.backoff.failed(), str(error)
-            self._plan(watched, watched.backoff.delay or 0.0)
-        else:
+        backoff = after_failure(watched.backoff, error)
+        if backoff is None:
             watched.channel.failed(error)
+            return
+        watched.backoff, watched.error = backoff, str(error)
+        self._outage.failed(error, backoff.delay or 0.0)
+        self._plan(watched, backoff.delay or 0.0)
 
 
 def batch_size(count: int, read_seconds: float, most_batches: int) -> int:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from longwatch.errors import WorthAnotherTry
+from longwatch.errors import LongwatchError
 from longwatch.events import START, Cursor, Page
 from longwatch.following.channel import Channel
 from longwatch.following.known import Known
 from longwatch.following.timers import Alarm, Sleeper, Timers
-from longwatch.polling.backoff import JOURNAL_BACKOFF
+from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 
 Read = Callable[[Cursor], asyncio.Future[Page]]
 """Reads the next page of the run."""
@@ -45,8 +45,9 @@ class Recollection:
             self._done()
             return
         error = answer.exception()
-        if isinstance(error, WorthAnotherTry):
-            self._backoff = self._backoff.failed()
+        backoff = after_failure(self._backoff, error) if isinstance(error, LongwatchError) else None
+        if backoff is not None:
+            self._backoff = backoff
             self._timers.schedule_in(Alarm(self.go_on), self._backoff.delay or 0.0)
             return
         if error is not None:  # the channel's own looks tell of it

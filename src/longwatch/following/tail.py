@@ -11,16 +11,17 @@ from contextlib import suppress
 from functools import partial
 
 from longwatch.clock import Clock
-from longwatch.errors import LongwatchError, WorthAnotherTry
+from longwatch.errors import LongwatchError
 from longwatch.events import Cursor, Page
 from longwatch.following.channel import Channel, LookState
 from longwatch.following.follower import replaced_while_followed
+from longwatch.following.outage import Outage
 from longwatch.following.patience import Patience, read_when_told
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.journal.arrivals import Arrival, Arrived, page_of
 from longwatch.journal.base import Arrivals, Listening, fills_page
-from longwatch.polling.backoff import JOURNAL_BACKOFF
+from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 
 TAIL_EVENTS = 1_000  # in one read
 # After a thread has waited for what was told of: it may not have come yet, or another write was close behind.
@@ -41,6 +42,7 @@ class Tail:
         listen: Listen,
         threads: Threads,
         timers: Timers[Sleeper],
+        outage: Outage,
         clock: Clock,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -48,6 +50,7 @@ class Tail:
         self._listen = listen
         self._threads = threads
         self._timers = timers
+        self._outage = outage
         self._clock = clock
         self._is_wanted = is_wanted  # whether there is anybody who might follow something
         self._loop = asyncio.get_running_loop()
@@ -267,6 +270,7 @@ class Tail:
             return
         if self._backoff.failures:
             self._backoff, self._looks = self._backoff.succeeded(), LookState()
+            self._outage.succeeded()
         if lent is not None:
             self._look_again_later()
         if answer:
@@ -316,12 +320,14 @@ class Tail:
                 channel.looked(number, began, here)
 
     def _failed(self, error: LongwatchError) -> None:
-        if not isinstance(error, WorthAnotherTry):
+        backoff = after_failure(self._backoff, error)
+        if backoff is None:
             for channel in list(self._channels.values()):
                 channel.failed(error)
             self.close()  # the next follower begins anew
             return
-        self._backoff = self._backoff.failed()
-        at = self._loop.time() + (self._backoff.delay or 0.0)
-        self._looks = LookState(self._backoff.failures, str(error), at)
+        self._backoff, delay = backoff, backoff.delay or 0.0
+        self._outage.failed(error, delay)
+        at = self._loop.time() + delay
+        self._looks = LookState(backoff.failures, str(error), at)
         self._timers.schedule(self._again, at)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 
-from longwatch.errors import InvalidInput
+from longwatch.errors import InvalidInput, TableProblem, WorthAnotherTry
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +70,17 @@ class Backoff:
 # Document 000, for a table of events: 1, 2, 4, 8, 16, 30, 30 … seconds, without end.
 JOURNAL_BACKOFF = Backoff(1.0, 2.0, 30.0)
 
+# For what an operator has to fix first, such as expired credentials: always the maximum interval.
+OPERATOR_BACKOFF = Backoff(JOURNAL_BACKOFF.most, 1.0, JOURNAL_BACKOFF.most)
+
 # Document 003, for requests: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row.
 REQUEST_BACKOFF = Backoff(2.0, 2.0, 16.0, max_retries=5)
+
+
+def after_failure(backoff: Backoff, error: Exception) -> Backoff | None:
+    """The backoff of a reader of a journal after one more failure; None: retrying does not help."""
+    if isinstance(error, WorthAnotherTry):
+        return replace(JOURNAL_BACKOFF, failures=backoff.failures).failed()
+    if isinstance(error, TableProblem) and error.may_recover:
+        return replace(OPERATOR_BACKOFF, failures=backoff.failures).failed()
+    return None

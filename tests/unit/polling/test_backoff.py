@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.errors import InvalidInput
+from longwatch.errors import (
+    InvalidCursor,
+    InvalidInput,
+    LongwatchError,
+    NotADatabase,
+    TableProblem,
+    Throttled,
+    Unreachable,
+)
 from longwatch.polling import JOURNAL_BACKOFF, REQUEST_BACKOFF, Backoff
+from longwatch.polling.backoff import after_failure
 
 
 def delays(backoff: Backoff, failures: int) -> list[float | None]:
@@ -138,3 +148,38 @@ def test_a_jitter_beyond_everything_and_retries_below_none_are_refused() -> None
         Backoff(1, 2, 30, jitter=1.5)
     with pytest.raises(InvalidInput, match="-1 retries"):
         Backoff(1, 2, 30, max_retries=-1)
+
+
+@pytest.mark.parametrize(
+    ("failures", "error", "delay"),
+    [
+        (0, Unreachable("no response"), 1.0),
+        (3, Unreachable("no response"), 8.0),
+        (20, Throttled("fewer"), 30.0),
+        (0, TableProblem("expired-token", "sign in"), 30.0),
+        (7, TableProblem("not-found", "no table"), 30.0),
+        (0, TableProblem("access-denied", "no right"), 30.0),
+        (0, TableProblem("wrong-keys", "another table"), None),
+        (0, TableProblem("refused", "not valid"), None),
+        (0, InvalidCursor("of another journal"), None),
+        (0, NotADatabase("a text file"), None),
+        (0, LongwatchError("a bug"), None),
+    ],
+)
+def test_the_error_decides_when_a_reader_retries(
+    failures: int, error: LongwatchError, delay: float | None
+) -> None:
+    after = after_failure(replace(JOURNAL_BACKOFF, failures=failures), error)
+
+    assert (None if after is None else after.delay) == delay
+    assert after is None or after.failures == failures + 1
+
+
+def test_an_error_of_another_kind_changes_the_interval() -> None:
+    signed_out = after_failure(JOURNAL_BACKOFF, TableProblem("expired-token", "sign in"))
+    assert signed_out is not None
+
+    unreachable = after_failure(signed_out, Unreachable("no response"))
+
+    assert unreachable is not None
+    assert (signed_out.delay, unreachable.delay) == (30.0, 2.0)

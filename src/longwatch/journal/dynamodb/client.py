@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from longwatch.errors import LongwatchError, TableProblem
 from longwatch.journal.dynamodb.connection import Connected
-from longwatch.journal.dynamodb.failures import KEYS, TableAddress, sdk_errors, translated
+from longwatch.journal.dynamodb.failures import KEYS, TableAddress, sdk_errors
 from longwatch.journal.dynamodb.values import AttributeValue, Item
 
 
@@ -128,7 +128,7 @@ class BotoTable(Connected):
         return _answer(answer)
 
     def _problem(self, error: Exception) -> LongwatchError:
-        problem = translated(error, self.address)
+        problem = super()._problem(error)
         if isinstance(problem, TableProblem) and problem.kind == "refused":
             (partition, partition_type), (sort, sort_type) = KEYS[self.address.layout]
             return TableProblem(

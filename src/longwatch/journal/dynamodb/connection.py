@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from longwatch.errors import LongwatchError
+from longwatch.errors import LongwatchError, TableProblem
 from longwatch.journal.dynamodb.failures import TableAddress, sdk_errors, translated
+from longwatch.journal.dynamodb.responses import check_responses
 from longwatch.journal.dynamodb.short_way import (
     CONNECT_TIMEOUT_SECONDS,
     MAX_CONNECTIONS,
@@ -46,7 +47,7 @@ class Connected:
 
         try:
             self._session = get_session()  # the shared default one would keep yesterday's credentials
-            return boto3.Session(botocore_session=self._session).client(
+            client = boto3.Session(botocore_session=self._session).client(
                 "dynamodb",
                 region_name=self.address.region,
                 endpoint_url=self.address.endpoint,
@@ -57,6 +58,7 @@ class Connected:
                     max_pool_connections=MAX_CONNECTIONS,
                 ),
             )
+            return check_responses(client)
         except sdk_errors() as error:
             raise self._problem(error) from error
 
@@ -100,8 +102,15 @@ class Connected:
         return short if of is client else None
 
     def _problem(self, error: Exception) -> LongwatchError:
-        """This error in our words."""
-        return translated(error, self.address)
+        """This error in our words.
+
+        A client keeps the credentials that it was made with, also after somebody has written new ones to the
+        file that they came from. So the next call after a refusal makes a new client.
+        """
+        problem = translated(error, self.address)
+        if isinstance(problem, TableProblem) and problem.kind in ("expired-token", "no-credentials"):
+            self._made = None
+        return problem
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -194,7 +194,10 @@ def _from_sdk(error: Exception, at: TableAddress) -> JournalUnavailable | TableP
                 "Check the network, and that the region or endpoint is written correctly."
             )
         case ResponseParserError():
-            return Unreachable(f"What answers at {at.where} is not DynamoDB. Check the endpoint ({error}).")
+            return Unreachable(
+                f"The response from {at.where} is not DynamoDB's ({error}). "
+                "Check the endpoint, and what answers in its place."
+            )
         case _:
             return TableProblem(
                 "refused", f"The AWS SDK refused a request for table {at.table!r} in {at.where} ({error})."

@@ -185,6 +185,6 @@ def _usual(response: http.client.HTTPResponse, text: bytes) -> dict[str, Any] | 
         return None
     try:
         answer = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) and isinstance(answer.get("Items"), list) else None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidJournalUrl, MissingExtra, TableProblem
 from longwatch.journal.dynamodb.failures import KEYS, TableAddress, create_command, sdk_errors, translated
+from longwatch.journal.dynamodb.responses import check_responses
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -65,11 +66,7 @@ def check_table(
     try:
         answer = client.describe_table(TableName=table)
         asked_at = clock.now_ms()
-        described = answer.get("Table")
-        if described is None:  # a web server that answers everything with a page and 200
-            raise TableProblem(
-                "unreachable", f"What answers at {at.where} is not DynamoDB. Check the endpoint."
-            )
+        described = answer["Table"]
         status = _usable_status(described, at, create_command(at))
         _refuse_other_keys(described, at)
         ttl, ttl_attribute = _time_to_live(client, at)
@@ -112,10 +109,6 @@ def check_shape(at: TableAddress, shape: Shape) -> TableReport:
             told = f"There is no table {at.table!r} for {shape.holds} in {at.where}. {deploy}"
             problem = TableProblem("not-found", told)
         raise problem from error
-    except KeyError as error:
-        raise TableProblem(
-            "unreachable", f"What answers at {at.where} is not DynamoDB. Check the endpoint."
-        ) from error
     finally:
         client.close()
     found = _found_keys(described)
@@ -160,7 +153,7 @@ def _connect(at: TableAddress) -> DynamoDBClient:
     except ImportError as error:
         raise MissingExtra("A journal on DynamoDB", "aws") from error
     try:
-        return boto3.Session().client(  # the shared default session would keep yesterday's credentials
+        client = boto3.Session().client(  # the shared default session would keep yesterday's credentials
             "dynamodb",
             region_name=at.region,
             endpoint_url=at.endpoint,
@@ -170,6 +163,7 @@ def _connect(at: TableAddress) -> DynamoDBClient:
                 retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
             ),
         )
+        return check_responses(client)
     except sdk_errors() as error:
         raise _as_problem(error, at) from error
 

@@ -10,8 +10,8 @@ from typing import Any
 from longwatch.clock import iso_from_ms
 from longwatch.documents.files import FileEntry
 from longwatch.documents.store import DocumentStore
-from longwatch.errors import InvalidCursor, WorthAnotherTry
-from longwatch.polling.backoff import JOURNAL_BACKOFF
+from longwatch.errors import InvalidCursor, LongwatchError
+from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 from longwatch.server.feed.hearing import hearing
 from longwatch.server.feed.lines import Line, Lines
 from longwatch.server.feed.messages import Frame, caught_up, files_message
@@ -66,8 +66,11 @@ class FilesSource:
         while True:
             try:
                 await self._follow(line)
-            except WorthAnotherTry as error:
-                backoff = backoff.failed() if backoff.failures < 5 else backoff
+            except LongwatchError as error:
+                later = after_failure(backoff, error)
+                if later is None:
+                    raise
+                backoff = later
                 log.warning("%s cannot be read, next try in %g s: %s", self.topic, backoff.delay, error)
                 await asyncio.sleep(backoff.delay or 0.0)
 

@@ -12,10 +12,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from typing import Any, Protocol
 
 from longwatch.clock import Clock
-from longwatch.errors import InvalidCursor, WorthAnotherTry
+from longwatch.errors import InvalidCursor, LongwatchError
 from longwatch.journal.base import INDEX_KINDS, WORK, Arrivals, Journal, RunQuery
 from longwatch.journal.json_views import listed_view
-from longwatch.polling.backoff import JOURNAL_BACKOFF
+from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 from longwatch.runs import RunSummary, Status
 from longwatch.server.feed.hearing import hearing
 from longwatch.server.feed.lines import Line, Lines
@@ -95,9 +95,12 @@ class RunListSource:
                     await self._follow(line, self._journal)
                 else:
                     await self._poll(line)
-            except WorthAnotherTry as error:
+            except LongwatchError as error:
+                later = after_failure(backoff if self.is_away else JOURNAL_BACKOFF, error)
+                if later is None:
+                    raise
                 self.is_away = True
-                backoff = backoff.failed() if backoff.failures < 5 else backoff
+                backoff = later
                 log.warning("the list of runs cannot be read, next try in %g s: %s", backoff.delay, error)
                 await asyncio.sleep(backoff.delay or 0.0)
 

@@ -10,8 +10,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
-from longwatch.errors import NotWorthAnotherTry, WorthAnotherTry
-from longwatch.polling.backoff import JOURNAL_BACKOFF
+from longwatch.errors import LongwatchError, NotWorthAnotherTry
+from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 from longwatch.server.feed.lines import Line
 from longwatch.server.feed.messages import Frame, failure, failure_of, missed
 from longwatch.server.feed.read_ahead import ReadAhead
@@ -206,16 +206,17 @@ class Subscription:
         while True:
             try:
                 joined = await self._read(self.cursor)
-            except WorthAnotherTry as error:
-                backoff = backoff.failed()
-                log.warning("%s cannot be read, next try in %g s: %s", self.topic, backoff.delay, error)
-                await self._until_taken()
-                await asyncio.sleep(backoff.delay or 0.0)
-                continue
             except Stalled:
                 await self._until_taken()
                 continue
-            except NotWorthAnotherTry as error:
+            except LongwatchError as error:
+                later = after_failure(backoff, error)
+                if later is not None:
+                    backoff = later
+                    log.warning("%s cannot be read, next try in %g s: %s", self.topic, backoff.delay, error)
+                    await self._until_taken()
+                    await asyncio.sleep(backoff.delay or 0.0)
+                    continue
                 self._put(failure(self.topic, error))
             except Exception:
                 log.exception("topic %s broke and is not followed any more", self.topic)

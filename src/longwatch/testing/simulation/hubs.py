@@ -37,6 +37,7 @@ class SimulatedHub(Hub):
             self._source = _OneBatch(
                 self.journal,
                 self._threads,
+                self.outage,
                 poll_seconds=self._poll_seconds,
                 page_events=self._page_events,
                 batches=1,
