@@ -174,7 +174,9 @@ class ReadingContract(Contract):
         assert found == [long, forever]
         assert list(journal.read(run, after=cursor, thorough=True).events) == []
 
-    @pytest.mark.parametrize("text", ["nonsense", "-1", "d1.", "d1.AAAA", "1e3", "d1.eJyLBQAAXgBe", "{}"])
+    @pytest.mark.parametrize(
+        "text", ["nonsense", "-1", "d1.", "d1.AAAA", "1e3", "d1.eJyLBQAAXgBe", "d2.eJyLBQAAXgBe", "{}"]
+    )
     def test_a_cursor_that_no_journal_handed_out_is_refused(self, journal: Journal, text: str) -> None:
         with pytest.raises(InvalidCursor, match="start"):
             journal.read("wf-1", after=Cursor(text))

@@ -12,7 +12,7 @@ from longwatch.errors import InvalidCursor
 from longwatch.events import MAX_OCCURRED_AT, MAX_RUN_ID_BYTES, Cursor
 from longwatch.server.context import ServerContext
 
-MAX_CURSOR = 8_000  # characters
+MAX_CURSOR = 15_000  # characters; a request line may have a little more
 MAX_WAIT_SECONDS = 30
 
 

@@ -2,7 +2,9 @@
 
 A run's partition is sorted by times that its writers put there themselves, so "after the last one" would lose
 what is stamped earlier and written later. Instead the cursor knows which events were seen: by the number that
-their producer gave them, and by their key where they have none.
+their producer gave them, and by their key where they have none. No key inside the look-back window is ever
+forgotten, however many there are: whole numbers take about a byte each, as differences, and at most one of
+them fits into a millisecond.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from longwatch.errors import InvalidCursor
@@ -20,13 +23,14 @@ from longwatch.events import START, Cursor, Event, number_of
 from longwatch.journal.dynamodb.layouts import NO_PLACE, Key, Layout, Stored
 from longwatch.numbering import NO_NUMBERS, Numbers
 
-REMEMBERED_KEYS = 2_000  # of events without a number; beyond, older ones count as seen
-REMEMBERED_ODD_KEYS = 200  # of events whose key is no time; beyond, they are left out
 LATE_SLACK_MS = 120_000  # how far after its time an event of a late batch may have found its place
 
-PREFIX = "d1."
+PREFIX = "d2."
+OLDER_PREFIX = "d1."  # of cursors that hold every key in full
 
-_LARGEST_DECODED = 4 * 1024 * 1024  # a cursor comes from outside: do not inflate just anything
+_NO_STEP = 0x5D  # the character of no step: JSON escapes none that follow
+_LARGEST_STEP = 0xD7FF - _NO_STEP  # the next character is half a character
+_LARGEST_DECODED = 16 * 1024 * 1024  # a cursor comes from outside: do not inflate just anything
 
 
 @dataclass(slots=True)
@@ -78,7 +82,7 @@ class Progress:
         if event.producer is not None:
             return event.number not in self.numbers.get(event.producer, NO_NUMBERS)
         if stored.place == NO_PLACE:
-            return stored.key not in self.odd and len(self.odd) < REMEMBERED_ODD_KEYS
+            return stored.key not in self.odd
         return stored.place >= self.keys_from and stored.key not in self.keys
 
     def saw(self, stored: Stored) -> None:
@@ -98,10 +102,7 @@ class Progress:
             self.late.append(announced)
 
     def forget_keys_below(self, place: int) -> None:
-        """Let events without a number count as seen below this place, or higher if there are too many."""
-        if len(self.keys) > REMEMBERED_KEYS:
-            too_many = sorted(self.keys.values())[: len(self.keys) - REMEMBERED_KEYS]
-            place = max(place, too_many[-1] + 1)
+        """Let events without a number count as seen below this place."""
         if place > self.keys_from:
             self.keys_from = place
             self.keys = {key: at for key, at in self.keys.items() if at >= place}
@@ -163,7 +164,7 @@ def to_cursor(progress: Progress) -> Cursor:
     scan = progress.scan
     value = [
         {producer: _flat(seen.ranges) for producer, seen in progress.numbers.items()},
-        sorted(progress.keys, key=lambda key: (progress.keys[key], str(key))),
+        _packed(progress.keys),
         sorted(progress.odd, key=str),
         progress.keys_from,
         progress.high,
@@ -184,15 +185,48 @@ def from_cursor(cursor: Cursor, layout: Layout) -> Progress:
         return cursor.progress.copy()
     if cursor == START:
         return Progress()
-    if cursor.startswith(PREFIX):
+    if cursor.startswith((PREFIX, OLDER_PREFIX)):
         try:
-            return _progress(_unpacked(cursor.removeprefix(PREFIX)), layout)
+            value = _decoded(cursor[len(PREFIX) :])
+            if cursor.startswith(PREFIX):
+                value[1] = _unpacked(*value[1])
+            return _progress(value, layout)
         except (ValueError, TypeError, ArithmeticError, LookupError, binascii.Error, zlib.error):
             pass
     raise InvalidCursor(f"{cursor[:40]!r} is not a cursor of this journal; read from the start instead")
 
 
-def _unpacked(text: str) -> Any:
+def _packed(keys: Collection[Key]) -> list[object]:
+    """Keys as a cursor holds them: whole numbers by their steps, and the others as they are."""
+    texts = sorted(key for key in keys if isinstance(key, str))
+    return [_steps(sorted(key for key in keys if isinstance(key, int))), texts]
+
+
+def _unpacked(steps: list[Any], texts: list[Key]) -> list[Key]:
+    return [*_stepped(steps), *texts]
+
+
+def _steps(numbers: Sequence[int]) -> list[int | str]:
+    """A number in full, then a character for each step to the next; again where a step is too large."""
+    packed: list[int | str] = []
+    characters: list[str] = []
+    last: int | None = None
+    for number in numbers:
+        if last is not None and number - last <= _LARGEST_STEP:
+            characters.append(chr(_NO_STEP + number - last))
+        else:
+            packed += [number] if last is None else ["".join(characters), number]
+            characters = []
+        last = number
+    return packed if last is None else [*packed, "".join(characters)]
+
+
+def _stepped(packed: list[Any]) -> Iterator[int]:
+    for number, characters in zip(packed[::2], packed[1::2], strict=True):
+        yield from accumulate((ord(each) - _NO_STEP for each in characters), initial=int(number))
+
+
+def _decoded(text: str) -> Any:
     packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     inflater = zlib.decompressobj()
     plain = inflater.decompress(packed, _LARGEST_DECODED)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import zlib
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +15,8 @@ from longwatch.errors import InvalidCursor
 from longwatch.events import START, Cursor, Event
 from longwatch.journal.dynamodb.layouts import NO_PLACE, Stored, layout_named
 from longwatch.journal.dynamodb.progress import (
-    REMEMBERED_KEYS,
-    REMEMBERED_ODD_KEYS,
+    OLDER_PREFIX,
+    PREFIX,
     Progress,
     Scan,
     from_cursor,
@@ -62,10 +67,10 @@ def test_no_progress_is_the_start() -> None:
     assert from_cursor(START, WORKFLOW) == Progress()
 
 
-@given(st.text(max_size=60).map(lambda text: f"d1.{text}"))
-def test_a_cursor_that_was_tampered_with_is_refused(text: str) -> None:
+@given(st.text(max_size=60), st.sampled_from([PREFIX, OLDER_PREFIX]))
+def test_a_cursor_that_was_tampered_with_is_refused(text: str, prefix: str) -> None:
     with pytest.raises(InvalidCursor):
-        from_cursor(Cursor(text), WORKFLOW)
+        from_cursor(Cursor(prefix + text), WORKFLOW)
 
 
 def test_a_cursor_of_the_other_layout_never_crashes() -> None:
@@ -85,17 +90,53 @@ def test_the_cursor_of_a_long_run_is_small() -> None:
     assert len(to_cursor(progress)) < 400
 
 
-def test_the_cursor_of_a_busy_foreign_run_is_bounded() -> None:
+@pytest.mark.parametrize(
+    ("count", "characters"), [(200, 800), (2_000, 3_000), (5_000, 5_000), (45_000, 1_000)]
+)
+def test_no_key_of_a_busy_foreign_run_is_forgotten_and_the_cursor_stays_small(
+    count: int, characters: int
+) -> None:
     progress = Progress()
-    for index in range(10_000):
+    for key in Random(1).sample(range(NOW, NOW + 45_000), count):
+        progress.saw(stored(key))
+
+    progress.forget_keys_below(NOW)
+    cursor = to_cursor(progress)
+
+    assert len(progress.keys) == count
+    assert from_cursor(Cursor(str(cursor)), WORKFLOW) == progress
+    assert len(cursor) < characters
+
+
+def test_keys_that_are_texts_are_all_remembered() -> None:
+    progress = Progress()
+    for index in range(5_000):
         key = f"EVENT#2026-11-15T10:00:{index // 1000:02d}.{index % 1000:03d}456Z"
         place = SESSION.place_of(key)
         progress.saw(Stored(stored(place).event, key, place, place))
 
-    progress.forget_keys_below(0)
+    cursor = to_cursor(progress)
 
-    assert len(progress.keys) <= REMEMBERED_KEYS
-    assert len(to_cursor(progress)) < 16_000
+    assert from_cursor(Cursor(str(cursor)), SESSION) == progress
+    assert len(cursor) < 32_000
+
+
+@given(st.sets(st.integers(0, 2**63)))
+def test_whole_numbers_come_back_however_far_apart_they_are(keys: set[int]) -> None:
+    progress = Progress(keys={key: WORKFLOW.place_of(key) for key in keys})
+
+    assert from_cursor(to_cursor(progress), WORKFLOW) == progress
+
+
+def test_a_cursor_of_an_earlier_release_is_read() -> None:
+    value = [{"p": [1, 3]}, [NOW, NOW + 7, "1794736800.5"], [], NOW, NOW + 7, NOW, 5, 0, None, [], None]
+    packed = base64.urlsafe_b64encode(zlib.compress(json.dumps(value).encode())).decode().rstrip("=")
+
+    progress = from_cursor(Cursor(f"{OLDER_PREFIX}{packed}"), WORKFLOW)
+
+    assert list(progress.keys) == [NOW, NOW + 7, "1794736800.5"]
+    assert progress.numbers == {"p": Numbers(((1, 3),))}
+    assert to_cursor(progress).startswith(PREFIX)
 
 
 def test_a_numbered_event_is_known_by_its_number_wherever_it_lies() -> None:
@@ -126,19 +167,15 @@ def test_below_what_is_remembered_events_without_a_number_count_as_seen() -> Non
     assert not progress.is_new(stored(NOW))
 
 
-def test_keys_that_are_no_times_are_remembered_up_to_a_bound() -> None:
+def test_keys_that_are_no_times_are_remembered_for_ever() -> None:
     progress = Progress()
-    odd = [
-        Stored(stored(NOW).event, f"EVENT#{index}x", NO_PLACE, NO_PLACE)
-        for index in range(REMEMBERED_ODD_KEYS + 1)
-    ]
+    odd = [Stored(stored(NOW).event, f"EVENT#{index}x", NO_PLACE, NO_PLACE) for index in range(1_001)]
     for each in odd[:-1]:
-        assert progress.is_new(each)
         progress.saw(each)
 
     progress.forget_keys_below(NOW)
 
-    assert not any(progress.is_new(each) for each in odd)
+    assert [progress.is_new(each) for each in odd] == [False] * 1_000 + [True]
     assert progress.high is None
 
 
