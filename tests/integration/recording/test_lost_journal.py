@@ -134,6 +134,23 @@ def test_a_restored_backup_gets_everything_that_comes_after_it(place: Place) -> 
     assert steps_in(place.path) == [*range(20), *range(30, 60)]
 
 
+def test_commits_that_only_the_log_of_a_killed_process_has_are_kept_beside_the_new_file(place: Place) -> None:
+    process = place.start(IN_STEPS)
+    ask(process, 20)
+    move(place.path)
+    process.kill()
+    process.communicate()
+
+    done = place.run("import longwatch\nwith longwatch.run(run_id='wf-2'): pass\nassert longwatch.flush()")
+
+    moved = place.path.with_name("moved.db")
+    [kept] = place.folder.glob("journal.db.*-wal")
+    kept.rename(moved.with_name("moved.db-wal"))
+    assert "the log of a file that was deleted or moved is kept as" in done.stderr
+    assert steps_in(moved) == list(range(20))
+    assert place.run_ids() == ["wf-2"]
+
+
 @pytest.mark.parametrize("change", [move, delete])
 def test_nothing_is_lost_while_a_process_records_without_a_pause(
     place: Place, change: Callable[[Path], None]

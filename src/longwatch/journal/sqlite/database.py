@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sqlite3
@@ -19,6 +20,8 @@ from longwatch.journal.sqlite.failures import moved, translated
 from longwatch.journal.sqlite.forking import inherited, register
 from longwatch.journal.sqlite.identity import Change, Files, folder_lock, set_aside
 from longwatch.settings import make_private_directory
+
+log = logging.getLogger("longwatch")
 
 BUSY_TIMEOUT_MS = 5_000
 # Folding the log into the file every 16 MB rather than every 4, with the indexes' pages kept at hand, takes a
@@ -115,17 +118,18 @@ class Database:
         if self._was_open and not self._recreates:
             raise moved(self.path, Change.DELETED)
         make_private_directory(self.path.parent)
-        with folder_lock(Path(self._target).parent):
+        target, now, kept = Path(self._target), self._clock.now_ms(), None
+        with folder_lock(target.parent):
             if not self.path.exists():
-                # They belong to a file that was deleted or moved, and SQLite would take them for its own.
-                set_aside(
-                    Path(self._target),
-                    None,
-                    stamp=self._clock.now_ms(),
-                    change=Change.DELETED,
-                    is_copied=False,
-                )
+                # A log without its file: SQLite would delete it, and share its index with those who use it.
+                kept = set_aside(target, None, stamp=now, change=Change.DELETED, is_copied=False)
                 self.path.touch(mode=0o600)
+        if kept is not None:
+            log.warning(
+                "longwatch: %s is created anew; the log of a file that was deleted or moved is kept as %s",
+                self.path,
+                kept,
+            )
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
