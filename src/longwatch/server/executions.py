@@ -89,7 +89,7 @@ class Executions:
         self._clock = clock
         self._lock = threading.Lock()
         self._store: ExecutionStore | None = None
-        self._remembered: OrderedDict[object, tuple[int, Any]] = OrderedDict()
+        self._remembered: OrderedDict[object, tuple[tuple[int, int], Any]] = OrderedDict()
         self._lessons: Lessons | None = None
         self._learning = threading.Lock()
         self._learned_at: float | None = None
@@ -167,7 +167,10 @@ class Executions:
         store = self.store()
         if not isinstance(store, Changes):
             return understood(ask)
-        change = store.last_change()
+        change = (
+            store.last_change(),
+            store.generation,
+        )  # a file that replaced another may have the same number
         with self._lock:
             known = self._remembered.get(question)
         if known is not None and known[0] == change:

@@ -102,6 +102,7 @@ class SqliteJournal(ClosesOnExit):
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
         self._waiting = SimpleQueue[None]()  # one entry: something was appended here since `wait` last looked
         self._seen_position = 0
+        self._seen_in = 0  # the generation of the file that the position belongs to
         self._summaries: OrderedDict[str, tuple[str, RunSummary]] = (
             OrderedDict()
         )  # as written; for the writer
@@ -203,6 +204,8 @@ class SqliteJournal(ClosesOnExit):
     def wait(self, timeout_seconds: float) -> bool:
         deadline = self._clock.monotonic() + timeout_seconds
         # Compared with what was known on entry, so that of two waiters neither takes the other's waking.
+        if self._seen_in != self.generation:
+            self._seen_in, self._seen_position = self.generation, 0
         known = self._seen_position
         while True:
             position = self.last_arrival()

@@ -68,6 +68,7 @@ class ExecutionNews:
         self._ears: list[Ear] = []
         self._cursor = ""  # where it stands; empty: nobody has looked yet
         self._position = 0
+        self._generation = 0  # of the store in which it stands there
         self._known: Mapping[Key, Execution] | None = None
         self._task: asyncio.Task[None] | None = None
         self.is_away = False  # the store did not answer at the last look
@@ -118,13 +119,16 @@ class ExecutionNews:
     async def _follow(self, store: Changes) -> None:
         async with hearing(store.listen, self._call) as ear:
             if not self._cursor:
+                self._generation = store.generation
                 self._position = await self._call(store.last_change)
                 self._stand_at(f"a{self._position}")
             while True:
                 read = partial(store.changes, self._position, limit=READ_AT_ONCE)
                 found = await self._call(understood, read)
                 self.is_away = False
-                if found:
+                if store.generation != self._generation:  # it was replaced: everything in it is news
+                    self._generation, self._position = store.generation, 0
+                elif found:
                     self._position = found[-1][0]
                     self._tell(f"a{self._position}", [execution for _, execution in found])
                     await asyncio.sleep(COALESCE_SECONDS)

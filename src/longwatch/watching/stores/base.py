@@ -57,6 +57,10 @@ class ExecutionStore(Protocol):
 class Changes(Protocol):
     """A store that numbers what is written to it: one look tells everybody what has changed. Optional."""
 
+    @property
+    def generation(self) -> int:
+        """Grows when the store was replaced by another: numbers from before mean nothing there."""
+
     def last_change(self) -> int:
         """The number of the latest write; 0 while there is none."""
 

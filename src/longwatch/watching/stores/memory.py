@@ -19,6 +19,8 @@ from longwatch.watching.stores.records import GUARDED, Record, execution_from, r
 class MemoryExecutionStore:
     """An `ExecutionStore` in memory. An execution is a value, so that all may be given the same one."""
 
+    generation = 0
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._executions: dict[tuple[str, str], Execution] = {}

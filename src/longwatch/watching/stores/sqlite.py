@@ -108,6 +108,10 @@ class SqliteExecutionStore:
         rows = self._fetch(LIST.format(" AND ".join(holds)), (*values, limit))
         return [_execution(text) for (text,) in rows]
 
+    @property
+    def generation(self) -> int:
+        return self._database.generation
+
     def last_change(self) -> int:
         return int(self._fetch(LAST_CHANGE, ())[0][0])
 

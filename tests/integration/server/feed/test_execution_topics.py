@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from longwatch.documents.memory import MemoryDocumentStore
 from longwatch.errors import JournalUnavailable, TableProblem
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.context import open_context
+from longwatch.server.executions import ExecutionQuery
 from longwatch.server.feed import changes
 from longwatch.server.feed.changes import nap_seconds
 from longwatch.server.feed.feed import Feed
@@ -233,3 +235,20 @@ def test_a_table_is_looked_at_often_only_while_something_is_due() -> None:
     ]
 
     assert [nap_seconds(executions, now) for executions, _ in cases] == [seconds for _, seconds in cases]
+
+
+async def test_executions_of_a_file_that_replaces_the_store_are_told(tmp_path: Path) -> None:
+    path, other = tmp_path / "journal.db", tmp_path / "other.db"
+    with closing(SqliteExecutionStore(other)) as replacement:
+        replacement.add(fresh("x-other"))
+    store = SqliteExecutionStore(path)
+    with MemoryDocumentStore() as documents, SqliteJournal(path) as journal, closing(store):
+        async with open_context(journal, documents, executions=store) as context:
+            store.add(fresh("x-1"))
+            follower = await Follower(Feed(context), "executions").until_caught_up()
+
+            other.replace(path)
+            await follower.until(lambda found: "x-other" in listed(found))
+
+            found = context.executions.find(ExecutionQuery(), limit=10)
+            assert [each.execution_id for each in found.executions] == ["x-other"]
