@@ -17,7 +17,7 @@ import pytest
 from longwatch.journal.opening import open_journal
 from longwatch.turns import Conversations, TurnState, turn_view
 from tests.contract.making import read_all
-from tests.contract.turns_making import assistant, result, text, tool_result, tool_use
+from tests.contract.turns_making import assistant, line, result, text, tool_result, tool_use
 
 LONGWATCH = str(Path(sys.executable).with_name("longwatch"))
 PYTHON = sys.executable
@@ -28,6 +28,7 @@ import json, os, sys
 say = lambda **said: print(json.dumps(said), flush=True)
 say(type="assistant", message={"content": [{"type": "text", "text": "asked: " + sys.stdin.read()}]})
 say(type="assistant", message={"content": "in " + os.environ["LONGWATCH_SESSION"]})
+say(type="result", subtype="success")
 """
 # Says which process it is, then waits to be stopped; the last word after a signal comes too late.
 PATIENT = """
@@ -133,7 +134,7 @@ def test_the_command_finds_its_prompt_on_standard_input(all_: Conversations) -> 
     turn = the_turn(all_)
     assert (done.returncode, done.stdout) == (0, "")
     assert [block.content["text"] for block in turn.blocks] == ["asked: Mend\nthe roof", "in s"]
-    assert turn.wire_status == "completed"  # it ended well and did not say so itself
+    assert turn.wire_status == "completed"
 
 
 @pytest.mark.parametrize("arguments", [["--prompt", "-"], []])
@@ -168,14 +169,65 @@ def test_a_command_that_fails_without_a_word_fails_its_turn_with_its_last_words(
     assert turn.error == "exit code 3: trouble ahead"
 
 
-def test_the_agents_own_word_counts_more_than_its_exit_code(all_: Conversations, tmp_path: Path) -> None:
-    command = prints(tmp_path, result("out of credit", is_error=True), "afterwards")
+# Lines of Codex are synthetic, after the published format.
+CODEX = {
+    "well": [line(type="turn.started"), line(type="turn.completed", usage={"output_tokens": 3})],
+    "badly": [line(type="turn.started"), line(type="turn.failed", error={"message": "no credit"})],
+    "silent": [line(type="turn.started")],
+}
 
-    done = longwatch("turn", "--session", "s", "--", *command)
 
-    assert done.returncode == 1
-    assert the_turn(all_).error == "out of credit"
-    assert "goes on after the end of its turn" in done.stderr
+@pytest.mark.parametrize(
+    ("lines", "exit_code", "status", "error"),
+    [
+        ([result("out of credit", is_error=True), "afterwards"], 0, "failed", "out of credit"),
+        ([result("fine")], 0, "succeeded", None),
+        ([result("fine")], 3, "failed", "the agent reported success; then exit code 3: trouble ahead"),
+        ([assistant(text("hi"))], 0, "unknown", "the agent reported no result (exit code 0)"),
+        (CODEX["well"], 0, "succeeded", None),
+        (CODEX["badly"], 0, "failed", "no credit"),
+        (CODEX["well"], 1, "failed", "the agent reported success; then exit code 1: trouble ahead"),
+        (CODEX["silent"], 0, "unknown", "the agent reported no result (exit code 0)"),
+        ([*CODEX["well"], *CODEX["badly"]], 0, "failed", "no credit"),
+    ],
+)
+def test_a_turn_succeeds_only_if_report_and_exit_agree(
+    all_: Conversations, tmp_path: Path, lines: list[str], exit_code: int, status: str, error: str | None
+) -> None:
+    done = longwatch("turn", "--session", "s", "--", *prints(tmp_path, *lines, exit_code=exit_code))
+
+    turn = the_turn(all_)
+    assert (turn.status, turn.error) == (status, error)
+    assert done.returncode == (0 if status == "succeeded" else 1)
+
+
+def test_an_agent_that_crashes_after_its_report_has_failed(all_: Conversations, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text(result("fine") + "\n", encoding="utf-8")
+
+    longwatch("turn", "--session", "s", "--", "sh", "-c", f"cat {tmp_path}/lines; kill -SEGV $$")
+
+    assert the_turn(all_).error == "the agent reported success; then ended by SIGSEGV"
+
+
+@pytest.mark.parametrize("kills", [False, True])
+def test_a_turn_ends_after_its_report_although_the_process_goes_on(
+    all_: Conversations, tmp_path: Path, kills: bool
+) -> None:
+    (tmp_path / "lines").write_text(result("fine") + "\n", encoding="utf-8")
+    agent = f"echo $$ > {tmp_path}/pid; cat {tmp_path}/lines; exec sleep 600"
+    options = ["--kill-leftover"] if kills else []
+
+    done = longwatch("turn", "--session", "s", "--exit-wait", "0.2", *options, "--", "sh", "-c", agent)
+
+    pid = int((tmp_path / "pid").read_text())
+    turn = the_turn(all_)
+    assert (done.returncode, turn.wire_status) == (0, "completed")
+    assert f"process {pid} " in done.stderr
+    if kills:
+        assert "was killed" in done.stderr
+    else:
+        assert "is still running" in done.stderr
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_a_command_that_cannot_be_started_fails_its_turn(all_: Conversations) -> None:
@@ -191,9 +243,9 @@ def test_lines_of_json_are_the_events_as_stored(url: str, all_: Conversations, t
         "turn", "--session", "s", "-q", "-o", "jsonl", "--", *prints(tmp_path, assistant(text("hi")))
     )
 
-    (line,) = done.stdout.splitlines()
+    (printed,) = done.stdout.splitlines()
     (block,) = the_turn(all_).blocks
-    assert json.loads(line)["event_id"] == block.id
+    assert json.loads(printed)["event_id"] == block.id
     assert done.stderr == "trouble ahead\n"
 
 

@@ -30,6 +30,7 @@ word = open(sys.argv[1]).read()
 if word == "stay": time.sleep(60)
 print("no JSON at all", flush=True)
 for number in range(int(word)): say(f"{number}")
+print('{"type": "result", "subtype": "success"}', flush=True)
 """
 
 
@@ -92,7 +93,12 @@ def test_the_lines_of_a_command_become_blocks_of_a_turn_on_a_server(
     turn = the_turn(server)
     assert (process.returncode, turn["status"], turn["prompt"]) == (0, "completed", "Mend the roof")
     assert texts(turn) == ["first", "0", "1"]
-    assert [json.loads(line)["type"] for line in out.splitlines()] == ["output", "block", "block"]
+    assert [json.loads(line)["type"] for line in out.splitlines()] == [
+        "output",
+        "block",
+        "block",
+        "turn_result",
+    ]
     assert f"See it: {server.url}/projects/default/sessions/s" in err
 
 
@@ -162,7 +168,19 @@ def test_a_turn_that_was_created_on_the_server_is_executed_once(server: ServerPr
     httpx2.post(f"{server.url}/api/projects", json={"id": "default"})
     httpx2.post(f"{server.url}/api/projects/default/sessions", json={"id": "s"})
     made = httpx2.post(f"{server.url}{SESSION}/turns", json={"prompt": "paint"}).json()["id"]
-    command = [sys.executable, "-m", "longwatch", "turn", "--server", server.url, "--turn", made, "--", "cat"]
+    agent = ["sh", "-c", """cat; echo; echo '{"type": "turn.completed"}'"""]
+    command = [
+        sys.executable,
+        "-m",
+        "longwatch",
+        "turn",
+        "--server",
+        server.url,
+        "--turn",
+        made,
+        "--",
+        *agent,
+    ]
 
     first = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
     second = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)

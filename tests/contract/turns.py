@@ -21,6 +21,7 @@ from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations, tag_of, turn_view
 from tests.contract.making import OpenAgain, event, read_all, run_ids
+from tests.contract.turns_ending import EndingContract
 from tests.contract.turns_making import (
     Session,
     assistant,
@@ -30,10 +31,9 @@ from tests.contract.turns_making import (
     tool_result,
     tool_use,
 )
-from tests.contract.turns_racing import RacingContract
 
 
-class TurnsContract(RacingContract):
+class TurnsContract(EndingContract):
     """What `Conversations` promises."""
 
     def test_projects_and_sessions_are_listed_in_the_order_they_were_made(

@@ -25,6 +25,8 @@ from longwatch.recording.sessions.statuses import tells_of_failure
 from longwatch.settings import SETTINGS
 from longwatch.summaries import ENDS, STARTS, STATUS_WORDS
 from longwatch.testing import FakeClock, MemoryJournal
+from longwatch.turns.messages import Reported
+from longwatch.turns.verdict import VERDICTS, ProcessEnd
 from longwatch.watching.sources.declarations import Declaration
 from longwatch.watching.sources.reading import KEYS
 from longwatch.watching.sources.registry import sources as known_sources
@@ -40,6 +42,7 @@ PLACES: Mapping[str, str] = {  # part -> page under docs/
     "endings": "reference/events.md",
     "status words": "reference/events.md",
     "call words": "reference/events.md",
+    "turn verdicts": "explanation/turn-endings.md",
     "session records": "../LOCAL_DEVELOPMENT.md",
     "sources": "reference/sources.md",
     "source words": "reference/sources.md",
@@ -146,6 +149,16 @@ def call_words() -> str:
     return _table(("word", "read as"), _by_meaning(CALL_WORDS))
 
 
+def turn_verdicts() -> str:
+    """A row for each report of an agent, a column for each end of its process."""
+    heading = f"| report | {' | '.join(ProcessEnd)} |"
+    rows = [
+        f"| {reported or 'none'} | {' | '.join(f'`{VERDICTS[reported, end]}`' for end in ProcessEnd)} |"
+        for reported in (*Reported, None)
+    ]
+    return "\n".join([heading, "|---" * (1 + len(ProcessEnd)) + "|", *rows])
+
+
 def session_records() -> str:
     """One record of every status of a session, as the table holds it."""
     clock, layout = FakeClock(), SessionLayout()
@@ -232,6 +245,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "endings": endings,
     "status words": status_words,
     "call words": call_words,
+    "turn verdicts": turn_verdicts,
     "session records": session_records,
     "sources": sources,
     "source words": source_words,

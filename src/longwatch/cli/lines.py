@@ -116,6 +116,11 @@ def _line_words(payload: Mapping[str, object]) -> str:
     return _short(payload.get("line"))
 
 
+def _report_words(payload: Mapping[str, object]) -> str:
+    result = text_of(payload, "error_message", "result")
+    return _plain(result) if result else text_of(payload, "reported") or ""
+
+
 def _started_words(payload: Mapping[str, object]) -> str:
     source, mode = text_of(payload, "source") or "", text_of(payload, "mode") or ""
     return f"{text_of(payload, 'name') or ''} ({source} {mode})"
@@ -134,6 +139,8 @@ def _transition_words(payload: Mapping[str, object]) -> str:
 _KNOWN_WORDS = {
     "block": _block_words,
     "turn_line": _line_words,
+    "turn_result": _report_words,
+    "turn_end_claimed": lambda payload: text_of(payload, "ends_as") or "",
     "execution_started": _started_words,
     "job_transition": _transition_words,
     "server_transition": _transition_words,

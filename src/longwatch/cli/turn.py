@@ -28,6 +28,7 @@ from longwatch.turns import Conversations, TurnState
 from longwatch.turns.carrying import Keep
 from longwatch.turns.desk import Desk, JournalDesk, TurnName
 from longwatch.turns.executor import (
+    EXIT_WAIT_SECONDS,
     TOKEN_VARIABLE,
     Executed,
     Execution,
@@ -87,6 +88,15 @@ class Task:
     show_default=True,
     help="How long the command may go on when it is to stop, before it is killed.",
 )
+@click.option(
+    "--exit-wait",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=EXIT_WAIT_SECONDS,
+    show_default=True,
+    help="How long to wait for the command to exit once the agent has reported its result.",
+)
+@click.option("--kill-leftover", is_flag=True, help="Kill what still runs when the turn has ended.")
 @click.option("-q", "--quiet", is_flag=True, help="Print neither remarks nor blocks.")
 @output_option("text", "jsonl")
 @common_options
@@ -101,19 +111,24 @@ def command(
     server: str | None,
     token: str | None,
     grace: float,
+    exit_wait: float,
+    kill_leftover: bool,
     quiet: bool,
     output: str,
 ) -> int:
     """Run a coding agent as a turn of a session.
 
-    The command prints stream-JSON, one message a line; each becomes blocks of the turn. It finds the prompt
-    on its standard input and in LONGWATCH_PROMPT. It is stopped when the turn is interrupted, or cancelled by
-    a newer one. Project and session are created if they are missing.
+    The command prints lines of JSON, as Claude Code and Codex do; they become blocks of the turn. It finds
+    the prompt on its standard input and in LONGWATCH_PROMPT. It is stopped when the turn is interrupted, or
+    cancelled by a newer one. Project and session are created if they are missing.
+
+    The turn succeeds if the agent reports success and its exit does not contradict that.
 
     With --server the turn is on another machine. While that server is away the lines wait.
 
     \b
     longwatch turn --prompt "Fix the tests" -- claude -p --output-format stream-json --verbose
+    longwatch turn --prompt "Fix the tests" -- codex exec --json -
     longwatch turn --turn turn-3f2a9c0d1e4b -- ./agent.sh
     longwatch turn --server http://board:8321 --session roof --prompt "Mend it" -- ./agent.sh
     """
@@ -141,7 +156,7 @@ def command(
             where = f"session {task.name.conversation_id} of project {task.name.project_id}"
             remark(f"longwatch: {task.name.turn_id}, turn {task.number} in {where}")
         executor = Executor(
-            _execution(task, words, grace),
+            _execution(task, words, grace, exit_wait, kill_leftover=kill_leftover),
             task.desk,
             show=_printer(output, quiet=quiet, invocation=invocation),
             tell=_say,
@@ -155,7 +170,9 @@ def command(
     return _exit_code(executed)
 
 
-def _execution(task: Task, words: Sequence[str], grace: float) -> Execution:
+def _execution(
+    task: Task, words: Sequence[str], grace: float, exit_wait: float, *, kill_leftover: bool
+) -> Execution:
     return Execution(
         command=words,
         environment=turn_environment(
@@ -167,6 +184,8 @@ def _execution(task: Task, words: Sequence[str], grace: float) -> Execution:
         ),
         prompt=task.prompt,
         grace_seconds=grace,
+        exit_wait_seconds=exit_wait,
+        kill_leftover=kill_leftover,
         shares_group=task.prompt is None and _is_terminal(STDIN),
     )
 

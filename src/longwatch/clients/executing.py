@@ -206,16 +206,16 @@ class ServerDesk:
 
     def _events(self, lines: Sequence[str], first_line: int) -> list[Event]:
         """What the server makes of the lines, to be shown here; only their times may differ."""
-        reader = LineReader(TurnState(self._turn_id), self._maker, self._clock.now_ms(), keep_output=True)
-        batch = reader.batch(lines, first_line)
-        return [*batch.events, *batch.end]
+        now, state = self._clock.now_ms(), TurnState(self._turn_id)
+        reader = LineReader(state, self._maker, now, keep_output=True, defer_end=True)
+        return reader.batch(lines, first_line).events
 
     def _post(self, what: str, value: Mapping[str, object]) -> Any:
         return self._told(lambda: self._calls.post(f"{self.path}/{what}", value))
 
     def _post_lines(self, lines: Sequence[str], first_line: int) -> Any:
         body = "\n".join(lines).encode(errors="replace")
-        query = {"first": first_line, "keep_output": "true"}
+        query = {"first": first_line, "keep_output": "true", "defer_end": "true"}
         return self._told(lambda: self._calls.post_lines(f"{self.path}/lines", query, body))
 
     def _told(self, call: Callable[[], R]) -> R:
@@ -264,7 +264,7 @@ def ending_of(type: str, said: Mapping[str, object]) -> dict[str, object]:
     code = said.get("exit_code")
     if isinstance(code, int) and 0 <= code <= MOST_EXIT_CODE:
         body["exit_code"] = code
-    for name in ("signal", "execution_time_ms", "stderr"):
+    for name in ("signal", "execution_time_ms", "stderr", "leftover_pid"):
         if said.get(name) is not None:
             body[name] = said[name]
     return body

@@ -63,6 +63,6 @@ def main(pipe: IO[bytes] | None = None) -> None:
     told = json.loads(source.readline())
     source.read()
     calls = ServerCalls(told["url"], token=told["token"])
-    ending = {"status": "failed", "error": told["message"]}
+    ending = {"status": "died", "error": told["message"]}
     with suppress(LongwatchError):  # refused, or away for too long: then nobody can tell any more
         patiently(SYSTEM_CLOCK, lambda: calls.post(f"{told['path']}/end", ending), PATIENCE_SECONDS)

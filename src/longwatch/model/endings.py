@@ -51,11 +51,14 @@ ENDS: Mapping[str, Status] = {  # event type -> how the run ended, unless the ev
     "turn_completed": Status.SUCCEEDED,
     "turn_failed": Status.FAILED,
     "turn_cancelled": Status.CANCELLED,
+    "turn_corrected": Status.UNKNOWN,
     "execution_ended": Status.UNKNOWN,
     "execution_corrected": Status.UNKNOWN,
 }
 
-CORRECTIONS = frozenset({"execution_corrected"})  # terminal events that say what an earlier one had wrong
+CORRECTIONS = frozenset(  # terminal events that say what an earlier one had wrong
+    {"execution_corrected", "turn_corrected"}
+)
 
 STATUS_WORDS: Mapping[str, Status] = {  # words of other producers, translated at the door
     "completed": Status.SUCCEEDED,

@@ -163,12 +163,15 @@ class StartedShape(TurnShape):
 
 
 class TurnEnding(Strict):
-    """How the command of a turn ended that did not say it itself in a `result` line."""
+    """How the command of a turn ended, judged beside what the agent itself reported."""
 
-    status: Literal["completed", "failed", "cancelled"]
+    status: Literal["completed", "failed", "cancelled", "died"]
     error: Annotated[str, Field(max_length=10_000)] = ""
     exit_code: Annotated[int | None, Field(ge=0, le=2**31, strict=True)] = None
     signal: Annotated[str, Field(max_length=50, description="Such as `SIGKILL`.")] = ""
+    leftover_pid: Annotated[
+        int | None, Field(ge=1, le=2**31, strict=True, description="The process that is still running.")
+    ] = None
     execution_time_ms: Annotated[float | None, Field(ge=0, le=2**53, strict=True)] = None
     stderr: Annotated[list[Annotated[str, Field(max_length=10_000)]], Field(max_length=100)] = Field(
         default_factory=list

@@ -22,7 +22,6 @@ LOOK_SECONDS = 0.5  # between looks at a turn whose command is silent
 GATHERED_LINES = 500  # fed at once
 GATHERED_CHARACTERS = 4 * 1024 * 1024
 RETRIES = Backoff(0.1, 2.0, 5.0, jitter=0.25)
-ENDED = ("completed", "failed")
 
 Keep = Callable[[int, Sequence[str]], None]
 """Puts away lines that were not stored, with the number of the first."""
@@ -50,7 +49,6 @@ class Carrier:
         self._clock = clock
         self._keep = keep
         self._lines = Waiting()
-        self._has_said_end = False  # the command, in a line of its own
         self._is_over = False  # further lines have no place in the turn
         self._give_up_at: float | None = None
         self._thread = threading.Thread(target=self._work, name="longwatch-turn", daemon=True)
@@ -82,11 +80,7 @@ class Carrier:
         is_last = False
         while not is_last:
             lines, is_last = self._lines.take(
-                LOOK_SECONDS,
-                most_lines=GATHERED_LINES,
-                most_characters=GATHERED_CHARACTERS,
-                # A line that may end the turn is fed before what follows it, which may be refused.
-                ends=lambda line: '"result"' in line,
+                LOOK_SECONDS, most_lines=GATHERED_LINES, most_characters=GATHERED_CHARACTERS
             )
             try:
                 if self._is_over:
@@ -107,7 +101,6 @@ class Carrier:
             self._ended()
             return
         self._next_line += len(lines)
-        self._has_said_end = fed.status in ENDED
         self._shown(fed.events)
 
     def _patiently_fed(self, lines: list[str]) -> Fed:
@@ -128,8 +121,6 @@ class Carrier:
                 return fed
 
     def _look(self) -> None:
-        if self._has_said_end:
-            return
         try:
             standing = self._desk.standing()
         except WorthAnotherTry:
@@ -138,12 +129,9 @@ class Carrier:
             self._ended()
 
     def _ended(self) -> None:
-        """The turn takes no more lines: by the command's own word, or because somebody stopped it."""
+        """The turn was ended by another writer: an interrupt, or a newer turn."""
         self._is_over = True
-        if self._has_said_end:
-            self._tell("the command goes on after the end of its turn; what it says now is not stored")
-        else:
-            self._stop()
+        self._stop()
 
     def _put_away(self, lines: Sequence[str]) -> None:
         if self.error is None or self._keep is None or not lines:

@@ -1,33 +1,43 @@
 """Turns over a journal: made, listed, fed, interrupted and ended.
 
 Every write is an event under an id that comes from what it says, so that doing it again changes nothing. A
-race between two writers is decided by the fold of what both wrote, the same on every journal: of several
-turns all but the last one end, and of several ends the better one counts (see `summaries`).
+race between two writers is decided the same way on every journal: of several turns all but the last one end,
+and of several ends the first one counts (see `ending`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import (
     AlreadyThere,
     EventConflict,
+    JournalUnusable,
     TurnEnded,
     TurnNotFound,
     TurnTaken,
 )
-from longwatch.events import Event
+from longwatch.events import START, Event
 from longwatch.journal.base import Journal
 from longwatch.runs import Status
 from longwatch.settings import Settings
 from longwatch.turns.deaths import Deaths
 from longwatch.turns.directory import Conversation
+from longwatch.turns.ending import (
+    claimed_ending,
+    correction_of,
+    dead_event,
+    end_claim,
+    ending_event,
+    judged_event,
+)
 from longwatch.turns.feeding import Fed, LineReader
-from longwatch.turns.folds import Folds
+from longwatch.turns.folds import READ_EVENTS, Folds
 from longwatch.turns.names import checked_turn_id, conversation_run, new_turn_id
 from longwatch.turns.projects import Projects
-from longwatch.turns.state import WIRE_WORDS, TurnState
+from longwatch.turns.state import TurnState, reported, wire_word
+from longwatch.turns.verdict import Evidence, evidence_of, worse
 
 NAME_CHARACTERS = 80  # of a prompt, in lists
 INTERRUPTED = "interrupted by the user"
@@ -129,37 +139,39 @@ class Conversations(Projects):
         first_line: int | None = None,
         *,
         keep_output: bool = False,
+        defer_end: bool = False,
     ) -> Fed:
-        """Add lines of stream-JSON to a turn, in their order.
+        """Add lines of an agent's JSON to a turn, in their order. The agent's report ends the turn.
 
         With the number of the first line, lines that are there already are not stored again. Without it only
         those that carry a `uuid` are recognised. `InvalidLine` and `TurnEnded` are raised after everything
         before the line in question was stored; they say how much that was. `keep_output` keeps a line that is
-        no JSON as output, rather than to refuse it.
+        no JSON as output, rather than to refuse it. `defer_end` is for an executor, which calls `end` when
+        it knows how the agent's process ended too.
         """
         state = self._found(project_id, conversation_id, turn_id)
-        reader = LineReader(state, self._make, self._clock.now_ms(), keep_output=keep_output)
+        now = self._clock.now_ms()
+        reader = LineReader(state, self._make, now, keep_output=keep_output, defer_end=defer_end)
         batch = reader.batch(lines, first_line)
         # The end goes last: where a batch is stored in part, what comes before the end can still be added.
         self._append(batch.events)
-        self._append(batch.end)
+        status = state.wire_status if state.has_ended or not batch.events else wire_word(Status.RUNNING)
+        if batch.report is not None and not defer_end:
+            report = batch.report
+            state = self._concluded(state, lambda state: Evidence(worse(reported(state), report)))
+            status = state.wire_status
+        if isinstance(batch.problem, TurnEnded):
+            raise TurnEnded(turn_id, status, batch.accepted, batch.blocks)
         if batch.problem is not None:
             raise batch.problem
-        status = state.wire_status
-        if batch.end:
-            status = state.plus(batch.end).wire_status
-        elif batch.events:
-            status = WIRE_WORDS[Status.RUNNING]
-        return Fed(batch.accepted, batch.blocks, status, (*batch.events, *batch.end))
+        return Fed(batch.accepted, batch.blocks, status, tuple(batch.events))
 
     def interrupt(
         self, project_id: str, conversation_id: str, turn_id: str, reason: str | None = None
     ) -> TurnState:
         """Cancel a turn. One that has ended stays as it is."""
         state = self._found(project_id, conversation_id, turn_id, thorough=True)
-        if not state.has_ended:
-            self._cancel(turn_id, "interrupted", reason or INTERRUPTED, by="user")
-        return self._turn(turn_id, thorough=True)
+        return self._settled(state, self._cancelled(turn_id, reason or INTERRUPTED, by="user"))
 
     def end(
         self,
@@ -169,12 +181,17 @@ class Conversations(Projects):
         type: str = "turn_completed",
         said: Mapping[str, object] | None = None,
     ) -> TurnState:
-        """Say for an agent that did not say it itself how its turn ended. Its own word counts for more."""
+        """Say how a turn ended, or how its process did, which is judged beside the agent's own report.
+
+        A turn that has ended stays as it is, and an outcome that differs is stored as a correction.
+        """
         state = self._found(project_id, conversation_id, turn_id, thorough=True)
-        if not state.has_ended:
-            told, at = {**(said or {}), "written_for": True}, self._clock.now_ms()
-            self._append([self._make.event(turn_id, f"{turn_id}-ended", type, at, told)])
-        return self._turn(turn_id, thorough=True)
+        return self._concluded(state, lambda state: evidence_of(type, said or {}, reported(state)))
+
+    def end_dead(self, project_id: str, conversation_id: str, turn_id: str, message: str) -> TurnState:
+        """End a turn whose executor died. One that has ended stays as it is."""
+        state = self._found(project_id, conversation_id, turn_id, thorough=True)
+        return self._settled(state, dead_event(self._make, state, self._clock.now_ms(), message))
 
     def find_turn(self, turn_id: str) -> TurnState:
         """A turn by its id alone, or `TurnNotFound`."""
@@ -225,15 +242,60 @@ class Conversations(Projects):
             run, age_ms = self._journal.find_run(turn.turn_id), self._clock.now_ms() - turn.order[0]
             if run.ending is None if run is not None else age_ms < GONE_AFTER_MS:
                 told = f"cancelled: turn {turns[-1].turn_id} was started in the session"
-                self._cancel(turn.turn_id, "superseded", told, by=turns[-1].turn_id)
+                terminal = self._cancelled(turn.turn_id, told, by=turns[-1].turn_id)
+                self._store_ending(terminal, turn.order[0])
             self._ended[turn.turn_id] = None
             while len(self._ended) > REMEMBERED_ENDS:
                 self._ended.pop(next(iter(self._ended)), None)
 
-    def _cancel(self, turn_id: str, how: str, told: str, *, by: str) -> None:
+    def _cancelled(self, turn_id: str, told: str, *, by: str) -> Event:
         said = {"error_message": told, "by": by}
+        return ending_event(self._make, turn_id, "turn_cancelled", self._clock.now_ms(), said)
+
+    def _concluded(self, state: TurnState, evidence: Callable[[TurnState], Evidence]) -> TurnState:
+        """The turn with the ending that the evidence makes; if another came first, corrected by it."""
         at = self._clock.now_ms()
-        self._append([self._make.event(turn_id, f"{turn_id}-{how}", "turn_cancelled", at, said)])
+        state = self._settled(state, judged_event(self._make, state.turn_id, at, evidence(state)))
+        later = judged_event(self._make, state.turn_id, at, evidence(state))
+        known = state.correction or state.ending
+        correction = correction_of(known, later) if known is not None else None
+        if correction is None:
+            return state
+        self._append([correction])
+        return self._turn(state.turn_id, thorough=True)
+
+    def _settled(self, state: TurnState, terminal: Event) -> TurnState:
+        """The turn with its one ending: this one, unless another came first."""
+        if state.has_ended:
+            return state
+        self._store_ending(terminal, state.created_at or 0)
+        return self._turn(state.turn_id, thorough=True)
+
+    def _store_ending(self, terminal: Event, created_at: int) -> None:
+        """Store this ending, or the one that was claimed before it."""
+        winner = self._first(end_claim(terminal, created_at))
+        self._append([claimed_ending(winner)])
+
+    def _first(self, claim: Event) -> Event:
+        """The first event stored under the id and the time of this one."""
+        try:
+            self._journal.append([claim])
+        except EventConflict:
+            return self._stored(claim)
+        return claim
+
+    def _stored(self, event: Event) -> Event:
+        """The event that is stored under the id of this one."""
+        cursor, more = START, True
+        while more:
+            page = self._journal.read(event.run_id, after=cursor, limit=READ_EVENTS)
+            for found in page.events:
+                if found.event_id == event.event_id:
+                    return found
+            cursor, more = page.cursor, page.more
+        raise JournalUnusable(
+            f"Event {event.event_id} is in {self._journal.url} and cannot be read: it may have expired."
+        )
 
     def _looked_after(self, state: TurnState) -> TurnState:
         """The turn, ended if the process that executes it is known to be gone without a word."""
@@ -243,8 +305,7 @@ class Conversations(Projects):
         event = self._deaths.end_of(state, self._make.ttl_seconds)
         if event is None:
             return state
-        self._append([event])
-        return self._turn(state.turn_id, thorough=True)
+        return self._settled(state, event)
 
     def _found(
         self, project_id: str, conversation_id: str, turn_id: str, *, thorough: bool = False

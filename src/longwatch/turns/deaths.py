@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from longwatch.clock import Clock
 from longwatch.events import Event
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.model.attempts import Member
 from longwatch.model.liveness import death_event
 from longwatch.model.process import Presence
+from longwatch.turns.ending import ending_id
 from longwatch.turns.state import TurnState
 
 MOST_NOTICED = 1_000
@@ -32,10 +35,11 @@ class Deaths:
         return now - self._noticed.setdefault(state.turn_id, now) >= self._grace_seconds
 
     def end_of(self, state: TurnState, ttl_seconds: int | None) -> Event | None:
-        """The end to be written for it, the same as a follower would write; None if it has one after all."""
+        """The terminal event of the turn, under the id of its one ending; None if it has ended after all."""
         if state.has_ended or state.process is None:
             return None
         last = state.last or (0, "", 0, "")
         interval = (last[0], max(last[0], self._clock.now_ms()))
         members = [Member(state.process, last, is_owner=True)]
-        return death_event(state.turn_id, None, members, last, interval, ttl_seconds=ttl_seconds)
+        event = death_event(state.turn_id, None, members, last, interval, ttl_seconds=ttl_seconds)
+        return replace(event, event_id=ending_id(state.turn_id))

@@ -58,13 +58,16 @@ class Desk(Protocol):
         """Take the turn, or `TurnTaken` or `TurnEnded`. Returns the number of the next line."""
 
     def feed(self, lines: Sequence[str], first_line: int) -> Fed:
-        """Add lines, the first of which has this number. `TurnEnded` if the turn takes no more."""
+        """Add lines, the first of which has this number. `TurnEnded` if the turn takes no more.
+
+        The agent's report among them does not end the turn; `end` does, when its process is known too.
+        """
 
     def standing(self) -> Standing:
         """How the turn stands, as far as is known."""
 
     def end(self, type: str, said: Mapping[str, object]) -> Standing:
-        """How the turn stands at its end; this one is written if it has none."""
+        """End the turn, judging what is said of the process beside the agent's report; how it stands then."""
 
 
 class JournalDesk:
@@ -82,7 +85,7 @@ class JournalDesk:
         return state.highest_line + 1
 
     def feed(self, lines: Sequence[str], first_line: int) -> Fed:
-        return self._conversations.feed(*self._ids, lines, first_line, keep_output=True)
+        return self._conversations.feed(*self._ids, lines, first_line, keep_output=True, defer_end=True)
 
     def standing(self) -> TurnState:
         return self._conversations.turn(*self._ids)

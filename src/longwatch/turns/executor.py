@@ -1,4 +1,8 @@
-"""Runs a command as the executor of a turn: its lines become blocks, and how it ends is how the turn ends."""
+"""Runs a command as the executor of a turn: its lines become blocks, and its end is evidence of the turn's.
+
+The agent's report alone does not end the turn: its process may still crash. The executor waits a while for
+the process, then ends the turn with what it saw, and reports a process that is left over.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, S
 from longwatch.runs import Status
 from longwatch.turns.carrying import RETRIES, Carrier, Keep
 from longwatch.turns.desk import Desk, Standing, TurnName
+from longwatch.turns.lines import may_report, report_of
 
 MAX_VARIABLE_BYTES = 100_000  # Linux refuses to start a program with a longer one than 128 KB
 LAST_LINES = 20  # of standard error that a failure keeps
@@ -29,6 +34,7 @@ LAST_LINE_CHARACTERS = 1_000
 TOLD_LINES = 5  # of those in the one message that clients show
 TOKEN_VARIABLE = "LONGWATCH_TOKEN"
 HURRIED_SECONDS = 10.0
+EXIT_WAIT_SECONDS = 10.0  # for the exit of a process whose agent has reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,8 @@ class Execution:
     prompt: str | None = None  # given on standard input; None: the command has ours
     grace_seconds: float = GRACE_SECONDS
     shares_group: bool = False  # the command reads from our terminal
+    exit_wait_seconds: float = EXIT_WAIT_SECONDS
+    kill_leftover: bool = False  # what still runs after the turn has ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,7 @@ class Executor:
         self._stopping = Stopping(execution.grace_seconds, execution.shares_group)
         self._attendance = Attendance(self._stopping, tell=tell, clock=clock)
         self._is_ended_by_others = False
+        self._has_reported = False  # the agent, before anything stopped it
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
 
     def run(self) -> Executed:
@@ -106,7 +115,8 @@ class Executor:
             self._attendance.attend(
                 child,
                 stdout=Reading(
-                    lambda line: carrier.take(line.shown), max_line_bytes=self._desk.max_line_bytes
+                    lambda line: self._take_stdout(line.shown, carrier),
+                    max_line_bytes=self._desk.max_line_bytes,
                 ),
                 stderr=Reading(self._take_stderr, self._stderr),
             )
@@ -114,10 +124,11 @@ class Executor:
             carrier.finish(self._patience_seconds, self._attendance.has_signals)
             if carrier.error is not None:
                 raise carrier.error
-            assert child.returncode is not None
-            exit_ = Exit.of(child.returncode)
-            turn = self._ended(*self._ending(exit_, duration))
-        return Executed(turn, exit_.words, duration, self._interrupted_by(exit_))
+            exit_ = Exit.of(child.returncode) if child.returncode is not None else None
+            turn = self._ended(*self._ending(child, exit_, duration))
+            self._report_leftover(child)
+        words = exit_.words if exit_ is not None else "still running"
+        return Executed(turn, words, duration, self._interrupted_by(exit_))
 
     def _started(self) -> Child:
         task = self._execution
@@ -139,6 +150,25 @@ class Executor:
             else self._desk.patience_seconds
         )
 
+    def _take_stdout(self, line: str, carrier: Carrier) -> None:
+        carrier.take(line)
+        is_first = not self._has_reported and self._stopping.reason is None
+        if is_first and may_report(line) and report_of(line) is not None:
+            self._has_reported = True
+            self._attendance.release_after(self._execution.exit_wait_seconds)
+
+    def _report_leftover(self, child: Child) -> None:
+        """Name what still runs although the turn has ended, and kill it where that is wanted."""
+        is_running = child.returncode is None
+        if not is_running and not child.has_leftovers():
+            return
+        what = f"process {child.pid}" if is_running else f"a process that {child.pid} started"
+        if self._execution.kill_leftover:
+            child.kill()
+            self._tell(f"{what} was still running after the end of the turn and was killed")
+        else:
+            self._tell(f"{what} is still running after the end of the turn. --kill-leftover kills it")
+
     def _stop(self) -> None:
         self._is_ended_by_others = True
         self._attendance.stop(signal.SIGTERM)
@@ -146,22 +176,27 @@ class Executor:
     def _take_stderr(self, line: Line) -> None:
         self._last_lines.append(line.shown.rpartition("\r")[2][-LAST_LINE_CHARACTERS:])
 
-    def _interrupted_by(self, exit_: Exit) -> int | None:
+    def _interrupted_by(self, exit_: Exit | None) -> int | None:
         """The signal that came for us. What a terminal sends reaches a command that shares it too."""
         if self._is_ended_by_others:
             return None
-        own = exit_.signal_number if self._execution.shares_group else None
+        own = exit_.signal_number if exit_ is not None and self._execution.shares_group else None
         return self._stopping.reason or (own if own in FROM_TERMINAL else None)
 
-    def _ending(self, exit_: Exit, duration_ms: float) -> tuple[str, dict[str, object]]:
-        """The end to be written if the command itself did not say how its turn ended."""
+    def _ending(self, child: Child, exit_: Exit | None, duration_ms: float) -> tuple[str, dict[str, object]]:
+        """What was seen of the process, as the end of the turn. The agent's report is judged beside it."""
+        interrupted_by = self._interrupted_by(exit_)
+        if exit_ is None or (self._has_reported and interrupted_by is not None):
+            # The agent had reported, and its process did not end by itself.
+            return "turn_completed", {"leftover_pid": child.pid, "execution_time_ms": duration_ms}
         _, said = terminal_event(
             exit_,
-            interrupted_by=self._interrupted_by(exit_),
+            interrupted_by=interrupted_by,
             execution_time_ms=duration_ms,
             stderr=list(self._last_lines),
         )
         status = said.pop("status")
+        del said["written_for"]
         if status == "completed":
             return "turn_completed", said
         if status == "interrupted":

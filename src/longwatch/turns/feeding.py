@@ -13,10 +13,10 @@ from hashlib import blake2b
 
 from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, TurnEnded
 from longwatch.events import Event
-from longwatch.runs import ENDS
-from longwatch.turns.lines import BlockContent, Said, TurnEnd, read_line, said
-from longwatch.turns.state import WIRE_WORDS, TurnState
+from longwatch.turns.lines import BlockContent, BlockKind, Report, Said, read_line, said
+from longwatch.turns.state import TurnState, wire_word
 from longwatch.turns.storing import EventMaker
+from longwatch.turns.verdict import Evidence, judge, worse
 
 MOST_LINES = 10**8 - 1  # line numbers have eight digits in event ids, so that ids sort as lines do
 
@@ -35,8 +35,8 @@ class Fed:
 class Batch:
     """What some lines add to a turn."""
 
-    events: list[Event] = field(default_factory=list)  # to be stored before the end
-    end: list[Event] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    report: Report | None = None  # of the agent, in one of these lines
     accepted: int = 0
     problem: NotWorthAnotherTry | None = None  # why the lines from here on are not taken
 
@@ -53,19 +53,28 @@ class _Part:
     said: Mapping[str, object]
     fixed: Mapping[str, object] = field(default_factory=dict)
     call_id: str | None = None
+    repeats_start: bool = False
 
 
 class LineReader:
-    """Reads lines for one turn as it stands."""
+    """Reads lines for one turn as it stands. The agent's report ends the turn, unless its end is deferred."""
 
     def __init__(
-        self, state: TurnState, maker: EventMaker, now_ms: int, *, keep_output: bool = False
+        self,
+        state: TurnState,
+        maker: EventMaker,
+        now_ms: int,
+        *,
+        keep_output: bool = False,
+        defer_end: bool = False,
     ) -> None:
         self._state = state
         self._maker = maker
         self._now = now_ms
         self._keep_output = keep_output
+        self._defer_end = defer_end
         self._ended: str | None = state.wire_status if state.has_ended else None
+        self._uses: set[str] = set()  # of tools, in this batch
         self._named: set[str] = set()  # in this batch
 
     def batch(self, lines: Iterable[str], first_line: int | None) -> Batch:
@@ -82,7 +91,7 @@ class LineReader:
                 unnumbered += 1
             number = unnumbered if first_line is None else first_line + position
             try:
-                parts, key = self._read(text, None if first_line is None else number)
+                parts, key, report = self._read(text, None if first_line is None else number)
             except ValueError as error:
                 shown = position + 1 if first_line is None else number
                 batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
@@ -91,19 +100,25 @@ class LineReader:
                 batch.problem = TurnEnded(
                     self._state.turn_id, self._ended or "", batch.accepted, batch.blocks
                 )
+                if report is not None and self._state.has_ended:
+                    batch.report = report  # not stored as a line, but it may correct the ending
                 return batch
             batch.accepted += 1
+            if report is not None and not self._state.has_ended:
+                self._reported(batch, report)
         return batch
 
-    def _read(self, text: str, number: int | None) -> tuple[Iterator[tuple[_Part, str | None]], str]:
+    def _read(
+        self, text: str, number: int | None
+    ) -> tuple[Iterator[tuple[_Part, str | None]], str, Report | None]:
         try:
             spoken = said(read_line(text))
         except ValueError:
             if not self._keep_output:
                 raise
             output = _Part("output", {"stream": "stdout", "text": text})
-            return iter([(output, None)]), _key(text, number, named=False)
-        return _parts(spoken), _key(text, number, named=spoken.uuid is not None)
+            return iter([(output, None)]), _key(text, number, named=False), None
+        return _parts(spoken), _key(text, number, named=spoken.uuid is not None), spoken.report
 
     def _take(self, batch: Batch, parts: list[tuple[_Part, str | None]], key: str, number: int) -> bool:
         """Add what is new of a line; False if the turn has ended before it."""
@@ -117,14 +132,25 @@ class LineReader:
             return False
         for item, name in new:
             part, parent = parts[item]
-            event = self._event(part, parent, key, number, item)
+            if part.repeats_start and self._has_use(part.call_id):
+                continue
             self._named.add(name)
-            if part.type in ENDS:
-                batch.end.append(event)
-                self._ended = WIRE_WORDS[ENDS[part.type]]
-            else:
-                batch.events.append(event)
+            batch.events.append(self._event(part, parent, key, number, item))
+            if part.call_id is not None:
+                self._uses.add(part.call_id)
         return True
+
+    def _has_use(self, call_id: str | None) -> bool:
+        """Whether the start of this call is stored; the latest blocks are the likeliest to hold it."""
+        return call_id in self._uses or any(
+            block.kind == BlockKind.TOOL_USE and block.content["tool_use_id"] == call_id
+            for block in reversed(self._state.blocks)
+        )
+
+    def _reported(self, batch: Batch, report: Report) -> None:
+        batch.report = worse(batch.report, report)
+        if not self._defer_end:
+            self._ended = wire_word(judge(Evidence(report)).status)
 
     def _event(self, part: _Part, parent: str | None, key: str, number: int, item: int) -> Event:
         turn_id = self._state.turn_id
@@ -154,13 +180,14 @@ def _parts(spoken: Said) -> Iterator[tuple[_Part, str | None]]:
         yield _block_part(block), parent
     if spoken.rest is not None:
         yield _Part("turn_line", {"line": spoken.rest}), parent
-    if spoken.end is not None:
-        yield _end_part(spoken.end), parent
+    if spoken.report is not None:
+        yield _report_part(spoken.report), parent
 
 
 def _block_part(block: BlockContent) -> _Part:
-    return _Part("block", block.fields, {"kind": block.kind.value}, block.tool_use_id)
+    return _Part("block", block.fields, {"kind": block.kind.value}, block.tool_use_id, block.repeats_start)
 
 
-def _end_part(end: TurnEnd) -> _Part:
-    return _Part(end.type, end.fields)
+def _report_part(report: Report) -> _Part:
+    told = {} if report.reason is None else {"error_message": report.reason}
+    return _Part("turn_result", {**report.fields, **told}, {"reported": report.reported.value})

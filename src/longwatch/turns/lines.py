@@ -1,67 +1,42 @@
-"""Lines of stream-JSON, as coding agents print them, read as the blocks of a turn.
+"""Lines of JSON, as coding agents print them, read as the blocks of a turn and the agent's report.
 
-A message of the assistant holds text, thoughts and tool calls, one of the user holds the tools' results, and
-a `result` ends the turn. Whatever else a line says is kept beside the blocks, so nothing is lost.
+Which agent printed a line is told by the line's `type`; no two dialects share one. Whatever else a line says
+is kept beside the blocks, so nothing is lost.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NoReturn
 
-from longwatch.events import number_of, text_of
+from longwatch.events import text_of
+from longwatch.turns.claude_code import CLAUDE_CODE
+from longwatch.turns.codex import CODEX
+from longwatch.turns.messages import BlockContent, BlockKind, LineReading, Report, Reported, Said
 
-MESSAGES = frozenset({"assistant", "user"})
-RESULT = "result"
+__all__ = ["BlockContent", "BlockKind", "Report", "Reported", "Said", "blocks_of", "read_line", "said"]
 
-
-class BlockKind(StrEnum):
-    """What a block is; the words of the wire."""
-
-    THINKING = "thinking"
-    CONTENT = "content"
-    TOOL_USE = "tool_use"
-    TOOL_RESULT = "tool_result"
-
-
-@dataclass(frozen=True, slots=True)
-class BlockContent:
-    """One block as a line tells it."""
-
-    kind: BlockKind
-    fields: Mapping[str, object]
-    tool_use_id: str | None = None  # of a call: shared by its use and its result
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
-    """How the agent says that its turn ended."""
-
-    failed: bool
-    fields: Mapping[str, object]
-
-    @property
-    def type(self) -> str:
-        return "turn_failed" if self.failed else "turn_completed"
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Everything one line says."""
-
-    blocks: tuple[BlockContent, ...] = ()
-    end: TurnEnd | None = None
-    rest: Mapping[str, object] | None = None  # the line, without what became blocks
-    uuid: str | None = None  # the line's own name for itself
-    parent_tool_use_id: str | None = None  # the call in which a second agent says it
+READINGS: Mapping[str, LineReading] = {**CLAUDE_CODE, **CODEX}
 
 
 def blocks_of(line: str | Mapping[str, object]) -> tuple[BlockContent, ...]:
     """The blocks of one line, in their order. ValueError if text is not a JSON object."""
     return said(read_line(line) if isinstance(line, str) else line).blocks
+
+
+def report_of(text: str) -> Report | None:
+    """The agent's report on a line of its output, if the line is one."""
+    try:
+        return said(read_line(text)).report
+    except ValueError:
+        return None
+
+
+def may_report(text: str) -> bool:
+    """Whether a line may hold the agent's report, without reading it: most lines do not."""
+    return '"result"' in text or '"turn.' in text
 
 
 def read_line(text: str) -> Mapping[str, object]:
@@ -77,108 +52,12 @@ def read_line(text: str) -> Mapping[str, object]:
 
 def said(line: Mapping[str, object]) -> Said:
     """What the object on a line says."""
-    kind = text_of(line, "type")
-    uuid, parent = text_of(line, "uuid"), text_of(line, "parent_tool_use_id")
-    if kind == RESULT:
-        return Said(end=_end(line), uuid=uuid, parent_tool_use_id=parent)
-    blocks: list[BlockContent] = []
-    unread: list[object] = []
-    if kind in MESSAGES:
-        for item in _items(line):
-            block = _assistant_block(item) if kind == "assistant" else _user_block(item)
-            if block is None:
-                unread.append(item)
-            else:
-                blocks.append(block)
-    rest = None
-    if not blocks:
-        rest = line
-    elif unread:
-        rest = {"type": kind, "message": {"content": unread}}
-    return Said(tuple(blocks), rest=rest, uuid=uuid, parent_tool_use_id=parent)
-
-
-def _items(line: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    message = line.get("message")
-    content = message.get("content") if isinstance(message, Mapping) else line.get("content")
-    if isinstance(content, str):
-        yield {"type": "text", "text": content}
-    elif isinstance(content, list):
-        for item in content:
-            yield item if isinstance(item, Mapping) else {"type": "text", "text": item}
-
-
-def _assistant_block(item: Mapping[str, object]) -> BlockContent | None:
-    match item.get("type"):
-        case "text" if isinstance(text := item.get("text"), str):
-            return BlockContent(BlockKind.CONTENT, {"text": text})
-        case "thinking" if isinstance(text := item.get("thinking", item.get("text")), str):
-            return BlockContent(BlockKind.THINKING, {"text": text})
-        case "tool_use":
-            call = text_of(item, "id")
-            return BlockContent(
-                BlockKind.TOOL_USE,
-                {
-                    "tool_use_id": call or "",
-                    "tool_name": text_of(item, "name") or "tool",
-                    "parameters": item.get("input", {}),
-                },
-                call,
-            )
-    return None
-
-
-def _user_block(item: Mapping[str, object]) -> BlockContent | None:
-    if item.get("type") != "tool_result":
-        return None
-    call = text_of(item, "tool_use_id")
-    result = _plain_result(item.get("content"))
-    failed = item.get("is_error") is True
-    return BlockContent(
-        BlockKind.TOOL_RESULT,
-        {
-            "tool_use_id": call or "",
-            "result": result,
-            "error": (_as_text(result) or "the tool failed") if failed else None,
-        },
-        call,
-    )
-
-
-def _plain_result(content: object) -> object:
-    """Text if the content is nothing but text, else as it is: an image keeps its form."""
-    if not isinstance(content, list):
-        return content
-    texts = [item.get("text") for item in content if isinstance(item, Mapping) and item.get("type") == "text"]
-    if len(texts) == len(content) and all(isinstance(text, str) for text in texts):
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return content
-
-
-def _end(line: Mapping[str, object]) -> TurnEnd:
-    subtype = text_of(line, "subtype") or ""
-    failed = line.get("is_error") is True or subtype.startswith("error")
-    fields: dict[str, object] = {}
-    result = line.get("result")
-    if failed:
-        errors = line.get("errors")
-        told = _as_text(errors) if isinstance(errors, list) and errors else None
-        fields["error_message"] = _as_text(result) or text_of(line, "error") or told or subtype or "failed"
-    elif result is not None:
-        fields["result"] = result
-    duration = number_of(line, "duration_ms")
-    if duration is not None:
-        fields["duration_ms"] = duration
-    for name in ("usage", "num_turns", "total_cost_usd", "session_id"):
-        if line.get(name) is not None:
-            fields[name] = line[name]
-    return TurnEnd(failed, fields)
-
-
-def _as_text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    reading = READINGS.get(text_of(line, "type") or "")
+    found = reading(line) if reading is not None else Said(rest=line)
+    parent = text_of(line, "parent_tool_use_id")
+    if parent is not None and found.report is not None:
+        found = Said(rest=line)  # the report of a second agent, inside a call of the first
+    return replace(found, uuid=text_of(line, "uuid"), parent_tool_use_id=parent)
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -11,25 +11,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from longwatch.events import Event, Order, number_of, text_of
+from longwatch.model.endings import CORRECTIONS
 from longwatch.model.process import Process
 from longwatch.runs import ENDS, Ending, Status
-from longwatch.turns.lines import BlockKind
+from longwatch.turns.messages import BlockKind, Report, Reported
 
 NOT_NUMBERED = 2**63  # blocks that name no line come after those that do
-CLAIMED = "turn_claimed"
-SIGNS_OF_WORK = frozenset({"turn_started", "block", "turn_line", "output"})
+CLAIMS = frozenset({"turn_claimed", "turn_end_claimed"})  # they decide races, and change nothing themselves
+SIGNS_OF_WORK = frozenset({"turn_started", "block", "turn_line", "turn_result", "output"})
 
-WIRE_WORDS: Mapping[Status, str] = {  # documents that speak of turns know four words only
+_WIRE_WORDS: Mapping[Status, str] = {  # documents that speak of turns know four words only
     Status.PENDING: "pending",
     Status.RUNNING: "running",
     Status.SUCCEEDED: "completed",
-    Status.FAILED: "failed",
-    Status.PARTIAL: "failed",
-    Status.CANCELLED: "failed",
-    Status.DIED: "failed",
-    Status.UNKNOWN: "failed",
 }
 
+_REPORT_FIELDS = frozenset({"reported", "error_message", "line_number", "item"})
 _FIELDS: Mapping[str, tuple[str, ...]] = {  # kind of block -> what it holds
     BlockKind.THINKING: ("text",),
     BlockKind.CONTENT: ("text",),
@@ -91,6 +88,29 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnReport:
+    """The agent's report of its outcome, and the event that holds it."""
+
+    order: Order
+    report: Report
+
+    @classmethod
+    def of(cls, event: Event) -> TurnReport:
+        """The report in a `turn_result`."""
+        fields = {name: value for name, value in event.payload.items() if name not in _REPORT_FIELDS}
+        word = text_of(event.payload, "reported")
+        reported = Reported(word) if word in set(Reported) else Reported.UNCLEAR
+        return cls(event.order, Report(reported, text_of(event.payload, "error_message"), fields))
+
+    def beats(self, other: TurnReport | None) -> bool:
+        """Whether this report counts rather than the other: the one more against success, then the first."""
+        if other is None:
+            return True
+        mine, theirs = self.report.reported.severity, other.report.reported.severity
+        return mine > theirs if mine != theirs else self.order < other.order
+
+
+@dataclass(frozen=True, slots=True)
 class Creation:
     """What a turn was created with."""
 
@@ -110,7 +130,9 @@ class TurnState:
     start: Start | None = None
     began_at: int | None = None  # the first sign of work
     blocks: tuple[Block, ...] = ()
-    ending: Ending | None = None
+    report: TurnReport | None = None
+    ending: Ending | None = None  # what its readers were told
+    correction: Ending | None = None  # what became known after the ending, and changes no answer
     last: Order | None = None
     highest_line: int = 0
     seen: frozenset[str] = frozenset()  # ids of events, and keys of the parts of lines
@@ -124,7 +146,7 @@ class TurnState:
     @property
     def wire_status(self) -> str:
         """pending, running, completed or failed."""
-        return WIRE_WORDS[self.status]
+        return wire_word(self.status)
 
     @property
     def has_ended(self) -> bool:
@@ -177,6 +199,16 @@ class TurnState:
         return fold.state()
 
 
+def wire_word(status: Status) -> str:
+    """pending, running, completed or failed: every ending but success has failed."""
+    return _WIRE_WORDS.get(status, "failed")
+
+
+def reported(state: TurnState) -> Report | None:
+    """What the agent of a turn has reported so far."""
+    return state.report.report if state.report is not None else None
+
+
 def turn_state(events: Iterable[Event]) -> TurnState:
     """The turn that these events make. They are all of one run; without any there is no turn."""
     known = list(events)
@@ -210,14 +242,16 @@ class _Fold:
         self._start = state.start
         self._began_at = state.began_at
         self._blocks: list[Block] | None = None  # not copied before there is a new one
+        self._report = state.report
         self._ending = state.ending
+        self._correction = state.correction
         self._last = state.last
         self._highest_line = state.highest_line
         self._names: set[str] = set()
 
     def add(self, event: Event) -> None:
-        if event.type == CLAIMED:
-            return  # nothing of the turn differs: whoever claims it starts it next
+        if event.type in CLAIMS:
+            return  # the claimed event comes next
         name = part_of(event.run_id, event.event_id) or event.event_id
         is_new = name not in self._before.seen and name not in self._names
         self._names.add(name)
@@ -232,10 +266,12 @@ class _Fold:
             self._created(event)
         elif event.type == "turn_started":
             self._started(event)
+        elif event.type == "turn_result":
+            report = TurnReport.of(event)
+            if report.beats(self._report):
+                self._report = report
         elif event.type in ENDS:
-            stated = Ending.of(event)
-            if stated is not None and stated.beats(self._ending):
-                self._ending = stated
+            self._ended(event)
 
     def state(self) -> TurnState:
         before = self._before
@@ -247,7 +283,9 @@ class _Fold:
             start=self._start,
             began_at=self._began_at,
             blocks=before.blocks if self._blocks is None else tuple(self._blocks),
+            report=self._report,
             ending=self._ending,
+            correction=self._correction,
             last=self._last,
             highest_line=self._highest_line,
             seen=before.seen if self._names <= before.seen else before.seen | self._names,
@@ -265,6 +303,16 @@ class _Fold:
             blocks.remove(twin)
         insort(blocks, block, key=lambda each: each.place)
         self._blocks = blocks
+
+    def _ended(self, event: Event) -> None:
+        stated = Ending.of(event)
+        if stated is None:
+            return
+        if event.type in CORRECTIONS:
+            if stated.beats(self._correction):
+                self._correction = stated
+        elif stated.beats(self._ending):
+            self._ending = stated
 
     def _created(self, event: Event) -> None:
         said = event.payload

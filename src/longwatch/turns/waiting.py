@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
 
 WAITING_CHARACTERS = 32 * 1024 * 1024
 WAITING_LINES = 10_000
@@ -23,9 +22,14 @@ class Waiting:
         self._changed = threading.Condition()
 
     def put(self, line: str, seconds: float) -> bool:
-        """Add a line. False if there was no room within so many seconds; there always is for a first one."""
+        """Add a line. False if there was no room within so many seconds; there always is for a first one.
+
+        A line that comes after `close` is dropped: its producer outlives the turn.
+        """
         size = len(line) + LINE_COSTS
         with self._changed:
+            if self._is_closed:
+                return True
             if not self._changed.wait_for(lambda: self._has_room(size), seconds):
                 return False
             self._lines.append(line)
@@ -39,19 +43,14 @@ class Waiting:
             self._is_closed = True
             self._changed.notify_all()
 
-    def take(
-        self, seconds: float, *, most_lines: int, most_characters: int, ends: Callable[[str], bool]
-    ) -> tuple[list[str], bool]:
-        """The lines that are there, up to one that `ends` a batch, and whether they are the last of all.
-
-        Waits so many seconds for the first.
-        """
+    def take(self, seconds: float, *, most_lines: int, most_characters: int) -> tuple[list[str], bool]:
+        """The lines that are there, and whether they are the last of all. Waits so long for the first."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._lines) or self._is_closed, seconds)
             taken: list[str] = []
             size = 0
             while self._lines and len(taken) < most_lines:
-                if taken and (size + len(self._lines[0]) > most_characters or ends(taken[-1])):
+                if taken and size + len(self._lines[0]) > most_characters:
                     break
                 line = self._lines.popleft()
                 size += len(line)

@@ -24,6 +24,7 @@ say = lambda words: print(json.dumps({"type": "assistant", "message": {"content"
 say("first")
 open(sys.argv[1]).read()
 for number in range(50): say(f"{number}")
+print('{"type": "result", "subtype": "success"}', flush=True)
 """
 
 

@@ -88,30 +88,50 @@ def test_items_that_nobody_knows_are_kept_beside_the_blocks() -> None:
     assert spoken.rest == {"type": "assistant", "message": {"content": [odd]}}
 
 
+DENIALS = [{"tool_name": "Bash", "tool_use_id": "u1", "tool_input": {}}, {"tool_name": "Write"}]
+
+
 @pytest.mark.parametrize(
-    ("line", "failed", "error"),
+    ("line", "reported", "reason"),
     [
-        ({"is_error": False, "result": "ok"}, False, None),
-        ({"subtype": "success"}, False, None),
-        ({"is_error": True, "result": "credit"}, True, "credit"),
-        ({"is_error": True}, True, "failed"),
-        ({"subtype": "error_max_turns", "is_error": False}, True, "error_max_turns"),
-        ({"subtype": "error_during_execution", "errors": ["a"]}, True, '["a"]'),
+        ({"is_error": False, "result": "ok"}, "success", None),
+        ({"subtype": "success"}, "success", None),
+        ({"subtype": "success", "stop_reason": "end_turn", "permission_denials": []}, "success", None),
+        ({"is_error": True, "result": "credit"}, "failure", "credit"),
+        ({"is_error": True}, "failure", "the agent reported a failure"),
+        ({"subtype": "success", "is_error": True}, "failure", "success"),
+        ({"subtype": "success", "is_error": "yes"}, "failure", "success"),
+        ({"subtype": "success", "errors": ["a"]}, "failure", '["a"]'),
+        ({"subtype": "error_max_turns", "is_error": False}, "failure", "error_max_turns"),
+        ({"subtype": "error_during_execution", "errors": ["a"]}, "failure", '["a"]'),
+        ({"stop_reason": "refusal"}, "failure", "the model stopped with 'refusal'"),
+        ({"stop_reason": "max_tokens"}, "limited", "the agent stopped at a limit: max_tokens"),
+        ({"stop_reason": "moonrise"}, "unclear", "the model stopped with 'moonrise'"),
+        ({"subtype": "interesting"}, "unclear", "unknown result 'interesting'"),
+        ({"permission_denials": DENIALS}, "denied", "the agent was denied permission: Bash, Write"),
     ],
 )
-def test_a_result_ends_the_turn(line: dict[str, object], failed: bool, error: str | None) -> None:
-    end = said({"type": "result", **line}).end
+def test_a_result_of_claude_code_reports_the_outcome(
+    line: dict[str, object], reported: str, reason: str | None
+) -> None:
+    report = said({"type": "result", **line}).report
 
-    assert end is not None
-    assert end.failed is failed
-    assert end.fields.get("error_message") == error
+    assert report is not None
+    assert (report.reported, report.reason) == (reported, reason)
 
 
 def test_a_result_tells_how_long_it_took_and_what_it_used() -> None:
-    end = said({"type": "result", "result": "ok", "duration_ms": 12, "usage": {"tokens": 3}}).end
+    report = said({"type": "result", "result": "ok", "duration_ms": 12, "usage": {"tokens": 3}}).report
 
-    assert end is not None
-    assert end.fields == {"result": "ok", "duration_ms": 12, "usage": {"tokens": 3}}
+    assert report is not None
+    assert report.fields == {"result": "ok", "duration_ms": 12, "usage": {"tokens": 3}}
+
+
+def test_the_result_of_a_second_agent_does_not_report_the_outcome_of_the_turn() -> None:
+    inner = {"type": "result", "is_error": True, "parent_tool_use_id": "u9"}
+
+    assert said(inner).report is None
+    assert said(inner).rest == inner
 
 
 def test_a_second_agent_speaks_inside_the_call_that_started_it() -> None:
@@ -121,12 +141,18 @@ def test_a_second_agent_speaks_inside_the_call_that_started_it() -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from(["type", "message", "content", "uuid", "result", "subtype"]), json_values)
+    st.sampled_from(
+        [None, "result", "user", "item.started", "item.completed", "turn.completed", "turn.failed"]
+    ),
+    st.dictionaries(
+        st.sampled_from(["type", "message", "content", "item", "error", "usage", "result", "subtype"]),
+        json_values | st.dictionaries(st.sampled_from(["type", "id", "text", "status"]), json_values),
+    ),
 )
-def test_any_object_is_a_line(line: dict[str, object]) -> None:
-    spoken = said(line)
+def test_any_object_is_a_line(kind: str | None, line: dict[str, object]) -> None:
+    spoken = said(line if kind is None else {**line, "type": kind})
 
-    assert spoken.blocks or spoken.end or spoken.rest is not None
+    assert spoken.blocks or spoken.report or spoken.rest is not None
 
 
 @given(st.sampled_from(["assistant", "user"]), st.lists(json_values, max_size=5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,16 @@ stories = st.lists(
         st.builds(block, st.integers(1, 4), st.integers(30, 60), st.sampled_from(["00aa", "00bb"])),
         st.builds(lambda at: told("turn_line", at, f"line-{at}", line={}), st.integers(25, 60)),
         st.builds(lambda at: told("turn_cancelled", at, f"cancel-{at}"), st.integers(50, 99)),
+        st.builds(
+            lambda at, word: told("turn_corrected", at, f"corrected-{at}-{word}", status=word),
+            st.integers(50, 99),
+            st.sampled_from(["failed", "succeeded"]),
+        ),
+        st.builds(
+            lambda at, word: told("turn_result", at, f"result-{at}-{word}", reported=word),
+            st.integers(50, 99),
+            st.sampled_from(["success", "failure", "of another version"]),
+        ),
         st.builds(
             lambda at: told("workflow_error", at, f"dead-{at}", error_message="gone", written_for=True),
             st.integers(50, 99),
@@ -145,11 +156,21 @@ def test_a_turn_ends_as_its_run_does(story: list[Event]) -> None:
     state, run = turn_state(story), fold(story)
 
     if run is not None:
-        assert state.ending == run.summary.ending == summarise(story)[TURN].ending
+        assert (state.correction or state.ending) == run.summary.ending == summarise(story)[TURN].ending
 
 
-def test_a_claim_alone_changes_nothing_that_anybody_is_told() -> None:
-    claimed = told("turn_claimed", 10, "00-claimed", executor="agent")
+def test_a_correction_changes_nothing_that_readers_of_the_turn_were_told() -> None:
+    ended = turn_state([CREATED, DONE])
+    corrected = ended.plus([told("turn_corrected", 95, "corrected", status="failed", error_message="crash")])
+
+    assert corrected.correction is not None
+    assert corrected.correction.status is Status.FAILED
+    assert turn_view(corrected) | {"last_updated": None} == turn_view(ended) | {"last_updated": None}
+
+
+@pytest.mark.parametrize("claim", ["turn_claimed", "turn_end_claimed"])
+def test_a_claim_alone_changes_nothing_that_anybody_is_told(claim: str) -> None:
+    claimed = told(claim, 10, "00-claimed", executor="agent")
     before, after = turn_state([CREATED]), turn_state([CREATED, claimed])
 
     assert tag_of(after) == tag_of(before)

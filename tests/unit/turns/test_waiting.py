@@ -8,7 +8,7 @@ from longwatch.turns.waiting import LINE_COSTS, Waiting
 
 
 def take(waiting: Waiting, *, lines: int = 100, characters: int = 10_000) -> tuple[list[str], bool]:
-    return waiting.take(0.0, most_lines=lines, most_characters=characters, ends=lambda line: line == "end")
+    return waiting.take(0.0, most_lines=lines, most_characters=characters)
 
 
 def test_lines_come_out_in_their_order_and_the_last_ones_are_known() -> None:
@@ -22,12 +22,21 @@ def test_lines_come_out_in_their_order_and_the_last_ones_are_known() -> None:
     assert take(waiting) == ([], True)
 
 
-def test_a_batch_ends_with_a_line_that_may_end_the_turn_and_at_its_size() -> None:
+def test_a_line_that_comes_after_the_last_one_is_dropped() -> None:
     waiting = Waiting()
-    for line in ("a", "end", "b" * 60, "c" * 60, "d"):
+    waiting.put("a", 0.0)
+    waiting.close()
+
+    assert waiting.put("late", 0.0)
+
+    assert take(waiting) == (["a"], True)
+
+
+def test_a_batch_ends_at_its_size() -> None:
+    waiting = Waiting()
+    for line in ("b" * 60, "c" * 60, "d"):
         waiting.put(line, 0.0)
 
-    assert take(waiting)[0] == ["a", "end"]
     assert take(waiting, characters=100)[0] == ["b" * 60]
     assert take(waiting)[0] == ["c" * 60, "d"]
 

@@ -39,6 +39,7 @@ class _Told(Enum):
     EXITED = "exited"
     STDOUT_READ = "standard output read to its end"
     STDERR_READ = "standard error read to its end"
+    RELEASED = "the wait has a limit now"
 
 
 class Attendance:
@@ -50,6 +51,7 @@ class Attendance:
         self._clock = clock
         self._inbox: SimpleQueue[int | _Told] = SimpleQueue()  # safe to fill from a signal handler
         self._caught = 0  # signals
+        self._release_at: float | None = None  # when the process is left to itself
 
     @contextmanager
     def signals(self) -> Iterator[None]:
@@ -75,6 +77,11 @@ class Attendance:
         """Stop the process as if this signal had come for us. Any thread may ask for it."""
         self._inbox.put(number)
 
+    def release_after(self, seconds: float) -> None:
+        """Wait for the process only this much longer, then leave it to itself. Any thread may ask for it."""
+        self._release_at = self._clock.monotonic() + seconds
+        self._inbox.put(_Told.RELEASED)
+
     def has_signals(self) -> bool:
         """Whether a signal has come for us since the process was attended to its end."""
         return self._caught > 0
@@ -86,12 +93,14 @@ class Attendance:
             self._read(child, child.stderr, stderr, _Told.STDERR_READ),
         ]
         threading.Thread(target=self._wait_for, args=(child,), name="longwatch-wait", daemon=True).start()
-        awaited = set(_Told)
+        awaited = set(_Told) - {_Told.RELEASED}
         while awaited or (self.stopping.waits and child.has_leftovers()):
             try:
                 told = self._inbox.get(timeout=self._patience(leftovers_only=not awaited))
             except Empty:
                 self._act(child, self.stopping.on_time(self._clock.monotonic()))
+                if self._is_released():
+                    break
                 continue
             if isinstance(told, _Told):
                 awaited.discard(told)
@@ -106,8 +115,16 @@ class Attendance:
             child.close()
 
     def _patience(self, *, leftovers_only: bool) -> float | None:
-        left = self.stopping.seconds_left(self._clock.monotonic())
+        now = self._clock.monotonic()
+        left = self.stopping.seconds_left(now)
+        if left is None and self._release_at is not None:
+            return max(0.0, self._release_at - now)
         return min(LEFTOVERS_SECONDS, left) if leftovers_only and left is not None else left
+
+    def _is_released(self) -> bool:
+        """Whether the process is to be left to itself: not while it is being stopped."""
+        is_due = self._release_at is not None and self._clock.monotonic() >= self._release_at
+        return is_due and not self.stopping.waits
 
     def _act(self, child: Child, action: Action, number: int = signal.SIGKILL) -> None:
         if action is not Action.NOTHING:

@@ -37,6 +37,7 @@ from longwatch.server.waiting import deadline, look_at_turn, staleness, until_ch
 from longwatch.turns import TurnState, tag_of, turn_view
 from longwatch.turns.feeding import MOST_LINES
 
+DIED = "the executor died and did not report an outcome"
 BODY_IN_A_THREAD = 200  # blocks, from which on the body is written beside the event loop
 
 router = APIRouter(prefix="/api/projects/{project_id}/sessions/{session_id}/turns", tags=["turns"])
@@ -154,7 +155,12 @@ async def end_turn(
     turn_id: TurnId,
     ending: Annotated[TurnEnding, Body()],
 ) -> Response:
-    """Say how the command of a turn ended. One that has ended stays as it is."""
+    """Say how the command of a turn ended. One that has ended stays as it is; an outcome corrects its run."""
+    if ending.status == "died":
+        state = await context.call(
+            context.conversations.end_dead, project_id, session_id, turn_id, ending.error or DIED
+        )
+        return await _changed(context, state)
     said = ending.model_dump(exclude_defaults=True, exclude={"status", "error"})
     if ending.error:
         said["error_message"] = ending.error
@@ -182,8 +188,11 @@ async def feed_turn(
     keep_output: Annotated[
         bool, Query(description="Keep a line that is no JSON as output, rather than to refuse it.")
     ] = False,
+    defer_end: Annotated[
+        bool, Query(description="The agent's report does not end the turn; `end` does, with its exit.")
+    ] = False,
 ) -> Response:
-    """Add lines of stream-JSON to a turn, in their order. A line that cannot be taken is named."""
+    """Add lines of an agent's JSON to a turn, in their order. A line that cannot be taken is named."""
     media_type = request.headers.get("content-type", LINES_TYPE).partition(";")[0].strip().lower()
     if media_type not in (LINES_TYPE, "text/plain", "application/jsonl", JSON_TYPE):
         raise ApiError(
@@ -202,6 +211,7 @@ async def feed_turn(
             text.split("\n"),
             first,
             keep_output=keep_output,
+            defer_end=defer_end,
         )
     finally:
         await context.board.catch_up(turn_id)  # lines before one that was refused are stored

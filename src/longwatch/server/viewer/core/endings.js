@@ -36,13 +36,14 @@ export const ENDS = new Map(
     ["turn_completed", "succeeded"],
     ["turn_failed", "failed"],
     ["turn_cancelled", "cancelled"],
+    ["turn_corrected", "unknown"],
     ["execution_ended", "unknown"],
     ["execution_corrected", "unknown"],
   ]),
 );
 
 /** Terminal events that say what an earlier one had wrong. */
-const CORRECTIONS = new Set(["execution_corrected"]);
+const CORRECTIONS = new Set(["execution_corrected", "turn_corrected"]);
 
 /** Words of other producers, translated at the door. */
 export const STATUS_WORDS = new Map(
@@ -79,10 +80,13 @@ const KINDS = new Map([
   ["turn_added", "conversation"],
   ["turn_started", "turn"],
   ["turn_line", "turn"],
+  ["turn_result", "turn"],
+  ["turn_end_claimed", "turn"],
   ["block", "turn"],
   ["turn_completed", "turn"],
   ["turn_failed", "turn"],
   ["turn_cancelled", "turn"],
+  ["turn_corrected", "turn"],
   ["job_transition", "execution"],
   ["server_transition", "execution"],
   ["action_transition", "execution"],

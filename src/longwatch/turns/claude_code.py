@@ -1,0 +1,167 @@
+"""The lines of Claude Code (`--output-format stream-json`), as a table from `type` to its reading.
+
+A message of the assistant holds text, thoughts and tool calls, a message of the user holds the tools'
+results, and a `result` reports the outcome of the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from longwatch.events import number_of, text_of
+from longwatch.turns.messages import (
+    BlockContent,
+    BlockKind,
+    LineReading,
+    Report,
+    Reported,
+    Said,
+    as_text,
+)
+
+SUBTYPES: Mapping[str, Reported] = {  # of a result; others that begin with "error" are failures
+    "": Reported.SUCCESS,
+    "success": Reported.SUCCESS,
+}
+STOP_REASONS: Mapping[str, Reported] = {  # why the model stopped, in a result that is a success otherwise
+    "": Reported.SUCCESS,
+    "end_turn": Reported.SUCCESS,
+    "stop_sequence": Reported.SUCCESS,
+    "tool_use": Reported.SUCCESS,
+    "max_tokens": Reported.LIMITED,
+    "max_turns": Reported.LIMITED,
+    "model_context_window_exceeded": Reported.LIMITED,
+    "pause_turn": Reported.LIMITED,
+    "refusal": Reported.FAILURE,
+}
+KEPT_FIELDS = ("usage", "num_turns", "total_cost_usd", "session_id", "stop_reason", "permission_denials")
+MOST_NAMED = 5  # tools in one message
+
+
+def _assistant(line: Mapping[str, object]) -> Said:
+    return _message(line, "assistant")
+
+
+def _user(line: Mapping[str, object]) -> Said:
+    return _message(line, "user")
+
+
+def _message(line: Mapping[str, object], kind: str) -> Said:
+    blocks: list[BlockContent] = []
+    unread: list[object] = []
+    for item in _items(line):
+        block = _assistant_block(item) if kind == "assistant" else _user_block(item)
+        if block is None:
+            unread.append(item)
+        else:
+            blocks.append(block)
+    rest: Mapping[str, object] | None = None
+    if not blocks:
+        rest = line
+    elif unread:
+        rest = {"type": kind, "message": {"content": unread}}
+    return Said(tuple(blocks), rest=rest)
+
+
+def _items(line: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, Mapping) else line.get("content")
+    if isinstance(content, str):
+        yield {"type": "text", "text": content}
+    elif isinstance(content, list):
+        for item in content:
+            yield item if isinstance(item, Mapping) else {"type": "text", "text": item}
+
+
+def _assistant_block(item: Mapping[str, object]) -> BlockContent | None:
+    match item.get("type"):
+        case "text" if isinstance(text := item.get("text"), str):
+            return BlockContent(BlockKind.CONTENT, {"text": text})
+        case "thinking" if isinstance(text := item.get("thinking", item.get("text")), str):
+            return BlockContent(BlockKind.THINKING, {"text": text})
+        case "tool_use":
+            call = text_of(item, "id")
+            return BlockContent(
+                BlockKind.TOOL_USE,
+                {
+                    "tool_use_id": call or "",
+                    "tool_name": text_of(item, "name") or "tool",
+                    "parameters": item.get("input", {}),
+                },
+                call,
+            )
+    return None
+
+
+def _user_block(item: Mapping[str, object]) -> BlockContent | None:
+    if item.get("type") != "tool_result":
+        return None
+    call = text_of(item, "tool_use_id")
+    result = _plain_result(item.get("content"))
+    failed = item.get("is_error") is True
+    return BlockContent(
+        BlockKind.TOOL_RESULT,
+        {
+            "tool_use_id": call or "",
+            "result": result,
+            "error": (as_text(result) or "the tool failed") if failed else None,
+        },
+        call,
+    )
+
+
+def _plain_result(content: object) -> object:
+    """Text if the content is nothing but text, else as it is: an image keeps its form."""
+    if not isinstance(content, list):
+        return content
+    texts = [item.get("text") for item in content if isinstance(item, Mapping) and item.get("type") == "text"]
+    if len(texts) == len(content) and all(isinstance(text, str) for text in texts):
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content
+
+
+def _result(line: Mapping[str, object]) -> Said:
+    reported, reason = _outcome(line)
+    fields: dict[str, object] = {}
+    if line.get("result") is not None and reported is not Reported.FAILURE:
+        fields["result"] = line["result"]
+    duration = number_of(line, "duration_ms")
+    if duration is not None:
+        fields["duration_ms"] = duration
+    for name in KEPT_FIELDS:
+        if line.get(name):
+            fields[name] = line[name]
+    return Said(report=Report(reported, reason, fields))
+
+
+def _outcome(line: Mapping[str, object]) -> tuple[Reported, str | None]:
+    """What a result reports. Any part that speaks against success counts, whatever the other parts say."""
+    subtype, errors = as_text(line.get("subtype")), line.get("errors")
+    if line.get("is_error") not in (None, False) or subtype.startswith("error") or errors:
+        told = as_text(line.get("result")) or as_text(line.get("error")) or as_text(errors or None)
+        return Reported.FAILURE, told or subtype or "the agent reported a failure"
+    if subtype not in SUBTYPES:
+        return Reported.UNCLEAR, f"unknown result {subtype!r}"
+    stop_reason = as_text(line.get("stop_reason"))
+    stopped = STOP_REASONS.get(stop_reason, Reported.UNCLEAR)
+    if stopped is Reported.LIMITED:
+        return stopped, f"the agent stopped at a limit: {stop_reason}"
+    if stopped is not Reported.SUCCESS:
+        return stopped, f"the model stopped with {stop_reason!r}"
+    denials = line.get("permission_denials")
+    if denials:
+        return Reported.DENIED, f"the agent was denied permission: {_tools(denials)}"
+    return Reported.SUCCESS, None
+
+
+def _tools(denials: object) -> str:
+    """The names of the tools that were denied, each once."""
+    items = denials if isinstance(denials, list) else [denials]
+    names = [
+        text_of(item, "tool_name") or "a tool" if isinstance(item, Mapping) else as_text(item)
+        for item in items
+    ]
+    return ", ".join(list(dict.fromkeys(names))[:MOST_NAMED])
+
+
+CLAUDE_CODE: Mapping[str, LineReading] = {"assistant": _assistant, "user": _user, "result": _result}

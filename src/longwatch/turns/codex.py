@@ -1,0 +1,118 @@
+"""The lines of Codex (`codex exec --json`), as a table from `type` to its reading.
+
+An item is a message, a thought or the use of a tool; `turn.completed` and `turn.failed` report the outcome.
+A line of type `error` reports nothing: Codex prints it for a lost connection too, and then retries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from longwatch.events import text_of
+from longwatch.turns.messages import (
+    BlockContent,
+    BlockKind,
+    LineReading,
+    Report,
+    Reported,
+    Said,
+    as_text,
+)
+
+FAILED_STATUSES = frozenset({"failed", "declined"})
+
+_Item = Mapping[str, object]
+
+
+def _command(item: _Item) -> tuple[str, object, object]:
+    return "command_execution", {"command": item.get("command")}, item.get("aggregated_output")
+
+
+def _file_change(item: _Item) -> tuple[str, object, object]:
+    return "file_change", {"changes": item.get("changes")}, item.get("status")
+
+
+def _mcp_call(item: _Item) -> tuple[str, object, object]:
+    names = [name for name in (text_of(item, "server"), text_of(item, "tool")) if name]
+    return ".".join(names) or "mcp_tool_call", item.get("arguments"), item.get("result")
+
+
+def _web_search(item: _Item) -> tuple[str, object, object]:
+    return "web_search", {"query": item.get("query")}, item.get("results")
+
+
+TOOLS: Mapping[str, Callable[[_Item], tuple[str, object, object]]] = {
+    # type of item -> the tool's name, its parameters and its result
+    "command_execution": _command,
+    "file_change": _file_change,
+    "mcp_tool_call": _mcp_call,
+    "web_search": _web_search,
+}
+TEXTS: Mapping[str, BlockKind] = {"agent_message": BlockKind.CONTENT, "reasoning": BlockKind.THINKING}
+
+
+def _item_started(line: Mapping[str, object]) -> Said:
+    item = line.get("item")
+    if isinstance(item, Mapping) and text_of(item, "type") in TOOLS:
+        return Said((_use(item),))
+    return Said(rest=line)
+
+
+def _item_completed(line: Mapping[str, object]) -> Said:
+    item = line.get("item")
+    kind = text_of(item, "type") if isinstance(item, Mapping) else None
+    if isinstance(item, Mapping) and kind in TOOLS:
+        # Some tools have no line for their start, so the end repeats it.
+        return Said((_use(item, repeats_start=True), _result(item)))
+    if isinstance(item, Mapping) and kind in TEXTS and isinstance(text := item.get("text"), str):
+        return Said((BlockContent(TEXTS[kind or ""], {"text": text}),))
+    return Said(rest=line)
+
+
+def _use(item: _Item, *, repeats_start: bool = False) -> BlockContent:
+    name, parameters, _ = TOOLS[str(item["type"])](item)
+    call = text_of(item, "id")
+    fields = {"tool_use_id": call or "", "tool_name": name, "parameters": parameters or {}}
+    return BlockContent(BlockKind.TOOL_USE, fields, call, repeats_start)
+
+
+def _result(item: _Item) -> BlockContent:
+    _, _, result = TOOLS[str(item["type"])](item)
+    call = text_of(item, "id")
+    fields = {"tool_use_id": call or "", "result": result, "error": _error(item)}
+    return BlockContent(BlockKind.TOOL_RESULT, fields, call)
+
+
+def _error(item: _Item) -> str | None:
+    """Why the tool failed, if it did."""
+    error, code, status = item.get("error"), item.get("exit_code"), item.get("status")
+    if error:
+        return _message(error)
+    if isinstance(code, int) and code != 0:
+        return f"exit code {code}"
+    return status if isinstance(status, str) and status in FAILED_STATUSES else None
+
+
+def _turn_completed(line: Mapping[str, object]) -> Said:
+    fields = {"usage": line["usage"]} if line.get("usage") else {}
+    error = line.get("error")
+    if error:
+        return Said(report=Report(Reported.FAILURE, _message(error), fields))
+    return Said(report=Report(Reported.SUCCESS, None, fields))
+
+
+def _turn_failed(line: Mapping[str, object]) -> Said:
+    message = _message(line.get("error")) or "the agent reported a failure"
+    return Said(report=Report(Reported.FAILURE, message))
+
+
+def _message(error: object) -> str:
+    return (text_of(error, "message") if isinstance(error, Mapping) else None) or as_text(error)
+
+
+CODEX: Mapping[str, LineReading] = {
+    "item.started": _item_started,
+    "item.completed": _item_completed,
+    "turn.completed": _turn_completed,
+    "turn.failed": _turn_failed,
+}

@@ -1,0 +1,73 @@
+"""What one line of an agent's output holds, whichever agent printed it: blocks, and the agent's report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class BlockKind(StrEnum):
+    """What a block is; the words of the wire."""
+
+    THINKING = "thinking"
+    CONTENT = "content"
+    TOOL_USE = "tool_use"
+    TOOL_RESULT = "tool_result"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockContent:
+    """One block as a line tells it."""
+
+    kind: BlockKind
+    fields: Mapping[str, object]
+    tool_use_id: str | None = None  # of a call: shared by its use and its result
+    repeats_start: bool = False  # the use of a tool, repeated by the line that ends it
+
+
+class Reported(StrEnum):
+    """What an agent says of the outcome of its turn, from the best to the worst."""
+
+    SUCCESS = "success"
+    LIMITED = "limited"  # success, but a limit cut the work short
+    DENIED = "denied"  # success, but the agent was refused tools that it asked for
+    UNCLEAR = "unclear"  # a result in words that no table knows
+    FAILURE = "failure"
+
+    @property
+    def severity(self) -> int:
+        """Of several reports in one turn, the one with the highest severity counts."""
+        return list(Reported).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The agent's report of how its turn went."""
+
+    reported: Reported
+    reason: str | None = None  # None only for success
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Everything one line says."""
+
+    blocks: tuple[BlockContent, ...] = ()
+    report: Report | None = None
+    rest: Mapping[str, object] | None = None  # the line, without what became blocks
+    uuid: str | None = None  # the line's own name for itself
+    parent_tool_use_id: str | None = None  # the call in which a second agent says it
+
+
+LineReading = Callable[[Mapping[str, object]], Said]
+"""Reads the object on a line of one type."""
+
+
+def as_text(value: object) -> str:
+    """The value as it is shown in a message."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,115 @@
+"""How a turn ended, from all the evidence: the agent's report, and what was observed of its process.
+
+A turn succeeded only if the agent reported success and nothing contradicts the report. `VERDICTS` has the
+status of every combination, and `judge` adds the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from longwatch.events import error_of, number_of, text_of
+from longwatch.model.endings import Status
+from longwatch.turns.messages import Report, Reported
+
+
+class ProcessEnd(StrEnum):
+    """What was observed of the agent's process when the turn ended."""
+
+    CLEAN = "exit code 0"
+    ERROR = "another exit code"
+    SIGNAL = "ended by a signal"
+    RUNNING = "still running"
+    STOPPED = "stopped before a report"  # by a signal that came for the executor
+    UNOBSERVED = "not observed"
+
+
+_S, _P, _F, _C, _U = Status.SUCCEEDED, Status.PARTIAL, Status.FAILED, Status.CANCELLED, Status.UNKNOWN
+
+_COLUMNS = tuple(ProcessEnd)
+_ROWS: Mapping[Reported | None, tuple[Status, ...]] = {  # the agent's report -> a status for each process end
+    Reported.SUCCESS: (_S, _F, _F, _S, _C, _S),
+    Reported.LIMITED: (_P, _F, _F, _P, _C, _P),
+    Reported.DENIED: (_P, _F, _F, _P, _C, _P),
+    Reported.UNCLEAR: (_U, _F, _F, _U, _C, _U),
+    Reported.FAILURE: (_F, _F, _F, _F, _C, _F),
+    None: (_U, _F, _F, _U, _C, _U),
+}
+VERDICTS: Mapping[tuple[Reported | None, ProcessEnd], Status] = {
+    (reported, end): status
+    for reported, statuses in _ROWS.items()
+    for end, status in zip(_COLUMNS, statuses, strict=True)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known of the end of a turn."""
+
+    report: Report | None = None  # of the agent
+    process: ProcessEnd = ProcessEnd.UNOBSERVED
+    process_words: str | None = None  # such as "exit code 3: no such file"
+    details: Mapping[str, object] = field(default_factory=dict)  # stored with the ending
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a turn ended, and why that is no plain success; None if it is one."""
+
+    status: Status
+    reason: str | None = None
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The status of a turn, and the reason unless it succeeded."""
+    report = evidence.report
+    status = VERDICTS[report.reported if report is not None else None, evidence.process]
+    return Verdict(status, None if status is Status.SUCCEEDED else _reason(evidence))
+
+
+def _reason(evidence: Evidence) -> str:
+    report, words = evidence.report, evidence.process_words or evidence.process.value
+    contradicts = evidence.process in (ProcessEnd.ERROR, ProcessEnd.SIGNAL, ProcessEnd.STOPPED)
+    if report is None:
+        return words if contradicts else f"the agent reported no result ({words})"
+    if not contradicts:
+        return report.reason or report.reported.value
+    if report.reported is Reported.FAILURE:
+        return f"{report.reason} ({words})" if evidence.process is ProcessEnd.STOPPED else str(report.reason)
+    return f"{report.reason or 'the agent reported success'}; then {words}"
+
+
+def evidence_of(type_: str, said: Mapping[str, object], report: Report | None) -> Evidence:
+    """The evidence in an ending that an executor or a client states, beside the agent's report.
+
+    A statement about a process (exit code, signal, a process that is still running) says nothing of the
+    outcome by itself. A statement without one is the outcome as its author knows it.
+    """
+    process, words = _process_end(type_, said)
+    if process is ProcessEnd.UNOBSERVED:
+        stated = Reported.SUCCESS if type_ == "turn_completed" else Reported.FAILURE
+        reason = error_of(said) or ("failed" if stated is Reported.FAILURE else None)
+        report = worse(report, Report(stated, reason))
+    return Evidence(report, process, words, said)
+
+
+def worse(one: Report | None, other: Report | None) -> Report | None:
+    """Of two reports the one that speaks more against success; the first of equals."""
+    if one is None or other is None:
+        return one or other
+    return other if other.reported.severity > one.reported.severity else one
+
+
+def _process_end(type_: str, said: Mapping[str, object]) -> tuple[ProcessEnd, str | None]:
+    told, code, signal = error_of(said), number_of(said, "exit_code"), text_of(said, "signal")
+    if type_ == "turn_cancelled":
+        return ProcessEnd.STOPPED, told or "the executor stopped it"
+    if number_of(said, "leftover_pid") is not None:
+        return ProcessEnd.RUNNING, f"process {said['leftover_pid']} is still running"
+    if signal is not None:
+        return ProcessEnd.SIGNAL, told or f"ended by {signal}"
+    if code is not None:
+        return ProcessEnd.CLEAN if code == 0 else ProcessEnd.ERROR, told or f"exit code {code:g}"
+    return ProcessEnd.UNOBSERVED, told
