@@ -38,6 +38,7 @@ _SESSION_PREFIXES = ("SESSION_", "AGENT_", "TASK_")
 _KINDS = {  # types that only occur in runs of one kind -> that kind
     "conversation_added": "project",
     "turn_added": "conversation",
+    "turn_numbered": "conversation",
     "turn_started": "turn",
     "turn_line": "turn",
     "turn_result": "turn",

@@ -366,16 +366,17 @@ class TurnsContract(EndingContract):
     def test_only_one_executes_a_turn(self, session: Session, other: Conversations) -> None:
         turn = session.turn()
         process = {"host": "h", "pid": 12, "started": 5}
-        session.all.start("p", "s", turn, executor="a", process=process)
+        session.all.start("p", "s", turn, executor="a", process=process, claim="mine")
 
-        again = session.all.start("p", "s", turn, executor="a", process=process)
+        again = session.all.start("p", "s", turn, executor="a", process=process, claim="mine")
 
         assert again.wire_status == "running"
-        with pytest.raises(TurnTaken, match="by a already"):
-            other.start("p", "s", turn, executor="b", process={**process, "pid": 13})
+        for name, claim in (("b", None), ("a", None), ("a", "another")):
+            with pytest.raises(TurnTaken, match="by a already"):
+                other.start("p", "s", turn, executor=name, process=process, claim=claim)
         session.all.interrupt("p", "s", turn)
         with pytest.raises(TurnEnded):
-            session.all.start("p", "s", turn, executor="a", process=process)
+            session.all.start("p", "s", turn, executor="a", process=process, claim="mine")
 
     def test_lists_of_work_show_turns_but_not_the_runs_that_list_them(self, session: Session) -> None:
         turn = session.turn("Mend the roof\nand the door")

@@ -115,6 +115,7 @@ class RacingContract(Contract):
         made.append(slow.create_turn("p", "s", "slow"))
 
         *earlier, last = other.turns("p", "s")
+        assert [state.creation.number for state in (*earlier, last) if state.creation] == [1, 2]
         assert [state.wire_status for state in earlier] == ["failed"]
         assert last.wire_status == "pending"
         assert {state.turn_id for state in (*earlier, last)} == {state.turn_id for state in made}
@@ -135,6 +136,8 @@ class RacingContract(Contract):
         states = other.turns("p", "s")
         assert len(states) == WRITERS * 3
         assert [state.wire_status for state in states] == ["failed"] * (WRITERS * 3 - 1) + ["pending"]
+        numbers = [state.creation.number for state in states if state.creation is not None]
+        assert sorted(numbers) == list(range(1, WRITERS * 3 + 1))
 
     def test_of_two_executors_that_start_a_turn_at_once_the_first_has_it(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
@@ -148,6 +151,32 @@ class RacingContract(Contract):
         start = other.turn("p", "s", turn).start
         assert start is not None
         assert start.executor == "quick"
+
+    @pytest.mark.parametrize("executor", ["agent", None])
+    def test_of_many_executors_with_one_name_one_has_the_turn(
+        self, session: Session, open_again: OpenAgain, clock: FakeClock, executor: str | None
+    ) -> None:
+        turn, begin, taken = session.turn(), threading.Barrier(WRITERS), list[str]()
+
+        def start(writer: Conversations) -> None:
+            begin.wait()
+            try:
+                writer.start("p", "s", turn, executor=executor)
+            except TurnTaken:
+                taken.append(turn)
+
+        at_once([partial(start, Conversations(open_again(), clock)) for _ in range(WRITERS)])
+
+        assert len(taken) == WRITERS - 1
+
+    def test_a_turn_that_ends_while_it_is_claimed_is_not_executed(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations
+    ) -> None:
+        turn = session.turn()
+        meanwhile.happens = lambda: session.all.interrupt("p", "s", turn)
+
+        with pytest.raises(TurnEnded):
+            slow.start("p", "s", turn, executor="agent")
 
     def test_feeding_and_interrupting_from_many_threads_gives_every_reader_the_same(
         self, session: Session, open_again: OpenAgain, clock: FakeClock

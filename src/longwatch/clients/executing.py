@@ -150,7 +150,7 @@ class ServerDesk:
 
     def start(self, *, executor: str, process: Mapping[str, object]) -> int:
         given = {name: value for name, value in process.items() if value is not None}
-        claim = {"executor": executor[:200], "process": given}
+        claim = {"executor": executor[:200], "process": given, "claim": new_id()}
         answer = patiently(self._clock, lambda: self._post("start", claim))
         self._last_word = LastWord.prepare(self._calls.base_url, self._calls.token, self.path, _gone(given))
         threading.Thread(target=self._watch, name="longwatch-turn-watch", daemon=True).start()

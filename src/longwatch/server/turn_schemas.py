@@ -154,6 +154,13 @@ class Claim(Strict):
 
     executor: Annotated[str, Field(max_length=200)] = ""
     process: ProcessShape | None = None
+    claim: Annotated[
+        str,
+        Field(
+            max_length=100,
+            description="A text of the executor's own: with the same one, a second request is a retry.",
+        ),
+    ] = ""
 
 
 class StartedShape(TurnShape):

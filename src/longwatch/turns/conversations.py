@@ -13,15 +13,15 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import (
     AlreadyThere,
     EventConflict,
-    JournalUnusable,
     TurnEnded,
     TurnNotFound,
     TurnTaken,
 )
-from longwatch.events import START, Event
+from longwatch.events import Event, text_of
 from longwatch.journal.base import Journal
 from longwatch.runs import Status
 from longwatch.settings import Settings
+from longwatch.turns.claims import first_stored
 from longwatch.turns.deaths import Deaths
 from longwatch.turns.directory import Conversation
 from longwatch.turns.ending import (
@@ -33,8 +33,8 @@ from longwatch.turns.ending import (
     judged_event,
 )
 from longwatch.turns.feeding import Fed, LineReader
-from longwatch.turns.folds import READ_EVENTS, Folds
-from longwatch.turns.names import checked_turn_id, conversation_run, new_turn_id
+from longwatch.turns.folds import Folds
+from longwatch.turns.names import checked_turn_id, conversation_run, new_id, new_turn_id
 from longwatch.turns.projects import Projects
 from longwatch.turns.state import TurnState, reported, wire_word
 from longwatch.turns.verdict import Evidence, evidence_of, worse
@@ -74,7 +74,9 @@ class Conversations(Projects):
                 f"Turn {turn_id!r} belongs to another session. Leave its id out, or choose another."
             )
         if known.creation is None or conversation.turn(turn_id) is None:
-            number = known.creation.number if known.creation is not None else conversation.next_number
+            number = known.creation.number if known.creation is not None else None
+            if number is None:
+                number = self._numbered(conversation, run_id, turn_id)
             self._append(self._new_turn(run_id, project_id, conversation_id, turn_id, prompt, number))
         self._cancel_earlier(project_id, conversation_id)
         return self._turn(turn_id, thorough=True)
@@ -104,30 +106,35 @@ class Conversations(Projects):
         *,
         executor: str | None = None,
         process: Mapping[str, object] | None = None,
+        claim: str | None = None,
     ) -> TurnState:
-        """Say who executes a turn. `TurnTaken` if somebody else does, `TurnEnded` if nobody may any more."""
+        """Claim a turn for its one executor. `TurnTaken` if another has it, `TurnEnded` if it is over.
+
+        Names do not tell executors apart, so every call is another executor. One that retries a call whose
+        answer was lost passes the same `claim` again, a text that is its own.
+        """
         state = self._found(project_id, conversation_id, turn_id, thorough=True)
         if state.has_ended:
             raise TurnEnded(turn_id, state.wire_status)
+        ours = claim or new_id()
         said = {"executor": executor, "process": process}
         given = {name: value for name, value in said.items() if value is not None}
-        # All who want the turn write this event under one id and at one time: there every journal can tell
-        # that it is somebody else's. Only whoever comes first goes on.
-        claimed_at = state.created_at or 0
-        try:
-            self._journal.append(
-                [self._make.event(turn_id, f"{turn_id}-00-claimed", "turn_claimed", claimed_at, given)]
-            )
-        except EventConflict as error:
-            who = state.start.executor if state.start is not None else None
+        # All executors write this event under one id and at one time, where every journal notices a second.
+        wanted = self._make.event(
+            turn_id, f"{turn_id}-00-claimed", "turn_claimed", state.created_at or 0, {**given, "claim": ours}
+        )
+        held = first_stored(self._journal, wanted).payload
+        if text_of(held, "claim") != ours:
             raise TurnTaken(
-                f"Turn {turn_id} is executed by {who or 'somebody else'} already. "
+                f"Turn {turn_id} is executed by {text_of(held, 'executor') or 'another executor'} already. "
                 "Wait for it, or create a new turn."
-            ) from error
+            )
         if state.start is None:
             at = self._clock.now_ms()
             self._append([self._make.event(turn_id, f"{turn_id}-00-started", "turn_started", at, given)])
             state = self._turn(turn_id, thorough=True)
+        if state.has_ended:  # between the first look and the claim
+            raise TurnEnded(turn_id, state.wire_status)
         return state
 
     def feed(
@@ -199,6 +206,21 @@ class Conversations(Projects):
         if state.creation is None:
             raise TurnNotFound(f"There is no turn {turn_id!r} in {self._journal.url}. Check its id.")
         return state
+
+    def _numbered(self, conversation: Conversation, run_id: str, turn_id: str) -> int:
+        """The number of a new turn, which no other turn of the conversation has."""
+        number = conversation.next_number
+        while True:
+            # Every writer claims a number under one id and at one time, where every journal notices a second.
+            at, said = conversation.created_at + number, {"turn_id": turn_id, "number": number}
+            try:
+                self._journal.append(
+                    [self._make_lasting(run_id, f"{run_id}#turn-{number}", "turn_numbered", at, said)]
+                )
+            except EventConflict:
+                number += 1
+            else:
+                return number
 
     def _new_turn(
         self,
@@ -273,29 +295,8 @@ class Conversations(Projects):
 
     def _store_ending(self, terminal: Event, created_at: int) -> None:
         """Store this ending, or the one that was claimed before it."""
-        winner = self._first(end_claim(terminal, created_at))
+        winner = first_stored(self._journal, end_claim(terminal, created_at))
         self._append([claimed_ending(winner)])
-
-    def _first(self, claim: Event) -> Event:
-        """The first event stored under the id and the time of this one."""
-        try:
-            self._journal.append([claim])
-        except EventConflict:
-            return self._stored(claim)
-        return claim
-
-    def _stored(self, event: Event) -> Event:
-        """The event that is stored under the id of this one."""
-        cursor, more = START, True
-        while more:
-            page = self._journal.read(event.run_id, after=cursor, limit=READ_EVENTS)
-            for found in page.events:
-                if found.event_id == event.event_id:
-                    return found
-            cursor, more = page.cursor, page.more
-        raise JournalUnusable(
-            f"Event {event.event_id} is in {self._journal.url} and cannot be read: it may have expired."
-        )
 
     def _looked_after(self, state: TurnState) -> TurnState:
         """The turn, ended if the process that executes it is known to be gone without a word."""

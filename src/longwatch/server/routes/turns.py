@@ -118,7 +118,7 @@ async def start_turn(
     turn_id: TurnId,
     claim: Annotated[Claim, Body()],
 ) -> Response:
-    """Say who executes a turn. The same again is no error; 409 if somebody else does, or it has ended."""
+    """Claim a turn for its one executor; 409 if another has claimed it, or it has ended."""
     process = claim.process.model_dump(exclude_defaults=True) if claim.process is not None else None
     state = await context.call(
         context.conversations.start,
@@ -127,6 +127,7 @@ async def start_turn(
         turn_id,
         executor=claim.executor or None,
         process=process,
+        claim=claim.claim or None,
     )
     return await _changed(context, state, next_line=state.highest_line + 1)
 

@@ -78,6 +78,7 @@ const SESSION_PREFIXES = ["SESSION_", "AGENT_", "TASK_"];
 const KINDS = new Map([
   ["conversation_added", "project"],
   ["turn_added", "conversation"],
+  ["turn_numbered", "conversation"],
   ["turn_started", "turn"],
   ["turn_line", "turn"],
   ["turn_result", "turn"],
