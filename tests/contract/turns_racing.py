@@ -106,6 +106,19 @@ class RacingContract(Contract):
         texts = [str(block.content["text"]) for block in other.turn("p", "s", turn).blocks]
         assert sorted(texts) == ["once", "x"]
 
+    def test_what_was_written_is_read_although_the_clock_of_another_writer_is_ahead(
+        self, session: Session, open_again: OpenAgain, clock: FakeClock
+    ) -> None:
+        turn, ahead = session.turn(), TickingClock()
+        ahead.advance(10.0)
+        Conversations(open_again(), ahead).feed("p", "s", turn, [assistant(text("ahead"))])
+        session.all.turn("p", "s", turn)
+
+        session.all.feed("p", "s", turn, [assistant(text("behind"))])
+
+        assert session.all.turn("p", "s", turn).block_count == 2
+        assert session.all.turns("p", "s")[0].block_count == 2
+
     def test_of_two_turns_made_at_once_one_goes_on(
         self, session: Session, meanwhile: Meanwhile, slow: Conversations, other: Conversations
     ) -> None:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 JSON_TYPE = "application/json"
 LINES_TYPE = "application/x-ndjson"
 REVALIDATE = "private, no-cache"  # may be kept, must be asked for again
+POSITION = "Longwatch-Position"  # the header of what a write stored, and of a read that has to include it
 STALE = "Longwatch-Stale"  # the header of an answer that is the last that was known, and why
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode

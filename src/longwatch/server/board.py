@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -31,7 +31,6 @@ FINAL_SECONDS = (
 )
 READY_SECONDS = 15.0  # for the next part of a run's history to be read
 MOST_RUNS = 20_000
-READ_AHEAD_TRIES = 5  # a run that moves faster than it is read is brought up to date by the hub anyway
 KINDS = ("run", "pulse", "turn")  # names of the kinds that there are
 
 log = logging.getLogger("longwatch.server")
@@ -74,10 +73,10 @@ class Watched(Generic[S]):
         self.is_there = False  # somebody has seen to it that there is such a run
         self.body: Kept | None = None  # the answer about the state, if it takes long to write
         self.known: Known | None = None  # the part of the fold that the hub needs
-        self.delivered = 0  # times that something came by the follower
-        self._early: set[str] = (
-            set()
-        )  # ids of events that were read ahead of the follower, which brings them too
+        self.is_behind = False  # something was written while its history was being read
+        # Ids of events that were read ahead of the follower, which brings them too.
+        self._early: set[str] = set()
+        self._brought: list[set[str]] = []  # for each read ahead: what the follower brings meanwhile
         self.kind = kind
         self.generation = generation  # of the journal that the state was read from
         self._waiters: set[asyncio.Future[None]] = set()
@@ -104,16 +103,28 @@ class Watched(Generic[S]):
 
     def take(self, events: Sequence[Event]) -> None:
         """These came by the follower, each of them once."""
-        self.delivered += 1
+        for brought in self._brought:
+            brought.update(event.event_id for event in events)
         if self._early:
             known = self._early.intersection(event.event_id for event in events)
             self._early -= known
             events = [event for event in events if event.event_id not in known]
         self._add(events)
 
-    def take_early(self, events: Sequence[Event]) -> None:
-        """These were read ahead of the follower."""
-        events = [event for event in events if event.event_id not in self._early]
+    @contextmanager
+    def reading_ahead(self) -> Iterator[set[str]]:
+        """Collect the ids of the events that the follower brings during a read ahead of it."""
+        brought: set[str] = set()
+        self._brought.append(brought)
+        try:
+            yield brought
+        finally:
+            self._brought.remove(brought)
+
+    def take_early(self, events: Sequence[Event], brought: set[str]) -> None:
+        """These were read ahead of the follower, which has brought some of them meanwhile."""
+        known = self._early | brought
+        events = [event for event in events if event.event_id not in known]
         self._early.update(event.event_id for event in events)
         self._add(events)
 
@@ -167,7 +178,9 @@ class Board:
     def glance(self, kind: Kind[S], run_id: str) -> Watched[S] | None:
         """The run if it is on the board and can be vouched for, at no cost; else ask `look`."""
         found = self._watched.get((kind.name, run_id))
-        if found is None or not found.is_ready or found.trouble is not None or self._is_outdated(found):
+        if found is None or not found.is_ready or found.is_behind or found.trouble is not None:
+            return None
+        if self._is_outdated(found):
             return None
         now = asyncio.get_running_loop().time()
         if found.final_until is not None and now > found.final_until:
@@ -202,6 +215,9 @@ class Board:
         if found.final_until is not None:
             await self._look_again((kind.name, run_id), found)
         await self._until_ready(found)
+        if found.is_behind:
+            await self._read_ahead(found)
+            found.is_behind = False
         return found
 
     def _is_outdated(self, watched: Watched[S]) -> bool:
@@ -356,17 +372,17 @@ class Board:
             watched = self._watched.get((kind, run_id))
             if watched is not None and watched.is_ready:
                 await self._read_ahead(watched)
+            elif watched is not None:
+                watched.is_behind = True
 
-    async def _read_ahead(self, watched: Watched[object]) -> None:
-        for _ in range(READ_AHEAD_TRIES):
-            before, cursor, more = watched.delivered, watched.cursor, True
-            while more and watched.delivered == before:
+    async def _read_ahead(self, watched: Watched[S]) -> None:
+        """Read everything that is stored by now, however much that is and whatever the follower does."""
+        with watched.reading_ahead() as brought:
+            cursor, more = watched.cursor, True
+            while more:
                 page = await self._journal.read(watched.run_id, after=cursor, thorough=True)
-                if watched.delivered == before:  # else the follower may have brought some of the page
-                    watched.take_early(page.events)
-                    cursor, more = page.cursor, page.more
-            if not more:
-                return
+                watched.take_early(page.events, brought)
+                cursor, more = page.cursor, page.more
 
     def drop_empty(self, kind: Kind[S], run_id: str) -> None:
         """There is no such run: nothing to follow, and no memory for whoever guesses ids."""

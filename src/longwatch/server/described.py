@@ -41,6 +41,10 @@ STALE_HEADER = {
     "description": "There while the journal cannot be read: the answer is the last that was known.",
     "schema": {"type": "string"},
 }
+POSITION_HEADER = {
+    "description": "What was written. A read that sends it back includes that, on any server.",
+    "schema": {"type": "string"},
+}
 DISPOSITION_HEADER = {"description": "`attachment`, and a file name.", "schema": {"type": "string"}}
 VERSION_HEADER = {"description": "The version of the document.", "schema": {"type": "integer"}}
 RETRY_HEADER = {"description": "Seconds to wait.", "schema": {"type": "integer"}}

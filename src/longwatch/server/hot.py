@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from longwatch.errors import LongwatchError
+from longwatch.server.answers import POSITION
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import ApiError, api_error
 from longwatch.server.parameters import MAX_WAIT_SECONDS
@@ -20,6 +21,7 @@ from longwatch.server.waiting import deadline, look_at_turn, staleness, until_ch
 
 PREFIX = "/api/projects/"
 SUFFIX = "/status"
+POSITION_NAME = POSITION.lower().encode()
 ALLOW = {"Allow": "GET, HEAD"}
 
 
@@ -36,12 +38,14 @@ class HotStatus:
         if asked is None or scope["query_string"] or scope["method"] != "GET":
             return None
         project, session, turn = asked
+        if _header(scope, POSITION_NAME) is not None:
+            return None  # the journal has to be read
         watched = self._context.board.glance(TURN, turn)
         if watched is None or not watched.state.belongs_to(project, session):
             return None
         if self._context.hub.trouble(turn) is not None:
             return None  # the answer has to say so
-        return _told(watched.state, _known(scope))
+        return _told(watched.state, _header(scope, b"if-none-match"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = _parts(scope["path"]) if scope["type"] == "http" else None
@@ -64,8 +68,9 @@ class HotStatus:
     async def _answer(self, scope: Scope, project: str, session: str, turn: str) -> Answer:
         query: bytes = scope["query_string"]
         wait = wait_of(query) if query else 0
-        known = _known(scope)
-        watched = await look_at_turn(self._context, project, session, turn)
+        known = _header(scope, b"if-none-match")
+        position = (_header(scope, POSITION_NAME) or b"").decode("latin-1")
+        watched = await look_at_turn(self._context, project, session, turn, position)
         if wait and known is not None:
             has = known.decode("latin-1")
             until = deadline(self._context, wait)
@@ -88,10 +93,10 @@ def _parts(path: str) -> tuple[str, str, str] | None:
     return parts[3], parts[5], parts[7]
 
 
-def _known(scope: Scope) -> bytes | None:
-    """The tags that the caller has."""
+def _header(scope: Scope, wanted: bytes) -> bytes | None:
+    """The value of a header that the caller sends."""
     for name, value in scope["headers"]:
-        if name == b"if-none-match":
+        if name == wanted:
             found: bytes = value
             return found
     return None

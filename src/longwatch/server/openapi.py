@@ -9,8 +9,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from longwatch.server.access import COOKIE, Scope
+from longwatch.server.answers import POSITION
 from longwatch.server.described import CACHE_HEADER, ERRORS, STALE_HEADER, TAG_HEADER
-from longwatch.server.parameters import MAX_WAIT_SECONDS
+from longwatch.server.parameters import MAX_CURSOR, MAX_WAIT_SECONDS
 from longwatch.server.routes.scopes import REQUIRED
 from longwatch.server.turn_schemas import TurnStatusShape
 
@@ -140,6 +141,13 @@ def _status_operation() -> dict[str, Any]:
                 "required": False,
                 "description": "The ETag of what the caller has: 304 if it is still true.",
                 "schema": {"type": "string"},
+            },
+            {
+                "name": POSITION,
+                "in": "header",
+                "required": False,
+                "description": "The `Longwatch-Position` of a write, which the answer then includes.",
+                "schema": {"type": "string", "maxLength": MAX_CURSOR},
             },
         ],
         "responses": {

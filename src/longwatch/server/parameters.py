@@ -85,6 +85,15 @@ IfNoneMatch = Annotated[
     Header(alias="If-None-Match", description="The ETag of what the caller has: 304 if it is still true."),
 ]
 
+Position = Annotated[
+    str,
+    Header(
+        alias="Longwatch-Position",
+        max_length=MAX_CURSOR,
+        description="The `Longwatch-Position` of a write: the answer has what was written, on any server.",
+    ),
+]
+
 
 def cursor_of(text: str) -> Cursor:
     """A cursor from outside. Whether it is one, the journal tells."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from starlette.types import Message, Send
 
 CORS_METHODS = b"GET, HEAD, POST, PUT, DELETE"
-CORS_HEADERS = b"Authorization, Content-Type, If-None-Match, Idempotency-Key, Last-Event-ID"
-CORS_EXPOSED = b"ETag, Longwatch-Stale, Longwatch-Version, Retry-After"
+CORS_HEADERS = (
+    b"Authorization, Content-Type, If-None-Match, Idempotency-Key, Last-Event-ID, Longwatch-Position"
+)
+CORS_EXPOSED = b"ETag, Longwatch-Position, Longwatch-Stale, Longwatch-Version, Retry-After"
 CORS_SECONDS = b"600"
 EVERY_ANSWER = (
     (b"x-content-type-options", b"nosniff"),

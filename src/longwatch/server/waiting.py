@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from longwatch.errors import InvalidCursor
 from longwatch.server.answers import STALE
 from longwatch.server.board import Watched
 from longwatch.server.turn_answers import TURN, ToldTurn
 from longwatch.turns.names import checked_turn_id, conversation_run
+from longwatch.turns.state import has_position
 
 if TYPE_CHECKING:
     from longwatch.server.context import ServerContext
@@ -48,9 +50,12 @@ async def until_changed(
 
 
 async def look_at_turn(
-    context: ServerContext, project_id: str, session_id: str, turn_id: str
+    context: ServerContext, project_id: str, session_id: str, turn_id: str, position: str = ""
 ) -> Watched[ToldTurn]:
-    """The turn on the board, or an error that says what of the three is not there."""
+    """The turn on the board, or an error that says what of the three is not there.
+
+    With the position of a write, everything that was stored with it is there.
+    """
     conversation_run(project_id, session_id)  # names that can be none are refused before anything is read
     watched = await context.board.look(TURN, checked_turn_id(turn_id))
     if not watched.state.belongs_to(project_id, session_id):
@@ -58,4 +63,12 @@ async def look_at_turn(
         await context.call(context.conversations.turn, project_id, session_id, turn_id)
         await context.board.catch_up(turn_id)  # it has just been created
         watched = await context.board.look(TURN, turn_id)
+    if position:
+        # Also if the last event of the write is known: a journal may show it before the others.
+        await context.board.catch_up(turn_id)
+        if not has_position(watched.state.state, position):
+            raise InvalidCursor(
+                f"Position {position[:80]!r} is not in this journal: it is of another turn, or has expired. "
+                "Leave the header Longwatch-Position out."
+            )
     return watched

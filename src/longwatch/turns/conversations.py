@@ -36,7 +36,7 @@ from longwatch.turns.feeding import Fed, LineReader
 from longwatch.turns.folds import Folds
 from longwatch.turns.names import checked_turn_id, conversation_run, new_id, new_turn_id
 from longwatch.turns.projects import Projects
-from longwatch.turns.state import TurnState, reported, wire_word
+from longwatch.turns.state import TurnState, position_of, reported, wire_word
 from longwatch.turns.verdict import Evidence, evidence_of, worse
 
 NAME_CHARACTERS = 80  # of a prompt, in lists
@@ -81,10 +81,13 @@ class Conversations(Projects):
         self._cancel_earlier(project_id, conversation_id)
         return self._turn(turn_id, thorough=True)
 
-    def turns(self, project_id: str, conversation_id: str) -> list[TurnState]:
-        """The turns of a conversation, the first one first. Those whose events are gone are left out."""
-        conversation = self.conversation(project_id, conversation_id)
-        states = [self._turn(added.turn_id) for added in conversation.turns]
+    def turns(self, project_id: str, conversation_id: str, *, thorough: bool = False) -> list[TurnState]:
+        """The turns of a conversation, the first one first. Those whose events are gone are left out.
+
+        `thorough`: with everything that any writer has stored by now, whatever its clock says.
+        """
+        conversation = self.conversation(project_id, conversation_id, thorough=thorough)
+        states = [self._turn(added.turn_id, thorough=thorough) for added in conversation.turns]
         return [self._looked_after(state) for state in states if state.creation is not None]
 
     def last_turn(self, conversation: Conversation) -> TurnState | None:
@@ -171,7 +174,8 @@ class Conversations(Projects):
             raise TurnEnded(turn_id, status, batch.accepted, batch.blocks)
         if batch.problem is not None:
             raise batch.problem
-        return Fed(batch.accepted, batch.blocks, status, tuple(batch.events))
+        position = position_of(state, *(event.event_id for event in batch.events[-1:]))
+        return Fed(batch.accepted, batch.blocks, status, tuple(batch.events), position)
 
     def interrupt(
         self, project_id: str, conversation_id: str, turn_id: str, reason: str | None = None
@@ -321,7 +325,8 @@ class Conversations(Projects):
         return state
 
     def _turn(self, turn_id: str, *, thorough: bool = False) -> TurnState:
-        return self._turns.read(checked_turn_id(turn_id), lambda: TurnState(turn_id), thorough=thorough)
+        thorough = self._is_written(checked_turn_id(turn_id)) or thorough
+        return self._turns.read(turn_id, lambda: TurnState(turn_id), thorough=thorough)
 
 
 def _belongs(state: TurnState, project_id: str, conversation_id: str) -> bool:

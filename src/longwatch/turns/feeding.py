@@ -28,7 +28,8 @@ class Fed:
     accepted: int  # lines, those that were there before included
     blocks: int  # that are new
     status: str  # of the turn: pending, running, completed or failed
-    events: tuple[Event, ...] = ()  # that are new
+    events: tuple[Event, ...] = ()  # of these lines, that are new
+    position: str = ""  # a token: who has it can ask any server for what is stored by now
 
 
 @dataclass(slots=True)

@@ -20,6 +20,8 @@ from longwatch.turns.folds import Folds
 from longwatch.turns.names import PROJECTS_RUN, conversation_run, new_id, project_run
 from longwatch.turns.storing import EventMaker
 
+REMEMBERED_WRITES = 10_000
+
 
 class Projects:
     """All projects of one journal. Threads may share it."""
@@ -32,6 +34,7 @@ class Projects:
         self._lists = Folds[ProjectList](journal)
         self._projects = Folds[Project](journal)
         self._conversations = Folds[Conversation](journal)
+        self._written: set[str] = set()  # runs that were written here and not read since
 
     def create_project(self, id: str | None = None, name: str | None = None) -> Project:
         """Make a project. One that is there already under this id and name is simply returned."""
@@ -85,9 +88,9 @@ class Projects:
         ids = self.project(project_id).conversation_ids
         return [found for id in ids if (found := self._conversation(project_id, id)).exists]
 
-    def conversation(self, project_id: str, conversation_id: str) -> Conversation:
+    def conversation(self, project_id: str, conversation_id: str, *, thorough: bool = False) -> Conversation:
         """One conversation, or `ProjectNotFound` or `ConversationNotFound`."""
-        conversation = self._conversation(project_id, conversation_id)
+        conversation = self._conversation(project_id, conversation_id, thorough=thorough)
         if not conversation.exists:
             self.project(project_id)
             raise ConversationNotFound(
@@ -101,6 +104,7 @@ class Projects:
 
     def _conversation(self, project_id: str, conversation_id: str, *, thorough: bool = False) -> Conversation:
         run_id = conversation_run(project_id, conversation_id)
+        thorough = self._is_written(run_id) or thorough
         return self._conversations.read(
             run_id, lambda: Conversation(project_id, conversation_id), thorough=thorough
         )
@@ -110,6 +114,20 @@ class Projects:
         if events:
             with suppress(EventConflict):
                 self._journal.append(events)
+            if len(self._written) >= REMEMBERED_WRITES:
+                self._written.clear()
+            self._written.update(event.run_id for event in events)
+
+    def _is_written(self, run_id: str) -> bool:
+        """Whether this process has written to a run since it read the run last.
+
+        Such a read has to be thorough: if the clock of another writer is ahead, events with the time of this
+        one lie before what was read already.
+        """
+        if run_id not in self._written:
+            return False
+        self._written.discard(run_id)
+        return True
 
 
 def _check_same(what: str, id: str, *, wanted: str | None, found: str | None) -> None:

@@ -9,6 +9,7 @@ import hashlib
 from bisect import insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 from longwatch.events import Event, Order, number_of, text_of
 from longwatch.model.endings import CORRECTIONS
@@ -16,6 +17,7 @@ from longwatch.model.process import Process
 from longwatch.runs import ENDS, Ending, Status
 from longwatch.turns.messages import BlockKind, Report, Reported
 
+LONGEST_POSITION_ID = 200  # characters of an event id in a position
 NOT_NUMBERED = 2**63  # blocks that name no line come after those that do
 CLAIMS = frozenset({"turn_claimed", "turn_end_claimed"})  # they decide races, and change nothing themselves
 SIGNS_OF_WORK = frozenset({"turn_started", "block", "turn_line", "turn_result", "output"})
@@ -213,6 +215,20 @@ def turn_state(events: Iterable[Event]) -> TurnState:
     """The turn that these events make. They are all of one run; without any there is no turn."""
     known = list(events)
     return TurnState(known[0].run_id if known else "").plus(known)
+
+
+def position_of(state: TurnState, *more: str) -> str:
+    """A token of what is stored of a turn: the ids of its creation, start and ending, and further ones."""
+    found = (each.order[3] for each in (state.creation, state.start, state.ending) if each is not None)
+    # An id that another producer chose may hold anything, and the token goes into a header.
+    ids = (event_id for event_id in (*found, *more) if len(event_id) <= LONGEST_POSITION_ID)
+    return ",".join(quote(event_id, safe="") for event_id in ids)
+
+
+def has_position(state: TurnState, position: str) -> bool:
+    """Whether this state of a turn has everything that the token names."""
+    ids = (unquote(event_id) for event_id in position.split(",") if event_id)
+    return all((part_of(state.turn_id, event_id) or event_id) in state.seen for event_id in ids)
 
 
 def tag_of(state: TurnState) -> str:

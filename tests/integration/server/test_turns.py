@@ -76,6 +76,63 @@ async def test_two_servers_give_the_same_tags(stores: Stores) -> None:
             assert (url, answer.status_code) == (url, 304)
 
 
+async def test_what_a_write_stored_is_in_the_next_answer_of_its_server(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+        await server.http.get(turn)
+        lines = "\n".join(assistant(f"{number}") for number in range(600))
+
+        await server.http.post(f"{turn}/lines?first=1", content=lines, headers=LINES)
+
+        assert (await server.http.get(turn)).json()["block_count"] == 600
+        assert (await server.http.get(f"{turn}/status")).json()["block_count"] == 600
+
+
+async def test_what_a_write_stored_is_in_the_answer_of_any_server_that_is_given_its_position(
+    stores: Stores,
+) -> None:
+    async with served(stores) as one, served(stores) as other:
+        turn = await new_turn(one.http)
+        for address in (turn, f"{turn}/status"):
+            await other.http.get(address)  # it is in the memory of both
+
+        for number in range(1, 6):
+            fed = await one.http.post(f"{turn}/lines", content=assistant(f"{number}"), headers=LINES)
+            position = {"Longwatch-Position": fed.headers["longwatch-position"]}
+            told = [await other.http.get(url, headers=position) for url in (f"{turn}/status", turn)]
+            assert [answer.json()["block_count"] for answer in told] == [number, number]
+        ended = await one.http.post(f"{turn}/interrupt")
+        position = {"Longwatch-Position": ended.headers["longwatch-position"]}
+        for url in (f"{turn}/status", turn):
+            assert (await other.http.get(url, headers=position)).json()["status"] == "failed"
+        listed = await other.http.get(turn.rpartition("/")[0], headers=position)
+        assert listed.json()["turns"][0]["status"] == "failed"
+
+
+async def test_a_new_turn_is_listed_by_any_server_that_is_given_its_position(stores: Stores) -> None:
+    async with served(stores) as one, served(stores) as other:
+        first = await new_turn(one.http)
+        turns = first.rpartition("/")[0]
+        await other.http.get(turns)
+
+        made = await one.http.post(turns, json={})
+        position = {"Longwatch-Position": made.headers["longwatch-position"]}
+        listed = await other.http.get(turns, headers=position)
+        shown = await other.http.get(f"{turns}/{made.json()['id']}", headers=position)
+
+        assert [turn["number"] for turn in listed.json()["turns"]] == [1, 2]
+        assert shown.status_code == 200
+
+
+async def test_a_position_of_something_else_is_refused(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+
+        for url in (f"{turn}/status", turn):
+            answer = await server.http.get(url, headers={"Longwatch-Position": "turn-other-00-created"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_cursor")
+
+
 async def test_a_long_poll_tells_of_a_change_that_another_server_made(stores: Stores) -> None:
     async with served(stores) as one, served(stores) as other:
         turn = await new_turn(one.http)

@@ -209,6 +209,38 @@ async def test_a_run_that_is_read_ahead_of_the_hub_has_every_event_once(
     assert (watched.state.summary.events, watched.events) == (50, 50)
 
 
+async def test_everything_that_was_written_is_read_ahead_of_the_hub_however_much_it_is(
+    board: Board, journal: CountedJournal
+) -> None:
+    append(journal, event(0))
+    watched = await board.look(RUN, "wf-1")
+
+    append(journal, *(event(number) for number in range(1, 1_201)))
+    await board.catch_up("wf-1")
+
+    assert watched.state is not None
+    assert watched.state.summary.events == 1_201
+    await until(lambda: not watched.is_ahead)
+    assert watched.events == 1_201
+
+
+async def test_what_is_written_while_the_history_is_read_is_in_the_first_answer(
+    board: Board, journal: CountedJournal
+) -> None:
+    append(journal, event(0))
+    journal.seconds_a_read = 0.05
+    first = asyncio.create_task(board.look(RUN, "wf-1"))
+    await until(lambda: journal.reads > 0)
+
+    append(journal, event(1))
+    await board.catch_up("wf-1")
+    watched = await board.look(RUN, "wf-1")
+
+    assert watched.state is not None
+    assert watched.state.summary.events == 2
+    await first
+
+
 async def test_a_journal_that_is_away_is_told_in_good_time(
     board: Board, journal: CountedJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

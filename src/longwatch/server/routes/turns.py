@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from longwatch.server.answers import JSON_TYPE, LINES_TYPE, bytes_answer, json_answer, not_modified
+from longwatch.server.answers import (
+    JSON_TYPE,
+    LINES_TYPE,
+    POSITION,
+    bytes_answer,
+    json_answer,
+    not_modified,
+)
 from longwatch.server.context import ServerContext
-from longwatch.server.described import tagged, written
+from longwatch.server.described import POSITION_HEADER, tagged, written
 from longwatch.server.errors import ApiError
 from longwatch.server.parameters import (
     ContextDep,
     IfNoneMatch,
+    Position,
     ProjectId,
     SessionId,
     TurnId,
@@ -36,11 +45,14 @@ from longwatch.server.turn_schemas import (
 from longwatch.server.waiting import deadline, look_at_turn, staleness, until_changed
 from longwatch.turns import TurnState, tag_of, turn_view
 from longwatch.turns.feeding import MOST_LINES
+from longwatch.turns.state import position_of
 
 DIED = "the executor died and did not report an outcome"
 BODY_IN_A_THREAD = 200  # blocks, from which on the body is written beside the event loop
 
 router = APIRouter(prefix="/api/projects/{project_id}/sessions/{session_id}/turns", tags=["turns"])
+
+_written = partial(written, headers={POSITION: POSITION_HEADER})
 
 FirstLine = Annotated[
     int | None,
@@ -63,10 +75,14 @@ LINES_BODY = {
 
 @router.get("", response_class=Response, responses=tagged(TurnListShape, 404))
 async def list_turns(
-    context: ContextDep, project_id: ProjectId, session_id: SessionId, if_none_match: IfNoneMatch = ""
+    context: ContextDep,
+    project_id: ProjectId,
+    session_id: SessionId,
+    if_none_match: IfNoneMatch = "",
+    position: Position = "",
 ) -> Response:
     """List the turns of a session, the first one first, without their blocks."""
-    turns = await context.call(context.conversations.turns, project_id, session_id)
+    turns = await context.call(context.conversations.turns, project_id, session_id, thorough=bool(position))
     tag = weak_tag(*((turn.turn_id, tag_of(turn)) for turn in turns))
     if matches(if_none_match, tag):
         return not_modified(tag)
@@ -74,7 +90,7 @@ async def list_turns(
 
 
 @router.post(
-    "", status_code=201, response_class=Response, responses=written(WholeTurnShape, 404, 409, status=201)
+    "", status_code=201, response_class=Response, responses=_written(WholeTurnShape, 404, 409, status=201)
 )
 async def create_turn(
     context: ContextDep, project_id: ProjectId, session_id: SessionId, wanted: Annotated[NewTurn, Body()]
@@ -83,7 +99,8 @@ async def create_turn(
     state = await context.call(
         context.conversations.create_turn, project_id, session_id, wanted.prompt or None, wanted.id or None
     )
-    return json_answer(turn_view(state), status=201)
+    await context.board.catch_up(state.turn_id)
+    return json_answer(turn_view(state), status=201, headers={POSITION: position_of(state)})
 
 
 @router.get("/{turn_id}", response_class=Response, responses=tagged(WholeTurnShape, 404, from_memory=True))
@@ -94,9 +111,10 @@ async def show_turn(
     turn_id: TurnId,
     wait: WaitQuery = 0,
     if_none_match: IfNoneMatch = "",
+    position: Position = "",
 ) -> Response:
     """Show a turn with its blocks. With `wait` and a tag that is still true, 304 comes only after so long."""
-    watched = await look_at_turn(context, project_id, session_id, turn_id)
+    watched = await look_at_turn(context, project_id, session_id, turn_id, position)
     if wait and if_none_match:
         until = deadline(context, wait)
         await until_changed(context, watched, lambda told: not matches(if_none_match, told.tag), until)
@@ -110,7 +128,7 @@ async def show_turn(
     return bytes_answer(body, JSON_TYPE, tag=told.tag, headers=stale)
 
 
-@router.post("/{turn_id}/start", response_class=Response, responses=written(StartedShape, 404, 409))
+@router.post("/{turn_id}/start", response_class=Response, responses=_written(StartedShape, 404, 409))
 async def start_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -132,7 +150,7 @@ async def start_turn(
     return await _changed(context, state, next_line=state.highest_line + 1)
 
 
-@router.post("/{turn_id}/interrupt", response_class=Response, responses=written(TurnShape, 404))
+@router.post("/{turn_id}/interrupt", response_class=Response, responses=_written(TurnShape, 404))
 async def interrupt_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -148,7 +166,7 @@ async def interrupt_turn(
     return await _changed(context, state)
 
 
-@router.post("/{turn_id}/end", response_class=Response, responses=written(TurnShape, 404))
+@router.post("/{turn_id}/end", response_class=Response, responses=_written(TurnShape, 404))
 async def end_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -176,7 +194,7 @@ async def end_turn(
 @router.post(
     "/{turn_id}/lines",
     response_class=Response,
-    responses=written(FedShape, 404, 409, 415),
+    responses=_written(FedShape, 404, 409, 415),
     openapi_extra=LINES_BODY,
 )
 async def feed_turn(
@@ -216,9 +234,11 @@ async def feed_turn(
         )
     finally:
         await context.board.catch_up(turn_id)  # lines before one that was refused are stored
-    return json_answer({"accepted": fed.accepted, "blocks": fed.blocks, "status": fed.status})
+    told = {"accepted": fed.accepted, "blocks": fed.blocks, "status": fed.status}
+    return json_answer(told, headers={POSITION: fed.position})
 
 
 async def _changed(context: ServerContext, state: TurnState, **more: object) -> Response:
     await context.board.catch_up(state.turn_id)
-    return json_answer(turn_view(state, blocks=False) | more)
+    headers = {POSITION: position_of(state)}
+    return json_answer(turn_view(state, blocks=False) | more, headers=headers)
