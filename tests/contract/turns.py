@@ -222,6 +222,51 @@ class TurnsContract(EndingContract):
         blocks = session.all.turn("p", "s", turn).blocks
         assert [block.content["text"] for block in blocks] == ["first", "second", "third"]
 
+    def test_a_gap_in_the_numbers_of_lines_is_reported_until_it_is_filled(
+        self, session: Session, other: Conversations
+    ) -> None:
+        turn = session.turn()
+
+        first = session.all.feed("p", "s", turn, [assistant(text("1")), assistant(text("2"))], first_line=1)
+        ahead = session.all.feed("p", "s", turn, [assistant(text("6"))], first_line=6)
+        further = other.feed("p", "s", turn, [assistant(text("8"))], first_line=8)
+        shown = turn_view(other.turn("p", "s", turn))
+        filled = session.all.feed("p", "s", turn, [assistant(text(f"{n}")) for n in (3, 4, 5)], first_line=3)
+        last = session.all.feed("p", "s", turn, [assistant(text("7")), assistant(text("8"))], first_line=7)
+
+        assert (first.missing, ahead.missing) == ((), ((3, 5),))
+        assert further.missing == ((3, 5), (7, 7))
+        assert shown["missing_lines"] == [[3, 5], [7, 7]]
+        assert (filled.missing, last.missing) == (((7, 7),), ())
+        assert "missing_lines" not in turn_view(other.turn("p", "s", turn))
+
+    def test_a_turn_that_begins_in_the_middle_misses_its_first_lines(self, session: Session) -> None:
+        turn = session.turn()
+
+        fed = session.all.feed("p", "s", turn, [assistant(text("late")), result()], first_line=4)
+
+        assert (fed.status, fed.missing) == ("completed", ((1, 3),))
+        assert session.all.turn("p", "s", turn).missing_lines == ((1, 3),)
+
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_blank_lines_and_lines_without_numbers_are_no_gap(
+        self, session: Session, other: Conversations, first: int
+    ) -> None:
+        turn, said = session.turn(), assistant(text("x"))
+        feeds = [["", said, "", "", said, ""], ["", ""], [said, "  "], [said]]
+
+        for lines in feeds:
+            fed = session.all.feed("p", "s", turn, lines, first_line=first)
+            assert fed.missing == ()
+            first += len(lines)
+        session.all.feed("p", "s", turn, [said])
+        with pytest.raises(InvalidLine):
+            other.feed("p", "s", turn, ["", "oops"], first_line=first + 1)
+        fed = other.feed("p", "s", turn, [result()], first_line=first + 2)
+
+        found = other.turn("p", "s", turn)
+        assert (fed.missing, found.missing_lines, found.block_count) == ((), (), 5)
+
     def test_other_content_under_a_number_that_is_taken_is_kept_too(self, session: Session) -> None:
         turn = session.turn()
 

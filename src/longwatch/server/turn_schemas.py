@@ -10,6 +10,10 @@ from longwatch.server.schemas import Strict
 
 TurnWord = Literal["pending", "running", "completed", "failed"]
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Gap = Annotated[
+    list[int],
+    Field(min_length=2, max_length=2, description="The first and the last number of lines that are missing."),
+]
 NewId = Annotated[
     str,
     Field(
@@ -112,6 +116,7 @@ class TurnShape(Strict):
     started_at: Time | None
     completed_at: Time | None
     last_updated: Time
+    missing_lines: list[Gap] = Field(default=[], description="Left out if no line is missing.")
 
 
 class WholeTurnShape(TurnShape):
@@ -187,6 +192,8 @@ class TurnEnding(Strict):
 
 class FedShape(Strict):
     """What became of lines."""
+
+    missing: list[Gap] = Field(default=[], description="Left out if no line is missing before these.")
 
     accepted: int = Field(description="Lines, those that were there before included.")
     blocks: int = Field(description="Blocks that are new.")

@@ -153,11 +153,11 @@ class Conversations(Projects):
     ) -> Fed:
         """Add lines of an agent's JSON to a turn, in their order. The agent's report ends the turn.
 
-        With the number of the first line, lines that are there already are not stored again. Without it only
-        those that carry a `uuid` are recognised. `InvalidLine` and `TurnEnded` are raised after everything
-        before the line in question was stored; they say how much that was. `keep_output` keeps a line that is
-        no JSON as output, rather than to refuse it. `defer_end` is for an executor, which calls `end` when
-        it knows how the agent's process ended too.
+        With the number of the first line, lines that are there already are not stored again, and gaps in the
+        numbers are named. Without it only those that carry a `uuid` are recognised. `InvalidLine` and
+        `TurnEnded` are raised after everything before the line in question was stored; they say how much that
+        was. `keep_output` keeps a line that is not JSON as output, rather than to refuse it. `defer_end` is
+        for an executor, which calls `end` when it knows how the agent's process ended too.
         """
         state = self._found(project_id, conversation_id, turn_id)
         now = self._clock.now_ms()
@@ -175,7 +175,8 @@ class Conversations(Projects):
         if batch.problem is not None:
             raise batch.problem
         position = position_of(state, *(event.event_id for event in batch.events[-1:]))
-        return Fed(batch.accepted, batch.blocks, status, tuple(batch.events), position)
+        missing = tuple(reader.lines.gaps())
+        return Fed(batch.accepted, batch.blocks, status, tuple(batch.events), missing, position)
 
     def interrupt(
         self, project_id: str, conversation_id: str, turn_id: str, reason: str | None = None

@@ -151,6 +151,8 @@ class Executor:
         )
 
     def _take_stdout(self, line: str, carrier: Carrier) -> None:
+        if not line.strip():
+            return
         carrier.take(line)
         is_first = not self._has_reported and self._stopping.reason is None
         if is_first and may_report(line) and report_of(line) is not None:

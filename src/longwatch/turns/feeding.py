@@ -14,7 +14,7 @@ from hashlib import blake2b
 from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, TurnEnded
 from longwatch.events import Event
 from longwatch.turns.lines import BlockContent, BlockKind, Report, Said, read_line, said
-from longwatch.turns.state import TurnState, wire_word
+from longwatch.turns.state import TurnState, wire_word, with_line
 from longwatch.turns.storing import EventMaker
 from longwatch.turns.verdict import Evidence, judge, worse
 
@@ -29,6 +29,7 @@ class Fed:
     blocks: int  # that are new
     status: str  # of the turn: pending, running, completed or failed
     events: tuple[Event, ...] = ()  # of these lines, that are new
+    missing: tuple[tuple[int, int], ...] = ()  # the first and the last number of every gap before the lines
     position: str = ""  # a token: who has it can ask any server for what is stored by now
 
 
@@ -77,16 +78,32 @@ class LineReader:
         self._ended: str | None = state.wire_status if state.has_ended else None
         self._uses: set[str] = set()  # of tools, in this batch
         self._named: set[str] = set()  # in this batch
+        self._blank = 0  # lines since the last one with an event
+        self.lines = state.lines  # that are fed, those of this batch included
 
     def batch(self, lines: Iterable[str], first_line: int | None) -> Batch:
         """What these lines add, up to the first that cannot be taken."""
         if first_line is not None and not 0 <= first_line <= MOST_LINES:
             raise InvalidInput(f"the number of the first line must be 0 to {MOST_LINES:,}, not {first_line}")
         batch = Batch()
+        number = self._fill(batch, lines, first_line)
+        if self._blank and number is not None and self._ended is None:
+            # Blank lines at the end of the batch; without an event they would be missing.
+            self._take(
+                batch, [(_Part("turn_line", {"line": ""}), None)], _key("", number, named=False), number
+            )
+        return batch
+
+    def _fill(self, batch: Batch, lines: Iterable[str], first_line: int | None) -> int | None:
+        """Add lines to the batch; the number of the last blank line, if it is the last that was taken."""
         unnumbered = self._state.highest_line
+        number: int | None = None
         for position, line in enumerate(lines):
             text = line.strip()
             if not text:
+                if first_line is not None:
+                    self._blank += 1
+                    number = first_line + position
                 continue
             if first_line is None:
                 unnumbered += 1
@@ -96,18 +113,18 @@ class LineReader:
             except ValueError as error:
                 shown = position + 1 if first_line is None else number
                 batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
-                return batch
+                return number - 1
             if not self._take(batch, list(parts), key, number):
                 batch.problem = TurnEnded(
                     self._state.turn_id, self._ended or "", batch.accepted, batch.blocks
                 )
                 if report is not None and self._state.has_ended:
                     batch.report = report  # not stored as a line, but it may correct the ending
-                return batch
+                return None
             batch.accepted += 1
             if report is not None and not self._state.has_ended:
                 self._reported(batch, report)
-        return batch
+        return number
 
     def _read(
         self, text: str, number: int | None
@@ -131,12 +148,14 @@ class LineReader:
         ]
         if new and self._ended is not None:
             return False
+        after, self._blank = number - 1 - self._blank, 0
+        self.lines = with_line(self.lines, {"line_number": number, "after_line": after})
         for item, name in new:
             part, parent = parts[item]
             if part.repeats_start and self._has_use(part.call_id):
                 continue
             self._named.add(name)
-            batch.events.append(self._event(part, parent, key, number, item))
+            batch.events.append(self._event(part, parent, key, (number, after), item))
             if part.call_id is not None:
                 self._uses.add(part.call_id)
         return True
@@ -153,15 +172,15 @@ class LineReader:
         if not self._defer_end:
             self._ended = wire_word(judge(Evidence(report)).status)
 
-    def _event(self, part: _Part, parent: str | None, key: str, number: int, item: int) -> Event:
-        turn_id = self._state.turn_id
+    def _event(self, part: _Part, parent: str | None, key: str, place: tuple[int, int], item: int) -> Event:
+        turn_id, (number, after) = self._state.turn_id, place
         return self._maker.event(
             turn_id,
             f"{turn_id}-{number:08d}-{item:03d}-{key}",
             part.type,
             self._now,
             part.said,
-            fixed={**part.fixed, "line_number": number, "item": item},
+            fixed={**part.fixed, "line_number": number, "after_line": after, "item": item},
             call_id=part.call_id,
             parent_call_id=parent,
         )

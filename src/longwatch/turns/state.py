@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 from longwatch.events import Event, Order, number_of, text_of
 from longwatch.model.endings import CORRECTIONS
 from longwatch.model.process import Process
+from longwatch.numbering import NO_NUMBERS, Numbers
 from longwatch.runs import ENDS, Ending, Status
 from longwatch.turns.messages import BlockKind, Report, Reported
 
@@ -28,7 +29,7 @@ _WIRE_WORDS: Mapping[Status, str] = {  # documents that speak of turns know four
     Status.SUCCEEDED: "completed",
 }
 
-_REPORT_FIELDS = frozenset({"reported", "error_message", "line_number", "item"})
+_REPORT_FIELDS = frozenset({"reported", "error_message", "line_number", "after_line", "item"})
 _FIELDS: Mapping[str, tuple[str, ...]] = {  # kind of block -> what it holds
     BlockKind.THINKING: ("text",),
     BlockKind.CONTENT: ("text",),
@@ -136,7 +137,7 @@ class TurnState:
     ending: Ending | None = None  # what its readers were told
     correction: Ending | None = None  # what became known after the ending, and changes no answer
     last: Order | None = None
-    highest_line: int = 0
+    lines: Numbers = NO_NUMBERS  # of the agent's output that were fed, blank ones included
     seen: frozenset[str] = frozenset()  # ids of events, and keys of the parts of lines
 
     @property
@@ -153,6 +154,15 @@ class TurnState:
     @property
     def has_ended(self) -> bool:
         return self.ending is not None
+
+    @property
+    def highest_line(self) -> int:
+        return self.lines.highest
+
+    @property
+    def missing_lines(self) -> tuple[tuple[int, int], ...]:
+        """The first and the last number of every gap before the highest line; numbers begin with 0 or 1."""
+        return tuple(self.lines.gaps())
 
     @property
     def block_count(self) -> int:
@@ -239,6 +249,18 @@ def tag_of(state: TurnState) -> str:
     return f"{state.wire_status}-{state.block_count}-{digest}"
 
 
+def with_line(lines: Numbers, payload: Mapping[str, object]) -> Numbers:
+    """These lines and the one of an event, with the blank lines before it, which have no event.
+
+    Events of earlier versions do not say where the line before them was, so they count for all before them.
+    """
+    number = _whole(payload, "line_number", -1)
+    first = _whole(payload, "after_line", 0) + 1
+    if number < 0 or (number in lines and first in lines):
+        return lines
+    return lines | Numbers(((min(first, number), number),))
+
+
 def part_of(turn_id: str, event_id: str) -> str | None:
     """Names the part of a line that an event tells of; None if it was not fed as a line.
 
@@ -262,7 +284,7 @@ class _Fold:
         self._ending = state.ending
         self._correction = state.correction
         self._last = state.last
-        self._highest_line = state.highest_line
+        self._lines = state.lines
         self._names: set[str] = set()
 
     def add(self, event: Event) -> None:
@@ -273,7 +295,7 @@ class _Fold:
         self._names.add(name)
         if self._last is None or event.order > self._last:
             self._last = event.order
-        self._highest_line = max(self._highest_line, _whole(event.payload, "line_number", 0))
+        self._lines = with_line(self._lines, event.payload)
         if event.type in SIGNS_OF_WORK and (self._began_at is None or event.occurred_at < self._began_at):
             self._began_at = event.occurred_at
         if event.type == "block":
@@ -303,7 +325,7 @@ class _Fold:
             ending=self._ending,
             correction=self._correction,
             last=self._last,
-            highest_line=self._highest_line,
+            lines=self._lines,
             seen=before.seen if self._names <= before.seen else before.seen | self._names,
         )
 

@@ -23,6 +23,8 @@ def turn_view(state: TurnState, *, blocks: bool = True) -> dict[str, Any]:
     }
     if blocks:
         view["blocks"] = [block_view(block, sequence) for sequence, block in enumerate(state.blocks)]
+    if state.missing_lines:
+        view["missing_lines"] = [list(gap) for gap in state.missing_lines]
     return view | {
         "block_count": state.block_count,
         "error": state.error,

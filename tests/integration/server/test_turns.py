@@ -192,6 +192,21 @@ async def test_lines_that_cannot_be_taken_are_named_and_repeated_ones_count_once
         assert (late.status_code, late.json()["error"]["code"]) == (409, "turn_ended")
 
 
+async def test_missing_lines_are_reported_to_their_feeder_and_with_the_turn(stores: Stores) -> None:
+    async with served(stores) as server:
+        turn = await new_turn(server.http)
+
+        whole = await server.http.post(f"{turn}/lines?first=1", content=f"{assistant('a')}\n", headers=LINES)
+        gap = await server.http.post(f"{turn}/lines?first=4", content=f"{assistant('d')}\n", headers=LINES)
+        shown = (await server.http.get(turn)).json()
+        await server.http.post(f"{turn}/lines?first=2", content=f"\n{assistant('c')}\n", headers=LINES)
+
+        assert "missing" not in whole.json()
+        assert gap.json() == {"accepted": 1, "blocks": 1, "status": "running", "missing": [[2, 3]]}
+        assert shown["missing_lines"] == [[2, 3]]
+        assert "missing_lines" not in (await server.http.get(turn)).json()
+
+
 async def test_a_turn_whose_process_died_ends_although_it_is_only_polled(stores: Stores) -> None:
     async with served(stores) as server:
         turn = await new_turn(server.http)

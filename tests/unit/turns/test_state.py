@@ -114,6 +114,14 @@ def test_every_end_is_completed_or_failed_on_the_wire() -> None:
         assert words[status].error
 
 
+def test_events_that_do_not_say_what_was_before_them_leave_no_gap() -> None:
+    old = [block(2, 30), block(7, 31)]
+    new = [block(9, 32, after_line=8), block(12, 33, after_line=10)]
+
+    assert turn_state(old).missing_lines == ()
+    assert turn_state([*new, *old]).missing_lines == ((8, 8), (10, 10))
+
+
 def test_a_block_of_no_known_kind_is_none() -> None:
     odd = told("block", 30, "x", kind="sculpture")
 

@@ -227,14 +227,16 @@ async def feed_turn(
             project_id,
             session_id,
             turn_id,
-            text.split("\n"),
+            text.removesuffix("\n").split("\n") if text else [],
             first,
             keep_output=keep_output,
             defer_end=defer_end,
         )
     finally:
         await context.board.catch_up(turn_id)  # lines before one that was refused are stored
-    told = {"accepted": fed.accepted, "blocks": fed.blocks, "status": fed.status}
+    told: dict[str, object] = {"accepted": fed.accepted, "blocks": fed.blocks, "status": fed.status}
+    if fed.missing:
+        told["missing"] = [list(gap) for gap in fed.missing]
     return json_answer(told, headers={POSITION: fed.position})
 
 
