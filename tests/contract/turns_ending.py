@@ -147,6 +147,17 @@ class EndingContract(RacingContract):
 
         assert fed.status == other.turn("p", "s", turn).wire_status == "completed"
 
+    def test_the_ending_comes_after_the_lines_of_its_millisecond(
+        self, session: Session, clock: FakeClock
+    ) -> None:
+        turn = session.turn()
+        still = Conversations(session.journal, FakeClock(clock.now_ms()))
+
+        still.feed("p", "s", turn, [assistant(text("a"), text("b")), result()])
+
+        events = sorted(read_all(session.journal, turn)[0], key=lambda each: each.order)
+        assert [each.type for each in events][-4:] == ["block", "block", "turn_result", "turn_completed"]
+
     def test_a_turn_that_ends_long_after_its_creation_ends_for_those_who_follow_it(
         self, session: Session, other: Conversations, clock: FakeClock
     ) -> None:

@@ -69,7 +69,8 @@ class Carrier:
         self._thread.join(LOOK_SECONDS)
         if self._thread.is_alive():
             self._tell(
-                f"the command has ended; its last lines wait up to {patience_seconds:g} s. Ctrl-C gives up"
+                f"the last lines of the command wait up to {patience_seconds:g} s for the journal. "
+                "Ctrl-C gives up"
             )
         while self._thread.is_alive():
             self._thread.join(LOOK_SECONDS)

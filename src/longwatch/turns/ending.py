@@ -29,8 +29,8 @@ TYPES: Mapping[Status, str] = {  # of terminal events; other statuses are turn_f
 
 
 def ending_id(turn_id: str) -> str:
-    """The id of the terminal event of a turn, whoever writes it."""
-    return f"{turn_id}-00-ended"
+    """The id of the terminal event of a turn, whoever writes it. It sorts after the ids of its lines."""
+    return f"{turn_id}-ended"
 
 
 def ending_event(maker: EventMaker, turn_id: str, type_: str, at: int, said: Mapping[str, object]) -> Event:
@@ -114,7 +114,7 @@ def correction_of(first: Ending, later: Event) -> Event | None:
     digest = blake2b(name.encode(errors="surrogatepass"), digest_size=8).hexdigest()
     return replace(
         later,
-        event_id=f"{later.run_id}-corrected-{digest}",
+        event_id=f"{later.run_id}-outcome-{digest}",
         type=CORRECTED,
         payload=payload,
         encoded=encode_payload(payload),

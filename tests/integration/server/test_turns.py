@@ -18,6 +18,8 @@ from tests.integration.server.stores import (
     until,
 )
 
+ROUNDS = 25
+
 
 def waiting_process() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -173,6 +175,25 @@ async def test_a_new_turn_cancels_the_one_that_runs_and_a_user_can_interrupt(sto
         assert (stopped.status_code, stopped.json()["error"]) == (200, "enough")
         assert again.json()["error"] == "enough"
         assert "blocks" not in turns[0]
+
+
+async def test_requests_that_end_a_turn_at_once_on_two_servers_have_one_answer(stores: Stores) -> None:
+    async with served(stores) as one, served(stores) as other:
+        for _ in range(ROUNDS):
+            turn = await new_turn(one.http)
+            requests = [
+                one.http.post(f"{turn}/interrupt"),
+                other.http.post(f"{turn}/lines?first=1", content=result(), headers=LINES),
+                other.http.post(f"{turn}/end", json={"status": "failed", "exit_code": 3}),
+            ]
+
+            answers = await asyncio.gather(*requests)
+            position = {"Longwatch-Position": answers[0].headers["longwatch-position"]}
+            later = [await each.http.get(f"{turn}/status", headers=position) for each in (one, other)]
+
+            told = [*(answer for answer in answers if answer.status_code == 200), *later]
+            assert len({answer.json()["status"] for answer in told}) == 1
+            assert all(answer.status_code in (200, 409) for answer in answers)
 
 
 async def test_lines_that_cannot_be_taken_are_named_and_repeated_ones_count_once(stores: Stores) -> None:
