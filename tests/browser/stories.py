@@ -6,6 +6,9 @@ import json
 import time
 from typing import Any
 
+from longwatch.events import Event
+from longwatch.model.attempts import lifecycle_of
+from longwatch.model.liveness import death_event
 from tests.browser.serving import Served
 from tests.unit.cli.samples import Story
 
@@ -66,6 +69,29 @@ def failed(run_id: str = "wf-failed") -> Story:
         "workflow_error", {"status": "failed", "error_message": "ValueError: no such column"}, after=4_000
     )
     return story
+
+
+def restarted(run_id: str = "wf-again") -> list[Event]:
+    """A run that died within 24 s of its last event, and was started again."""
+    at = now_ms() - 300_000
+    first, second = Story(run_id, at=at, producer="p1"), Story(run_id, at=at + 60_000, producer="p2")
+    started = {"kind": "workflow", "name": "nightly report"}
+    first.tell("workflow_start", {**started, "attempt": "aaaaaaaa", "process": _process("P", 101)})
+    first.tell("graph_structure", GRAPH)
+    first.tell("agent_start", {"status": "started"}, after=7, agent="planner", call="a1")
+    asked: dict[str, object] = {"operation": "query", "status": "started"}
+    first.tell("tool_call", asked, after=200, agent="planner", call="t1", parent="a1")
+    second.tell("workflow_start", {**started, "attempt": "bbbbbbbb", "process": _process("Q", 102)})
+    second.tell("tool_call", {"operation": "query", "status": "completed", "duration_ms": 40}, after=50)
+    second.tell("workflow_complete", {"status": "completed", "attempt": "bbbbbbbb"}, after=4_000)
+    members = lifecycle_of(first.events).members
+    interval = (at + 207, at + 24_000)
+    death = death_event(run_id, "aaaaaaaa", members, first.events[-1].order, interval)
+    return [*first.events, death, *second.events]
+
+
+def _process(name: str, pid: int) -> dict[str, object]:
+    return {"id": name, "host": "vm", "pid": pid, "boot": "another", "namespace": "pid:[1]"}
 
 
 def said(*items: dict[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,16 @@
  * `<lw-detail>`: everything about one event or one call, beside the log or over it on a phone.
  */
 
+import { ABANDONED } from "../core/calls.js";
 import { payloadOf } from "../core/payloads.js";
 import { fill, h } from "./dom.js";
 import { Part, define } from "./element.js";
 import { isoTime, length, moment, timeElement } from "./format.js";
 import { agentMark, iconButton, statusMark } from "./icons.js";
+import { betweenText } from "./run-times.js";
 import { copy } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
-import { errorOf } from "./words.js";
+import { deathOf, errorOf } from "./words.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
 /** @typedef {import("./types.js").Call} Call */
@@ -35,9 +37,11 @@ export class Detail extends Part {
    */
   showEvent(event, model) {
     const call = model.callOf(event);
+    const death = deathOf(event);
     /** @type {Facts} */
     const facts = [
-      ["Time", when(event.occurred_at)],
+      ["Time", death ? "none: an observer wrote this event after the last one of the run" : when(event.occurred_at)],
+      ["Died", death && death.notBefore !== null ? betweenText([death.notBefore, death.notAfter], Date.now()) : null],
       ["Agent", event.agent_name ? agentMark(event.agent_name) : null],
       ["Call", call ? linkButton(`${call.kind} ${call.name}`, () => this.onCall(call.call_id)) : null],
       ["Event id", idText(event.event_id, "Event id")],
@@ -64,7 +68,7 @@ export class Detail extends Part {
       ["System", text(first, "system") ?? text(end, "system")],
       ["Role", text(first, "role")],
       ["Began", when(call.started_at)],
-      ["Ended", call.ended_at === null ? "not yet" : when(call.ended_at)],
+      ["Ended", call.ended_at === null ? (call.status === ABANDONED ? "no end recorded" : "not yet") : when(call.ended_at)],
       ["Duration", call.duration_ms === null ? null : length(call.duration_ms)],
       ["Call id", idText(call.call_id, "Call id")],
       ["Events", h("span", {}, ...events.flatMap((event, at) => [at ? ", " : "", linkButton(at ? "end" : call.ended_at !== null && events.length === 1 ? "end" : "start", () => this.onEvent(event.event_id))]))],

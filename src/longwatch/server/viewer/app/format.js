@@ -66,13 +66,14 @@ export function ago(at, now) {
 }
 
 /**
- * What is to be said of a run at this moment. Silence is counted here, so that it goes on counting.
+ * A condition of a run in words. Silence is counted here, so that it keeps counting.
  * @param {import("./types.js").Condition} condition
  * @param {number} lastEventAt
  * @param {number} now
  */
 export function conditionText({ name, message }, lastEventAt, now) {
-  return name === "silent" ? `silent for ${ticking(now - lastEventAt)}, still open` : message;
+  if (name === "silent") return `silent for ${ticking(now - lastEventAt)}, still open`;
+  return message.startsWith(name) ? message : `${name}: ${message}`;
 }
 
 /**

@@ -4,7 +4,7 @@
 
 import { h, svg } from "./dom.js";
 
-/** @typedef {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "unknown"} Status */
+/** @typedef {import("../core/endings.js").Status | "abandoned"} Status */
 
 const RING = "M8 1.75a6.25 6.25 0 1 1 0 12.5a6.25 6.25 0 0 1 0-12.5z";
 
@@ -17,6 +17,8 @@ const SHAPES = /** @type {Record<string, string[]>} */ ({
   partial: [RING, "*M8 1.75a6.25 6.25 0 0 1 0 12.5z"],
   cancelled: [RING, "M3.7 12.3L12.3 3.7"],
   unknown: [RING, "M6.2 6.3c0-2.4 3.7-2.3 3.7-.1c0 1.5-1.8 1.6-1.8 2.9M8.1 11.3v.1"],
+  died: ["M8 1.3l6.7 6.7L8 14.7L1.3 8z", "M4.9 8h6.2"],
+  abandoned: ["M8 1.75a6.25 6.25 0 0 0 0 12.5", "M11.5 2.9v.1M13.9 6v.1M13.9 10v.1M11.5 13v.1", "M5.2 8h5.2"],
   skipped: [RING, "M5 8h6"],
   copy: ["M5.5 5.5V3.2c0-.6.4-1 1-1h6.3c.6 0 1 .4 1 1v6.3c0 .6-.4 1-1 1h-2.3", "M3.2 5.5h6.3c.6 0 1 .4 1 1v6.3c0 .6-.4 1-1 1H3.2c-.6 0-1-.4-1-1V6.5c0-.6.4-1 1-1z"],
   search: ["M7 2.2a4.8 4.8 0 1 1 0 9.6a4.8 4.8 0 0 1 0-9.6z", "M10.6 10.6l3.2 3.2"],
@@ -78,6 +80,8 @@ const KNOWN = /** @type {Record<string, Status | "skipped">} */ ({
   failed: "failed",
   partial: "partial",
   cancelled: "cancelled",
+  died: "died",
+  abandoned: "abandoned",
 });
 
 /**

@@ -9,6 +9,7 @@ import { api, follow } from "./live.js";
 import { executionPath, place, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
 import { failure, loading, state } from "./states.js";
+import { everySecond } from "./ticker.js";
 import "./run-view.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
@@ -17,6 +18,7 @@ import "./run-view.js";
 const FIRST_PAGE = 500; // something to look at soon
 const PAGE = 5000;
 const NOT_FOUND = 404;
+const OBSERVE_SECONDS = 15; // between two polls for the processes of an open run
 
 export class LiveRun extends Part {
   #stopped = new AbortController();
@@ -45,6 +47,7 @@ export class LiveRun extends Part {
       const cursor = await this.#readOn(model, first, signal);
       if (signal.aborted) return;
       this.#follow(model, cursor);
+      this.#observe(model, signal);
     } catch (error) {
       if (signal.aborted) return;
       const again = () => {
@@ -120,6 +123,26 @@ export class LiveRun extends Part {
     });
     this.whenGone(stop);
     if (!model.open) model.caught();
+  }
+
+  /**
+   * Poll the run's line in the list for what only the server observes: whether the run's processes exist.
+   * @param {RunModel} model
+   * @param {AbortSignal} signal
+   */
+  #observe(model, signal) {
+    let seconds = 0;
+    const poll = async () => {
+      const summary = await listed(model.runId, signal);
+      if (summary) model.tell(summary);
+    };
+    this.whenGone(
+      everySecond(() => {
+        seconds += 1;
+        if (seconds % OBSERVE_SECONDS || !model.open || !model.hasProcesses) return;
+        poll().catch(() => {}); // the feed shows that the server is unreachable
+      }),
+    );
   }
 }
 

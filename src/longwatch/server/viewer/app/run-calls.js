@@ -2,6 +2,7 @@
  * `<lw-calls>`: tool calls with their start and end put together, one a row.
  */
 
+import { ABANDONED } from "../core/calls.js";
 import { beforePaint, h, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { clock, count, counted, isoTime, length } from "./format.js";
@@ -22,7 +23,7 @@ export class Calls extends Part {
   #draw = beforePaint(() => this.#drawNow());
   #list = /** @type {import("./window-list.js").WindowList} */ (h("lw-window", { class: "call-rows", "aria-label": "Tool calls" }));
   #failed = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#toggle(this.#failed) } }, "Failed only");
-  #open = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#toggle(this.#open) } }, "Still open");
+  #open = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#toggle(this.#open) } }, "Without an end");
   #sort = h(
     "select",
     { "aria-label": "Order", on: { change: () => this.#draw() } },
@@ -69,15 +70,15 @@ export class Calls extends Part {
     if (!this.model) return;
     const all = this.model.calls().filter((call) => call.kind === "tool");
     const [failed, open] = [pressed(this.#failed), pressed(this.#open)];
-    const shown = all.filter((call) => (!failed || call.status === "failed") && (!open || call.status === "started"));
+    const shown = all.filter((call) => (!failed || call.status === "failed") && (!open || call.ended_at === null));
     if (this.#sort.value === "length") shown.sort((one, other) => (other.duration_ms ?? Infinity) - (one.duration_ms ?? Infinity));
     this.#shown = shown;
     const longest = all.reduce((most, call) => Math.max(most, call.duration_ms ?? 0), 1);
     this.#list.show({ length: shown.length, key: (index) => keyOf(shown[index]), draw: (index) => row(/** @type {Call} */ (shown[index]), longest) });
     this.#empty.hidden = shown.length > 0;
     this.#head.hidden = this.#list.hidden = !shown.length;
-    const bad = all.reduce((sum, call) => sum + Number(call.status === "failed"), 0);
-    say(this.#tally, `${counted(all.length, "call")}${bad ? `, ${count(bad)} failed` : ""}`);
+    const [bad, abandoned] = ["failed", ABANDONED].map((status) => all.reduce((sum, call) => sum + Number(call.status === status), 0));
+    say(this.#tally, `${counted(all.length, "call")}${bad ? `, ${count(bad)} failed` : ""}${abandoned ? `, ${count(abandoned)} abandoned` : ""}`);
   }
 }
 
@@ -94,7 +95,7 @@ function row(call, longest) {
     h("span", { class: "cut call-name" }, statusMark(call.status, { quiet: true }), h("span", { class: "cut" }, call.name)),
     call.agent_name ? agentMark(call.agent_name) : h("span"),
     h("time", { datetime: utc, title: `${utc} (UTC)` }, clock(call.started_at, true)),
-    h("span", { class: "took nums" }, took === null ? "…" : length(took), h("i", { style: { "--share": took === null ? 0 : took / longest } })),
+    h("span", { class: "took nums" }, took !== null ? length(took) : call.status === ABANDONED ? "–" : "…", h("i", { style: { "--share": took === null ? 0 : took / longest } })),
     h("span", { class: `cut ${call.error ? "is-failed" : "dim"}` }, call.error ?? (call.status === "started" ? "still open" : call.status)),
   );
 }

@@ -4,8 +4,10 @@
 
 import { beforePaint, fill, h, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
-import { ago, conditionText, count, counted, length, moment, ticking, timeElement } from "./format.js";
-import { icon, iconButton, statusMark } from "./icons.js";
+import { ago, conditionText, count, counted, isoTime, moment, timeElement } from "./format.js";
+import { icon, iconButton, statusMark, statusOf } from "./icons.js";
+import { setQuery } from "./router.js";
+import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { everySecond } from "./ticker.js";
 import { copy } from "./toast.js";
 
@@ -21,6 +23,7 @@ export class RunHead extends Part {
   #draw = beforePaint(() => this.#drawNow());
   #title = h("h1", { class: "cut" });
   #status = h("span");
+  #attempts = h("select", { class: "attempts", "aria-label": "Attempt", hidden: true, on: { change: () => setQuery({ attempt: this.#attempts.value }) } });
   #facts = h("ul", { class: "run-facts" });
   #conditions = h("ul", { class: "conditions" });
   #buttons = h("div", { class: "toolbar run-buttons" });
@@ -28,7 +31,7 @@ export class RunHead extends Part {
   connectedCallback() {
     const model = /** @type {import("./run-model.js").RunModel} */ (this.model);
     if (!this.hasChildNodes()) {
-      this.append(h("div", { class: "run-title" }, this.#title, this.#status, h("span", { class: "spread" }), this.#buttons), this.#facts, this.#conditions);
+      this.append(h("div", { class: "run-title" }, this.#title, this.#status, this.#attempts, h("span", { class: "spread" }), this.#buttons), this.#facts, this.#conditions);
       fill(
         this.#buttons,
         h("span", { class: "id" }, h("code", { class: "cut" }, model.runId), iconButton("copy", "Copy the run's id", () => void copy(model.runId, "Run id"))),
@@ -54,6 +57,7 @@ export class RunHead extends Part {
       this.#status.dataset["status"] = status;
       fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
     }
+    this.#drawAttempts(model, now);
     keep(this.#facts, facts(model, now), {
       key: ([key]) => key,
       make: ([key]) => h("li", { class: `fact-${key}` }),
@@ -69,6 +73,27 @@ export class RunHead extends Part {
       update: (item, condition) => say(/** @type {Element} */ (item.lastElementChild), conditionText(condition, summary?.last_event_at ?? now, now)),
     });
   }
+
+  /**
+   * Which attempt is shown, of a run that was started several times. The last is the one without an address.
+   * @param {import("./run-model.js").RunModel} model
+   * @param {number} now
+   */
+  #drawAttempts(model, now) {
+    const attempts = model.summary?.attempts ?? [];
+    const field = this.#attempts;
+    field.hidden = attempts.length < 2;
+    const said = `${model.attempt} ${attempts.map(({ status, started_at }) => `${status} ${started_at}`).join()}`;
+    if (field.hidden || field.dataset["said"] === said) return;
+    field.dataset["said"] = said;
+    fill(
+      field,
+      ...attempts.map(({ number, status, started_at }) =>
+        h("option", { value: number === attempts.length ? "" : number }, `Attempt ${number} of ${attempts.length} · ${status} · ${moment(started_at, now)}`),
+      ),
+    );
+    field.selectedIndex = model.attempt - 1;
+  }
 }
 
 /**
@@ -83,22 +108,28 @@ function facts(model, now) {
   const found = [];
   const add = (/** @type {string} */ key, /** @type {string} */ said, /** @type {() => Node} */ make = () => document.createTextNode(said)) => found.push([key, said, make]);
   if (summary) {
-    const took = summary.ended_at === null ? ticking(now - summary.started_at) : length(summary.ended_at - summary.started_at);
+    const took = summary.duration_between ? ranText(summary.duration_between) : lengthText(summary, now);
     const begun = moment(summary.started_at, now);
     add("kind", summary.kind, () => h("span", { class: "tag" }, summary.kind));
     add("length", took, () => h("strong", { class: "nums" }, took));
     add("started", `started ${begun}`, () => h("span", {}, "started ", timeElement(summary.started_at, begun)));
+    if (summary.ended_between) {
+      const { status, ended_between } = summary;
+      const ended = endText({ status, ended_between }, now);
+      const utc = ended_between.map((at) => (at === null ? "not known" : isoTime(at)));
+      add("ended", ended, () => h("span", { class: `is-${statusOf(status)}`, title: `${utc.join(" to ")} (UTC)` }, ended));
+    }
     if (summary.agents.length) add("agents", counted(summary.agents.length, "agent"), () => h("span", { title: summary.agents.join(", ") }, counted(summary.agents.length, "agent")));
     add("events", counted(summary.events, "event"));
     if (summary.failed_calls) add("failed", `${counted(summary.failed_calls, "failed call")}`, () => h("span", { class: "is-failed" }, counted(summary.failed_calls, "failed call")));
-    if (summary.ended_at === null) {
+    if (isOpen(summary)) {
       const last = ago(summary.last_event_at, now);
       add("last", `last event ${summary.last_event_type} ${last}`, () => h("span", { class: "dim" }, "last event ", h("code", {}, summary.last_event_type), " ", timeElement(summary.last_event_at, last)));
     }
   }
   const reading = `reading history${model.events.length ? `, ${count(model.events.length)} events so far` : ""} …`;
   add("caught-up", model.caughtUp ? "caught up" : reading, () => h("span", { class: "status dim", role: "status" }, icon(model.caughtUp ? "succeeded" : "running"), model.caughtUp ? "caught up" : reading));
-  if (summary?.error) add("error", summary.error, () => h("span", { class: "problem" }, summary.error));
+  if (summary?.error) add("error", summary.error, () => h("span", { class: `problem${summary.status === "died" ? " is-died" : ""}` }, summary.error));
   return found;
 }
 

@@ -8,7 +8,7 @@ import { clock, count, counted, isoTime } from "./format.js";
 import { agentMark, icon, iconButton } from "./icons.js";
 import { matcher } from "./log-filter.js";
 import { state } from "./states.js";
-import { isFailure, wordsOf } from "./words.js";
+import { deathOf, isFailure, wordsOf } from "./words.js";
 import "./window-list.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
@@ -205,16 +205,22 @@ export class RunLog extends Part {
  */
 function row(event, model) {
   const bad = isFailure(event);
+  const died = deathOf(event) !== null;
   const late = model?.late.has(event.event_id);
-  const utc = isoTime(event.occurred_at);
   return h(
     "div",
-    { class: `log-row${bad ? " bad" : ""}`, data: { event: event.event_id } },
-    h("time", { datetime: utc, title: `${utc} (UTC)` }, clock(event.occurred_at), h("span", { class: "ms" }, `.${String(event.occurred_at % 1000).padStart(3, "0")}`)),
+    { class: `log-row${died ? " died" : bad ? " bad" : ""}`, data: { event: event.event_id } },
+    died ? h("span", { class: "dim", title: "An observer wrote this event; it has no time of its own" }, "–") : timeOf(event.occurred_at),
     event.agent_name ? agentMark(event.agent_name) : h("span"),
-    h("span", { class: "type cut" }, bad ? icon("failed") : null, event.type),
+    h("span", { class: "type cut" }, bad ? icon(died ? "died" : "failed") : null, event.type),
     h("span", { class: "words cut" }, late ? h("span", { class: "tag warn" }, "late") : null, wordsOf(event)),
   );
+}
+
+/** @param {number} at */
+function timeOf(at) {
+  const utc = isoTime(at);
+  return h("time", { datetime: utc, title: `${utc} (UTC)` }, clock(at), h("span", { class: "ms" }, `.${String(at % 1000).padStart(3, "0")}`));
 }
 
 /**

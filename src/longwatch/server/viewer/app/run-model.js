@@ -1,11 +1,14 @@
 /**
- * The events of one run in their order, and what they say together. Views watch it; whoever has the events adds
- * them, from a server or from a file.
+ * The events of one run in their order, and what they say together. Views watch it; events are added from a server
+ * or from a file. A run that was started several times shows one attempt, the last unless the reader chooses another.
  */
 
 import { orderOf, compareOrders } from "../core/order.js";
 import { payloadOf } from "../core/payloads.js";
 import { RunFold } from "../core/run-fold.js";
+import { graphOf } from "./announced-graph.js";
+import { placed } from "./event-order.js";
+import { isOpen } from "./run-times.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
 /** @typedef {import("./types.js").Call} Call */
@@ -13,8 +16,11 @@ import { RunFold } from "../core/run-fold.js";
 /** @typedef {import("./types.js").Graph} Graph */
 /** @typedef {{reordered: boolean}} Change */
 
+/** Conditions that the server finds by watching processes; the events of a run do not show them. */
+const OBSERVED = ["unattended", "undelivered", "no heartbeat"];
+
 export class RunModel {
-  /** @type {RunEvent[]} by time, then producer, then its number */
+  /** @type {RunEvent[]} of the attempt that is shown, by time, then producer, then its number */
   events = [];
   /** @type {Map<string, number>} */
   agents = new Map();
@@ -27,10 +33,16 @@ export class RunModel {
   caughtUp = false;
   version = 0;
 
+  /** @type {RunEvent[]} of every attempt */
+  #all = [];
   /** @type {Map<string, RunEvent>} */
   #byId = new Map();
-  #fold;
-  /** @type {Summary | null} what the server says, until the events say more */
+  #whole;
+  #fold; // of the attempt that is shown: the whole while there is only one
+  /** @type {number | null} the attempt that the reader chose, from 1; null: the last */
+  #chosen = null;
+  #dividedAt = 0; // the version of the lifecycle by which events were given to attempts
+  /** @type {Summary | null} what the server says */
   #told = null;
   /** @type {Call[] | null} */
   #calls = null;
@@ -48,27 +60,44 @@ export class RunModel {
   constructor(runId, now = () => Date.now()) {
     this.runId = runId;
     this.now = now;
-    this.#fold = new RunFold(runId);
+    this.#whole = this.#fold = new RunFold(runId);
   }
 
-  /** How the run stands: by its events, or by the server's word while they are still being read. */
+  /** How the attempt that is shown stands: by its events, or by the server's word while they are still being read. */
   get summary() {
     const told = this.#told;
-    if (told && !this.caughtUp && told.events > this.events.length) return told;
+    if (told && this.#chosen === null && !this.caughtUp && told.events > this.#all.length) return told;
     const found = this.#fold.summary(this.now());
-    return found && told ? { ...found, expired_before: told.expired_before ?? null } : found;
+    if (!found) return null;
+    const whole = this.#fold === this.#whole ? found : (this.#whole.summary(this.now()) ?? found);
+    const { name, kind, parent_run_id, attempts } = whole;
+    const shown = { ...found, name, kind, parent_run_id, attempts, expired_before: told?.expired_before ?? null };
+    return this.#isDead(shown) ? { ...shown, ...deathOf(/** @type {Summary} */ (told)) } : shown;
+  }
+
+  /** Number of the attempt that is shown, from 1. */
+  get attempt() {
+    const last = this.#whole.lifecycle.attempts.length;
+    return this.#chosen !== null && this.#chosen <= last ? this.#chosen : last;
   }
 
   get open() {
-    return this.summary?.ended_at === null;
+    return this.summary !== null && isOpen(this.summary);
+  }
+
+  /** Whether the server can say more about the run than its events do. */
+  get hasProcesses() {
+    return this.#whole.lifecycle.hasProcesses;
   }
 
   get startedAt() {
     return this.summary?.started_at ?? this.events[0]?.occurred_at ?? 0;
   }
 
+  /** The last moment at which the run is known to have lived. */
   get lastAt() {
-    return Math.max(this.events[this.events.length - 1]?.occurred_at ?? 0, this.summary?.last_event_at ?? 0);
+    const { summary } = this;
+    return Math.max(summary?.last_event_at ?? 0, summary?.ended_at ?? 0, summary?.ended_between?.[0] ?? 0);
   }
 
   get toolCalls() {
@@ -84,12 +113,23 @@ export class RunModel {
   }
 
   /**
-   * What the server says of the run, to be shown before its events are here.
+   * What the server says of the run: shown before its events are here, and for what only the server can observe.
    * @param {Summary} summary
    */
   tell(summary) {
     this.#told = summary;
+    this.#forgetCalls();
     this.#changed(false);
+  }
+
+  /**
+   * Show another attempt; null is the last.
+   * @param {number | null} number from 1
+   */
+  choose(number) {
+    if (number === this.#chosen) return;
+    this.#chosen = number;
+    if (this.#whole.lifecycle.attempts.length > 1) this.#changed(this.#divide());
   }
 
   /**
@@ -100,15 +140,15 @@ export class RunModel {
   add(given, { late = false } = {}) {
     const fresh = given.filter((event) => !this.#byId.has(event.event_id));
     if (!fresh.length) return;
-    const last = this.events[this.events.length - 1];
+    const last = this.#all[this.#all.length - 1];
     // Told live, and belonging before what is shown already: a feed that was taken up again cannot know that.
     const isLate = (/** @type {RunEvent} */ event) => late || (this.caughtUp && last !== undefined && compareOrders(orderOf(last), orderOf(event)) > 0);
-    for (const event of fresh) this.#note(event, isLate(event));
-    this.#fold.add(fresh);
-    this.#calls = null;
-    this.#eventsByCall = null;
-    this.version += 1;
-    this.#changed(this.#put(fresh));
+    for (const event of fresh) {
+      this.#byId.set(event.event_id, event);
+      if (isLate(event)) this.late.add(event.event_id);
+    }
+    this.#whole.add(fresh);
+    this.#changed(this.#place(fresh));
   }
 
   /** Everything that was there has been read. */
@@ -126,7 +166,8 @@ export class RunModel {
   /** Calls in the order they began. */
   calls() {
     if (!this.#calls) {
-      this.#calls = this.#fold.calls().map((call) => call.view());
+      const hasEnded = this.#fold.hasEnded || (this.caughtUp && !this.open);
+      this.#calls = this.#fold.calls().map((call) => call.view(hasEnded));
       this.#callById = new Map(this.#calls.map((call) => [call.call_id, call]));
     }
     return this.#calls;
@@ -172,49 +213,72 @@ export class RunModel {
 
   /** @param {number} now */
   conditions(now) {
-    return this.caughtUp ? this.#fold.conditions(now) : (this.#told?.conditions ?? []);
+    const told = this.#told?.conditions ?? [];
+    if (!this.caughtUp) return this.open ? told : [];
+    return [...this.#fold.conditions(now), ...(this.open ? told.filter(({ name }) => OBSERVED.includes(name)) : [])];
   }
 
   /**
-   * @param {RunEvent} event
-   * @param {boolean} late
+   * Whether the server has found that the run died, and nothing has come since: it need not have written that.
+   * @param {Summary} found
    */
-  #note(event, late) {
-    this.#byId.set(event.event_id, event);
-    this.types.set(event.type, (this.types.get(event.type) ?? 0) + 1);
-    if (event.agent_name) this.agents.set(event.agent_name, (this.agents.get(event.agent_name) ?? 0) + 1);
-    if (late) this.late.add(event.event_id);
-    if (event.type === "graph_structure") this.graph = graphOf(payloadOf(event)) ?? this.graph;
+  #isDead(found) {
+    const told = this.#told;
+    return told?.status === "died" && isOpen(found) && told.events >= this.#all.length;
   }
 
   /**
+   * Put new events where they belong.
    * @param {RunEvent[]} fresh
-   * @returns {boolean} whether events that were there have moved
+   * @returns {boolean} whether events that were shown have moved
    */
-  #put(fresh) {
-    const inOrder = (/** @type {RunEvent} */ one, /** @type {RunEvent} */ other) => compareOrders(orderOf(one), orderOf(other));
-    const last = this.events[this.events.length - 1];
-    let before = last;
-    let sorted = true;
-    for (const event of fresh) {
-      if (before && inOrder(before, event) > 0) {
-        sorted = false;
-        break;
-      }
-      before = event;
+  #place(fresh) {
+    const { lifecycle } = this.#whole;
+    const isDivided = this.#fold !== this.#whole;
+    const [all, moved] = placed(this.#all, fresh);
+    this.#all = all;
+    if ((isDivided || lifecycle.attempts.length > 1) && lifecycle.version !== this.#dividedAt) return this.#divide();
+    if (isDivided) {
+      const mine = fresh.filter((event) => lifecycle.attemptOf(event) === this.attempt - 1);
+      this.#fold.add(mine);
+      this.#show(mine);
+      const [events, reordered] = placed(this.events, mine);
+      this.events = events;
+      return reordered;
     }
-    if (sorted) {
-      for (const event of fresh) this.events.push(event);
-      return false;
-    }
-    fresh.sort(inOrder);
-    const reordered = last !== undefined && inOrder(last, /** @type {RunEvent} */ (fresh[0])) > 0;
-    if (!reordered) {
-      for (const event of fresh) this.events.push(event);
-      return false;
-    }
-    this.events = merged(this.events, fresh, inOrder);
+    this.events = all;
+    this.#show(fresh);
+    return moved;
+  }
+
+  /** Assign every event to its attempt again, and show those of the chosen one. */
+  #divide() {
+    const { attempts, version } = this.#whole.lifecycle;
+    const at = this.attempt - 1;
+    this.#dividedAt = version;
+    this.events = attempts.length > 1 ? this.#all.filter((event) => this.#whole.lifecycle.attemptOf(event) === at) : this.#all;
+    this.#fold = attempts.length > 1 ? new RunFold(this.runId, attempts[at]).add(this.events) : this.#whole;
+    this.agents = new Map();
+    this.types = new Map();
+    this.graph = null;
+    this.#show(this.events);
     return true;
+  }
+
+  /** @param {RunEvent[]} events that are shown from now on */
+  #show(events) {
+    for (const event of events) {
+      this.types.set(event.type, (this.types.get(event.type) ?? 0) + 1);
+      if (event.agent_name) this.agents.set(event.agent_name, (this.agents.get(event.agent_name) ?? 0) + 1);
+      if (event.type === "graph_structure") this.graph = graphOf(payloadOf(event)) ?? this.graph;
+    }
+    this.#eventsByCall = null;
+    this.#forgetCalls();
+  }
+
+  #forgetCalls() {
+    this.#calls = null;
+    this.version += 1;
   }
 
   /** @param {boolean} reordered */
@@ -224,54 +288,9 @@ export class RunModel {
 }
 
 /**
- * @template T
- * @param {T[]} one
- * @param {T[]} other
- * @param {(one: T, other: T) => number} compare
+ * What the server has found about the death of a run.
+ * @param {Summary} told
  */
-function merged(one, other, compare) {
-  /** @type {T[]} */
-  const both = [];
-  let at = 0;
-  for (const item of other) {
-    while (at < one.length && compare(/** @type {T} */ (one[at]), item) <= 0) {
-      both.push(/** @type {T} */ (one[at]));
-      at += 1;
-    }
-    both.push(item);
-  }
-  for (; at < one.length; at += 1) both.push(/** @type {T} */ (one[at]));
-  return both;
-}
-
-/**
- * The graph in a `graph_structure` event, with whatever is no graph left out.
- * @param {Record<string, unknown>} said
- * @returns {Graph | null}
- */
-export function graphOf(said) {
-  const graph = /** @type {Record<string, unknown>} */ (said["graph"] && typeof said["graph"] === "object" ? said["graph"] : said);
-  const nodes = list(graph["nodes"]).flatMap((node) => {
-    const id = text(node["id"]) || text(node["name"]);
-    return id ? [{ id, name: text(node["name"]) || id, role: text(node["role"]) }] : [];
-  });
-  const edges = list(graph["edges"]).flatMap((edge) => {
-    const [from, to] = [text(edge["from"]), text(edge["to"])];
-    return from && to ? [{ from, to, condition: text(edge["condition"]) }] : [];
-  });
-  const unique = [...new Map(nodes.map((node) => [node.id, node])).values()];
-  return unique.length ? { nodes: unique, edges } : null;
-}
-
-/**
- * @param {unknown} value
- * @returns {Record<string, unknown>[]}
- */
-function list(value) {
-  return Array.isArray(value) ? value.filter((each) => each && typeof each === "object") : [];
-}
-
-/** @param {unknown} value */
-function text(value) {
-  return typeof value === "string" ? value : "";
+function deathOf({ status, ended_between, duration_ms, duration_between, error, attempts }) {
+  return { status, ended_between, duration_ms, duration_between, error, attempts };
 }

@@ -3,6 +3,7 @@
  * over the overview to choose a stretch. Only the rows in sight are drawn.
  */
 
+import { ABANDONED } from "../core/calls.js";
 import { beforePaint, fill, h, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { length, timeElement } from "./format.js";
@@ -130,6 +131,11 @@ export class Timeline extends Part {
     return { from, to: to + (to - from) * 0.02 };
   }
 
+  /** Where the bar of a call without an end stops: now, or at the last moment the run is known to have lived. */
+  #unended() {
+    return this.model?.open ? this.model.now() : (this.model?.lastAt ?? 0);
+  }
+
   #drawNow() {
     const { model } = this;
     if (!model || !this.isConnected) return;
@@ -162,11 +168,11 @@ export class Timeline extends Part {
    */
   #row({ call, depth, children }, view, index) {
     const from = share(view, call.started_at);
-    const end = call.ended_at ?? (call.duration_ms !== null ? call.started_at + call.duration_ms : this.model?.open ? this.model.now() : (this.model?.lastAt ?? call.started_at));
+    const end = call.ended_at ?? (call.duration_ms !== null ? call.started_at + call.duration_ms : this.#unended());
     const to = Math.max(share(view, end), from + LEAST_SHARE);
     const seen = to > 0 && from < 1;
     const left = Math.max(0, from);
-    const took = call.duration_ms !== null ? length(call.duration_ms) : "running";
+    const took = call.duration_ms !== null ? length(call.duration_ms) : call.status === ABANDONED ? ABANDONED : "running";
     const twist = children ? h("span", { class: "twist", "aria-hidden": "true", on: { click: (/** @type {Event} */ event) => {
       event.stopPropagation();
       this.#fold(index);
@@ -175,7 +181,7 @@ export class Timeline extends Part {
       "div",
       { class: `bar-row kind-${call.kind}` },
       h("span", { class: "bar-name cut", style: { "--depth": depth } }, twist, statusMark(call.status, { quiet: true }), h("span", { class: "cut" }, call.name), h("span", { class: "dim took nums" }, took)),
-      h("span", { class: "bar-space" }, seen ? h("span", { class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`, style: { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` } }) : null),
+      h("span", { class: "bar-space" }, seen ? h("span", { class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`, title: call.status === ABANDONED ? "No end recorded; it ran at least until here" : null, style: { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` } }) : null),
     );
   }
 
@@ -219,7 +225,7 @@ export class Timeline extends Part {
     const calls = this.model?.calls() ?? [];
     calls.forEach((call, at) => {
       const left = share(whole, call.started_at) * wide;
-      const right = share(whole, call.ended_at ?? (this.model?.open ? this.model.now() : call.started_at)) * wide;
+      const right = share(whole, call.ended_at ?? this.#unended()) * wide;
       const row = call.kind === "tool" ? 1 + (at % (OVERVIEW_LANES - 1)) : 0;
       pen.fillStyle = colours.get(statusOf(call.status)) ?? "";
       pen.globalAlpha = call.status === "failed" ? 1 : 0.6;
@@ -232,7 +238,7 @@ export class Timeline extends Part {
 
   /** The statuses' colours in the theme that is on; a canvas knows no classes. */
   #colours() {
-    const words = ["running", "succeeded", "failed", "cancelled", "unknown", "pending", "partial"];
+    const words = ["running", "succeeded", "failed", "cancelled", "unknown", "pending", "partial", ABANDONED];
     const probe = h("span", { hidden: true });
     this.append(probe);
     const found = new Map(words.map((word) => {

@@ -127,6 +127,7 @@ export class RunView extends Part {
     const { model } = this;
     if (!model || !this.isConnected) return;
     const { query, selection } = place.value;
+    model.choose(Number(query.get("attempt")) || null);
     const names = this.#names();
     const tab = names.find(([name]) => name === query.get("tab"))?.[0] ?? "log";
     this.#drawTabs(names, tab);

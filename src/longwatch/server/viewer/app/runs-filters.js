@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { setQuery } from "./router.js";
 
-const STATUSES = ["running", "succeeded", "failed", "partial", "cancelled", "unknown"];
+const STATUSES = ["running", "succeeded", "failed", "died", "partial", "cancelled", "unknown"];
 const KINDS = ["workflow", "session", "turn", "execution", "project", "conversation"];
 const TIMES = [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
 const TYPING_MS = 180;

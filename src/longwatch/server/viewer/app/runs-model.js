@@ -3,6 +3,7 @@
  */
 
 import { api, follow } from "./live.js";
+import { isOpen } from "./run-times.js";
 
 /** @typedef {import("./types.js").Summary} Summary */
 /** @typedef {{status?: string, kind?: string, text?: string, since?: string}} RunsQuery */
@@ -70,6 +71,11 @@ export class RunsModel {
     await this.open(this.#query);
   }
 
+  /** Fetch the first page again while it is shown: conditions change without an event. */
+  async refresh() {
+    if (this.state === "ready" && this.runs.some(isOpen)) await this.#load(undefined, { isRefresh: true });
+  }
+
   async loadMore() {
     if (!this.more || this.state !== "ready") return;
     this.state = "more";
@@ -83,8 +89,11 @@ export class RunsModel {
     this.#unfollow = null;
   }
 
-  /** @param {string} [after] */
-  async #load(after) {
+  /**
+   * @param {string} [after]
+   * @param {{isRefresh?: boolean}} [how] a refresh keeps the later pages and reports no error
+   */
+  async #load(after, { isRefresh = false } = {}) {
     this.#asked += 1;
     const asked = this.#asked;
     const { since, ...rest } = this.#query;
@@ -92,11 +101,11 @@ export class RunsModel {
       const page = await api.get("/api/runs", { query: { ...rest, since: since ? sinceMs(since) : undefined, limit: PAGE, after } });
       if (asked !== this.#asked) return; // another query was chosen meanwhile
       this.#merge(page.runs);
-      this.more = page.cursor;
+      if (!isRefresh) this.more = page.cursor;
       this.state = "ready";
       for (const run of this.#early.splice(0)) this.#take(run);
     } catch (error) {
-      if (asked !== this.#asked) return;
+      if (asked !== this.#asked || isRefresh) return;
       this.error = error;
       this.state = "failed";
     }

@@ -4,9 +4,10 @@
 
 import { SILENT_AFTER_MS } from "../core/run-fold.js";
 import { fill, h, say } from "./dom.js";
-import { ago, conditionText, count, counted, isoTime, length, ticking } from "./format.js";
+import { ago, conditionText, count, counted, isoTime } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { pathOf } from "./router.js";
+import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 
 /** @typedef {import("./types.js").Summary} Summary */
 
@@ -35,12 +36,12 @@ export function updateRow(row, run, now) {
   const utc = isoTime(run.started_at);
   fill(
     link,
-    h("span", { class: "run-what" }, statusMark(run.status, { quiet: true }), h("span", { class: "run-name cut" }, run.name ?? run.run_id), run.name ? h("code", { class: "cut dim" }, run.run_id) : null),
+    h("span", { class: "run-what" }, statusMark(run.status, { quiet: true }), h("span", { class: "run-name cut" }, run.name ?? run.run_id), run.name ? h("code", { class: "cut dim" }, run.run_id) : null, run.attempts.length > 1 ? h("span", { class: "tag" }, `attempt ${run.attempts.length}`) : null),
     h("span", { class: "run-kind" }, h("span", { class: "tag" }, run.kind)),
     h("span", { class: "nums run-agents", title: run.agents.join(", ") }, run.agents.length ? count(run.agents.length) : "–", h("span", { class: "unit" }, run.agents.length === 1 ? " agent" : " agents")),
-    h("span", { class: "nums run-length", title: `started ${utc} (UTC)` }),
+    h("span", { class: "nums run-length", title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utc} (UTC)` }),
     h("span", { class: "run-last cut" }, h("code", {}, run.last_event_type), " ", h("time", { class: "dim", datetime: isoTime(run.last_event_at), title: `${isoTime(run.last_event_at)} (UTC)` })),
-    h("span", { class: "run-why cut" }, ...why(run)),
+    h("span", { class: "run-why cut" }, ...why(run, now)),
   );
   tickRow(row, now);
 }
@@ -55,7 +56,7 @@ export function tickRow(row, now) {
   if (!run) return;
   const took = row.querySelector(".run-length");
   const last = row.querySelector("time");
-  if (took) say(took, run.ended_at === null ? ticking(now - run.started_at) : length(run.ended_at - run.started_at));
+  if (took) say(took, lengthText(run, now));
   if (last) say(last, ago(run.last_event_at, now));
   const open = row.querySelector(".run-open");
   if (open) tickOpen(open, run, now);
@@ -64,10 +65,14 @@ export function tickRow(row, now) {
 /**
  * How the run stands in words; an open one says why it is still open, and counts on.
  * @param {Summary} run
+ * @param {number} now
  */
-function why(run) {
-  if (run.error) return [h("span", { class: `is-${statusOf(run.status)} cut`, title: run.error }, run.error)];
-  if (run.ended_at === null) return [h("span", { class: "cut run-open" })];
+function why(run, now) {
+  const { status, ended_between } = run;
+  const ended = ended_between ? endText({ status, ended_between }, now) : "";
+  const said = [ended, run.error].filter(Boolean).join(" · ");
+  if (said) return [h("span", { class: `is-${statusOf(status)} cut`, title: said }, said)];
+  if (isOpen(run)) return [h("span", { class: "cut run-open" })];
   return [h("span", { class: "dim cut" }, `${run.status} · ${counts(run)}`)];
 }
 
@@ -77,11 +82,11 @@ function why(run) {
  * @param {number} now
  */
 function tickOpen(said, run, now) {
-  const missing = run.conditions?.find((condition) => condition.name !== "silent");
-  const silent = now - run.last_event_at > SILENT_AFTER_MS;
-  const text = silent ? conditionText({ name: "silent", message: "" }, run.last_event_at, now) : (missing?.message ?? `open, no terminal event yet · ${counts(run)}`);
-  say(said, text);
-  said.className = `cut run-open ${silent || missing ? "is-partial" : "dim"}`;
+  const found = run.conditions?.find(({ name }) => name !== "silent" && name !== "missing"); // says more than silence does
+  const silent = now - run.last_event_at > SILENT_AFTER_MS ? { name: "silent", message: "" } : undefined;
+  const condition = found ?? silent ?? run.conditions?.find(({ name }) => name === "missing");
+  say(said, condition ? conditionText(condition, run.last_event_at, now) : `open, no terminal event yet · ${counts(run)}`);
+  said.className = `cut run-open ${condition ? "is-partial" : "dim"}`;
 }
 
 /** @param {Summary} run */

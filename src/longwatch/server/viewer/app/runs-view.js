@@ -15,6 +15,7 @@ import { everySecond } from "./ticker.js";
 
 /** @typedef {import("./types.js").Summary} Summary */
 
+const REFRESH_SECONDS = 15;
 const FIRST_COMMAND = "longwatch demo --no-page";
 
 export class RunsView extends Part {
@@ -32,7 +33,10 @@ export class RunsView extends Part {
     this.whenGone(() => this.#model.close());
     this.whenGone(place.watch(() => this.#ask()));
     this.whenGone(connection.watch(this.#draw));
+    let seconds = 0;
     this.whenGone(everySecond((now) => {
+      seconds += 1;
+      if (seconds % REFRESH_SECONDS === 0) void this.#model.refresh();
       for (const row of this.#list.children) tickRow(/** @type {HTMLElement} */ (row), now);
     }));
     this.whenGone(

@@ -8,23 +8,7 @@
  *
  * @typedef {{name: string, message: string}} Condition
  *
- * @typedef {object} Summary one line of the list of runs
- * @property {string} run_id
- * @property {string} status
- * @property {string} kind
- * @property {string | null} name
- * @property {string | null} parent_run_id
- * @property {number} started_at
- * @property {number | null} ended_at
- * @property {number} duration_ms
- * @property {number} events
- * @property {string[]} agents
- * @property {number} failed_calls
- * @property {string | null} error
- * @property {string} last_event_type
- * @property {number} last_event_at
- * @property {number | null} [expired_before]
- * @property {Condition[]} [conditions]
+ * @typedef {import("../core/run-fold.js").SummaryView & {conditions?: Condition[]}} Summary one line of the list of runs
  *
  * @typedef {object} Block
  * @property {string} id

@@ -6,6 +6,7 @@ import { markOf } from "../core/calls.js";
 import { ENDS, endingOf } from "../core/endings.js";
 import { callStatus, durationOf, errorTextOf, payloadOf, textOf } from "../core/payloads.js";
 import { length } from "./format.js";
+import { betweenText } from "./run-times.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
 
@@ -13,7 +14,7 @@ const TRANSITION = /^(?:job|server|action)_transition$/;
 const LONGEST = 300;
 const MOST_FIELDS = 8;
 const SPOKEN = ["message", "text", "line", "data", "name", "status"];
-const BAD_ENDINGS = ["failed", "partial", "unknown"];
+const BAD_ENDINGS = ["failed", "died", "partial", "unknown"];
 const SIGNS = /** @type {Record<string, string>} */ ({ started: "…", completed: "✓", failed: "✗", skipped: "–" });
 
 /**
@@ -44,6 +45,8 @@ export function wordsOf(event) {
     return oneLine(parts.filter(Boolean).join(" "));
   }
   const error = errorTextOf(said);
+  const death = deathOf(event);
+  if (death) return oneLine([death.notBefore === null ? "died" : `died ${betweenText([death.notBefore, death.notAfter], Date.now())}`, error].filter(Boolean).join(" · "));
   const spoken = textOf(said, ...SPOKEN);
   if (error || ENDS.has(event.type)) {
     const took = durationOf(said);
@@ -51,6 +54,15 @@ export function wordsOf(event) {
   }
   const names = Object.keys(said);
   return spoken && names.length === 1 ? oneLine(spoken) : oneLine(fields(said, names));
+}
+
+/**
+ * The death that an observer recorded for a run; null for any other event. Its `occurred_at` is a place, not a time.
+ * @param {RunEvent} event
+ */
+export function deathOf(event) {
+  const ending = ENDS.has(event.type) ? endingOf(event) : null;
+  return ending?.status === "died" ? ending : null;
 }
 
 /**

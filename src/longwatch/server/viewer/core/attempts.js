@@ -86,9 +86,9 @@ export class Lifecycle {
     return this.#attempts;
   }
 
-  /** The last attempt: how the run stands. */
-  get current() {
-    return /** @type {Attempt} */ (this.attempts.at(-1));
+  /** Whether the run names a process: only then can an observer say more about it than its events do. */
+  get hasProcesses() {
+    return this.#members.length > 0;
   }
 
   /**

@@ -105,7 +105,7 @@ const KINDS = new Map([
  * @property {boolean} correction True: later truth, whatever was said before.
  * @property {string | null} attempt The attempt that it ends, if the event names it.
  * @property {ReadonlySet<string> | null} processes Of `died`: ids of those that are gone; null covers all.
- * @property {number | null} notBefore Of `died`, whose order is a place and not a time: epoch milliseconds.
+ * @property {number | null} notBefore Of an ending whose order is a place and not a time, as that of `died`.
  * @property {number | null} notAfter
  *
  * @typedef {object} Origin
@@ -158,7 +158,7 @@ function deathOf(said) {
  * @param {Ending} ending
  */
 export function endedAt(ending) {
-  return ending.status === "died" ? null : ending.order[0];
+  return ending.status === "died" || ending.notBefore !== null ? null : ending.order[0];
 }
 
 /**

@@ -78,6 +78,8 @@ export class RunFold {
   #counts = new Map();
   /** @type {Map<string, {seen: Numbers, stated: number | null}>} */
   #producers = new Map();
+  /** @type {Attempt[] | null} */
+  #attempts;
   /** @type {Origin | null} */
   #origin = null;
   #lifecycle = new Lifecycle();
@@ -90,18 +92,30 @@ export class RunFold {
   #events = 0;
   #failedCalls = 0;
 
-  /** @param {string} runId */
-  constructor(runId) {
+  /**
+   * @param {string} runId
+   * @param {Attempt | null} [attempt] for the fold of one attempt's events alone: the attempt, by the whole run
+   */
+  constructor(runId, attempt = null) {
     this.runId = runId;
+    this.#attempts = attempt === null ? null : [attempt];
+  }
+
+  get #shown() {
+    return this.#attempts ?? this.#lifecycle.attempts;
+  }
+
+  get #current() {
+    return /** @type {Attempt} */ (this.#shown.at(-1));
   }
 
   /** @returns {Status} */
   get status() {
-    return this.#lifecycle.current.status;
+    return this.#current.status;
   }
 
   get hasEnded() {
-    return this.#lifecycle.current.ending !== null;
+    return this.#current.ending !== null || this.#current.isSuperseded;
   }
 
   get lifecycle() {
@@ -125,7 +139,7 @@ export class RunFold {
 
   /** Agent spans, tool calls and nodes of the last attempt, in the order they began. */
   calls() {
-    const last = this.#lifecycle.attempts.length - 1;
+    const last = this.#shown.length - 1;
     return last === 0 ? this.#calls.ordered() : this.#calls.only((order) => this.#lifecycle.attemptAt(order) === last);
   }
 
@@ -164,10 +178,10 @@ export class RunFold {
    */
   summary(now) {
     if (this.#origin === null || this.#firstOrder === null || this.#lastOrder === null) return null;
-    const { attempts } = this.#lifecycle;
+    const attempts = this.#shown;
     const startedAt = this.#firstOrder[0];
-    const attemptAt = (attempts.length > 1 ? this.#lifecycle.current.start?.[0] : null) ?? startedAt;
-    const ending = this.#narrowed(this.#lifecycle.current.ending);
+    const attemptAt = (attempts.length > 1 ? this.#current.start?.[0] : null) ?? startedAt;
+    const ending = this.#ending;
     const end = ending === null ? now : endedAt(ending);
     const between = intervalOf(ending);
     return {
@@ -188,19 +202,22 @@ export class RunFold {
       last_event_type: this.#lastType,
       last_event_at: this.#lastOrder[0],
       expired_before: null, // only the journal knows
-      attempts: attempts.map((each, at) => this.#attemptView(each, at, each.isSuperseded ? each.ending : ending)),
+      attempts: attempts.map((each, at) => this.#attemptView(each, at, each === this.#current ? ending : each.ending)),
     };
   }
 
   /**
-   * A run can not have died before its last activity.
+   * How the last attempt ended. It can not have died before its last activity, and of one without an ending that a
+   * later one has replaced only that is known.
    *
-   * @param {Ending | null} ending
    * @returns {Ending | null}
    */
-  #narrowed(ending) {
+  get #ending() {
+    const { ending, isSuperseded } = this.#current;
+    const activeAt = this.#isActive ? (this.#lastOrder?.[0] ?? 0) : 0;
+    if (ending === null && isSuperseded) return replacedAt(/** @type {Order} */ (this.#lastOrder), activeAt);
     if (ending?.status !== "died") return ending;
-    const notBefore = Math.max(this.#isActive ? (this.#lastOrder?.[0] ?? 0) : 0, ending.notBefore ?? 0);
+    const notBefore = Math.max(activeAt, ending.notBefore ?? 0);
     return { ...ending, notBefore, notAfter: ending.notAfter === null ? null : Math.max(ending.notAfter, notBefore) };
   }
 
@@ -300,6 +317,15 @@ export class RunFold {
 export function fold(events) {
   const all = [...events];
   return all[0] === undefined ? null : new RunFold(all[0].run_id).add(all);
+}
+
+/**
+ * @param {Order} order
+ * @param {number} notBefore
+ * @returns {Ending}
+ */
+function replacedAt(order, notBefore) {
+  return { status: "unknown", order, ownWord: false, error: null, correction: false, attempt: null, processes: null, notBefore, notAfter: null };
 }
 
 /**

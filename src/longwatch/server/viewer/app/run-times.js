@@ -1,0 +1,69 @@
+/**
+ * When a run ended and how long it took. Of a run that died only an interval is known, and that is what is shown.
+ */
+
+import { clock, length, moment, ticking } from "./format.js";
+
+/** @typedef {import("../core/run-fold.js").Interval} Interval */
+/** @typedef {Pick<import("./types.js").Summary, "status" | "started_at" | "ended_at" | "ended_between" | "duration_ms" | "duration_between" | "attempts">} Times */
+
+/**
+ * Whether a run is open: neither its end nor an interval for it is known.
+ * @param {Pick<Times, "ended_at" | "ended_between">} run
+ */
+export function isOpen(run) {
+  return run.ended_at === null && run.ended_between === null;
+}
+
+/**
+ * How long the last attempt took, in a narrow column: `24.0 s`, `207 ms–24.0 s`, `≥ 500 ms`. An open one counts on.
+ * @param {Times} run
+ * @param {number} now
+ */
+export function lengthText(run, now) {
+  if (isOpen(run)) return ticking(now - (run.attempts[run.attempts.length - 1]?.started_at ?? run.started_at));
+  if (!run.duration_between) return length(run.duration_ms ?? 0);
+  const [least, most] = lengths(run.duration_between);
+  if (most === null) return `≥ ${least}`;
+  return least === most ? least : `${least}–${most}`;
+}
+
+/**
+ * The same in words, of a run whose end is an interval: `ran between 207 ms and 24.0 s`.
+ * @param {Interval} between
+ */
+export function ranText(between) {
+  const [least, most] = lengths(between);
+  if (most === null) return `ran at least ${least}`;
+  return least === most ? `ran ${least}` : `ran between ${least} and ${most}`;
+}
+
+/**
+ * `between 14:17:06 and 14:17:30`, `after 14:17:06`, or `at 14:17:06` if both are the same.
+ * @param {Interval} between
+ * @param {number} now
+ */
+export function betweenText([notBefore, notAfter], now) {
+  const earliest = moment(notBefore, now);
+  if (notAfter === null) return `after ${earliest}`;
+  const sameDay = new Date(notBefore).toDateString() === new Date(notAfter).toDateString();
+  const latest = sameDay ? clock(notAfter) : moment(notAfter, now);
+  return earliest.endsWith(latest) ? `at ${earliest}` : `between ${earliest} and ${latest}`;
+}
+
+/**
+ * `died between 14:17:06 and 14:17:30`. An attempt that a later one replaced has ended somehow.
+ * @param {Pick<Times, "status"> & {ended_between: Interval}} run
+ * @param {number} now
+ */
+export function endText(run, now) {
+  return `${run.status === "died" ? "died" : "ended"} ${betweenText(run.ended_between, now)}`;
+}
+
+/**
+ * @param {Interval} between
+ * @returns {[string, string | null]}
+ */
+function lengths([least, most]) {
+  return [length(least), most === null ? null : length(most)];
+}

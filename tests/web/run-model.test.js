@@ -1,0 +1,132 @@
+/** What the page shows of a run: one attempt, when it ended, and what only the server can see. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { RunModel } from "../../src/longwatch/server/viewer/app/run-model.js";
+import { betweenText, endText, isOpen, lengthText, ranText } from "../../src/longwatch/server/viewer/app/run-times.js";
+
+const NOW_MS = 100_000;
+const CASES = JSON.parse(readFileSync(new URL("../fixtures/endings.json", import.meta.url), "utf8"));
+
+const eventsOf = (name) => CASES.find((each) => each.name === name).events;
+
+/** @param {string} name @param {(event: any) => boolean} [wanted] */
+function modelOf(name, wanted = () => true) {
+  const model = new RunModel("wf-1", () => NOW_MS);
+  model.add(eventsOf(name).filter(wanted));
+  model.caught();
+  return model;
+}
+
+const types = (model) => model.events.map(({ type }) => type);
+
+test("the last attempt is shown, and another when it is chosen", () => {
+  const model = modelOf("a run id that was started again");
+
+  assert.deepEqual([model.attempt, model.summary.status, model.summary.duration_ms], [2, "succeeded", 10_000]);
+  assert.deepEqual(types(model), ["workflow_start", "tool_call", "tool_call", "workflow_complete"]);
+  model.choose(1);
+  assert.deepEqual([model.attempt, model.summary.status, model.summary.ended_between], [1, "died", [1100, 9000]]);
+  assert.deepEqual(types(model), ["workflow_start", "tool_call", "workflow_error"]);
+  assert.deepEqual(model.calls().map(({ call_id, status }) => [call_id, status]), [["c1", "abandoned"]]);
+  assert.equal(model.summary.attempts.length, 2);
+  model.choose(7);
+  assert.equal(model.attempt, 2);
+});
+
+test("events of the first attempt leave the view when a second one begins", () => {
+  const events = eventsOf("a run id that was started again");
+  const model = new RunModel("wf-1", () => NOW_MS);
+  const changes = [];
+  model.watch(({ reordered }) => changes.push(reordered));
+
+  model.add(events.slice(0, 3));
+  model.add(events.slice(3, 4));
+  model.add(events.slice(4, 5));
+
+  assert.deepEqual(types(model), ["workflow_start", "tool_call"]);
+  assert.deepEqual([...model.types], [["workflow_start", 1], ["tool_call", 1]]);
+  assert.deepEqual(changes, [false, true, false]);
+  assert.equal(model.open, true);
+});
+
+test("any order of arrival divides events in the same way", () => {
+  for (const { name, events } of CASES) {
+    const model = new RunModel("wf-1", () => NOW_MS);
+    for (const event of events.toReversed()) model.add([event]);
+
+    assert.deepEqual(model.events, modelOf(name).events, name);
+    assert.deepEqual(model.summary, modelOf(name).summary, name);
+    assert.deepEqual(model.calls(), modelOf(name).calls(), name);
+  }
+});
+
+test("an attempt without an ending is unknown once another has begun", () => {
+  const model = modelOf("a run id that was started again while its first attempt was open");
+
+  model.choose(1);
+
+  assert.deepEqual(model.calls().map(({ call_id, status }) => [call_id, status]), [["c1", "abandoned"], ["c2", "abandoned"]]);
+  assert.deepEqual([model.summary.status, model.open], ["unknown", false]);
+  assert.equal(endText(model.summary, NOW_MS), `ended ${betweenText([31_000, null], NOW_MS)}`);
+});
+
+test("a run died once the server has observed it, until its events say otherwise", () => {
+  const isDeath = ({ payload }) => payload.status === "died";
+  const model = modelOf("a process killed with SIGKILL", (event) => !isDeath(event));
+  const observed = modelOf("a process killed with SIGKILL").summary;
+  assert.deepEqual([model.summary.status, model.calls()[0].status], ["running", "started"]);
+
+  model.tell({ ...observed, events: 3 });
+
+  assert.deepEqual([model.summary.status, model.summary.ended_between], ["died", [1207, 25_000]]);
+  assert.deepEqual([model.open, model.lastAt, model.calls()[0].status], [false, 1207, "abandoned"]);
+  model.add([{ run_id: "wf-1", event_id: "late", type: "note", occurred_at: 30_000, payload: {} }]);
+  assert.deepEqual([model.summary.status, model.calls()[0].status], ["running", "started"]);
+});
+
+test("conditions that the server observes are shown while the run is open", () => {
+  const unattended = { name: "unattended", message: "process 101 is gone" };
+  const open = modelOf("several processes, one of them not known to be gone");
+  const ended = modelOf("an outcome that was reported after all");
+
+  for (const model of [open, ended]) model.tell({ ...model.summary, conditions: [unattended, { name: "silent", message: "old" }] });
+
+  assert.deepEqual(open.conditions(2000), [unattended]);
+  assert.deepEqual(ended.conditions(2000), []);
+});
+
+test("the bars of a run that died stop where it was last known to live", () => {
+  assert.equal(modelOf("a process killed with SIGKILL").lastAt, 1207);
+  assert.equal(modelOf("an outcome that was reported after all").lastAt, 8000);
+});
+
+/** A local time, since the page shows local times. */
+const at = (hour, minute, second) => new Date(2026, 10, 16, hour, minute, second).getTime();
+
+test("an interval reads as a phrase", () => {
+  const now = at(15, 0, 0);
+  const day = 86_400_000;
+
+  assert.equal(betweenText([at(14, 17, 6), at(14, 17, 30)], now), "between 14:17:06 and 14:17:30");
+  assert.equal(betweenText([at(14, 17, 6), null], now), "after 14:17:06");
+  assert.equal(betweenText([at(14, 17, 6), at(14, 17, 6) + 900], now), "at 14:17:06");
+  assert.equal(betweenText([at(14, 17, 6), at(14, 17, 30)], now + day), "between 16 Nov, 14:17:06 and 14:17:30");
+  assert.equal(betweenText([at(14, 17, 6), at(14, 17, 30) + day], now + 2 * day), "between 16 Nov, 14:17:06 and 17 Nov, 14:17:30");
+  assert.equal(ranText([207, 24_000]), "ran between 207 ms and 24.0 s");
+  assert.equal(ranText([500, null]), "ran at least 500 ms");
+  assert.equal(ranText([500, 500]), "ran 500 ms");
+});
+
+test("a length is of the last attempt, and counts only while the run is open", () => {
+  const open = modelOf("a death that a later join voids").summary;
+  const died = modelOf("a process killed with SIGKILL").summary;
+  const again = modelOf("a run id that was started again").summary;
+
+  assert.deepEqual([isOpen(open), isOpen(died), isOpen(again)], [true, false, false]);
+  assert.deepEqual([lengthText(open, 21_000), lengthText(open, 31_000)], ["20 s", "30 s"]);
+  assert.deepEqual([lengthText(died, 21_000), lengthText(died, 31_000)], ["207 ms–24.0 s", "207 ms–24.0 s"]);
+  assert.equal(lengthText(again, 99_000), "10.0 s");
+});
