@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from longwatch.calls import NO_CALLS, Call, Calls, Mark
+from longwatch.errors import InvalidInput
 from longwatch.events import Event, Order, number_of, text_of
 from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Joins, Lifecycle, Start, joined_at
 from longwatch.model.liveness import Condition
@@ -81,11 +82,21 @@ class Run:
         return self._told_in(len(self.summary.attempts) - 1).by_id()
 
     def at_attempt(self, number: int) -> Run:
-        """The run as if its attempt of this number, from 1, were the only one."""
+        """The run as if its attempt of this number, from 1, were the only one.
+
+        Events are counted over all attempts. An earlier attempt without an ending is unknown: the next one
+        began before it reported an outcome.
+        """
         attempts = self.summary.attempts
-        attempt = attempts[number - 1]
+        if not 1 <= number <= len(attempts):
+            plural = "" if len(attempts) == 1 else "s"
+            raise InvalidInput(
+                f"Run {self.run_id!r} has {len(attempts)} attempt{plural}, not {number}. "
+                f"Use a number from 1 to {len(attempts)}."
+            )
         if len(attempts) == 1:
             return self
+        attempt = attempts[number - 1]
         told = self._told_in(number - 1)
         start = attempt.start or (self.summary.started_at, "", 0, "")
         last = max(start, told.last_order or start) if attempt.is_superseded else self.summary.last_order
@@ -193,12 +204,18 @@ def _tallied(before: Mapping[str, ProducerTally], events: Iterable[Event]) -> di
     return tallies
 
 
-def conditions(run: Run, now_ms: int, *, silent_after_ms: int = SILENT_AFTER_MS) -> list[Condition]:
-    """What is true of the run at this moment and would not be at another: computed, never stored."""
+def conditions(
+    run: Run, now_ms: int, *, silent_after_ms: int = SILENT_AFTER_MS, observed: Sequence[Condition] = ()
+) -> list[Condition]:
+    """What is true of the run at this moment and would not be at another: computed, never stored.
+
+    `observed` are the conditions of its processes, which its events do not tell.
+    """
     found: list[Condition] = []
     quiet_ms = now_ms - run.summary.last_event_at
     if run.summary.ending is None and quiet_ms > silent_after_ms:
         found.append(Condition("silent", f"no event for {quiet_ms // 1000} s; the run is still open"))
+    found += observed
     for producer, tally in sorted(run.producers.items()):
         for low, high in tally.missing():
             span = f"{low}" if low == high else f"{low}–{high}"

@@ -95,17 +95,18 @@ def test_a_watch_fails_with_its_run_and_says_the_error(url: str, writer: Writer)
     assert (code, said) == (1, "longwatch: run wf-dig failed: ValueError: no shovel\n")
 
 
-def test_a_run_whose_process_was_killed_has_failed(url: str, writer: Writer) -> None:
+def test_a_run_whose_process_was_killed_died(url: str, writer: Writer) -> None:
     watch = Started("watch", "wf-dig", "--journal", url)
     watch.read_until("first")
 
     writer.process.kill()
 
     code, rest, said = watch.ends()
-    assert code == 1
-    assert f"process {writer.process.pid} on" in said
-    assert "is gone" in said
+    assert code == 5
+    assert said.startswith("longwatch: run wf-dig died ")
+    assert f"Process {writer.process.pid} on" in said
     assert "workflow_error" in rest
+    assert " died between " in rest
 
 
 def test_a_late_event_is_marked(url: str, writer: Writer) -> None:

@@ -137,6 +137,8 @@ class FindingContract(Contract):
 
         assert find(status=Status.RUNNING) == [running, session]
         assert find(status=Status.FAILED) == [failed]
+        assert find(status=frozenset({Status.RUNNING, Status.FAILED})) == [running, failed, session]
+        assert find(status=frozenset({Status.DIED})) == []
         assert find(kind="session") == [session]
         assert find(kind="job") == [failed]
         assert find(since=now - 1_000) == [running, failed]

@@ -16,7 +16,10 @@ from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.events import Event, Order
 from longwatch.following import CaughtUp, Ended, Followed, Follower, Hub, Reason, WatchState
+from longwatch.following.known import Known
+from longwatch.following.observation import Observer
 from longwatch.journal.base import Journal
+from longwatch.model.attempts import FACT_TYPES
 from longwatch.runs import Ending, Status
 
 TICK_SECONDS = 0.2
@@ -47,6 +50,7 @@ class Outcome:
     reason: Reason | None = None  # None: time was up
     message: str | None = None
     error: str | None = None  # the journal did not answer when it was asked for the last time
+    ended_between: tuple[int, int | None] | None = None  # epoch ms, of a run that died
 
     @property
     def lost_contact(self) -> bool:
@@ -76,8 +80,8 @@ async def attend(
             with _ticking(attendance.tick), _reader_watched(attendance.leave):
                 ended = await attendance.items()
                 if ended.reason is Reason.STOPPED:
-                    return await attendance.last_look(hub)
-                return Outcome(ended.status, ended.reason, ended.message)
+                    return await attendance.last_look(hub, clock)
+                return attendance.outcome(ended)
         finally:
             if timer is not None:
                 timer.cancel()
@@ -90,7 +94,7 @@ class _Attendance:
         self._follower = follower
         self._view = view
         self._top: Order | None = None  # of the events taken
-        self._ending: Ending | None = None
+        self._known = Known(whole=True)
         self._trouble: BaseException | None = None  # why the watch has to be left
 
     def leave(self, trouble: BaseException) -> None:
@@ -121,7 +125,7 @@ class _Attendance:
                     return item
         raise AssertionError("a follower ends with the reason")
 
-    async def last_look(self, hub: Hub) -> Outcome:
+    async def last_look(self, hub: Hub, clock: Clock) -> Outcome:
         """A deadline does not decide: ask the journal thoroughly how the run stands."""
         before, cursor, more = self._follower.state.status, self._follower.cursor, True
         try:
@@ -131,19 +135,37 @@ class _Attendance:
                     self._take(event, late=self._top is not None and event.order < self._top)
                 self._view.flush()
                 cursor, more = page.cursor, page.more
+            found = await asyncio.to_thread(_outcome_now, hub.journal, self._follower.run_id, clock)
         except LongwatchError as error:
             return Outcome(before, error=str(error))
-        if self._ending is not None:
-            return Outcome(self._ending.status, message=self._ending.error)
-        return Outcome(Status.PENDING if self._top is None else Status.RUNNING)
+        return found
+
+    def outcome(self, ended: Ended) -> Outcome:
+        """How the run stands at the end of the watch."""
+        return Outcome(ended.status, ended.reason, ended.message, ended_between=_interval(self._known.ending))
 
     def _take(self, event: Event, *, late: bool) -> None:
         if self._top is None or event.order > self._top:
             self._top = event.order
-        ending = Ending.of(event)
-        if ending is not None and ending.beats(self._ending):
-            self._ending = ending
+        if event.type in FACT_TYPES or self._known.last is None:
+            self._known.add([event])
         self._view.take(event, late=late)
+
+
+def _outcome_now(journal: Journal, run_id: str, clock: Clock) -> Outcome:
+    """How a run stands at this moment, by its events and its processes."""
+    run = journal.find_run(run_id)
+    if run is None:
+        return Outcome(Status.PENDING)
+    [observed] = Observer(journal, clock=clock).observed([run])
+    run = observed.run
+    return Outcome(run.status, message=run.error, ended_between=run.ended_between)
+
+
+def _interval(ending: Ending | None) -> tuple[int, int | None] | None:
+    if ending is None or ending.not_before is None:
+        return None
+    return ending.not_before, ending.not_after
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from longwatch.cli.styles import Line, Segment, call_look
 from longwatch.cli.text import clean, columns_of, fit, pad
 from longwatch.cli.times import clock_text, duration_text, local
 from longwatch.events import Event, call_status, duration_of, error_of, text_of
+from longwatch.model.process import Process
 from longwatch.runs import ENDS, Ending, Status
 
 LONGEST_TEXT = 400  # characters of a payload on a line that nothing limits
@@ -19,6 +20,7 @@ NARROW_COLUMNS = 72
 _AGENT_COLUMNS = 14
 _TYPE_COLUMNS = 18
 _LATE = "  (late)"
+_NO_TIME = "–"  # in the place of a time that is not known
 _SPOKEN = ("message", "text", "line", "data", "name", "status")
 
 
@@ -27,7 +29,10 @@ def event_line(
 ) -> Line:
     """The event on one line, cut to the width if there is one. A narrow one leaves out the agent."""
     look_style = "bad" if tells_of_failure(event) else _type_style(event)
+    death = _death(event)
     when = clock_text(event.occurred_at, dated=dated, zone=zone)
+    if death is not None:
+        when = _NO_TIME.ljust(len(when))
     line = [Segment(f"{when}  ", "dim")]
     agent = clean(event.agent_name or "")
     kind = clean(event.type)
@@ -37,6 +42,8 @@ def event_line(
         line.append(Segment(pad(fit(agent, _AGENT_COLUMNS), _AGENT_COLUMNS) + "  "))
         line.append(Segment(pad(kind, _TYPE_COLUMNS) + "  ", look_style))
     words = clean(words_of(event)[:LONGEST_TEXT])
+    if death is not None:
+        words = f"{_death_words(death, dated=dated, zone=zone)}: {words}"
     if width is not None:
         used = sum(columns_of(segment.text) for segment in line)
         if used >= width:  # the type alone fills the line
@@ -69,10 +76,23 @@ def tells_of_failure(event: Event) -> bool:
         return True
     if event.type in ENDS:
         ending = Ending.of(event)
-        return ending is not None and ending.status in (Status.FAILED, Status.PARTIAL, Status.UNKNOWN)
+        return ending is not None and ending.status not in (Status.SUCCEEDED, Status.CANCELLED)
     if event.type.lower().endswith(("_failed", "_error")):
         return True
     return error_of(event.payload) is not None
+
+
+def _death(event: Event) -> Ending | None:
+    ending = Ending.of(event) if event.type in ENDS else None
+    return ending if ending is not None and ending.status is Status.DIED else None
+
+
+def _death_words(death: Ending, *, dated: bool, zone: tzinfo | None) -> str:
+    """`died between 14:17:06.123 and 14:17:30.456`: the time of such an event is only a place."""
+    not_before = clock_text(death.not_before or 0, dated=dated, zone=zone)
+    if death.not_after is None:
+        return f"died after {not_before}"
+    return f"died between {not_before} and {clock_text(death.not_after, dated=dated, zone=zone)}"
 
 
 def words_of(event: Event) -> str:
@@ -149,7 +169,12 @@ _KNOWN_WORDS = {
 
 
 def _fields(payload: Mapping[str, object]) -> str:
-    return " ".join(f"{key}={_short(value)}" for key, value in payload.items() if value is not None)
+    return " ".join(f"{key}={_value(key, value)}" for key, value in payload.items() if value is not None)
+
+
+def _value(key: str, value: object) -> str:
+    process = Process.of(value) if key == "process" else None
+    return _short(value) if process is None else f"{process.pid}@{process.host}"
 
 
 def _short(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,8 +20,11 @@ from longwatch.cli.times import ago_text, moment_ms, run_duration_text, start_te
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import INDEX_KINDS, WORK, Journal, RunQuery
-from longwatch.journal.json_views import summary_view
+from longwatch.journal.json_views import listed_view
 from longwatch.runs import RunSummary, Status
+
+if TYPE_CHECKING:
+    from longwatch.following.observation import ObservedRun, Observer
 
 PAGE_RUNS = 500
 NARROW_COLUMNS = 60
@@ -78,30 +82,42 @@ def command(
         until=moment_ms(until, now_ms=now) if until else None,
         text=text,
     )
+    from longwatch.following.observation import Observer
+
     most = None if everything else limit
     with reading(invocation) as journal:
-        find = _scan if scan else _list
-        runs, more = find(journal, query, most, invocation.clock)
+        observer = Observer(journal, clock=invocation.clock)
+        if scan:
+            scanned, more = _scan(journal, query, most, invocation.clock)
+            runs = observer.observed(scanned)
+        else:
+            runs, more = _list(observer, query, most, invocation.clock)
     if output == "json":
-        write_json([summary_view(run, now_ms=now) for run in runs])
+        write_json([_view(each, now) for each in runs])
     elif output == "jsonl":
-        write_json_lines(summary_view(run, now_ms=now) for run in runs)
+        write_json_lines(_view(each, now) for each in runs)
     elif runs:
         terminal = Terminal.of_stdout()
-        terminal.show(run_table(runs, now_ms=now, width=terminal.columns))
+        terminal.show(run_table([each.run for each in runs], now_ms=now, width=terminal.columns))
     if not runs:
         remark("No runs." if query == WORK else "No runs like that.")
     elif more:
         remark(f"These are the newest {len(runs)}; --all or --limit shows more.")
 
 
-def _list(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> tuple[list[RunSummary], bool]:
-    runs: list[RunSummary] = []
+def _view(found: ObservedRun, now_ms: int) -> dict[str, Any]:
+    return listed_view(found.run, now_ms=now_ms, observed=found.conditions)
+
+
+def _list(
+    observer: Observer, query: RunQuery, most: int | None, clock: Clock
+) -> tuple[list[ObservedRun], bool]:
+    runs: list[ObservedRun] = []
     cursor = None
     with Progress("Reading runs:", clock=clock) as progress:
         while True:
             wanted = PAGE_RUNS if most is None else min(PAGE_RUNS, most - len(runs))
-            page = journal.find_runs(query, after=cursor, limit=wanted)
+            page = observer.find_runs(query, after=cursor, limit=wanted)
             runs += page.runs
             progress.add(len(page.runs))
             cursor = page.cursor

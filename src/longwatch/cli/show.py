@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from itertools import islice
@@ -22,8 +22,8 @@ from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
 from longwatch.events import Event
 from longwatch.journal.base import Journal
-from longwatch.journal.json_views import run_view
-from longwatch.runs import Run, RunSummary, fold
+from longwatch.journal.json_views import shown_view
+from longwatch.runs import Condition, Run, RunSummary, fold
 
 FOLD_EVENTS = 10_000  # events folded at a time: a fold copies what it knows, so few large ones are cheaper
 LATEST_EVENTS = 20  # shown when no event tells of a call
@@ -32,15 +32,21 @@ LATEST_EVENTS = 20  # shown when no event tells of a call
 @click.command()
 @run_argument
 @click.option("--all", "everything", is_flag=True, help=f"All calls, not only the first {MOST_CALLS}.")
+@click.option(
+    "--attempt", type=int, metavar="N", help="Show attempt N of a run that was started again, from 1."
+)
 @output_option()
 @common_options
 @pass_invocation
-def command(invocation: Invocation, run: str, everything: bool, output: str) -> None:
+def command(invocation: Invocation, run: str, everything: bool, attempt: int | None, output: str) -> None:
     """Show a run: its agents, tools and times.
 
-    RUN is the id of a run, the beginning of one, or `latest`. With -o json the whole run is printed as one
-    object, with -o jsonl its events, one a line.
+    RUN is the id of a run, the beginning of one, or `latest`. Of a run that was started again the last
+    attempt is shown. With -o json the whole run is printed as one object, with -o jsonl its events, one a
+    line.
     """
+    from longwatch.following.observation import Observer
+
     clock = invocation.clock
     with reading(invocation) as journal:
         found = find(journal, run)
@@ -48,13 +54,26 @@ def command(invocation: Invocation, run: str, everything: bool, output: str) -> 
             write_data(event_lines(journal, found, clock=clock))
             return
         whole, latest = _read(journal, found, clock)
-    now = clock.now_ms()
+        [observed] = Observer(journal, clock=clock).observed([whole.summary])
+    whole = replace(whole, summary=observed.run)
+    now, attempts = clock.now_ms(), len(observed.run.attempts)
+    number = attempts if attempt is None else attempt
+    shown = whole.at_attempt(number)
+    conditions = observed.conditions if number == attempts else ()
     if output == "json":
-        write_json(run_view(whole, now_ms=now))
+        write_json(shown_view(whole, now_ms=now, attempt=number, observed=conditions))
         return
     terminal = Terminal.of_stdout()
     most = None if everything else MOST_CALLS
-    lines, left_out = run_lines(whole, latest, now_ms=now, width=terminal.columns, most=most)
+    lines, left_out = run_lines(
+        shown,
+        latest,
+        now_ms=now,
+        width=terminal.columns,
+        most=most,
+        attempt=(number, attempts),
+        observed=conditions,
+    )
     terminal.show(lines)
     if left_out:
         remark(f"{left_out:,} more calls; --all shows them.")
@@ -68,9 +87,11 @@ def run_lines(
     width: int | None,
     most: int | None = None,
     zone: tzinfo | None = None,
+    attempt: tuple[int, int] | None = None,
+    observed: Sequence[Condition] = (),
 ) -> tuple[list[Line], int]:
     """Everything that is shown of a run, and how many calls were left out. Without calls: its last events."""
-    lines = header(run, now_ms=now_ms, width=width, zone=zone)
+    lines = header(run, now_ms=now_ms, width=width, zone=zone, attempt=attempt, observed=observed)
     tree, left_out = waterfall(run, now_ms=now_ms, width=width, most=most)
     lines.append([Segment("")])
     if tree:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 
 from longwatch.errors import InvalidInput
 from longwatch.runs import RunSummary
@@ -47,12 +47,30 @@ def moment_ms(text: str, *, now_ms: int, zone: tzinfo | None = None) -> int:
 
 
 def between_text(not_before: int, not_after: int | None, *, now_ms: int, zone: tzinfo | None = None) -> str:
-    """`between 14:17:06 and 14:17:30`: when a run died, as far as that is known."""
-    earliest = day_text(not_before, now_ms=now_ms, zone=zone)
+    """`between 14:17:06 and 14:17:30`: when a run died, as far as that is known. Dates only if not today."""
+    today = local(now_ms, zone).date()
+    earliest = _moment_text(not_before, today, zone)
     if not_after is None:
         return f"after {earliest}"
-    latest = day_text(not_after, now_ms=now_ms, zone=zone)
-    return f"at {earliest}" if earliest == latest else f"between {earliest} and {latest}"
+    if not_before // 1000 == not_after // 1000:
+        return f"at {earliest}"
+    latest = _moment_text(not_after, local(not_before, zone).date(), zone)
+    return f"between {earliest} and {latest}"
+
+
+def _moment_text(ms: int, usual: date, zone: tzinfo | None) -> str:
+    """The time, after its date unless that is the usual one."""
+    moment = local(ms, zone)
+    return f"{moment:%H:%M:%S}" if moment.date() == usual else f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def ran_text(least: int, most: int | None) -> str:
+    """`between 207 ms and 24.0 s`: how long a run took of which only an interval is known."""
+    shortest = duration_text(least)
+    if most is None:
+        return f"at least {shortest}"
+    longest = duration_text(most)
+    return shortest if shortest == longest else f"between {shortest} and {longest}"
 
 
 def run_duration_text(run: RunSummary, now_ms: int) -> str:

@@ -18,7 +18,7 @@ from longwatch.cli.options import common_options, output_option, pass_invocation
 from longwatch.cli.show import run_lines
 from longwatch.cli.terminal import Terminal, remark
 from longwatch.cli.text import clean
-from longwatch.cli.times import duration_text, span_ms
+from longwatch.cli.times import between_text, duration_text, span_ms
 from longwatch.cli.views import LineView, PictureView, print_json_lines, text_printer
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
@@ -97,7 +97,8 @@ def command(
     about until its end is known, and recorded as a run and as an execution.
 
     The exit code is that of the run: 0 succeeded, 1 failed, partial or cancelled, 3 the watch gave up or
-    lost contact, 4 still running when the time was up.
+    lost contact, 4 still running when the time was up, 5 died: its processes are gone and none reported an
+    outcome.
     """
     clock = invocation.clock
     timeout_seconds = span_ms(timeout) / 1000 if timeout else None
@@ -121,7 +122,8 @@ def command(
         watched = watch_target(invocation, run, asked)
         if watched is not None:
             name, outcome = watched
-            remark(f"longwatch: {ending_words(name, outcome, clock.monotonic() - began)}")
+            words = ending_words(name, outcome, clock.monotonic() - began, now_ms=clock.now_ms())
+            remark(f"longwatch: {words}")
             return exit_code(outcome)
     settings = invocation.settings()
     if not wait or sqlite_path(settings.journal) is None:  # a file that is waited for is made
@@ -144,7 +146,7 @@ def command(
                     silent_after_seconds=silent_seconds,
                 )
             )
-    remark(f"longwatch: {ending_words(run_id, outcome, clock.monotonic() - began)}")
+    remark(f"longwatch: {ending_words(run_id, outcome, clock.monotonic() - began, now_ms=clock.now_ms())}")
     return exit_code(outcome)
 
 
@@ -159,7 +161,7 @@ def exit_code(outcome: Outcome) -> int:
     return SUCCEEDED if outcome.status is Status.SUCCEEDED else FAILED
 
 
-def ending_words(run_id: str, outcome: Outcome, watched_seconds: float) -> str:
+def ending_words(run_id: str, outcome: Outcome, watched_seconds: float, *, now_ms: int) -> str:
     """Why the watch ended, in one sentence."""
     message = clean(outcome.message or "")
     watched = duration_text(watched_seconds * 1000)
@@ -174,7 +176,10 @@ def ending_words(run_id: str, outcome: Outcome, watched_seconds: float) -> str:
         return f"run {name} has not begun after {watched}"
     if outcome.status is Status.RUNNING and outcome.reason is None:
         return f"run {name} is still running; watched for {watched}"
-    return f"run {name} {_ENDED.get(outcome.status.value, 'ended')}{': ' if message else ''}{message}"
+    ended = _ENDED.get(outcome.status.value, "ended")
+    if outcome.ended_between is not None:
+        ended = f"{ended} {between_text(*outcome.ended_between, now_ms=now_ms)}"
+    return f"run {name} {ended}{': ' if message else ''}{message}"
 
 
 _ENDED = {

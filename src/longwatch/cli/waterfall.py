@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from longwatch.calls import ABANDONED
 from longwatch.cli.bars import Scale
 from longwatch.cli.styles import Line, Segment, call_look
 from longwatch.cli.text import clean, columns_of, fit, pad
@@ -77,7 +78,8 @@ def _drawn(
     lines: list[Line] = [_axis(layout, scale)]
     for branch in shown:
         rails = _rails(branch, columns)
-        lines.append(_call_line(branch, rails, layout, scale, ticking=ticking))
+        status = branch.call.status_in(run_has_ended=run.summary.ending is not None)
+        lines.append(_call_line(branch, status, rails, layout, scale, ticking=ticking))
         problem = branch.call.end.error if branch.call.end else None
         if problem:
             lines.append(_error_line(branch, problem, columns))
@@ -103,14 +105,18 @@ def _axis(layout: Layout, scale: Scale) -> Line:
     return [Segment(" " * (layout.name + _DURATION_COLUMNS + 2)), Segment(f"0{ruler}", "dim")]
 
 
-def _call_line(branch: Branch, rails: str, layout: Layout, scale: Scale, *, ticking: bool) -> Line:
+def _call_line(
+    branch: Branch, status: str, rails: str, layout: Layout, scale: Scale, *, ticking: bool
+) -> Line:
     call = branch.call
-    symbol, style = call_look(call.status)
+    symbol, style = call_look(status)
     label = _fitted_label(branch, layout.name - columns_of(rails) - 2)
     filled = columns_of(rails) + 2 + columns_of(label)
     duration, tells = "…", "dim"
     if call.duration_ms is not None:
         duration = duration_text(call.duration_ms)
+    elif status == ABANDONED:
+        duration = ABANDONED
     elif ticking and call.end is None:
         duration, tells = duration_text(max(0, scale.end_ms - call.started_at)), style
     bar = scale.bar(call.started_at, _end_of(call, scale.end_ms))

@@ -1,23 +1,31 @@
-"""Observes the processes of a run from this machine, for readers that ask once rather than follow."""
+"""Observes the processes of runs from this machine, for readers that ask once rather than follow.
+
+What is found is computed when it is read and never written: a list shows a run as died as soon as its
+processes are gone, whoever writes the ending later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
 
+from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
-from longwatch.journal.base import Heartbeats, Journal
+from longwatch.events import Cursor, Event, Order
+from longwatch.following.known import Known
+from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, Heartbeats, Journal, RunQuery
 from longwatch.journal.sqlite.waiting import may_wait
-from longwatch.model.liveness import ALIVE, Liveness, Observation, judge
+from longwatch.model.attempts import Lifecycle
+from longwatch.model.liveness import ALIVE, Condition, Liveness, Observation, judge
 from longwatch.model.process import Presence, Process, Surroundings, this_surroundings
-from longwatch.runs import RunSummary
+from longwatch.runs import RunSummary, Status
 
-Observe = Callable[[Iterable[Process]], Mapping[str, Observation]]
-
-
-def observe(processes: Iterable[Process], *, now_ms: int, here: Surroundings) -> dict[str, Observation]:
-    """What can be seen of these processes at this moment."""
-    return {each.id: _observed(each, now_ms, here) for each in processes}
+HOLDS_SECONDS = 1.0  # how long a probe of a living process is reused
+MOST_REMEMBERED = 10_000  # processes
+MOST_PAGES = 20  # of the journal that are read for one page of a filtered list
+OPEN_OR_DIED = frozenset({Status.RUNNING, Status.DIED})
 
 
 def _observed(process: Process, now_ms: int, here: Surroundings) -> Observation:
@@ -33,7 +41,12 @@ def with_records(
     observed: Mapping[str, Observation], processes: Iterable[Process], run_id: str, journal: Journal
 ) -> dict[str, Observation]:
     """The observations, with what is on record: heartbeats, and events that wait in an outbox. Reads both."""
-    beats = heartbeats_of(journal, observed)
+    return _with_records(observed, processes, run_id, heartbeats_of(journal, observed))
+
+
+def _with_records(
+    observed: Mapping[str, Observation], processes: Iterable[Process], run_id: str, beats: Mapping[str, int]
+) -> dict[str, Observation]:
     outboxes = {each.id: each.outbox for each in processes}
     known: dict[str, Observation] = {}
     for process_id, found in observed.items():
@@ -45,36 +58,156 @@ def with_records(
 
 def heartbeats_of(journal: Journal, process_ids: Iterable[str]) -> Mapping[str, int]:
     """The last heartbeat of each process; a journal that can not be read has none."""
-    if not isinstance(journal, Heartbeats):
+    wanted = list(process_ids)
+    if not wanted or not isinstance(journal, Heartbeats):
         return {}
     try:
-        return journal.heartbeats(list(process_ids))
+        return journal.heartbeats(wanted)
     except LongwatchError:  # heartbeats only narrow an interval
         return {}
 
 
-def liveness_of(
-    run: RunSummary, journal: Journal, *, now_ms: int, here: Surroundings | None = None
-) -> Liveness:
-    """What can be said at this moment about the processes of a run that has no ending."""
-    attempt = run.lifecycle.current
-    if attempt.ending is not None or not attempt.members:
-        return ALIVE
-    processes = [each.process for each in attempt.members]
-    seen = observe(processes, now_ms=now_ms, here=here if here is not None else this_surroundings())
-    if any(each.presence is Presence.ALIVE for each in seen.values()):
-        known: Mapping[str, Observation] = seen
-    else:
-        known = with_records(seen, processes, run.run_id, journal)
-    active_at = run.last_event_at if run.is_active else None
-    return judge(
-        run.run_id,
-        run.lifecycle,
-        last=run.last_order,
-        active_at=active_at,
-        observations=known,
-        now_ms=now_ms,
-    )
+@dataclass(frozen=True, slots=True)
+class ObservedRun:
+    """A run as it stands by its events and by what was seen of its processes."""
+
+    run: RunSummary  # died, or as its events say
+    conditions: tuple[Condition, ...] = ()  # of its processes
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPage:
+    """Some runs, newest first. There may be fewer than asked for; only without a cursor are there no more."""
+
+    runs: Sequence[ObservedRun]
+    cursor: Cursor | None = None
+
+
+class Observer:
+    """Observes the processes of any number of runs of one journal. Threads may share it.
+
+    A process that is gone stays gone, so the first observation of that is kept; a living one is probed at
+    most once a second.
+    """
+
+    def __init__(
+        self, journal: Journal, *, clock: Clock = SYSTEM_CLOCK, here: Surroundings | None = None
+    ) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._here = here
+        self._seen: OrderedDict[str, tuple[float, Observation]] = OrderedDict()
+        self._lock = Lock()
+
+    @staticmethod
+    def has_to_probe(run: RunSummary) -> bool:
+        """Whether the processes of this run matter: it is open, and some are known."""
+        attempt = run.lifecycle.current
+        return attempt.ending is None and bool(attempt.members)
+
+    def can_judge(self, run: RunSummary) -> bool:
+        """Whether this machine can say if an open run died: it sees every process of the run."""
+        here = self._surroundings()
+        members = run.lifecycle.current.members
+        return self.has_to_probe(run) and all(each.process.is_judgeable(here) for each in members)
+
+    def liveness(self, runs: Sequence[RunSummary]) -> list[Liveness]:
+        """What can be said at this moment about the processes of each run, with one read of heartbeats."""
+        seen = [self._probed(run.lifecycle) if self.has_to_probe(run) else {} for run in runs]
+        absent = {key for each in seen for key, found in each.items() if found.presence is not Presence.ALIVE}
+        beats = heartbeats_of(self._journal, sorted(absent))
+        now = self._clock.now_ms()
+        return [
+            self._judged(run.run_id, *_facts_of(run), found, beats, now) if found else ALIVE
+            for run, found in zip(runs, seen, strict=True)
+        ]
+
+    def death_of(self, run_id: str, known: Known) -> Event | None:
+        """The ending to write for a run of which these facts are known, if it died."""
+        if known.ending is not None or known.last is None:
+            return None
+        seen = self._probed(known.lifecycle)
+        beats = heartbeats_of(self._journal, seen)
+        now = self._clock.now_ms()
+        return self._judged(run_id, known.lifecycle, known.last, known.active_at, seen, beats, now).death
+
+    def observed(self, runs: Sequence[RunSummary]) -> list[ObservedRun]:
+        """Each run as it stands at this moment. Nothing is written."""
+        found = self.liveness(runs)
+        return [
+            ObservedRun(with_liveness(run, each), each.conditions)
+            for run, each in zip(runs, found, strict=True)
+        ]
+
+    def find_runs(
+        self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
+    ) -> ObservedPage:
+        """List runs as they stand at this moment, newest first.
+
+        A run whose processes are gone is open in the journal and died here, so a filter by either status
+        reads on until the page is full. It gives up after some pages: the cursor resumes from there.
+        """
+        asked, found, cursor = _widened(query), list[ObservedRun](), after
+        for _ in range(MOST_PAGES):
+            page = self._journal.find_runs(asked, after=cursor, limit=limit - len(found))
+            found += [each for each in self.observed(page.runs) if query.accepts_status(each.run.status)]
+            cursor = page.cursor
+            if cursor is None or len(found) >= limit:
+                break
+        return ObservedPage(found, cursor)
+
+    def _probed(self, lifecycle: Lifecycle) -> dict[str, Observation]:
+        return {each.process.id: self._probe(each.process) for each in lifecycle.current.members}
+
+    def _probe(self, process: Process) -> Observation:
+        now = self._clock.monotonic()
+        with self._lock:
+            probed_at, known = self._seen.get(process.id, (0.0, None))
+        if known is not None and (known.presence is Presence.GONE or now - probed_at < HOLDS_SECONDS):
+            return known
+        found = _observed(process, self._clock.now_ms(), self._surroundings())
+        if found.alive_at is None and known is not None:
+            found = replace(found, alive_at=known.alive_at)
+        with self._lock:
+            self._seen[process.id] = now, found
+            self._seen.move_to_end(process.id)
+            while len(self._seen) > MOST_REMEMBERED:
+                self._seen.popitem(last=False)
+        return found
+
+    def _surroundings(self) -> Surroundings:
+        return self._here if self._here is not None else this_surroundings()
+
+    def _judged(
+        self,
+        run_id: str,
+        lifecycle: Lifecycle,
+        last: Order,
+        active_at: int | None,
+        seen: Mapping[str, Observation],
+        beats: Mapping[str, int],
+        now_ms: int,
+    ) -> Liveness:
+        processes = [each.process for each in lifecycle.current.members]
+        is_alive = all(each.presence is Presence.ALIVE for each in seen.values())
+        return judge(
+            run_id,
+            lifecycle,
+            last=last,
+            active_at=active_at,
+            observations=seen if is_alive else _with_records(seen, processes, run_id, beats),
+            now_ms=now_ms,
+            ttl_seconds=self._journal.default_ttl_seconds,
+        )
+
+
+def _facts_of(run: RunSummary) -> tuple[Lifecycle, Order, int | None]:
+    return run.lifecycle, run.last_order, run.last_event_at if run.is_active else None
+
+
+def _widened(query: RunQuery) -> RunQuery:
+    """A query that also returns the runs that may have died since their last event."""
+    return replace(query, status=OPEN_OR_DIED) if query.status is Status.DIED else query
 
 
 def with_liveness(run: RunSummary, liveness: Liveness) -> RunSummary:

@@ -21,7 +21,7 @@ DEFAULT_LIST_LIMIT = 50
 class RunQuery:
     """Which runs to list. Everything given must hold."""
 
-    status: Status | None = None
+    status: Status | frozenset[Status] | None = None  # one, or any of several
     kind: str | None = None
     except_kinds: frozenset[str] = frozenset()
     since: int | None = None  # epoch ms; began at or after this
@@ -30,7 +30,7 @@ class RunQuery:
 
     def accepts(self, run: RunSummary) -> bool:
         """Whether this run is one of those asked for."""
-        if self.status is not None and run.status is not self.status:
+        if not self.accepts_status(run.status):
             return False
         if self.kind is not None and run.kind != self.kind:
             return False
@@ -44,6 +44,17 @@ class RunQuery:
             wanted = self.text.casefold()
             return wanted in run.run_id.casefold() or wanted in (run.name or "").casefold()
         return True
+
+    @property
+    def statuses(self) -> frozenset[Status]:
+        """The statuses asked for; none if any will do."""
+        if self.status is None:
+            return frozenset()
+        return self.status if isinstance(self.status, frozenset) else frozenset({self.status})
+
+    def accepts_status(self, status: Status) -> bool:
+        """Whether this status is one of those asked for."""
+        return self.status is None or status in self.statuses
 
 
 ALL_RUNS = RunQuery()

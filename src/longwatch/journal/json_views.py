@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from longwatch.journal.verify import ProducerVerification, Verification
-from longwatch.runs import Call, Run, RunSummary, conditions
+from longwatch.runs import Call, Condition, Run, RunSummary, conditions
 
 
 def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
@@ -53,17 +54,30 @@ def _between(interval: tuple[int, int | None] | None) -> list[int | None] | None
     return None if interval is None else list(interval)
 
 
-def listed_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
-    """One line of the list, and why it is still there if it is."""
-    return {**summary_view(run, now_ms=now_ms), "conditions": _conditions(Run(run), now_ms)}
+def listed_view(run: RunSummary, *, now_ms: int, observed: Sequence[Condition] = ()) -> dict[str, Any]:
+    """One line of the list, and what is true of the run at this moment."""
+    return {**summary_view(run, now_ms=now_ms), "conditions": _conditions(Run(run), now_ms, observed)}
 
 
-def run_view(run: Run, *, now_ms: int) -> dict[str, Any]:
-    """A folded run, whole."""
+def shown_view(
+    run: Run, *, now_ms: int, attempt: int | None = None, observed: Sequence[Condition] = ()
+) -> dict[str, Any]:
+    """One attempt at a run, the last one unless another is asked for, and which one it is."""
+    attempts = len(run.summary.attempts)
+    number = attempts if attempt is None else attempt
+    if number == attempts:
+        return {**run_view(run, now_ms=now_ms, observed=observed), "attempt": number}
+    view = run_view(run.at_attempt(number), now_ms=now_ms)
+    every = [attempt_view(run.summary, each) for each in range(1, attempts + 1)]
+    return {**view, "attempts": every, "attempt": number}
+
+
+def run_view(run: Run, *, now_ms: int, observed: Sequence[Condition] = ()) -> dict[str, Any]:
+    """A folded run, whole; the calls are those of its last attempt."""
     has_ended = run.summary.ending is not None
     return {
         **summary_view(run.summary, now_ms=now_ms),
-        "conditions": _conditions(run, now_ms),
+        "conditions": _conditions(run, now_ms, observed),
         "counts": dict(sorted(run.counts.items())),
         "producers": {
             name: {
@@ -77,8 +91,9 @@ def run_view(run: Run, *, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _conditions(run: Run, now_ms: int) -> list[dict[str, str]]:
-    return [{"name": each.name, "message": each.message} for each in conditions(run, now_ms)]
+def _conditions(run: Run, now_ms: int, observed: Sequence[Condition]) -> list[dict[str, str]]:
+    found = conditions(run, now_ms, observed=observed)
+    return [{"name": each.name, "message": each.message} for each in found]
 
 
 def call_view(call: Call, *, run_has_ended: bool) -> dict[str, Any]:

@@ -153,6 +153,8 @@ def _death(event: Event) -> Ending:
     named = payload.get("processes")
     ids = frozenset(each for each in named if isinstance(each, str)) if isinstance(named, list) else None
     not_before, not_after = (number_of(payload, name) for name in ("not_before", "not_after"))
+    if not_before is None:  # such an event is placed just after the last activity
+        not_before = max(0, event.occurred_at - 1)
     return Ending(
         status=Status.DIED,
         order=event.order,
@@ -160,7 +162,7 @@ def _death(event: Event) -> Ending:
         error=error_of(payload),
         attempt=text_of(payload, "attempt"),
         processes=ids,
-        not_before=None if not_before is None else int(not_before),
+        not_before=int(not_before),
         not_after=None if not_after is None else int(not_after),
     )
 

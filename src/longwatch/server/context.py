@@ -13,8 +13,10 @@ from typing import ParamSpec, TypeVar
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.documents.store import DocumentStore
 from longwatch.following.hub import Hub
+from longwatch.following.observation import ObservedRun, Observer
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal
+from longwatch.runs import RunSummary
 from longwatch.server.access import Access
 from longwatch.server.appending import Appender
 from longwatch.server.board import Board
@@ -43,6 +45,7 @@ class ServerContext:
     async_journal: AsyncJournal
     hub: Hub
     board: Board
+    observer: Observer
     appender: Appender
     conversations: Conversations
     documents: DocumentStore
@@ -61,6 +64,13 @@ class ServerContext:
         return await asyncio.get_running_loop().run_in_executor(
             self.threads, partial(function, *args, **kwargs)
         )
+
+    async def observed(self, run: RunSummary) -> ObservedRun:
+        """The run as it stands at this moment, by its events and its processes."""
+        if not self.observer.has_to_probe(run):
+            return ObservedRun(run)
+        [found] = await self.call(self.observer.observed, [run])
+        return found
 
 
 @asynccontextmanager
@@ -97,6 +107,7 @@ async def open_context(
                     async_journal=async_journal,
                     hub=hub,
                     board=board,
+                    observer=Observer(journal, clock=clock),
                     appender=Appender(journal),
                     conversations=Conversations(journal, clock, settings=settings),
                     documents=documents,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from longwatch.journal.base import Arrivals
-from longwatch.journal.json_views import run_view
-from longwatch.runs import Run
+from longwatch.journal.json_views import shown_view
+from longwatch.runs import Condition, Run
 from longwatch.server.answers import to_json
 from longwatch.server.board import RUN, Kept, Watched
 from longwatch.server.tags import matches, run_tag
@@ -34,7 +36,8 @@ async def known_already(context: ServerContext, run_id: str, if_none_match: str)
     found = await context.async_journal.find_run(run_id)
     if found is None:
         return None
-    tag = run_tag(Run(found), context.clock.now_ms())
+    observed = await context.observed(found)
+    tag = run_tag(observed.run, context.clock.now_ms(), observed.conditions)
     if not matches(if_none_match, tag):
         return None
     context.board.follow(RUN, run_id)  # so that its process is watched, and the next question is cheap
@@ -42,15 +45,24 @@ async def known_already(context: ServerContext, run_id: str, if_none_match: str)
 
 
 async def run_body(
-    context: ServerContext, watched: Watched[Run | None], tag: str, *, compressed: bool
+    context: ServerContext,
+    watched: Watched[Run | None],
+    run: Run,
+    conditions: Sequence[Condition],
+    tag: str,
+    *,
+    attempt: int | None,
+    compressed: bool,
 ) -> tuple[bytes, bool]:
-    """The body, and whether it is compressed. One thread writes it for all who ask at once."""
+    """The body, and whether it is compressed. One thread writes it for all who ask at once.
+
+    `run` is what is on the board, as it stands by this moment's observation of its processes.
+    """
     now, kept = context.clock.now_ms(), watched.body
-    is_over = watched.state is not None and watched.state.summary.ending is not None
+    is_over = run.summary.ending is not None
     if kept is None or kept.tag != tag or not (is_over or 0 <= now - kept.at < HOLDS_MS):
-        run = watched.state
-        assert run is not None
-        writing = asyncio.ensure_future(context.call(_written, run, now))
+        view = partial(shown_view, run, attempt=attempt, observed=conditions, now_ms=now)
+        writing = asyncio.ensure_future(context.call(_written, view))
         kept = watched.body = Kept(tag, now, writing)
     try:
         plain, small = await asyncio.shield(kept.written)
@@ -61,8 +73,8 @@ async def run_body(
     return (small, True) if compressed and small else (plain, False)
 
 
-def _written(run: Run, now_ms: int) -> tuple[bytes, bytes]:
-    view = run_view(run, now_ms=now_ms)
+def _written(make_view: Callable[[], dict[str, Any]]) -> tuple[bytes, bytes]:
+    view = make_view()
     calls = view.pop("calls")
     # In parts: while JSON is written, no other thread gets its turn.
     parts = [to_json(calls[at : at + CALLS_AT_ONCE])[1:-1] for at in range(0, len(calls), CALLS_AT_ONCE)]

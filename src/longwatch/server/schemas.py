@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-StatusWord = Literal["pending", "running", "succeeded", "failed", "partial", "cancelled", "unknown"]
+StatusWord = Literal["pending", "running", "succeeded", "failed", "partial", "cancelled", "died", "unknown"]
 Milliseconds = int
 
 
@@ -23,8 +23,26 @@ class ConditionShape(Strict):
     message: str
 
 
+Interval = Annotated[
+    list[int | None],
+    Field(min_length=2, max_length=2, description="Not before, not after; null: that bound is not known."),
+]
+
+
+class AttemptShape(Strict):
+    """One attempt at a run. One that was followed by another before it ended is unknown."""
+
+    number: int = Field(description="From 1.")
+    attempt: str | None = Field(description="Its id; null if its start names none.")
+    status: StatusWord
+    started_at: Milliseconds
+    ended_at: Milliseconds | None
+    ended_between: Interval | None
+    error: str | None
+
+
 class RunShape(BaseModel):
-    """A run as one line of a list. Times are epoch milliseconds."""
+    """A run as one line of a list: how its last attempt stands. Times are epoch milliseconds."""
 
     run_id: str
     status: StatusWord
@@ -32,8 +50,10 @@ class RunShape(BaseModel):
     name: str | None
     parent_run_id: str | None
     started_at: Milliseconds
-    ended_at: Milliseconds | None
-    duration_ms: int
+    ended_at: Milliseconds | None = Field(description="Null while it is open, and if it died.")
+    ended_between: Interval | None = Field(description="When it died, in epoch ms; else null.")
+    duration_ms: int | None = Field(description="Null if it died.")
+    duration_between: Interval | None = Field(description="How long it ran if it died, in ms; else null.")
     events: int
     agents: list[str]
     failed_calls: int
@@ -41,6 +61,7 @@ class RunShape(BaseModel):
     last_event_type: str
     last_event_at: Milliseconds
     expired_before: Milliseconds | None
+    attempts: list[AttemptShape]
     conditions: list[ConditionShape]
 
 
@@ -75,8 +96,9 @@ class TallyShape(Strict):
 
 
 class WholeRunShape(RunShape):
-    """A folded run."""
+    """A folded run. The calls are those of the attempt that is shown."""
 
+    attempt: int = Field(description="The number of the attempt that is shown.")
     counts: dict[str, int] = Field(description="Event type → how many.")
     producers: dict[str, TallyShape]
     calls: list[CallShape]

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from longwatch.errors import InvalidInput
 from longwatch.server.context import ServerContext
 from longwatch.server.limits import Limits
+from longwatch.server.open_runs import OpenRuns
 
 BACKLOG = 2_048
 KEEP_ALIVE_SECONDS = 30  # polls come every few seconds, and a new connection costs more than an open one
@@ -162,8 +163,14 @@ async def serve(
     *,
     trusted_proxies: Sequence[str] = (),
 ) -> int | None:
-    """Answer until a signal comes, and return it."""
+    """Answer until a signal comes, and return it. Meanwhile open runs whose processes are gone are ended."""
     config = make_config(app, context.limits, trusted_proxies)
     server = Server(config, context.closing, ready)
-    await server.serve(sockets=[bound])
+    checking = asyncio.create_task(OpenRuns(context.journal, context.observer, context.clock).run())
+    try:
+        await server.serve(sockets=[bound])
+    finally:
+        checking.cancel()
+        with suppress(asyncio.CancelledError):
+            await checking
     return server.signal

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
-from longwatch.runs import Run, RunSummary, conditions
+from longwatch.runs import Condition, Run, RunSummary, conditions
 
 TAG_BYTES = 12
 
@@ -28,22 +28,21 @@ def matches(if_none_match: str | None, tag: str) -> bool:
     )
 
 
-def summary_tag(run: RunSummary, now_ms: int) -> str:
-    """What a list tells of a run, except for the time that has passed."""
-    return run_tag(Run(run), now_ms)
-
-
-def run_tag(run: Run, now_ms: int) -> str:
-    """The same of a whole run. An open run grows older, which is no change; that it fell silent is one."""
+def run_tag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = ()) -> str:
+    """A tag for a run, in a list or whole. An open run grows older, which is no change; that it fell silent,
+    that its process is gone or that its interval became narrower is one.
+    """
     # What is missing needs no part of its own: it differs only if the events do. So a summary is enough.
-    summary = run.summary
-    names = ",".join(condition.name for condition in conditions(Run(summary), now_ms))
+    found = conditions(Run(summary), now_ms, observed=observed)
+    names = ",".join(each.name if each.name == "silent" else each.message for each in found)
     return weak_tag(
         summary.run_id,
         summary.status,
         summary.events,
         summary.last_order,
         summary.ended_at,
+        summary.ended_between,
+        len(summary.attempts),
         summary.expired_before,
         summary.kind,
         summary.name,

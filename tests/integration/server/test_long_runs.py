@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.events import Event
-from longwatch.journal.json_views import run_view
+from longwatch.journal.json_views import shown_view
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.runs import fold
 from longwatch.server import run_answers
@@ -43,13 +43,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def count_bodies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often the answer about a run is written."""
     written: list[int] = []
-    view = run_view
+    view = shown_view
 
     def counted(*args: object, **options: object) -> object:
         written.append(1)
         return view(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(run_answers, "run_view", counted)
+    monkeypatch.setattr(run_answers, "shown_view", counted)
     return written
 
 
@@ -74,7 +74,7 @@ async def test_a_long_answer_says_the_same_compressed_and_plain(file: Path) -> N
     with SqliteJournal(file) as journal:
         run = fold(journal.read("long", limit=EVENTS).events)
     assert run is not None
-    expected = run_view(run, now_ms=NOW)
+    expected = shown_view(run, now_ms=NOW)
     assert (small.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
     assert small.json()["calls"] == plain.json()["calls"] == expected["calls"]
     assert plain.json().keys() == expected.keys()

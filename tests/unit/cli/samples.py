@@ -83,6 +83,42 @@ class Story:
         self.tell("producer_closed", {"count": len(self.events) + 1})
 
 
+def killed(*, at: int = START_MS) -> list[Event]:
+    """A run whose process was killed 207 ms after its start, which was noticed after 24 s."""
+    story = Story("wf-d1ed", at=at)
+    story.tell("workflow_start", {"name": "nightly", "process": {"host": "vm", "pid": 7, "id": "p7"}})
+    story.tell("agent_start", agent="planner", call="c1", after=7)
+    story.tell("tool_call", {"operation": "dig", "status": "started"}, call="c2", parent="c1", after=200)
+    death = {
+        "status": "died",
+        "written_for": True,
+        "error_code": "process_died",
+        "error_message": "Process 7 on vm exited without reporting an outcome.",
+        "processes": ["p7"],
+        "not_before": at + 207,
+        "not_after": at + 24_000,
+        "exit_observed": False,
+    }
+    end = Event(
+        run_id="wf-d1ed", event_id="died-1", type="workflow_error", occurred_at=at + 208, payload=death
+    )
+    return [*story.events, end]
+
+
+def again(*, at: int = START_MS) -> list[Event]:
+    """A run id that was started three times: the first attempt failed, the second reported nothing."""
+    story = Story("wf-again", at=at)
+    story.tell("workflow_start", {"name": "nightly", "attempt": "a" * 8})
+    story.tell("agent_start", agent="one", call="c1", after=100)
+    story.tell("agent_end", {"status": "failed"}, agent="one", call="c1", after=900)
+    story.tell("workflow_error", {"error_message": "no rows", "attempt": "a" * 8}, after=10)
+    story.tell("workflow_start", {"name": "nightly", "attempt": "b" * 8}, after=60_000)
+    story.tell("agent_start", agent="two", call="c2", after=100)
+    story.tell("workflow_start", {"name": "nightly", "attempt": "c" * 8}, after=60_000)
+    story.tell("agent_start", agent="three", call="c3", after=100)
+    return story.events
+
+
 def research(run_id: str = "wf-1a2b3c4d", *, at: int = START_MS) -> list[Event]:
     """A workflow of two agents; one tool fails and is tried again."""
     story = Story(run_id, at=at, producer=f"p-{run_id[-4:]}")

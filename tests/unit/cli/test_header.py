@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,9 +10,10 @@ from longwatch.cli.header import folded, header
 from longwatch.cli.show import run_lines
 from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.text import columns_of
+from longwatch.errors import InvalidInput
 from longwatch.events import Event
-from longwatch.runs import Run, fold
-from tests.unit.cli.samples import START_MS, failing, research, session
+from longwatch.runs import Condition, Run, fold
+from tests.unit.cli.samples import START_MS, again, failing, killed, research, session
 
 
 def run_of(events: list[Event]) -> Run:
@@ -42,6 +44,51 @@ def test_the_header_tells_how_the_run_stands() -> None:
 
 def test_an_error_stands_in_the_header() -> None:
     assert shown(failing(), now_ms=START_MS + 200_000)[-1] == "error     ValueError: no rows"
+
+
+def test_a_run_that_died_shows_the_interval_and_no_end() -> None:
+    assert shown(killed(), now_ms=START_MS + 200_000)[2:5] == [
+        "started   today 10:02:11 (3 min ago)",
+        "died      between 10:02:11 and 10:02:35",
+        "ran       between 207 ms and 24.0 s",
+    ]
+
+
+def test_conditions_of_its_processes_stand_beside_silence() -> None:
+    unattended = Condition("unattended", "process 7 (wrapper) is gone; process 8 on vm still runs")
+    lines = header(run_of(session()), now_ms=START_MS + 500_000, width=None, zone=UTC, observed=[unattended])
+
+    labels = [paint(line, colour=False).split(" ")[0] for line in lines]
+    assert labels[-2:] == ["silent", "unattended"]
+
+
+def test_one_of_several_attempts_is_shown_by_itself() -> None:
+    run = run_of(again())
+
+    def facts(number: int) -> list[str]:
+        lines = header(
+            run.at_attempt(number), now_ms=START_MS + 200_000, width=None, zone=UTC, attempt=(number, 3)
+        )
+        return [paint(line, colour=False) for line in lines if line[0].text.strip() != "events"]
+
+    assert facts(1)[:6] == [
+        "✗ failed  wf-again  nightly",
+        "attempt   1 of 3; the last one is --attempt 3",
+        "kind      workflow",
+        "started   today 10:02:11 (3 min ago)",
+        "ended     today 10:02:12",
+        "duration  1.0 s",
+    ]
+    assert facts(2)[0] == "? unknown  wf-again  nightly"
+    assert "ended     after 10:03:12" in facts(2)
+    assert facts(3)[0] == "● running  wf-again  nightly"
+    assert facts(3)[1] == "attempt   3 of 3"
+
+
+@pytest.mark.parametrize("number", [0, 4, -1])
+def test_an_attempt_that_is_not_there_is_refused_with_how_many_there_are(number: int) -> None:
+    with pytest.raises(InvalidInput, match=r"has 3 attempts, not -?\d\. Use a number from 1 to 3\."):
+        run_of(again()).at_attempt(number)
 
 
 def test_missing_events_and_silence_are_named() -> None:

@@ -10,7 +10,7 @@ from longwatch.cli.lines import event_line, need_dates, tells_of_failure, words_
 from longwatch.cli.styles import line_columns, paint
 from longwatch.events import Event
 from tests.strategies import events
-from tests.unit.cli.samples import START_MS, Story, failing, research
+from tests.unit.cli.samples import START_MS, Story, failing, killed, research
 
 
 def shown(event: Event, width: int | None = None) -> str:
@@ -22,6 +22,18 @@ def test_a_line_says_when_who_what_and_how_it_went() -> None:
 
     assert lines[3] == "10:02:11.970  planner         tool_call           outline ✓ 850 ms"
     assert lines[7].endswith("web.search ✗ 3.0 s TimeoutError: no answer in 3 s")
+
+
+def test_the_line_of_a_death_has_an_interval_and_no_time() -> None:
+    assert shown(killed()[-1]) == (
+        "–                             workflow_error      died between 10:02:11.207 and 10:02:35.000: "
+        "Process 7 on vm exited without reporting an outcome."
+    )
+    assert tells_of_failure(killed()[-1])
+
+
+def test_a_process_is_shown_by_its_id_and_host() -> None:
+    assert shown(killed()[0]).endswith("name=nightly process=7@vm")
 
 
 def test_an_escape_sequence_in_a_payload_is_shown_and_not_obeyed() -> None:

@@ -4,7 +4,17 @@ from datetime import UTC, timedelta, timezone
 
 import pytest
 
-from longwatch.cli.times import ago_text, clock_text, day_text, duration_text, moment_ms, span_ms, start_text
+from longwatch.cli.times import (
+    ago_text,
+    between_text,
+    clock_text,
+    day_text,
+    duration_text,
+    moment_ms,
+    ran_text,
+    span_ms,
+    start_text,
+)
 from longwatch.errors import InvalidInput
 
 NOW = 1_794_736_931_123  # 2026-11-15T10:02:11.123Z
@@ -103,3 +113,31 @@ def test_clock_times_keep_their_milliseconds() -> None:
 
 def test_a_time_past_every_calendar_does_not_break_the_list() -> None:
     assert clock_text(10**17, dated=True, zone=UTC).startswith("9999-12-31")
+
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("not_before", "not_after", "shown"),
+    [
+        (NOW, NOW + 24_000, "between 10:02:11 and 10:02:35"),
+        (NOW, NOW + 500, "at 10:02:11"),
+        (NOW, None, "after 10:02:11"),
+        (NOW - DAY, NOW - DAY + 24_000, "between 2026-11-14 10:02:11 and 10:02:35"),
+        (NOW - DAY, NOW, "between 2026-11-14 10:02:11 and 2026-11-15 10:02:11"),
+        (NOW - DAY, None, "after 2026-11-14 10:02:11"),
+    ],
+)
+def test_an_interval_names_dates_only_where_they_are_needed(
+    not_before: int, not_after: int | None, shown: str
+) -> None:
+    assert between_text(not_before, not_after, now_ms=NOW, zone=UTC) == shown
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "shown"),
+    [(207, 24_000, "between 207 ms and 24.0 s"), (207, None, "at least 207 ms"), (207, 207, "207 ms")],
+)
+def test_a_length_of_which_an_interval_is_known(least: int, most: int | None, shown: str) -> None:
+    assert ran_text(least, most) == shown

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.cli.attending import Outcome
+from longwatch.cli.times import between_text
 from longwatch.cli.watch import ending_words, exit_code
 from longwatch.following import Reason
 from longwatch.runs import Status
@@ -26,6 +27,11 @@ CASES = [
     (Outcome(Status.SUCCEEDED), 0, "run wf-1 succeeded"),
     (Outcome(Status.FAILED, message="no"), 1, "run wf-1 failed: no"),
     (
+        Outcome(Status.DIED, Reason.DIED, "Process 7 exited.", ended_between=(0, None)),
+        5,
+        f"run wf-1 died {between_text(0, None, now_ms=0)}: Process 7 exited.",
+    ),
+    (
         Outcome(Status.RUNNING, error="no answer"),
         3,
         "time is up, and how run wf-1 stands is not known: no answer",
@@ -36,10 +42,10 @@ CASES = [
 @pytest.mark.parametrize(("outcome", "code", "words"), CASES)
 def test_the_exit_code_and_the_words_say_how_it_ended(outcome: Outcome, code: int, words: str) -> None:
     assert exit_code(outcome) == code
-    assert ending_words("wf-1", outcome, 30.0) == words
+    assert ending_words("wf-1", outcome, 30.0, now_ms=0) == words
 
 
 def test_an_error_cannot_steer_the_terminal() -> None:
     outcome = Outcome(Status.FAILED, Reason.ENDED, "\x1b[2Jgone")
 
-    assert "\x1b" not in ending_words("wf-1", outcome, 1.0)
+    assert "\x1b" not in ending_words("wf-1", outcome, 1.0, now_ms=0)

@@ -8,7 +8,7 @@ from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.waterfall import waterfall
 from longwatch.events import Event
 from longwatch.runs import Run, fold
-from tests.unit.cli.samples import START_MS, Story, research
+from tests.unit.cli.samples import START_MS, Story, killed, research
 
 
 def run_of(events: list[Event]) -> Run:
@@ -58,6 +58,13 @@ def test_a_call_that_still_runs_reaches_to_now() -> None:
     assert lines[1].rstrip().endswith("━")
     assert "…" in lines[1]
     assert "10.0 s" in lines[0]
+
+
+def test_a_call_without_an_end_in_a_run_that_has_ended_is_abandoned() -> None:
+    assert [line[:24] for line in shown(killed(), 72)[1:]] == [
+        "† planner     abandoned ",
+        "└─ † dig      abandoned ",
+    ]
 
 
 def test_a_very_deep_call_shows_its_level_instead_of_its_rails() -> None:

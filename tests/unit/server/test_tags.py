@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from longwatch.runs import SILENT_AFTER_MS, fold
+from longwatch.runs import SILENT_AFTER_MS, Condition, Ending, Status, fold
 from longwatch.server.tags import list_tag, matches, run_tag, weak_tag
-from tests.unit.cli.samples import research
+from tests.unit.cli.samples import killed, research
 
 
 @pytest.mark.parametrize(
@@ -31,14 +33,33 @@ def test_parts_do_not_run_into_each_other() -> None:
     assert list_tag(["a"], None) != list_tag(["a"], "None2")
 
 
+def test_a_tag_differs_with_what_was_observed_of_the_processes() -> None:
+    run = fold(killed()[:-1])
+    assert run is not None
+    now, summary = run.summary.last_event_at, run.summary
+    death, narrower = (
+        Ending(Status.DIED, (now + 1, "", 0, "d"), processes=frozenset({"p7"}), not_before=now, not_after=at)
+        for at in (now + 2000, now + 1000)
+    )
+
+    tags = [
+        run_tag(summary, now),
+        run_tag(summary, now, [Condition("unattended", "process 7 is gone")]),
+        run_tag(replace(summary, lifecycle=summary.lifecycle.with_ending(death)), now),
+        run_tag(replace(summary, lifecycle=summary.lifecycle.with_ending(narrower)), now),
+    ]
+
+    assert len(set(tags)) == 4
+
+
 def test_an_open_run_keeps_its_tag_while_it_only_grows_older_and_not_when_it_falls_silent() -> None:
     events = research(at=1_000_000)
     run = fold(events[:3])
     assert run is not None
     last = run.summary.last_event_at
 
-    young, older = run_tag(run, last + 10), run_tag(run, last + 5000)
-    silent = run_tag(run, last + SILENT_AFTER_MS + 1)
+    young, older = run_tag(run.summary, last + 10), run_tag(run.summary, last + 5000)
+    silent = run_tag(run.summary, last + SILENT_AFTER_MS + 1)
 
     assert young == older != silent
 
@@ -47,7 +68,9 @@ def test_every_event_changes_the_tag() -> None:
     events = research(at=1_000_000)
 
     tags = {
-        run_tag(run, 0) for count in range(1, len(events) + 1) if (run := fold(events[:count])) is not None
+        run_tag(run.summary, 0)
+        for count in range(1, len(events) + 1)
+        if (run := fold(events[:count])) is not None
     }
 
     assert len(tags) == len(events)

@@ -305,7 +305,8 @@ def list_query(query: RunQuery, after: Cursor | None) -> tuple[str, list[object]
     """The SQL that lists these runs from an index, newest first; the caller adds the limit."""
     wanted: list[tuple[str, tuple[object, ...]]] = []
     if query.status is not None:
-        wanted.append(("status = ?", (query.status.value,)))
+        statuses = tuple(sorted(each.value for each in query.statuses))
+        wanted.append((f"status IN ({','.join('?' * len(statuses))})", statuses))
     if query.kind is not None:
         wanted.append(("kind = ?", (query.kind,)))
     if query.except_kinds:

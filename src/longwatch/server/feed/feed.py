@@ -30,7 +30,9 @@ class Feed:
     def __init__(self, context: ServerContext) -> None:
         self.context = context
         self.lines = Lines()
-        self._runs = RunListSource(context.journal, lines=self.lines, clock=context.clock, call=context.call)
+        self._runs = RunListSource(
+            context.journal, context.observer, lines=self.lines, clock=context.clock, call=context.call
+        )
         self.viewers = Viewers(self.lines, context.closing, context.clock, is_away=self._is_away)
         self.executions_news = ExecutionNews(context.executions, clock=context.clock, call=context.call)
         self._executions = ExecutionListSource(context, self.executions_news, self.lines)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from longwatch.clock import Clock
 from longwatch.errors import InvalidCursor, LongwatchError
+from longwatch.following.observation import ObservedRun, Observer
 from longwatch.journal.base import INDEX_KINDS, WORK, Arrivals, Journal, RunQuery
 from longwatch.journal.json_views import listed_view
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
@@ -44,8 +45,11 @@ class RunListSource:
 
     topic = TOPIC
 
-    def __init__(self, journal: Journal, *, lines: Lines, clock: Clock, call: Call) -> None:
+    def __init__(
+        self, journal: Journal, observer: Observer, *, lines: Lines, clock: Clock, call: Call
+    ) -> None:
         self._journal = journal
+        self._observer = observer
         self._lines = lines
         self._clock = clock
         self._call = call
@@ -71,7 +75,7 @@ class RunListSource:
         runs = await self._call(self._changed, after, until)
         if runs is None:
             runs = (await self._call(self._journal.find_runs, WORK, limit=SNAPSHOT_RUNS)).runs
-        return self._told(runs)
+        return await self._told(runs)
 
     def _changed(self, after: str, until: str) -> list[RunSummary] | None:
         """In a thread: the runs that were touched since a cursor; None if that can not be told."""
@@ -120,7 +124,7 @@ class RunListSource:
                 elif found:
                     position = found[-1][0]
                     runs = await self._call(self._find, {event.run_id: None for _, event in found})
-                    self._push(line, runs, f"a{position}")
+                    await self._push(line, runs, f"a{position}")
                     await asyncio.sleep(COALESCE_SECONDS)
                 else:
                     await ear.wait()
@@ -144,7 +148,7 @@ class RunListSource:
             else:
                 before = known or {}
                 news = [run for run_id, run in looked.items() if before.get(run_id) != run]
-                self._push(line, news, cursor)
+                await self._push(line, news, cursor)
             known = looked
             self._ready.set()
             await asyncio.sleep(POLL_SECONDS)
@@ -167,17 +171,20 @@ class RunListSource:
         found = [self._journal.find_run(run_id) for run_id in run_ids]
         return [run for run in found if run is not None and run.kind not in INDEX_KINDS]
 
-    def _push(self, line: Line, runs: Sequence[RunSummary], cursor: str) -> None:
-        frames = self._told(runs)
+    async def _push(self, line: Line, runs: Sequence[RunSummary], cursor: str) -> None:
+        frames = await self._told(runs)
         if frames:
             frames[-1].cursor = cursor
         for frame in frames:
             line.push(frame)
         line.ring.stand_at(cursor)
 
-    def _told(self, runs: Sequence[RunSummary]) -> list[Frame]:
+    async def _told(self, runs: Sequence[RunSummary]) -> list[Frame]:
+        """Each run as it stands at this moment."""
+        found: list[ObservedRun] = await self._call(self._observer.observed, runs)
         now = self._clock.now_ms()
-        return [message("run", TOPIC, run=listed_view(run, now_ms=now)) for run in runs]
+        views = [listed_view(each.run, now_ms=now, observed=each.conditions) for each in found]
+        return [message("run", TOPIC, run=view) for view in views]
 
 
 def _parsed(cursor: str) -> tuple[str, int]:

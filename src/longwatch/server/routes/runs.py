@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -22,7 +23,7 @@ from longwatch.server.reading import all_events, attachment, exported_line, stre
 from longwatch.server.report import EventWriter, ReportParts, report_name
 from longwatch.server.run_answers import known_already, run_body
 from longwatch.server.schemas import RunListShape, VerificationShape, WholeRunShape
-from longwatch.server.tags import list_tag, matches, run_tag, summary_tag
+from longwatch.server.tags import list_tag, matches, run_tag, weak_tag
 from longwatch.server.waiting import staleness
 
 UNLISTED_KINDS = frozenset(
@@ -46,7 +47,10 @@ async def list_runs(
     after: After = "",
     if_none_match: IfNoneMatch = "",
 ) -> Response:
-    """List runs, newest first."""
+    """List runs as they stand at this moment, newest first.
+
+    A page may hold fewer runs than `limit`; only a null `cursor` is the end of the list.
+    """
     query = RunQuery(
         status=status,
         kind=kind or None,
@@ -55,14 +59,14 @@ async def list_runs(
         text=text or None,
         except_kinds=frozenset() if kind else UNLISTED_KINDS,
     )
-    page = await context.async_journal.find_runs(
-        query, after=cursor_of(after) if after else None, limit=limit
+    page = await context.call(
+        context.observer.find_runs, query, after=cursor_of(after) if after else None, limit=limit
     )
     now = context.clock.now_ms()
-    tag = list_tag((summary_tag(run, now) for run in page.runs), page.cursor)
+    tag = list_tag((run_tag(each.run, now, each.conditions) for each in page.runs), page.cursor)
     if matches(if_none_match, tag):
         return not_modified(tag)
-    listed = [listed_view(run, now_ms=now) for run in page.runs]
+    listed = [listed_view(each.run, now_ms=now, observed=each.conditions) for each in page.runs]
     return json_answer({"runs": listed, "cursor": page.cursor}, tag=tag)
 
 
@@ -85,7 +89,7 @@ async def export_run(context: ContextDep, run_id: RunId) -> Response:
 )
 async def report_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as one HTML file that needs no server."""
-    summary = await _summary(context, run_id)
+    summary = (await context.observed(await _summary(context, run_id))).run
     parts = await context.call(ReportParts.of, summary, now_ms=context.clock.now_ms())
 
     async def page() -> AsyncIterator[bytes]:
@@ -114,10 +118,16 @@ async def verify_run(context: ContextDep, run_id: RunId) -> Response:
 
 @router.get("/{run_id}", response_class=Response, responses=tagged(WholeRunShape, 404, from_memory=True))
 async def show_run(
-    context: ContextDep, request: Request, run_id: RunId, if_none_match: IfNoneMatch = ""
+    context: ContextDep,
+    request: Request,
+    run_id: RunId,
+    attempt: Annotated[
+        int | None, Query(ge=1, description="Which attempt at the run, from 1; without it, the last one.")
+    ] = None,
+    if_none_match: IfNoneMatch = "",
 ) -> Response:
     """Show one run: how it stands, its calls, its producers."""
-    known = await known_already(context, run_id, if_none_match)
+    known = await known_already(context, run_id, if_none_match) if attempt is None else None
     if known is not None:
         return not_modified(known)
     watched = await context.board.look(RUN, run_id)
@@ -125,11 +135,21 @@ async def show_run(
     if run is None:
         context.board.drop_empty(RUN, run_id)
         raise no_such_run(run_id)
-    tag, stale = run_tag(run, context.clock.now_ms()), staleness(context, run_id)
+    observed = await context.observed(run.summary)
+    run = replace(run, summary=observed.run)
+    tag, stale = (
+        run_tag(observed.run, context.clock.now_ms(), observed.conditions),
+        staleness(context, run_id),
+    )
+    if attempt is not None:
+        run.at_attempt(attempt)  # raises if there is no such attempt
+        tag = weak_tag(tag, attempt)
     if matches(if_none_match, tag):
         return not_modified(tag, stale)
     accepts = "gzip" in request.headers.get("accept-encoding", "")
-    body, is_compressed = await run_body(context, watched, tag, compressed=accepts)
+    body, is_compressed = await run_body(
+        context, watched, run, observed.conditions, tag, attempt=attempt, compressed=accepts
+    )
     encoding = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"} if is_compressed else {}
     return bytes_answer(body, JSON_TYPE, tag=tag, headers=encoding | stale)
 
