@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from longwatch.events import Order
 from longwatch.model.attempts import Lifecycle, Member, Start
 from longwatch.model.endings import Ending, Status
 from longwatch.model.process import Process
+from longwatch.runs import Origin
+
+DEAD_PREFIX = "dead-"  # of the ids of endings with the error code `producer_dead`
 
 
 def to_json(facts: Lifecycle) -> list[Any]:
@@ -35,6 +39,21 @@ def from_json(value: list[Any]) -> Lifecycle:
         closed=tuple((at, producer) for at, producer in closed),
         is_crowded=is_crowded,
     )
+
+
+def lifecycle_before(origin: Origin, ending: Ending | None) -> Lifecycle:
+    """The lifecycle of a summary that was stored when it held one ending only.
+
+    An ending that was written for a process that was gone said `failed`. Its id tells it apart, and its place
+    is just after the last event: when the process ended is not known.
+    """
+    starts = () if origin.inferred else (Start(origin.order),)
+    if ending is None:
+        return Lifecycle(starts=starts)
+    at, _, _, event_id = ending.order
+    if event_id.startswith(DEAD_PREFIX) and not ending.own_word:
+        ending = replace(ending, status=Status.DIED, not_before=max(0, at - 1))
+    return Lifecycle(starts=starts, endings=(ending,))
 
 
 def _ending(ending: Ending) -> list[Any]:

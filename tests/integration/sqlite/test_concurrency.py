@@ -16,6 +16,7 @@ import pytest
 from longwatch.clock import SystemClock
 from longwatch.events import START, Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.journal.sqlite.database import Database
 
 
@@ -28,6 +29,7 @@ import sys
 from pathlib import Path
 from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.journal.sqlite.journal import SCHEMA
 name = sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()
@@ -85,7 +87,7 @@ def test_eight_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     assert said == [""] * 8
     with SqliteJournal(path) as journal:
         assert {each.event_id for each in journal.read("wf-1").events} == {f"e{n}" for n in range(8)}
-        assert journal.schema_version == 1
+        assert journal.schema_version == len(SCHEMA.scripts())
 
 
 def test_a_reader_sees_every_event_once_while_eight_threads_write(tmp_path: Path) -> None:
@@ -169,6 +171,7 @@ import os, sys, threading
 from pathlib import Path
 from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.journal.sqlite.journal import SCHEMA
 
 journal = SqliteJournal(Path(sys.argv[1]))
 stop = threading.Event()

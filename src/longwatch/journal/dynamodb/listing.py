@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from longwatch.events import Event, Order, tool_status
 from longwatch.journal import lifecycles
 from longwatch.journal.dynamodb.values import AttributeValue, from_attribute, to_map
-from longwatch.model.attempts import Lifecycle, Start
+from longwatch.model.attempts import Lifecycle
 from longwatch.model.endings import Ending, Status
 from longwatch.runs import Origin, RunSummary, summarise
 
@@ -171,10 +171,9 @@ def _lifecycle(said: Mapping[str, object], origin: Origin) -> Lifecycle:
     text = said.get("lifecycle")
     if isinstance(text, str):
         return lifecycles.from_json(json.loads(text))
-    starts = () if origin.inferred else (Start(origin.order),)
     ending: dict[str, object] | None = said["ending"]  # type: ignore[assignment]
     if ending is None:
-        return Lifecycle(starts=starts)
+        return lifecycles.lifecycle_before(origin, None)
     stated = Ending(
         status=Status(str(ending["status"])),
         order=_order(ending["order"]),
@@ -182,7 +181,7 @@ def _lifecycle(said: Mapping[str, object], origin: Origin) -> Lifecycle:
         error=_text(ending["error"]),
         correction=bool(ending.get("correction")),
     )
-    return Lifecycle(starts=starts, endings=(stated,))
+    return lifecycles.lifecycle_before(origin, stated)
 
 
 def _later(one: int | None, other: int | None) -> int | None:

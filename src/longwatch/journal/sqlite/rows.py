@@ -9,7 +9,7 @@ from typing import Any, cast
 from longwatch.events import Draft, Event, Order
 from longwatch.journal import lifecycles
 from longwatch.journal.codec import decode_payload, payload_text
-from longwatch.model.attempts import Lifecycle, Start
+from longwatch.model.attempts import Lifecycle
 from longwatch.model.endings import Ending, Status
 from longwatch.runs import Origin, RunSummary
 
@@ -159,11 +159,8 @@ def run_from_text(run_id: str, text: str) -> RunSummary:
 
 
 def _lifecycle_before(origin: Origin, ending: list[Any] | None) -> Lifecycle:
-    """The lifecycle of a row that was written when a summary held one ending only."""
-    starts = () if origin.inferred else (Start(origin.order),)
-    if ending is None:
-        return Lifecycle(starts=starts)
-    return Lifecycle(starts=starts, endings=(Ending(Status(ending[0]), _order(ending[1]), *ending[2:]),))
+    stated = None if ending is None else Ending(Status(ending[0]), _order(ending[1]), *ending[2:])
+    return lifecycles.lifecycle_before(origin, stated)
 
 
 def _order(value: list[Any]) -> Order:
