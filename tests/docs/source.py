@@ -82,9 +82,9 @@ def _constants(node: ast.AST) -> set[str]:
 
 @cache
 def _named_texts() -> dict[str, set[str]]:
-    """Texts that have a name in capitals: `CLOSED = "producer_closed"`."""
+    """Texts that a module gives a name in capitals: `CLOSED = "producer_closed"`."""
     found: dict[str, set[str]] = {}
-    for node in nodes():
+    for node in (node for _, tree in modules() for node in tree.body):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))) if (
                 name.isupper()

@@ -148,7 +148,7 @@ def add(
 @command.command("list")
 @click.option(
     "--status",
-    type=click.Choice([status.value for status in Status], case_sensitive=False),
+    type=click.Choice([each.value for each in Status if each is not Status.DIED], case_sensitive=False),
     help="Only those that stand like this.",
 )
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")

@@ -16,8 +16,8 @@ import pytest
 from longwatch.clock import SystemClock
 from longwatch.events import START, Event
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.journal.sqlite.database import Database
+from longwatch.journal.sqlite.journal import SCHEMA
 
 
 def event(run_id: str, n: int) -> Event:

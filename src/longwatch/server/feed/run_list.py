@@ -134,7 +134,7 @@ class RunListSource:
         self._generation = journal.generation
         position: int = await self._call(journal.last_arrival)
         newest = await self._call(self._journal.find_runs, WORK, limit=SNAPSHOT_RUNS)
-        self._push(line, newest.runs, f"a{position}")
+        await self._push(line, newest.runs, f"a{position}")
         return position
 
     async def _poll(self, line: Line) -> None:
