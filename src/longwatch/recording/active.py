@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from longwatch.recording import lifecycle
 from longwatch.recording.calls import checked_capture, tell_of_fault
-from longwatch.recording.capture import FULL, captured_fields, error_text
+from longwatch.recording.capture import FULL, captured_fields, combined_weight, error_text
 from longwatch.recording.notes import Note
 from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, new_run_id, new_trace_id, trace_id_of
 
@@ -51,6 +51,7 @@ class ActiveRun:
         self._started = 0.0
         self._ended = False
         self._pid = 0
+        self.captured_weight = 0  # of what is captured already in the next event of the run
 
     @property
     def recorder(self) -> Recorder:
@@ -180,6 +181,8 @@ class ActiveRun:
     def _note(self, type: str, payload: dict[str, object]) -> None:
         recorder = self.recorder
         copy, weight = captured_fields(payload, FULL, recorder.secrets)
+        weight = combined_weight(weight, self.captured_weight)
+        self.captured_weight = 0
         at = recorder.clock.now_ms()
         recorder.put(Note(self.run_id, type, at, copy, trace_id=self.trace_id, weight=weight))
 

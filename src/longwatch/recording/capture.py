@@ -8,6 +8,7 @@ and objects of any other kind.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Context, Decimal
@@ -27,7 +28,12 @@ REPR_CHARACTERS = 200
 PLAIN_CHARACTERS = 200
 MAX_PLAIN = 2**53
 LONGEST_TOKEN = 4_096  # characters
+MEASURED_CHARACTERS = (
+    4_000_000  # of a text that is cut; measuring more in UTF-8 would keep the caller waiting
+)
 NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
+SHORTENED = re.compile(r"…\[shortened, (\d+) characters\]\Z")
+LONGEST_MARKER = 50  # characters
 CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
 
 
@@ -40,11 +46,13 @@ class Limits:
         self.characters = characters  # of one text
         self.items = items  # of one list, map or set
         self.depth = depth
-        self.total = total  # characters and items of one event together
+        self.total = total  # bytes that the whole copy takes in memory, about
 
 
 SUMMARY = Limits(characters=1_000, items=20, depth=4, total=20_000)
-FULL = Limits(characters=400_000, items=50_000, depth=MAX_DEPTH, total=800_000)
+# Beyond the largest payload that can be stored, so that what fits is not cut here but in `truncation`. Only
+# tens of thousands of empty maps or lists take more memory than that before they fill an event.
+FULL = Limits(characters=400_000, items=200_000, depth=MAX_DEPTH, total=3_200_000)
 CAPTURES: Mapping[str, Limits | None] = {"off": None, "summary": SUMMARY, "full": FULL}
 
 
@@ -60,7 +68,7 @@ def captured_fields(
             kept[name] = value
         else:
             capture = Capture(limits, secrets)
-            return capture.fields(named), capture.weight
+            return capture.fields(named), capture.total_weight()
     return kept, 0
 
 
@@ -69,7 +77,25 @@ def captured(value: object, limits: Limits, secrets: SecretNames) -> tuple[objec
     if is_plain(value):
         return value, 0
     capture = Capture(limits, secrets)
-    return capture.value(value), capture.weight
+    return capture.value(value), capture.total_weight()
+
+
+class CutWeight(int):
+    """The weight of a copy that leaves something out, and how many stored bytes that is."""
+
+    omitted_bytes: int
+    is_exact: bool  # False: at least so many
+
+
+def combined_weight(one: int, other: int) -> int:
+    """The first weight, with what either of two copies leaves out."""
+    cuts = [each for each in (one, other) if isinstance(each, CutWeight)]
+    if not cuts:
+        return one
+    weight = CutWeight(one)
+    weight.omitted_bytes = sum(cut.omitted_bytes for cut in cuts)
+    weight.is_exact = all(cut.is_exact for cut in cuts)
+    return weight
 
 
 def is_plain(value: object) -> bool:
@@ -85,13 +111,23 @@ def is_plain(value: object) -> bool:
 class Capture:
     """One copying of one payload. `weight` tells afterwards about how many bytes it holds in memory."""
 
-    __slots__ = ("_limits", "_path", "_secrets", "weight")
+    __slots__ = ("_is_exact", "_limits", "_omitted", "_path", "_secrets", "weight")
 
     def __init__(self, limits: Limits, secrets: SecretNames) -> None:
         self._limits = limits
         self._secrets = secrets
         self._path: list[int] = []  # ids of the containers we are inside of, to notice cycles
         self.weight = 0
+        self._omitted = 0  # bytes that are left out, as stored
+        self._is_exact = True
+
+    def total_weight(self) -> int:
+        """The weight, with what is left out if anything is."""
+        if not self._omitted:
+            return self.weight
+        weight = CutWeight(self.weight)
+        weight.omitted_bytes, weight.is_exact = self._omitted, self._is_exact
+        return weight
 
     def fields(self, named: Mapping[str, object]) -> dict[str, object]:
         """A copy of a map of named values, secrets blanked by name."""
@@ -114,6 +150,7 @@ class Capture:
             return _number(cast(float, value))
         self.weight += CONTAINER_WEIGHT
         if self.weight > self._limits.total:
+            self._omit_at_least(2)
             return f"[{_kind(value)} left out: the event is full]"
         try:
             return self._other(value)
@@ -128,9 +165,13 @@ class Capture:
             self.weight += len(text)
             return text if text.isascii() else encodable(text)
         self.weight += kept
+        shortened_before = SHORTENED.search(text, len(text) - LONGEST_MARKER)
+        if shortened_before and shortened_before.start() <= kept:
+            return encodable(text)  # a copy of a copy
+        self._omit_text(text, kept)
         # Half a token is still a secret, and no longer looks like one: blank whole ones before the cut.
         beginning = redact_text(encodable(text[: kept + LONGEST_TOKEN]))[:kept]
-        return f"{beginning}…[shortened, {len(text)} characters]"
+        return f"{beginning}{shortened_marker(len(text))}"
 
     def _other(self, value: object) -> object:
         match value:
@@ -201,6 +242,7 @@ class Capture:
                 name = f"{name}′{len(kept)}"
             kept[name] = REDACTED if is_secret else self.value(item)
         if len(value) > len(kept):
+            self._omit_at_least(2 * (len(value) - len(kept)))
             kept["…"] = f"[{len(value) - len(kept)} more]"
         return kept
 
@@ -217,7 +259,11 @@ class Capture:
 
     def _list(self, value: Sequence[object]) -> list[object]:
         kept = [self.value(item) for item in self._some(value)]
-        return kept if len(kept) == len(value) else [*kept, f"[{len(value) - len(kept)} more]"]
+        return kept if len(kept) == len(value) else self._with_rest(kept, len(value))
+
+    def _with_rest(self, kept: list[object], length: int) -> list[object]:
+        self._omit_at_least(2 * (length - len(kept)))
+        return [*kept, f"[{length - len(kept)} more]"]
 
     def _set(self, value: frozenset[object] | set[object]) -> object:
         if not value:
@@ -227,7 +273,7 @@ class Capture:
         if len(kept) == len(value) and kinds in ({str}, {float}, {bytes}):
             return set(kept)
         kept.sort(key=repr)
-        return kept if len(kept) == len(value) else [*kept, f"[{len(value) - len(kept)} more]"]
+        return kept if len(kept) == len(value) else self._with_rest(kept, len(value))
 
     def _some(self, items: Iterable[Any]) -> Iterator[Any]:
         """As many as may be kept: one number weighs little, a million of them do not."""
@@ -237,8 +283,22 @@ class Capture:
             self.weight += ITEM_WEIGHT
             yield item
 
+    def _omit_text(self, text: str, kept: int) -> None:
+        if len(text) <= MEASURED_CHARACTERS:
+            from json.encoder import encode_basestring  # loaded only where something is cut
+
+            rest = encode_basestring(text[kept:]).encode(errors="backslashreplace")
+            self._omitted += len(rest) - 2 - len(shortened_marker(len(text)).encode())
+        else:
+            self._omit_at_least(len(text) - kept)
+
+    def _omit_at_least(self, count: int) -> None:
+        self._omitted += count
+        self._is_exact = False
+
     def _bytes(self, value: bytes) -> object:
         if len(value) > self._limits.characters:
+            self._omitted += len(value) * 4 // 3
             return f"<{len(value)} bytes>"
         self.weight += len(value)
         text = value.decode("latin-1")  # every byte is one character there, so tokens keep their shape
@@ -259,7 +319,12 @@ def shortened(text: str, characters: int) -> str:
     """The beginning of a text, and how long it was."""
     if len(text) <= characters:
         return text
-    return f"{text[:characters]}…[shortened, {len(text)} characters]"
+    return f"{text[:characters]}{shortened_marker(len(text))}"
+
+
+def shortened_marker(length: int) -> str:
+    """What stands at the end of a text of which only the beginning is kept; `SHORTENED` finds it."""
+    return f"…[shortened, {length} characters]"
 
 
 def error_text(error: BaseException) -> str:

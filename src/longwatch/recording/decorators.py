@@ -200,8 +200,9 @@ class _WorkflowCall:
     def succeed(self, result: object) -> None:
         try:
             if result is not None and self.scope.limits is not None:
-                told, _ = captured(result, self.scope.limits, self.scope.recorder.secrets)
+                told, weight = captured(result, self.scope.limits, self.scope.recorder.secrets)
                 self._run.set_result(told)
+                self._run.captured_weight = weight
             self._run.end(None)
         except Exception as error:  # noqa: BLE001
             tell_of_fault(error)
@@ -220,10 +221,12 @@ def _begin_workflow(
         recorder = _recorder()
         limits = recorder.limits(capture)
         arguments = plan.arguments(args, kwargs)
-        told = (
-            {"input": captured_fields(arguments, limits, recorder.secrets)[0]} if limits and arguments else {}
-        )
+        told: dict[str, object] = {}
+        weight = 0
+        if limits and arguments:
+            told["input"], weight = captured_fields(arguments, limits, recorder.secrets)
         run = ActiveRun(plan.name, kind=kind, capture=capture, recorder=recorder, payload=told)
+        run.captured_weight = weight
         scope = run.begin()
         return _WorkflowCall(plan, run, scope) if scope is not None else None
     except Exception as error:  # noqa: BLE001

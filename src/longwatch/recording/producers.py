@@ -43,7 +43,7 @@ class Producer:
 
     def event(self, note: Note, *, ttl_seconds: int | None) -> Event:
         """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
-        payload, text = clean_payload(note.payload, self._max_payload_bytes)
+        payload, text = clean_payload(note.payload, self._max_payload_bytes, note.weight)
         number = self._number + 1
         slot = next_slot(note.occurred_at, self._slot)
         values = (
@@ -143,8 +143,10 @@ def next_slot(occurred_at: int, last_slot: int) -> int:
     return slot if slot - occurred_at <= MAX_SLOT_DRIFT_MS else occurred_at
 
 
-def clean_payload(payload: dict[str, object], max_bytes: int) -> tuple[dict[str, object], str]:
-    """A captured payload without secrets, cut to fit, and its text."""
+def clean_payload(
+    payload: dict[str, object], max_bytes: int, weight: int = 0
+) -> tuple[dict[str, object], str]:
+    """A captured payload without secrets, cut to fit, and its text. `weight` is what its capture returned."""
     try:
         text = encode_payload(payload)
     except InvalidEvent:  # it took the short way through capture, with half a surrogate pair in it
@@ -153,7 +155,7 @@ def clean_payload(payload: dict[str, object], max_bytes: int) -> tuple[dict[str,
         clean = {redact_text(str(key)): redact(value) for key, value in payload.items()}
         if clean != payload:
             payload, text = clean, encode_payload(clean)
-    kept, text = fitted(payload, text, max_bytes)
+    kept, text = fitted(payload, text, max_bytes, weight)
     return dict(kept) if kept is not payload else payload, text
 
 

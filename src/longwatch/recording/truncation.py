@@ -1,50 +1,84 @@
-"""Payloads that are too large are cut to fit, with their structure kept and a marker that names the loss."""
+"""Payloads that are too large are cut to fit: structure before length, and as much as the limit allows.
+
+Every map and list shares its room among its items: small ones are kept whole, large ones are cut to the same
+size, and what one of them does not use goes to the next. Items are left out, from the end, only where less
+than `SMALLEST_SHARE` would remain for each. Every cut carries a marker of its own, and the payload says how
+large it was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import islice
+from json.encoder import encode_basestring
+from typing import NamedTuple
 
 from longwatch.journal.codec import encode_payload
-from longwatch.recording.capture import shortened
+from longwatch.recording.capture import LONGEST_MARKER, SHORTENED, CutWeight, shortened, shortened_marker
 
 TRUNCATED = "truncated"  # the field that says so: {"original_bytes": 812345}
+SMALLEST_SHARE = 64  # bytes; a shorter text or list would be little more than its marker
+NAME_CHARACTERS = 1_000
+LONG_CHARACTERS = 1_000  # of a text whose cost is remembered
+ROUNDS = 8  # of looking for the budget whose result comes closest to the limit
+CLOSE_ENOUGH = 0.97
 
-# From mild to harsh: characters of one text, items of one list or map.
-_STEPS = (
-    (100_000, 20_000),
-    (30_000, 5_000),
-    (10_000, 2_000),
-    (3_000, 500),
-    (1_000, 150),
-    (300, 50),
-    (100, 20),
-    (30, 8),
-)
+_MORE = re.compile(r"\[(\d+) more\]")
+_REST = "…"  # the key under which a map says how many items are left out
 
 
-def fitted(payload: Mapping[str, object], text: str, max_bytes: int) -> tuple[Mapping[str, object], str]:
-    """The payload and its text, cut so that both JSON and DynamoDB hold it in `max_bytes`."""
+def fitted(
+    payload: Mapping[str, object], text: str, max_bytes: int, weight: int = 0
+) -> tuple[Mapping[str, object], str]:
+    """The payload and its text, cut so that both JSON and DynamoDB hold it in `max_bytes`.
+
+    `weight` is what capture returned: it may know of more that is not in the payload any more.
+    """
     # The usual case: no character takes more than four bytes, and no item more than four times its text.
     if len(text) * 4 <= max_bytes:
         return payload, text
-    original = stored_size(payload, text)
-    if original <= max_bytes:
+    size = stored_size(payload, text)
+    if size <= max_bytes:
         return payload, text
-    marker = {"original_bytes": original}
-    for characters, items in _STEPS:
-        cut = {**_cut_map(payload, characters, items), TRUNCATED: marker}
+    marker: dict[str, object] = {"original_bytes": size}
+    if isinstance(weight, CutWeight):
+        marker["original_bytes"] = size + weight.omitted_bytes
+        if not weight.is_exact:
+            marker["at_least"] = True
+    return _closest(payload, marker, max_bytes)
+
+
+def _closest(
+    payload: Mapping[str, object], marker: Mapping[str, object], max_bytes: int
+) -> tuple[Mapping[str, object], str]:
+    """The largest cut that fits. Costs are counted high, so the first budget to try is the limit itself."""
+    cutter = _Cutter()
+    whole = {shortened(str(key), NAME_CHARACTERS): item for key, item in payload.items() if key != TRUNCATED}
+    budget, low, high = max_bytes - 100, 0, 2 * cutter.cost(whole)
+    best: tuple[int, Mapping[str, object], str] | None = None
+    rounds = 0
+    while best is None or rounds < ROUNDS:
+        rounds += 1
+        kept, _ = cutter.cut(whole, budget)
+        assert isinstance(kept, dict)
+        cut = {**kept, TRUNCATED: marker}
         text = encode_payload(cut)
-        if stored_size(cut, text) <= max_bytes:
-            return cut, text
-    names = sorted(shortened(key, 30) for key in islice(payload, 100))
-    while True:  # wide and deep: what is left are the names of the fields, as many as fit
-        gist: dict[str, object] = {TRUNCATED: marker, "fields": names}
-        text = encode_payload(gist)
-        if not names or stored_size(gist, text) <= max_bytes:
-            return gist, text
-        names = names[: len(names) // 2]
+        size = stored_size(cut, text)
+        if size <= max_bytes:
+            low = budget
+            if best is None or size > best[0]:
+                best = size, cut, text
+            if size >= CLOSE_ENOUGH * max_bytes:
+                break
+        else:
+            high = budget
+        if high - low <= 1:
+            low = low // 2  # only while nothing fits
+        guess = int(budget * max_bytes * 0.99 / size)
+        budget = guess if low < guess < high and rounds < ROUNDS // 2 else (low + high) // 2
+    return best[1], best[2]
 
 
 def stored_size(payload: Mapping[str, object], text: str) -> int:
@@ -70,31 +104,172 @@ def _item_size(value: object) -> int:
     return 0
 
 
-def _cut(value: object, characters: int, items: int) -> object:
-    match value:
-        case str():
-            return shortened(value, characters)
-        case bytes() if len(value) > characters:
-            return f"<{len(value)} bytes>"
-        case Mapping():
-            return _cut_map(value, characters, items)
-        case list() | tuple():
-            kept = [_cut(item, characters, items) for item in value[:items]]
-            return kept if len(value) <= items else [*kept, f"[{len(value) - items} more]"]
-        case set() | frozenset() if len(value) > items or any(_is_long(item, characters) for item in value):
-            return _cut(sorted(value, key=repr), characters, items)
-    return value
+class _Entry(NamedTuple):
+    """An item of a map or list, and its cost without and with what it is stored under."""
+
+    key: str
+    value: object
+    cost: int
+    overhead: int
 
 
-def _is_long(item: object, characters: int) -> bool:
-    return isinstance(item, str | bytes) and len(item) > characters
+class _Cutter:
+    """Cuts values to a budget. A cost is at least what the value takes in JSON and in DynamoDB."""
+
+    def __init__(self) -> None:
+        self._costs: dict[int, int] = {}  # of containers and long texts, by their identity
+
+    def cost(self, value: object) -> int:
+        if isinstance(value, str) and len(value) < LONG_CHARACTERS:
+            return _text_cost(value)
+        if value is None or isinstance(value, bool):
+            return 5
+        if isinstance(value, int | float):
+            digits = len(repr(value))
+            return max(digits, digits // 2 + 2)
+        if isinstance(value, bytes):
+            return _bytes_cost(len(value))
+        if isinstance(value, Decimal):
+            return len(str(value)) + 14
+        known = self._costs.get(id(value))
+        if known is None:
+            known = self._costs[id(value)] = self._measured(value)
+        return known
+
+    def _measured(self, value: object) -> int:
+        match value:
+            case str():
+                return _text_cost(value)
+            case Mapping():
+                return 3 + sum(entry.cost + entry.overhead for entry in self._map_entries(value))
+            case list() | tuple():
+                return 3 + sum(1 + self.cost(item) for item in value)
+            case set() | frozenset():
+                return 12 + sum(1 + self.cost(item) for item in value)
+        return 5
+
+    def cut(self, value: object, budget: int) -> tuple[object, int]:
+        """The value, or as much of it as the budget pays for, and what that costs."""
+        cost = self.cost(value)
+        if cost <= budget:
+            return value, cost
+        match value:
+            case str():
+                return _cut_text(value, budget)
+            case bytes():
+                return _cut_bytes(value, budget)
+            case Mapping():
+                return self._cut_map(value, budget)
+            case list() | tuple():
+                return self._cut_list(value, budget)
+            case set() | frozenset():
+                return self._cut_list(sorted(value, key=repr), budget)
+        return value, cost
+
+    def _cut_list(self, value: Sequence[object], budget: int) -> tuple[object, int]:
+        items, gone = list(value), 0
+        if items and isinstance(items[-1], str) and (marker := _MORE.fullmatch(items[-1])):
+            gone = int(marker[1])  # capture has left some out before
+            items.pop()
+        entries = (_Entry("", item, self.cost(item), 1) for item in items)
+        kept, used = self._shared(entries, budget - 3 - _more_cost(len(value) + gone))
+        gone += len(items) - len(kept)
+        if not gone:
+            return kept, 3 + used
+        return [*kept, f"[{gone} more]"], 3 + used + _more_cost(gone)
+
+    def _cut_map(self, value: Mapping[str, object], budget: int) -> tuple[object, int]:
+        rest = value.get(_REST)
+        marker = _MORE.fullmatch(rest) if isinstance(rest, str) else None
+        gone = int(marker[1]) if marker else 0
+        items = {key: item for key, item in value.items() if not (marker and key == _REST)}
+        more = _more_cost(len(value) + gone) + _text_cost(_REST) + 1
+        values, used = self._shared(self._map_entries(items), budget - 3 - more)
+        kept = dict(zip(items, values, strict=False))
+        gone += len(items) - len(kept)
+        if not gone:
+            return kept, 3 + used
+        return {**kept, _REST: f"[{gone} more]"}, 3 + used + more
+
+    def _map_entries(self, value: Mapping[str, object]) -> Iterator[_Entry]:
+        return (_Entry(key, item, self.cost(item), _text_cost(key) + 2) for key, item in value.items())
+
+    def _shared(self, candidates: Iterator[_Entry], room: int) -> tuple[list[object], int]:
+        """Share the room among the first entries, as many of them as it can hold."""
+        entries: list[_Entry] = []
+        least = 0
+        for entry in candidates:
+            least += entry.overhead + min(entry.cost, SMALLEST_SHARE)
+            if least > room:
+                break
+            entries.append(entry)
+        level = _water_level(
+            [entry.cost for entry in entries], room - sum(entry.overhead for entry in entries)
+        )
+        kept: list[object] = []
+        used, spare = 0, 0
+        for entry in entries:
+            if entry.cost <= level:
+                item, cost = entry.value, entry.cost
+            else:
+                item, cost = self.cut(entry.value, level + spare)
+                spare += level - cost
+            kept.append(item)
+            used += entry.overhead + cost
+        return kept, used
 
 
-def _cut_map(value: Mapping[str, object], characters: int, items: int) -> dict[str, object]:
-    kept: dict[str, object] = {}
-    for index, (key, item) in enumerate(value.items()):
-        if index >= items:
-            kept["…"] = f"[{len(value) - items} more]"
-            break
-        kept[shortened(key, 1_000)] = _cut(item, characters, items)
-    return kept
+def _water_level(costs: list[int], room: int) -> int:
+    """The size to which the larger ones are cut so that all of them together fill the room."""
+    left = room
+    ordered = sorted(costs)
+    for index, cost in enumerate(ordered):
+        share = left // (len(ordered) - index)
+        if cost > share:
+            return share
+        left -= cost
+    return ordered[-1] if ordered else 0
+
+
+def _text_cost(text: str) -> int:
+    return len(encode_basestring(text).encode())
+
+
+def _bytes_cost(length: int) -> int:
+    return 13 + (length + 2) // 3 * 4
+
+
+def _more_cost(count: int) -> int:
+    return 1 + len(f'"[{count} more]"')
+
+
+def _cut_text(text: str, budget: int) -> tuple[str, int]:
+    found = SHORTENED.search(text, len(text) - LONGEST_MARKER)
+    body, length = (text[: found.start()], int(found[1])) if found else (text, len(text))
+    marker = shortened_marker(length)
+    count, cost = _fitting(body, budget - _text_cost(marker))
+    return f"{body[:count]}{marker}", cost + _text_cost(marker)
+
+
+def _fitting(text: str, room: int) -> tuple[int, int]:
+    """How many characters fit into so many bytes of JSON, and how many bytes they take."""
+
+    def cost(count: int) -> int:
+        return _text_cost(text[:count]) - 2
+
+    most = max(0, min(len(text), room))
+    fits, taken = most, cost(most)
+    while taken > room:  # not ASCII, or escaped
+        most, fits = fits, fits * room // taken
+        taken = cost(fits)
+    if fits < most and taken < room * CLOSE_ENOUGH:  # the costly characters come later in the text
+        fits = bisect_right(range(most), room, lo=fits, key=cost) - 1
+        taken = cost(fits)
+    return fits, taken
+
+
+def _cut_bytes(value: bytes, budget: int) -> tuple[object, int]:
+    marker = f"[{len(value)} bytes in all]"
+    room = budget - 3 - 1 - _bytes_cost(0) - 1 - _text_cost(marker)
+    count = max(0, room // 4 * 3)
+    return [value[:count], marker], 5 + _bytes_cost(count) + _text_cost(marker)

@@ -38,8 +38,8 @@ class EventMaker:
         expires: bool = True,
     ) -> Event:
         """An event. What is `fixed` is small and ours, and stays whatever has to be cut."""
-        captured, _ = captured_fields(said, FULL, self._secrets)
-        payload, text = clean_payload(captured, self._max_bytes - FIXED_BYTES)
+        captured, weight = captured_fields(said, FULL, self._secrets)
+        payload, text = clean_payload(captured, self._max_bytes - FIXED_BYTES, weight)
         if fixed:
             payload = {**payload, **fixed}
             text = encode_payload(payload)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.journal.codec import decode_payload, encode_payload
 from longwatch.journal.dynamodb.values import size_of, to_map
-from longwatch.recording.capture import FULL, Capture
+from longwatch.recording.capture import FULL, Capture, captured_fields
+from longwatch.recording.producers import clean_payload
 from longwatch.recording.redaction import SecretNames
 from longwatch.recording.truncation import TRUNCATED, fitted, stored_size
 
@@ -74,10 +77,14 @@ def test_long_members_of_a_set_are_cut_too() -> None:
     assert isinstance(kept["set"], list)
 
 
-def test_bytes_are_named_by_their_size() -> None:
+def test_bytes_keep_their_beginning_and_say_how_many_there_were() -> None:
     kept, _ = cut({"raw": b"\x00" * 400_000, "n": 1})
 
-    assert kept == {"raw": "<400000 bytes>", "n": 1, TRUNCATED: kept[TRUNCATED]}
+    raw = kept["raw"]
+    assert isinstance(raw, list)
+    assert len(raw[0]) > 0.95 * LIMIT * 3 / 4
+    assert raw[1] == "[400000 bytes in all]"
+    assert kept["n"] == 1
 
 
 def test_cuts_fall_between_characters() -> None:
@@ -124,3 +131,122 @@ def test_any_payload_fits_in_json_and_in_a_dynamodb_item(payload: dict[str, obje
         assert kept[TRUNCATED] == {"original_bytes": stored_size(clean, encode_payload(clean))}
     else:
         assert kept == clean
+
+
+CLOSE = {
+    "200 bytes too many": {"text": "x" * (LIMIT + 200)},
+    "a long text beside others": {"text": "x" * 2_000_000, "n": 1, "short": "y" * 5_000},
+    "many texts": {f"field{n}": "x" * 3_000 for n in range(200)},
+    "escapes and wide characters": {"text": '\n"🌊\x00' * 90_000},
+    "plain first, escapes later": {"text": "x" * 200_000 + "\x00" * 200_000},
+    "many numbers": {"rows": list(range(120_000))},
+    "many rows": {"rows": [{"id": n, "name": f"row {n}", "tags": ["a", "b"]} for n in range(9_000)]},
+    "rows with long texts": {"rows": [{"id": n, "text": "y" * 5_000} for n in range(120)]},
+    "a wide map": {f"k{n}": n for n in range(60_000)},
+    "a set": {"set": {f"member {n}" for n in range(40_000)}},
+    "bytes": {"raw": b"x" * 400_000},
+    "nested": {
+        "a": {"b": {"c": "x" * 200_000, "d": ["y" * 1_000] * 300}},
+        "e": [[n] * 9 for n in range(9_000)],
+    },
+}
+
+
+@pytest.mark.parametrize("payload", CLOSE.values(), ids=CLOSE)
+def test_as_much_is_kept_as_fits(payload: dict[str, object]) -> None:
+    kept, text = cut(payload)
+
+    assert 0.95 * LIMIT <= stored_size(kept, text) <= LIMIT
+
+
+def marks_of(value: object, original: object) -> bool:
+    """Whether every text, list and map that is shorter than the original carries a marker of its own."""
+    if isinstance(original, str):
+        if value == original:
+            return True
+        body = str(value).removesuffix(f"…[shortened, {len(original)} characters]")
+        return body != value and original.startswith(body)
+    if isinstance(original, dict):
+        assert isinstance(value, dict)
+        gone = len(original) - len(value.keys() & original.keys())
+        marked = value.get("…") == f"[{gone} more]" if gone else "…" not in value
+        return marked and all(marks_of(value[key], original[key]) for key in value.keys() & original.keys())
+    if isinstance(original, list):
+        assert isinstance(value, list)
+        if len(value) == len(original) and not str(value[-1]).endswith(" more]"):
+            items = value
+        else:
+            items = value[:-1]
+            if value[-1] != f"[{len(original) - len(items)} more]":
+                return False
+        return all(map(marks_of, items, original))
+    return value == original
+
+
+def tree(random: Random, depth: int) -> object:
+    kind = random.randrange(2 if depth == 0 else 5)
+    if kind == 0:
+        return random.randrange(10**9)
+    if kind == 1:
+        return "t" * random.randrange(3_000)
+    size = int(40 ** random.random())
+    if kind == 2:
+        return {f"k{n}": tree(random, depth - 1) for n in range(size)}
+    return [tree(random, depth - 1) for _ in range(size)]
+
+
+@given(st.integers(0, 2**32), st.integers(8_192, 60_000))
+def test_any_cut_comes_close_to_the_limit_and_marks_every_place(seed: int, max_bytes: int) -> None:
+    random = Random(seed)
+    payload = {f"field{n}": tree(random, 3) for n in range(4)}
+    kept, text = cut(payload, max_bytes)
+    original = stored_size(payload, encode_payload(payload))
+
+    if original <= max_bytes:
+        assert kept == payload
+    else:
+        assert 0.95 * max_bytes <= stored_size(kept, text) <= max_bytes
+        assert kept.pop(TRUNCATED) == {"original_bytes": original}
+        assert marks_of(kept, payload)
+
+
+def truncated_when_recorded(payload: dict[str, object]) -> object:
+    copy, weight = captured_fields(payload, FULL, SecretNames())
+    kept, _ = clean_payload(copy, LIMIT, weight)
+    return kept[TRUNCATED]
+
+
+@pytest.mark.parametrize("text", ["x" * 3_000_000, "é\n" * 1_000_000, "x" * 399_000 + "🌊" * 50_000])
+def test_the_original_size_is_that_before_capture_shortened_the_text(text: str) -> None:
+    payload: dict[str, object] = {"text": text, "n": 1}
+
+    truncated = truncated_when_recorded(payload)
+
+    assert truncated == {"original_bytes": len(encode_payload(payload).encode())}
+
+
+def test_where_capture_could_not_measure_what_it_left_out_the_size_is_a_minimum() -> None:
+    truncated = truncated_when_recorded({"rows": [f"row {n}" for n in range(500_000)]})
+
+    assert isinstance(truncated, dict)
+    assert truncated["at_least"] is True
+    assert truncated["original_bytes"] > LIMIT
+
+
+def test_a_text_that_capture_had_shortened_still_states_its_true_length() -> None:
+    copy, _ = captured_fields({"text": "x" * 3_000_000}, FULL, SecretNames())
+    again, _ = captured_fields(copy, FULL, SecretNames())
+
+    kept, _ = clean_payload(again, LIMIT)
+
+    assert str(kept["text"]).endswith("x…[shortened, 3000000 characters]")
+
+
+def test_rows_that_fit_are_never_cut_by_capture() -> None:
+    payload: dict[str, object] = {"rows": [{"id": n, "x": 1} for n in range(17_000)]}
+
+    copy, weight = captured_fields(payload, FULL, SecretNames())
+    kept, text = clean_payload(copy, LIMIT, weight)
+
+    assert stored_size(kept, text) < LIMIT
+    assert kept == payload
