@@ -6,7 +6,7 @@ are offered here too, so that readers of runs need one import.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from longwatch.calls import NO_CALLS, Call, Calls, Mark
@@ -110,17 +110,21 @@ class Run:
         return replace(self, summary=summary, told=told, joined={})
 
     def _told_in(self, index: int) -> Calls:
-        attempts = self.summary.attempts
-        if len(attempts) == 1:
+        if len(self.summary.attempts) == 1:
             return self.told
+        return self.told.only(self.is_in_attempt(index + 1))
+
+    def is_in_attempt(self, number: int) -> Callable[[Order], bool]:
+        """Whether an event of this order belongs to the attempt of this number, from 1."""
+        attempts = self.summary.attempts
         at: dict[str | None, int] = {each.id: place for place, each in enumerate(attempts) if each.id}
         starts = [attempt.start for attempt in attempts]
 
         def belongs(order: Order) -> bool:
             named = at.get(joined_at(self.joined.get(order[1], ()), order))
-            return (named if named is not None else _open_at(starts, order)) == index
+            return (named if named is not None else _open_at(starts, order)) == number - 1
 
-        return self.told.only(belongs)
+        return belongs
 
     @property
     def tool_calls(self) -> list[Call]:

@@ -55,10 +55,13 @@ def command(invocation: Invocation, run: str, everything: bool, attempt: int | N
             return
         whole, latest = _read(journal, found, clock)
         [observed] = Observer(journal, clock=clock).observed([whole.summary])
-    whole = replace(whole, summary=observed.run)
-    now, attempts = clock.now_ms(), len(observed.run.attempts)
-    number = attempts if attempt is None else attempt
-    shown = whole.at_attempt(number)
+        whole = replace(whole, summary=observed.run)
+        attempts = len(observed.run.attempts)
+        number = attempts if attempt is None else attempt
+        shown = whole.at_attempt(number)
+        if attempts > 1 and not shown.calls:
+            latest = _latest_of(whole, number, read_events(journal, found, clock=clock))
+    now = clock.now_ms()
     conditions = observed.conditions if number == attempts else ()
     if output == "json":
         write_json(shown_view(whole, now_ms=now, attempt=number, observed=conditions))
@@ -110,6 +113,13 @@ def _read(journal: Journal, found: RunSummary, clock: Clock) -> tuple[Run, list[
     if whole is None:
         raise RunNotFound(f"Every event of run {found.run_id!r} has expired.")
     return replace(whole, summary=_completed(whole.summary, found)), latest[::-1]
+
+
+def _latest_of(run: Run, number: int, events: Iterator[Event]) -> list[Event]:
+    """The last events of one attempt, which are known only once the whole run is."""
+    belongs = run.is_in_attempt(number)
+    own = (event for event in events if belongs(event.order))
+    return heapq.nlargest(LATEST_EVENTS, own, key=lambda event: event.order)[::-1]
 
 
 def _completed(told: RunSummary, known: RunSummary) -> RunSummary:

@@ -119,11 +119,11 @@ class Timeline:
                 self._ended(event, corrected=True)
 
     def sample(self) -> Sample | None:
-        """How long it took; None if it is open, cancelled, or its times make no sense."""
+        """How long it took; None if it is open or cancelled, or its times are unknown or make no sense."""
         start, end = self._at.get("start"), self._at.get("end")
         if self._kind is None or start is None or end is None:
             return None
-        if self._status in (None, Status.CANCELLED, Status.UNKNOWN):
+        if self._status in (None, Status.CANCELLED, Status.DIED, Status.UNKNOWN):
             return None
         # Whoever skipped a phase, or was seen in it by no look, has no time in it.
         finished = min(self._at.get("finished", end), end)

@@ -67,6 +67,7 @@ def test_an_execution_without_servers_was_pending_all_the_time() -> None:
         pytest.param(drill(ended=None), id="still open"),
         pytest.param(drill()[1:], id="no start"),
         pytest.param(drill(status=Status.CANCELLED), id="cancelled"),
+        pytest.param(drill(status=Status.DIED), id="died"),
         pytest.param(drill(ended=-5), id="ended before it began"),
         pytest.param(drill(ended=LONGEST_SECONDS + 1), id="forgotten by its watcher"),
         pytest.param(story((-10, (BUSY,)), ended=60), id="a server that began before the execution"),
