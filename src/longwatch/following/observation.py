@@ -13,7 +13,7 @@ from threading import Lock
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
-from longwatch.events import Cursor, Event, Order
+from longwatch.events import START, Cursor, Event, Order
 from longwatch.following.known import Known
 from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, Heartbeats, Journal, RunQuery
 from longwatch.journal.sqlite.waiting import may_wait
@@ -65,6 +65,16 @@ def heartbeats_of(journal: Journal, process_ids: Iterable[str]) -> Mapping[str, 
         return journal.heartbeats(wanted)
     except LongwatchError:  # heartbeats only narrow an interval
         return {}
+
+
+def read_known(journal: Journal, run_id: str) -> Known:
+    """What the events of a run say of its end: an observer places its own event after the last of them."""
+    known, cursor, more = Known(whole=True), START, True
+    while more:
+        page = journal.read(run_id, after=cursor, thorough=True)
+        known.add(page.events)
+        cursor, more = page.cursor, page.more
+    return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 
 from longwatch.clock import Clock
 from longwatch.errors import EventConflict, LongwatchError
-from longwatch.events import START
-from longwatch.following.known import Known
-from longwatch.following.observation import Observer
+from longwatch.following.observation import Observer, read_known
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import INDEX_KINDS, Arrivals, Journal, RunQuery
 from longwatch.runs import RunSummary, Status
@@ -23,6 +22,8 @@ from longwatch.runs import RunSummary, Status
 CHECK_SECONDS = 15.0
 PAGE_RUNS = 200
 LOOK_BACK_MS = 2 * 24 * 3600 * 1000  # on journals that are listed by the day: each day costs a query
+
+TURN = "turn"  # the kind of run
 
 log = logging.getLogger("longwatch.server")
 
@@ -32,10 +33,13 @@ Sleep = Callable[[float], Awaitable[None]]
 class OpenRuns:
     """The open runs of a journal, checked again and again."""
 
-    def __init__(self, journal: Journal, observer: Observer, clock: Clock) -> None:
+    def __init__(
+        self, journal: Journal, observer: Observer, clock: Clock, end_turn: Callable[[str], object]
+    ) -> None:
         self._journal = journal
         self._observer = observer
         self._clock = clock
+        self._end_turn = end_turn  # if it died: a turn has one ending, which several writers race for
         self._problem: str | None = None
 
     async def run(self, *, sleep: Sleep = asyncio.sleep) -> None:
@@ -53,38 +57,26 @@ class OpenRuns:
                 self._problem = str(error)
             await sleep(CHECK_SECONDS)
 
-    def died(self) -> list[str]:
-        """The ids of open runs whose processes are all gone."""
-        return [run_id for page in self._pages() for run_id in self._died_of(page)]
+    def died(self) -> list[RunSummary]:
+        """The open runs whose processes are all gone."""
+        return [run for page in self._pages() for run in self._died_of(page)]
 
-    def end(self, run_ids: Sequence[str]) -> list[str]:
-        """Append the ending of those runs that are still open; returns which they were."""
-        ended: list[str] = []
-        for run_id in run_ids:
-            death = self._observer.death_of(run_id, self._known(run_id))
-            if death is None:
+    def end(self, runs: Sequence[RunSummary]) -> None:
+        """Append the ending of those runs that are still open."""
+        for run in runs:
+            if run.kind == TURN:
+                self._end_turn(run.run_id)
                 continue
-            try:
-                self._journal.append([death])
-            except EventConflict:  # another observer was first
-                continue
-            ended.append(run_id)
-        return ended
+            death = self._observer.death_of(run.run_id, read_known(self._journal, run.run_id))
+            if death is not None:
+                with suppress(EventConflict):  # another observer was first
+                    self._journal.append([death])
 
-    def _known(self, run_id: str) -> Known:
-        """All that the events of the run say: the ending is placed after the last of them."""
-        known, cursor, more = Known(whole=True), START, True
-        while more:
-            page = self._journal.read(run_id, after=cursor, thorough=True)
-            known.add(page.events)
-            cursor, more = page.cursor, page.more
-        return known
-
-    def _died_of(self, runs: Sequence[RunSummary]) -> Iterator[str]:
+    def _died_of(self, runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
         local = [run for run in runs if self._observer.can_judge(run)]
         for run, found in zip(local, self._observer.liveness(local), strict=True):
             if found.death is not None:
-                yield run.run_id
+                yield run
 
     def _pages(self) -> Iterator[Sequence[RunSummary]]:
         is_indexed = isinstance(self._journal, Arrivals)

@@ -166,7 +166,9 @@ async def serve(
     """Answer until a signal comes, and return it. Meanwhile open runs whose processes are gone are ended."""
     config = make_config(app, context.limits, trusted_proxies)
     server = Server(config, context.closing, ready)
-    checking = asyncio.create_task(OpenRuns(context.journal, context.observer, context.clock).run())
+    end_turn = context.conversations.end_died
+    open_runs = OpenRuns(context.journal, context.observer, context.clock, end_turn)
+    checking = asyncio.create_task(open_runs.run())
     try:
         await server.serve(sockets=[bound])
     finally:

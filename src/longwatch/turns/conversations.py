@@ -53,7 +53,7 @@ class Conversations(Projects):
     ) -> None:
         super().__init__(journal, clock, settings=settings)
         self._turns = Folds[TurnState](journal)
-        self._deaths = Deaths(clock)
+        self._deaths = Deaths(journal, clock)
         self._ended: dict[str, None] = {}
 
     def create_turn(
@@ -305,13 +305,12 @@ class Conversations(Projects):
 
     def _looked_after(self, state: TurnState) -> TurnState:
         """The turn, ended if the process that executes it is known to be gone without a word."""
-        if not self._deaths.has_come(state):
-            return state
-        state = self._turn(state.turn_id, thorough=True)
-        event = self._deaths.end_of(state, self._make.ttl_seconds)
-        if event is None:
-            return state
-        return self._settled(state, event)
+        return self.end_died(state.turn_id) if self._deaths.has_come(state) else state
+
+    def end_died(self, turn_id: str) -> TurnState:
+        """The turn, ended if every process that worked on it is gone and none reported an outcome."""
+        event, state = self._deaths.end_of(turn_id), self._turn(turn_id, thorough=True)
+        return state if event is None or state.has_ended else self._settled(state, event)
 
     def _found(
         self, project_id: str, conversation_id: str, turn_id: str, *, thorough: bool = False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,15 +12,20 @@ from longwatch.errors import JournalUnavailable
 from longwatch.events import Event
 from longwatch.following.observation import Observer
 from longwatch.following.process_watch import GRACE_SECONDS
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.process import process_of
 from longwatch.runs import Status
 from longwatch.server.open_runs import CHECK_SECONDS, PAGE_RUNS, OpenRuns
 from longwatch.testing import FakeClock, MemoryJournal
+from longwatch.turns import Conversations
 from tests.unit.following.test_observation import ALIVE, ELSEWHERE, GONE, HERE, journal_of
 
 
 def open_runs(journal: MemoryJournal) -> OpenRuns:
     clock = FakeClock(now_ms=3_000_000)
-    return OpenRuns(journal, Observer(journal, clock=clock, here=HERE), clock)
+    return OpenRuns(
+        journal, Observer(journal, clock=clock, here=HERE), clock, Conversations(journal, clock).end_died
+    )
 
 
 async def checked(runs: OpenRuns, *, sleeps: int, on_sleep: dict[int, Event] | None = None) -> list[float]:
@@ -67,7 +74,29 @@ async def test_nothing_is_written_twice() -> None:
 def test_every_page_of_open_runs_is_checked() -> None:
     journal = journal_of([GONE, *[ALIVE] * (PAGE_RUNS + 1)])
 
-    assert open_runs(journal).died() == ["wf-0"]
+    assert [run.run_id for run in open_runs(journal).died()] == ["wf-0"]
+
+
+def test_a_turn_whose_executor_died_gets_its_one_ending(tmp_path: Path) -> None:
+    clock = FakeClock(now_ms=3_000_000)
+    with SqliteJournal(tmp_path / "turns.db", clock=clock) as journal:
+        conversations = Conversations(journal, clock)
+        conversations.create_project("p1")
+        conversations.create_conversation("p1", "s1")
+        turn = conversations.create_turn("p1", "s1", "go")
+        with subprocess.Popen(["sleep", "60"]) as child:
+            conversations.start("p1", "s1", turn.turn_id, process=process_of(child.pid).fields)
+            child.kill()
+        runs = OpenRuns(journal, Observer(journal, clock=clock), clock, conversations.end_died)
+
+        runs.end(runs.died())
+        runs.end(runs.died())
+        ended = conversations.turn("p1", "s1", turn.turn_id)
+        found = journal.find_run(turn.turn_id)
+
+    assert found is not None
+    assert (ended.wire_status, found.status) == ("failed", Status.DIED)
+    assert ended.error == f"Process {child.pid} on {process_of(1).host} exited without reporting an outcome."
 
 
 class Away(MemoryJournal):
