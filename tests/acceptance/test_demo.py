@@ -113,6 +113,20 @@ def test_beside_the_workflow_a_drill_of_three_waves_is_watched_to_its_verdict(
     assert {"execution_started", "server_transition", "execution_ended"} <= types
 
 
+def test_beside_the_workflow_a_job_is_killed_and_its_run_died(longwatch: Longwatch, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'demo.db'}"
+
+    done = longwatch("demo", "--once", "--journal", url)
+    [job] = json.loads(longwatch("runs", "--status", "died", "-o", "json", "--journal", url).stdout)
+    shown = longwatch("show", job["run_id"], "--journal", url).stdout
+
+    assert done.returncode == 0, done.stderr
+    assert (job["kind"], job["name"]) == ("job", "nightly export")
+    assert f"show {job['run_id']}" in done.stdout
+    assert shown.startswith("† died  ")
+    assert "abandoned" in shown
+
+
 def test_only_the_terminal_is_played_without_the_page(longwatch: Longwatch, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'demo.db'}"
 

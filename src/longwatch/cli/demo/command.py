@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from longwatch.cli.demo.drill import Drill, ended_lines
+from longwatch.cli.demo.killed import KilledJob
 from longwatch.cli.demo.page import ServedPage, page_is_possible, say_what_is_missing
 from longwatch.cli.demo.session import Session
 from longwatch.cli.demo.stage import Stage, staged
@@ -49,7 +50,8 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
 
     A team writes a market brief: three agents work side by side, a tool fails and is tried again, and one
     event is told late. Beside it a coding agent publishes the brief: a turn with blocks, and files that grow;
-    and a recovery drill of three waves runs in another system, and is asked about until its verdict.
+    a recovery drill of three waves runs in another system, and is asked about until its verdict; and a
+    nightly export is killed in the middle of its work, so that its run died.
     Everything is recorded into a SQLite journal and shown as it arrives there, in the terminal and on the
     page, whose address is printed first. The page is served until Ctrl-C, unless --once is given.
     """
@@ -61,6 +63,7 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
         journal = stack.enter_context(open_journal(settings=settings, clock=invocation.clock))
         page, session = None, None
         drill = None if no_page else Drill(journal, settings, invocation.clock, pace=factor)
+        killed = None if no_page else KilledJob(settings, pace=factor)
         if not no_page and page_is_possible():
             session = Session(journal, settings, invocation.clock, pace=factor)
             page = None if once else stack.enter_context(ServedPage(settings))
@@ -70,8 +73,9 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
             click.echo(f"Watch it on the page: {page.url}")
             if drill is not None:
                 click.echo(f"The drill's board:    {page.url}{drill.path}")
-        run = _play(journal, recorder, session, drill, factor, invocation.clock, once=once)
-        _sum_up(run, settings, invocation.clock.now_ms(), page=page, session=session, drill=drill)
+        run = _play(journal, recorder, session, drill, killed, factor, invocation.clock, once=once)
+        now = invocation.clock.now_ms()
+        _sum_up(run, settings, now, page=page, session=session, drill=drill, killed=killed)
         if page is not None and page.url:
             _serve_on(page)
     return 0 if run.status is Status.SUCCEEDED else 1
@@ -82,6 +86,7 @@ def _play(
     recorder: Recorder,
     session: Session | None,
     drill: Drill | None,
+    killed: KilledJob | None,
     factor: float,
     clock: Clock,
     *,
@@ -90,7 +95,7 @@ def _play(
     """Play everything to its end, or stop all of it and go on with whatever stopped it."""
     team = Team(Pace(factor))
     play = Play(team.brief("the Nordic power market"), recorder)
-    beside = [each for each in (session, drill) if each is not None]
+    beside = [each for each in (session, drill, killed) if each is not None]
     play.start()
     for each in beside:
         each.start()
@@ -190,6 +195,7 @@ def _sum_up(
     page: ServedPage | None,
     session: Session | None,
     drill: Drill | None,
+    killed: KilledJob | None,
 ) -> None:
     terminal = Terminal.of_stdout()
     lines, _ = run_lines(run, [], now_ms=now_ms, width=terminal.columns)
@@ -210,12 +216,13 @@ def _sum_up(
         (f"export {run.run_id}", "its events as JSON lines"),
         (f"export {run.run_id} --html", "the same as a page that needs no server"),
         *([(f"executions explain {played.execution_id}", "how the drill ended")] if played else []),
+        *([(f"show {killed.run_id}", "a job whose process was killed")] if killed else []),
         ("serve", "the page of all runs"),
     ):
         click.echo(f"  {program}{chosen} {words:<32} {about}")
     if page is not None and page.url:
         click.echo(f"\nOn the page:\n  {page.url}runs/{run.run_id}")
-        for each in (session, drill):
+        for each in (session, drill, killed):
             if each is not None and each.error is None:
                 click.echo(f"  {page.url}{each.path}")
 
