@@ -23,12 +23,11 @@ from longwatch.integrations.genai import (
     title_of,
 )
 from longwatch.integrations.open_spans import MAX_OPEN_SPANS, Key, OpenSpan, OpenSpans, RootEnd, SpanRun
-from longwatch.recording.active import this_process
 from longwatch.recording.calls import tell_of_fault
 from longwatch.recording.capture import Capture
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.recorder import Recorder, get_recorder
-from longwatch.recording.scope import SCOPE, Scope
+from longwatch.recording.scope import ATTEMPT_DIGITS, SCOPE, Scope
 
 try:
     from opentelemetry.context import Context
@@ -205,7 +204,8 @@ class LongwatchSpanProcessor(SpanProcessor):
 
     def _begin(self, run: SpanRun) -> None:
         if self._spans.begins(run):
-            said: dict[str, object] = {"kind": "workflow", "name": run.name, "process": this_process()}
+            named = run.recorder.membership.start(run.run_id, _attempt_of(run))
+            said: dict[str, object] = {"kind": "workflow", "name": run.name, **named}
             self._record_of_run(run, "workflow_start", said, at=run.started_at)
 
     def _finish(self, run: SpanRun) -> None:
@@ -224,13 +224,20 @@ class LongwatchSpanProcessor(SpanProcessor):
     def _give_up(self, run: SpanRun, status: str, why: str) -> None:
         """Write the end of a run whose spans did not."""
         if self._spans.ends(run):
-            said = {"status": status, "error_message": why, "written_for": True}
+            said: dict[str, object] = {"status": status, "error_message": why, "written_for": True}
             self._record_of_run(run, "workflow_error", said, at=None)
             run.recorder.close_run(run.run_id)
 
     def _record_of_run(self, run: SpanRun, type: str, said: dict[str, object], *, at: int | None) -> None:
         assert run.root is not None
+        said["attempt"] = _attempt_of(run)
         run.recorder.record(run.run_id, type, said, trace_id=f"{run.root[0]:032x}", occurred_at=at)
+
+
+def _attempt_of(run: SpanRun) -> str:
+    """The one attempt at a trace: every process that has spans of it starts the run."""
+    assert run.root is not None
+    return f"{run.root[0]:032x}"[:ATTEMPT_DIGITS]
 
 
 def failure_of(span: ReadableSpan) -> str | None:

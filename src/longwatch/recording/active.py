@@ -13,7 +13,17 @@ from longwatch.recording import lifecycle
 from longwatch.recording.calls import checked_capture, tell_of_fault
 from longwatch.recording.capture import FULL, captured_fields, combined_weight, error_text
 from longwatch.recording.notes import Note
-from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, new_run_id, new_trace_id, trace_id_of
+from longwatch.recording.scope import (
+    RUN_ID_VARIABLE,
+    SCOPE,
+    Scope,
+    attempt_from_environment,
+    is_attempt,
+    new_attempt,
+    new_run_id,
+    new_trace_id,
+    trace_id_of,
+)
 
 if TYPE_CHECKING:
     from longwatch.recording.recorder import Recorder
@@ -31,6 +41,7 @@ class ActiveRun:
         name: str | None = None,
         *,
         run_id: str | None = None,
+        attempt: str | None = None,
         kind: str = "workflow",
         capture: str | None = None,
         trace_id: str | None = None,
@@ -40,6 +51,7 @@ class ActiveRun:
         self.name = name
         self.kind = kind
         self.run_id = run_id or _run_id_from_environment() or new_run_id()
+        self.attempt = _checked_attempt(attempt) or attempt_from_environment(self.run_id) or new_attempt()
         self.trace_id = trace_id or _trace_id_here() or new_trace_id()
         self._recorder = recorder
         self._capture = checked_capture(capture)
@@ -134,10 +146,12 @@ class ActiveRun:
         self.__exit__(kind, error, trace)
 
     def _beginning(self) -> dict[str, object]:
-        said: dict[str, object] = {**self._payload, "kind": self.kind, "process": this_process()}
+        outer = self._outer.run_id if self._outer is not None else None
+        named = self.recorder.membership.start(self.run_id, self.attempt, outer_run_id=outer)
+        said: dict[str, object] = {**self._payload, "kind": self.kind, **named}
         if self.name:
             said["name"] = self.name
-        parent = self._outer.run_id if self._outer is not None else os.environ.get(RUN_ID_VARIABLE)
+        parent = outer or os.environ.get(RUN_ID_VARIABLE)
         if parent and parent != self.run_id:
             said["parent_run_id"] = parent
         return said
@@ -152,7 +166,7 @@ class ActiveRun:
             self.recorder.close_run(self.run_id)
             return
         elapsed = round((self.recorder.clock.monotonic() - self._started) * 1000, 3)
-        said: dict[str, object] = {"execution_time_ms": elapsed}
+        said: dict[str, object] = {"execution_time_ms": elapsed, "attempt": self.attempt}
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             if self._result is not None:
                 said["result"] = self._result
@@ -171,12 +185,15 @@ class ActiveRun:
             self.recorder.flush()  # the sandbox may be frozen as soon as the handler returns
 
     def _interrupted(self, reason: str) -> None:
-        if not self._ended:
-            self._ended = True
-            told = f"ended by {reason}"
-            self._note(
-                "workflow_error", {"status": "interrupted", "error_message": told, "error_code": reason}
-            )
+        """The process ends while the run is open: by a signal, or as every program does."""
+        if self._ended or self._pid != os.getpid():
+            return
+        self._ended = True
+        said: dict[str, object] = {"status": "interrupted", "error_message": f"ended by {reason}"}
+        if reason == lifecycle.PROCESS_EXITED:
+            told = f"Process {self._pid} exited while the run was open. End the run before the program ends."
+            said = {"status": "failed", "error_message": told}
+        self._note("workflow_error", {**said, "error_code": reason, "attempt": self.attempt})
 
     def _note(self, type: str, payload: dict[str, object]) -> None:
         recorder = self.recorder
@@ -191,13 +208,19 @@ def run(
     name: str | None = None,
     *,
     run_id: str | None = None,
+    attempt: str | None = None,
     kind: str = "workflow",
     capture: str | None = None,
     trace_id: str | None = None,
     **payload: object,
 ) -> ActiveRun:
-    """Record everything inside `with` or `async with` as one run."""
-    return ActiveRun(name, run_id=run_id, kind=kind, capture=capture, trace_id=trace_id, payload=payload)
+    """Record everything inside `with` or `async with` as one run.
+
+    Starting a run id again opens a new attempt at the run; `attempt` joins one that is under way.
+    """
+    return ActiveRun(
+        name, run_id=run_id, attempt=attempt, kind=kind, capture=capture, trace_id=trace_id, payload=payload
+    )
 
 
 def prepare_process(recorder: Recorder) -> None:
@@ -216,6 +239,12 @@ def this_process() -> dict[str, object]:
     from longwatch.model import process  # loaded by the first run
 
     return process.this_process().fields
+
+
+def _checked_attempt(attempt: str | None) -> str | None:
+    if attempt is not None and not is_attempt(attempt):
+        raise ValueError(f"attempt must be eight hex digits, such as {new_attempt()!r}, not {attempt!r}")
+    return attempt
 
 
 def _is_cancellation(error: BaseException) -> bool:

@@ -21,11 +21,13 @@ from weakref import WeakSet
 
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.recording import first_use
+from longwatch.recording.scope import SCOPE
 
 T = TypeVar("T")
 
 log = logging.getLogger("longwatch")
 
+PROCESS_EXITED = "process_exited"  # error code of a run that was open when its interpreter exited
 FORK_WAIT_SECONDS = 1.0  # for the writer to come to rest; a fork during an outage does not wait for its end
 
 
@@ -59,6 +61,7 @@ _exit_began: float | None = None  # by the system's clock
 _closing: list[Flush] | None = None  # what the recorders wait for while they close
 _terminated = False  # SIGTERM came while the recorders were closing
 _interrupted = False  # Ctrl-C came while the recorders were closing
+_followed: WeakSet[Recording] = WeakSet()  # those that multiprocessing reports to us in its children
 _watching = False
 
 
@@ -100,6 +103,14 @@ def started(recorder: Recording) -> None:
         util.Finalize(recorder, recorder.close, exitpriority=100)
 
 
+def _follow_multiprocessing(recorder: Recording) -> None:
+    """A writer that the fork itself starts comes too early: multiprocessing forgets what was there before."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and recorder not in _followed:
+        _followed.add(recorder)
+        util.register_after_fork(recorder, started)
+
+
 def flush_on_sigterm() -> None:
     """Store everything before SIGTERM ends the process. A handler of the program's own is left alone."""
     if (
@@ -115,9 +126,7 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
         _terminated = True
         return
     try:
-        for recorder in list(_recorders):
-            for interrupt in list(recorder.interrupts):
-                _attempt(partial(interrupt, "SIGTERM"))
+        _end_runs("SIGTERM")
         _close_all(SYSTEM_CLOCK.monotonic())
     finally:
         _end_by_sigterm()
@@ -134,6 +143,7 @@ def at_exit() -> None:
     global _exit_began  # noqa: PLW0603
     try:
         _exit_began = SYSTEM_CLOCK.monotonic()
+        _end_runs(PROCESS_EXITED)
         _close_all(_exit_began)
     except KeyboardInterrupt:  # just before it was deferred
         _close_all(-math.inf)
@@ -177,9 +187,17 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
         mark.pass_by(False)
 
 
+def _end_runs(reason: str) -> None:
+    """Write an ending for every run that this process started and did not end."""
+    for recorder in list(_recorders):
+        for interrupt in list(recorder.interrupts):
+            _attempt(partial(interrupt, reason))
+
+
 def _before_fork() -> None:
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
     for recorder in list(_recorders):
+        _follow_multiprocessing(recorder)
         recorder.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic()))
 
 
@@ -192,6 +210,9 @@ def _after_fork() -> None:
     for recorder in list(_recorders):
         recorder.interrupts.clear()  # the parent's runs are the parent's to end
         _attempt(recorder.begin_again)  # and what it queued is its to store
+    scope = SCOPE.get()
+    if scope is not None:  # the child works on the run from now on, even if it records nothing for hours
+        _attempt(partial(scope.recorder.join, scope.run_id, scope.trace_id))
 
 
 def _attempt(step: Callable[[], T]) -> T | None:

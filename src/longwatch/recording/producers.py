@@ -13,7 +13,9 @@ from dataclasses import replace
 from longwatch.errors import InvalidEvent
 from longwatch.events import MAX_OCCURRED_AT, MAX_SLOT_DRIFT_MS, Event, numbered_event_id, stored_event
 from longwatch.journal.codec import digest, encode_payload
+from longwatch.model.attempts import ATTEMPT_STARTS
 from longwatch.recording.capture import FULL, Capture, encodable, error_text
+from longwatch.recording.membership import JOINED
 from longwatch.recording.notes import Note
 from longwatch.recording.redaction import SecretNames, may_hold_secret, redact, redact_text
 from longwatch.recording.truncation import fitted
@@ -25,6 +27,10 @@ GIST_CHARACTERS = 2_000
 MAX_OPEN = 20_000  # producers; about 10 MB
 FIELDS = tuple(Event.__dataclass_fields__)
 MAX_CHECKED = 1_000  # names can come from data; do not remember them without end
+
+
+Joined = Callable[[str], "dict[str, object] | None"]
+"""What the `process_joined` of a new producer of a run says; None: the run knows its process."""
 
 
 class Producer:
@@ -88,8 +94,14 @@ class Producer:
 class Producers:
     """The producers of one recorder, by run. Those of runs that nobody closes do not gather without end."""
 
-    def __init__(self, *, max_payload_bytes: int) -> None:
+    def __init__(
+        self,
+        *,
+        max_payload_bytes: int,
+        joined: Joined = lambda _: None,
+    ) -> None:
         self._max_payload_bytes = max_payload_bytes
+        self._joined = joined  # what a new producer of a run says of its process; None: the run knows it
         self._open: dict[str, Producer] = {}
         self._retired: list[Producer] = []
 
@@ -103,17 +115,27 @@ class Producers:
         producer = self._open.get(run_id)
         return producer.name if producer is not None else None
 
-    def event(self, note: Note, *, ttl_seconds: int | None) -> Event:
-        """The next event of the note's run."""
+    def add(self, note: Note, events: list[Event], *, ttl_seconds: int | None) -> None:
+        """Append the next event of the note's run; that of a new producer follows its `process_joined`."""
         producer = self._open.get(note.run_id)
-        if producer is None:
-            producer = Producer(note.run_id, max_payload_bytes=self._max_payload_bytes)
-            event = producer.event(note, ttl_seconds=ttl_seconds)
-            if len(self._open) >= MAX_OPEN:
-                self._retired.append(self._open.pop(next(iter(self._open))))
-            self._open[note.run_id] = producer
-            return event
-        return producer.event(note, ttl_seconds=ttl_seconds)
+        if producer is not None:
+            events.append(producer.event(note, ttl_seconds=ttl_seconds))
+            return
+        producer = Producer(note.run_id, max_payload_bytes=self._max_payload_bytes)
+        notes = [note] if _names_process(note) else [*self._joining(note), note]
+        events += [producer.event(each, ttl_seconds=ttl_seconds) for each in notes]
+        if len(self._open) >= MAX_OPEN:
+            self._retired.append(self._open.pop(next(iter(self._open))))
+        self._open[note.run_id] = producer
+
+    def _joining(self, note: Note) -> list[Note]:
+        """The event that names this process, at the time of the first one that it records."""
+        said = self._joined(note.run_id)
+        return (
+            []
+            if said is None
+            else [Note(note.run_id, JOINED, note.occurred_at, said, trace_id=note.trace_id)]
+        )
 
     def closing(self, run_id: str, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
         """The last event of the run's producer, if it has one."""
@@ -180,6 +202,11 @@ def storable(payload: Mapping[str, object]) -> tuple[dict[str, object], str]:
         log.warning("longwatch: a payload cannot be stored and is kept as text: %s", error_text(error))
         gist: dict[str, object] = {"unstorable": encodable(redact_text(repr(payload))[:GIST_CHARACTERS])}
         return gist, encode_payload(gist)
+
+
+def _names_process(note: Note) -> bool:
+    """Whether the event tells by itself whose it is. A start without a process has an owner elsewhere."""
+    return note.type in ATTEMPT_STARTS or note.type == JOINED
 
 
 def _is_simple(call_id: str | None) -> bool:

@@ -24,6 +24,7 @@ from longwatch.events import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.capture import CAPTURES, FULL, Limits, captured_fields
 from longwatch.recording.marks import CloseRun, Flush
+from longwatch.recording.membership import JOINED, Membership
 from longwatch.recording.notes import Note
 from longwatch.recording.redaction import SecretNames
 from longwatch.recording.room import LARGE_BYTES, Room, weight_of
@@ -68,12 +69,14 @@ class Recorder:
         self.secrets = SecretNames(self.settings.redact_keys)
         self._target = journal if journal is not None else self.settings.journal
         self.interrupts: set[Callable[[str], None]] = set()  # called with a reason when a signal ends us
+        self.membership = Membership(self.settings.outbox_path)
         self.begin_again()
         lifecycle.watch(self)
 
     def begin_again(self) -> None:
         """Start from nothing: at first, in a forked child, and after a restored snapshot of this process."""
         self._pid = os.getpid()
+        self.membership.renew()
         self._lock = threading.RLock()  # a signal handler may flush while this thread holds it
         self._queue: SimpleQueue[Item] = SimpleQueue()
         self._room = Room(self._queue.qsize, max_events=self.settings.queue_events, clock=self.clock)
@@ -88,7 +91,13 @@ class Recorder:
 
         delivery = self._new_delivery(tally)
         return Writer(
-            self._queue, self._hurry, self._room, delivery, settings=self.settings, clock=self.clock
+            self._queue,
+            self._hurry,
+            self._room,
+            delivery,
+            joined=self.membership.joined,
+            settings=self.settings,
+            clock=self.clock,
         )
 
     def _new_delivery(self, tally: Tally | None) -> Delivery:
@@ -147,6 +156,13 @@ class Recorder:
         self._queue.put(event)
         if self._thread is None:
             self._start()
+
+    def join(self, run_id: str, trace_id: str | None) -> None:
+        """Record that this process takes part in the run, and in those around it, before any other event."""
+        for each in self.membership.around(run_id):
+            said = self.membership.joined(each)
+            if said is not None:
+                self.put(Note(each, JOINED, self.clock.now_ms(), said, trace_id=trace_id))
 
     def close_run(self, run_id: str) -> None:
         """This process has nothing more to say of the run: its producer states its count."""

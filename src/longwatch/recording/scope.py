@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from longwatch.recording.recorder import Recorder
 
 RUN_ID_VARIABLE = "LONGWATCH_RUN_ID"
+ATTEMPT_VARIABLE = "LONGWATCH_ATTEMPT"  # the attempt at the run in `LONGWATCH_RUN_ID`
+ATTEMPT_DIGITS = 8
 
 
 class Scope:
@@ -74,6 +76,24 @@ new_call_id = _CallIds()
 def new_run_id() -> str:
     """`wf-` and 12 hex digits. The documents' eight repeat after some 77,000 runs; theirs work too."""
     return f"wf-{os.urandom(6).hex()}"
+
+
+def new_attempt() -> str:
+    """Eight hex digits: one of the few attempts at a run."""
+    return os.urandom(ATTEMPT_DIGITS // 2).hex()
+
+
+def is_attempt(text: str) -> bool:
+    """Whether this can be the id of an attempt."""
+    return len(text) == ATTEMPT_DIGITS and set(text) <= set("0123456789abcdef")
+
+
+def attempt_from_environment(run_id: str) -> str | None:
+    """The attempt that the environment names for this run, if it names one."""
+    attempt = os.environ.get(ATTEMPT_VARIABLE)
+    if attempt is None or os.environ.get(RUN_ID_VARIABLE) != run_id or not is_attempt(attempt):
+        return None
+    return attempt
 
 
 def new_trace_id() -> str:

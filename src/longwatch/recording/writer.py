@@ -24,7 +24,7 @@ from longwatch.recording import lifecycle
 from longwatch.recording.delivery import Delivery
 from longwatch.recording.marks import CloseRun, Flush, empty
 from longwatch.recording.notes import Note
-from longwatch.recording.producers import Producers, encoded
+from longwatch.recording.producers import Joined, Producers, encoded
 from longwatch.recording.room import LARGE_BYTES, Room, weight_of
 from longwatch.settings import Settings, lifetime_seconds
 
@@ -62,11 +62,12 @@ class Writer:
         room: Room,
         delivery: Delivery,
         *,
+        joined: Joined,
         settings: Settings,
         clock: Clock,
     ) -> None:
         self.delivery = delivery
-        self.producers = Producers(max_payload_bytes=settings.max_payload_bytes)
+        self.producers = Producers(max_payload_bytes=settings.max_payload_bytes, joined=joined)
         self.running = threading.Lock()  # held while `work` runs: there is never more than one writer
         self.storing = threading.Lock()  # held while a group is stored, and across a fork
         self.is_relieved = False
@@ -206,7 +207,7 @@ class Writer:
             if isinstance(item, Note):
                 if item.weight > LARGE_BYTES:
                     self._room.leave(item.weight)
-                self._numbered.append(self.producers.event(item, ttl_seconds=ttl))
+                self.producers.add(item, self._numbered, ttl_seconds=ttl)
             elif isinstance(item, Event):
                 self._room.leave(weight_of(item))
                 self._numbered.append(encoded(item))

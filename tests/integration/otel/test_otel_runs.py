@@ -76,6 +76,7 @@ def test_a_chosen_run_gets_all_spans_and_is_closed_at_the_end(tmp_path: Path) ->
     bench.provider.shutdown()
 
     assert bench.told("wf-9") == [
+        ("process_joined", None),
         ("agent_start", "started"),
         ("agent_end", "completed"),
         ("producer_closed", None),

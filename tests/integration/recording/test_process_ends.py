@@ -153,7 +153,13 @@ recorder.record("wf-1", "step", {})
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert [event.type for event in place.events("wf-1")] == ["step", "producer_closed", "last words"]
+    assert [event.type for event in place.events("wf-1")] == [
+        "process_joined",
+        "step",
+        "producer_closed",
+        "process_joined",
+        "last words",
+    ]
 
 
 def test_what_could_not_be_stored_is_told_on_stderr_at_the_end(place: Place) -> None:
@@ -171,7 +177,7 @@ assert recorder.flush(0.3) is False
     )
 
     assert done.returncode == 0
-    assert "5 events could not be stored before the process ended" in done.stderr
+    assert "6 events could not be stored before the process ended" in done.stderr
     assert "is not a SQLite database" in done.stderr
 
 
@@ -215,7 +221,7 @@ with longwatch.run(run_id="wf-1"):
     types = [event.type for event in events if event.type not in ("step", "producer_closed")]
     assert (done.returncode, done.stderr) == (0, "")
     assert [event.payload["n"] for event in events if event.type == "step"] == list(range(300))
-    assert types == ["workflow_start", "child", "parent", "workflow_complete"]
+    assert types == ["workflow_start", "process_joined", "child", "parent", "workflow_complete"]
     by_type = {event.type: event for event in events}
     assert by_type["child"].producer != by_type["parent"].producer
     assert by_type["parent"].payload["status"] == 0

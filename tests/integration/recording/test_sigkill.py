@@ -63,7 +63,7 @@ def test_nothing_that_was_acknowledged_is_lost_when_a_process_is_killed(place: P
     with SqliteJournal(place.path) as journal:
         for run_id, count in acknowledged.items():
             events = all_events(journal, run_id)
-            told = [event.payload["n"] for event in events]
+            told = [event.payload["n"] for event in events if event.type == "step"]
             assert told[:count] == list(range(1, count + 1)), f"{run_id} lost acknowledged events"
             assert [event.number for event in events] == list(range(1, len(events) + 1))
             assert verification_of(events).answer is Answer.OPEN  # no gap, and no count: it was killed

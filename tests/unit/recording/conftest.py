@@ -17,6 +17,7 @@ from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
 
 MakeRecorder = Callable[..., Recorder]
+STARTED = ("wf-1", "wf-2")  # runs that the recorders of tests have started, so that nobody has to join them
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,8 @@ def make_recorder(settings: Settings) -> Iterator[MakeRecorder]:
         clock = changes.pop("clock", None)
         chosen = replace(settings, **changes)
         one = Recorder(journal, settings=chosen, **({"clock": clock} if clock else {}))
+        for run_id in STARTED:
+            one.membership.start(run_id, "0000abcd")
         made.append(one)
         return one
 

@@ -24,8 +24,9 @@ def events_of(journal: Journal, run_id: str) -> list[Event]:
 
 
 def types_of(journal: Journal, run_id: str) -> list[str]:
-    """The types of a run's events, without the count that its producer states at the end."""
-    return [event.type for event in events_of(journal, run_id) if event.type != "producer_closed"]
+    """The types of a run's events, without what its producers say of themselves."""
+    of_producers = ("process_joined", "producer_closed")
+    return [event.type for event in events_of(journal, run_id) if event.type not in of_producers]
 
 
 def calls_of(journal: Journal, run_id: str) -> list[tuple[object, ...]]:

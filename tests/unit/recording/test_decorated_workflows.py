@@ -153,7 +153,7 @@ def test_a_process_of_longwatch_run_records_into_its_run(
     configured.flush()
 
     events = events_of(journal, "wf-given")
-    assert [event.type for event in events] == ["tool_call", "tool_call", "said"]
+    assert [event.type for event in events] == ["process_joined", "tool_call", "tool_call", "said"]
     assert {event.trace_id for event in events} == {"ab" * 16}
 
 

@@ -145,14 +145,15 @@ def test_a_payload_too_large_is_cut() -> None:
 
 def test_producers_that_nobody_closes_make_room_for_others() -> None:
     producers = Producers(max_payload_bytes=1024)
-    first = producers.event(Note("wf-0", "step", 1, {}), ttl_seconds=None)
+    events: list[Event] = []
+    producers.add(Note("wf-0", "step", 1, {}), events, ttl_seconds=None)
 
     for n in range(1, MAX_OPEN + 1):
-        producers.event(Note(f"wf-{n}", "step", 1, {}), ttl_seconds=None)
+        producers.add(Note(f"wf-{n}", "step", 1, {}), [], ttl_seconds=None)
     retired = producers.retired(lambda: 2, ttl_seconds=None)
 
     assert [(event.type, event.producer, event.payload) for event in retired] == [
-        ("producer_closed", first.producer, {"count": 2})
+        ("producer_closed", events[0].producer, {"count": 2})
     ]
     assert producers.retired(lambda: 2, ttl_seconds=None) == []
     assert producers.name_of("wf-0") is None
@@ -166,7 +167,7 @@ def test_a_refused_first_event_begins_no_producer(bad: Note) -> None:
     producers = Producers(max_payload_bytes=1024)
 
     with pytest.raises(InvalidEvent):
-        producers.event(bad, ttl_seconds=None)
+        producers.add(bad, [], ttl_seconds=None)
 
     assert producers.all_closing(1, ttl_seconds=None) == []
 

@@ -53,7 +53,7 @@ def test_large_payloads_fill_the_queue_by_their_bytes(make_recorder: MakeRecorde
         recorder.record(RUN, "large", {"text": "x" * 400_000})
     held = recorder.stats()
     journal.open.set()
-    recorder.close()
+    recorder.close(OPEN_WAIT_SECONDS)
 
     assert held.recorded <= 1 + 64 * 1024 * 1024 // 400_000 + 1
     assert held.recorded + held.dropped == 201
