@@ -125,7 +125,7 @@ def test_a_journal_that_takes_nothing_is_told_of_and_the_command_runs(tmp_path: 
     )
 
     assert (result.returncode, result.stdout) == (5, "hi\n")
-    assert "4 events wait in the outbox" in result.stderr
+    assert "5 events wait in the outbox" in result.stderr
 
 
 def test_switched_off_it_only_runs_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

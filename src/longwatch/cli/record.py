@@ -16,11 +16,11 @@ from longwatch.cli.options import common_options, complete_runs, output_option, 
 from longwatch.cli.terminal import remark, write_json
 from longwatch.errors import InvalidInput, JournalUnavailable
 from longwatch.events import Event
+from longwatch.model.attempts import FACT_TYPES
 from longwatch.recording.recorder import RecorderStats, configure
-from longwatch.recording.scope import new_run_id
+from longwatch.recording.scope import RUN_ID_VARIABLE, attempt_from_environment, new_run_id
 
 FLUSH_SECONDS = 10.0
-RUN_VARIABLE = "LONGWATCH_RUN_ID"
 
 
 @click.command()
@@ -31,7 +31,7 @@ RUN_VARIABLE = "LONGWATCH_RUN_ID"
     "run_id",
     metavar="ID",
     shell_complete=complete_runs,
-    help=f"Run the event belongs to; else {RUN_VARIABLE}, else a new run.",
+    help=f"Run the event belongs to; else {RUN_ID_VARIABLE}, else a new run.",
 )
 @click.option("--agent", metavar="NAME", help="Agent that did it.")
 @click.option("--data", metavar="JSON", help="Payload as a JSON object, @FILE to read one, - for stdin.")
@@ -53,11 +53,14 @@ def command(
     payload, KEY:=JSON a number, a list or anything else. Prints the id of the run.
     """
     payload = {**payload_from(data), **dict(field_from(field) for field in fields)}
-    run_id = run_id or os.environ.get(RUN_VARIABLE) or new_run_id()
+    run_id = run_id or os.environ.get(RUN_ID_VARIABLE) or new_run_id()
     settings = invocation.settings()
     if not settings.enabled:
         origin = settings.origins["recording.enabled"]
         raise InvalidInput(f"Recording is switched off by {origin}; set recording.enabled to true.")
+    attempt = attempt_from_environment(run_id)
+    if attempt is not None and type in FACT_TYPES:
+        payload.setdefault("attempt", attempt)
     Event(run_id=run_id, event_id="-", type=type, occurred_at=0)  # refuses what no journal may hold
     if not invocation.debug:  # what the recorder logs is told below, in one line
         logging.getLogger("longwatch").addHandler(logging.NullHandler())

@@ -23,7 +23,14 @@ from longwatch.recording.process.environment import absolute_journal_url, child_
 from longwatch.recording.process.stopping import GRACE_SECONDS
 from longwatch.recording.process.supervisor import Outcome, Supervisor, Task
 from longwatch.recording.recorder import Recorder
-from longwatch.recording.scope import RUN_ID_VARIABLE, new_run_id, new_trace_id, trace_id_of
+from longwatch.recording.scope import (
+    RUN_ID_VARIABLE,
+    attempt_from_environment,
+    new_attempt,
+    new_run_id,
+    new_trace_id,
+    trace_id_of,
+)
 from longwatch.settings import Settings
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -118,14 +125,16 @@ def _task(
     chosen = run_id or new_run_id()
     Event(run_id=chosen, event_id="-", type="workflow_start", occurred_at=0)  # refuses an id nobody may use
     parent = os.environ.get(RUN_ID_VARIABLE)
+    attempt = attempt_from_environment(chosen) or new_attempt()
     trace_id = trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
     return Task(
         command=words,
         run_id=chosen,
+        attempt=attempt,
         trace_id=trace_id,
         name=name,
         environment=child_environment(
-            os.environ, run_id=chosen, journal_url=settings.journal, trace_id=trace_id
+            os.environ, run_id=chosen, attempt=attempt, journal_url=settings.journal, trace_id=trace_id
         ),
         kind=kind,
         parent_run_id=parent if parent != chosen else None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,14 +50,17 @@ class Membership:
             self._process = this_process(outbox=self._outbox)
         return self._process
 
-    def start(self, run_id: str, attempt: str, *, outer_run_id: str | None = None) -> dict[str, object]:
+    def start(
+        self, run_id: str, attempt: str, *, outer_run_id: str | None = None, role: str | None = None
+    ) -> dict[str, object]:
         """This process starts an attempt: the fields that its `workflow_start` carries."""
         with self._lock:
             self._runs.pop(run_id, None)  # the newest is last
             self._runs[run_id] = _Started(attempt, self._pid, outer_run_id)
             if len(self._runs) > MAX_RUNS:
                 del self._runs[next(iter(self._runs))]
-        return {"process": self.process.fields, "attempt": attempt}
+        process = self.process if role is None else replace(self.process, role=role)
+        return {"process": process.fields, "attempt": attempt}
 
     def joined(self, run_id: str) -> dict[str, object] | None:
         """What the `process_joined` of a new producer says; None if this process started the run."""

@@ -22,6 +22,7 @@ from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings, sqlite_url
 
 RUN = "wf-test"
+ATTEMPT = "0000abcd"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
@@ -53,10 +54,13 @@ class Bench:
     ) -> Outcome:
         settings = Settings(journal=self.url, outbox=str(self.folder / "outbox.db"))
         recorder = Recorder(settings=settings)
-        environment = child_environment(os.environ, run_id=RUN, journal_url=self.url, trace_id=TRACE)
+        environment = child_environment(
+            os.environ, run_id=RUN, attempt=ATTEMPT, journal_url=self.url, trace_id=TRACE
+        )
         fields: dict[str, Any] = {
             "command": command,
             "run_id": RUN,
+            "attempt": ATTEMPT,
             "trace_id": TRACE,
             "name": "flow",
             "environment": environment,
@@ -74,7 +78,8 @@ class Bench:
 
     def events(self, run_id: str = RUN) -> list[Event]:
         """What the journal holds of a run, without the producers' own marks."""
-        return [event for event in self._read(run_id) if event.type != "producer_closed"]
+        marks = ("process_joined", "producer_closed")
+        return [event for event in self._read(run_id) if event.type not in marks]
 
     def answer(self) -> Answer:
         """Whether anything is missing."""
@@ -86,6 +91,11 @@ class Bench:
     def _read(self, run_id: str) -> Sequence[Event]:
         with open_journal(self.url) as journal:
             return journal.read(run_id, limit=10_000).events
+
+    def named_processes(self) -> list[dict[str, object]]:
+        """The processes that worked on the run, in the order in which they were named."""
+        named = [event.payload.get("process") for event in self._read(RUN)]
+        return [each for each in named if isinstance(each, dict)]
 
     def types(self, run_id: str = RUN) -> list[str]:
         return [event.type for event in self.events(run_id)]

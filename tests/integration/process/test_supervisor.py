@@ -15,10 +15,9 @@ from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
 from longwatch.journal.verify import Answer
-from longwatch.model.process import process_started
 from longwatch.recording.outbox import Outbox
 from longwatch.runs import Status, fold
-from tests.integration.process.conftest import RUN, TRACE, Bench
+from tests.integration.process.conftest import ATTEMPT, RUN, TRACE, Bench
 
 PRINTS_EVENTS = """
 import json, os, time
@@ -69,14 +68,21 @@ print("a word of warning", file=sys.stderr)
     assert {event.trace_id for event in bench.events()} == {TRACE}
 
 
-def test_the_start_names_the_process_and_hides_its_secrets(bench: Bench) -> None:
+def test_the_wrapper_and_the_command_are_both_named(bench: Bench) -> None:
+    bench.run_command([sys.executable, "-c", "import os; print(os.getpid())"])
+
+    start, joined = bench.named_processes()
+    assert [each["role"] for each in (start, joined)] == ["wrapper", "command"]
+    assert start["pid"] == os.getpid()
+    assert str(joined["pid"]) == bench.of_type("output")[0].payload["text"]
+    assert joined["started"] is not None
+    assert bench.of_type("workflow_complete")[0].payload["attempt"] == ATTEMPT
+
+
+def test_the_start_hides_the_secrets_of_the_command(bench: Bench) -> None:
     bench.run_command([sys.executable, "-c", "import os; print(os.getpid())", "--token", "hunter2"])
 
     start = bench.of_type("workflow_start")[0].payload
-    process = start["process"]
-    assert isinstance(process, dict)
-    assert str(process["pid"]) == bench.of_type("output")[0].payload["text"]
-    assert isinstance(process["started"], int) == (process_started(os.getpid()) is not None)
     assert start["command"] == [
         sys.executable,
         "-c",
@@ -101,7 +107,8 @@ def test_a_process_that_dies_by_a_signal_is_told_so(bench: Bench) -> None:
     outcome = bench.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
 
     assert outcome.exit_code == 137
-    assert bench.of_type("workflow_error")[0].payload["signal"] == "SIGKILL"
+    ending = bench.of_type("workflow_error")[0].payload
+    assert (ending["signal"], ending["forwarded"]) == ("SIGKILL", False)
 
 
 def test_a_terminal_event_of_its_own_on_standard_output_is_enough(bench: Bench) -> None:
@@ -288,7 +295,7 @@ def test_a_journal_that_takes_nothing_changes_nothing_for_the_command(bench: Ben
 
     waiting = Outbox(bench.folder / "outbox.db")
     assert outcome.exit_code == 4
-    assert [batch.events for batch in waiting.pending()] == [4]
+    assert [batch.events for batch in waiting.pending()] == [5]
     waiting.close()
 
 

@@ -34,6 +34,7 @@ class Channels:
         open_journal: Callable[[], Journal],
         *,
         run_id: str,
+        attempt: str,
         trace_id: str,
         since_ms: int,
         tell: Callable[[str], None],
@@ -43,6 +44,7 @@ class Channels:
         self._recorder = recorder
         self._open_journal = open_journal
         self._run_id = run_id
+        self._attempt = attempt
         self._trace_id = trace_id
         self._since_ms = since_ms  # terminal events of an earlier run under the same id do not count
         self._tell = tell
@@ -114,7 +116,7 @@ class Channels:
             )
         )
         ending = Ending.of(event)
-        if ending is not None and ending.own_word and ending.beats(self._ending):
+        if ending is not None and self._is_ours(ending) and ending.beats(self._ending):
             self._ending = ending
 
     def _work(self) -> None:
@@ -160,9 +162,13 @@ class Channels:
             self._cannot_read(error)
             return None
         ending = summary.ending if summary is not None else None
-        if ending is not None and ending.own_word and ending.order[0] >= self._since_ms:
+        if ending is not None and self._is_ours(ending) and ending.order[0] >= self._since_ms:
             return ending
         return None
+
+    def _is_ours(self, ending: Ending) -> bool:
+        """Whether the process itself says it, of this attempt."""
+        return ending.own_word and ending.attempt in (None, self._attempt)
 
     def _look(self, runs: Callable[[], Iterable[str]], *, thorough: bool) -> None:
         """Read what is new in the journal about these runs."""

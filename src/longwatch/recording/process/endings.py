@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import signal
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell says it
@@ -38,12 +38,21 @@ class Exit:
 
 
 def terminal_event(
-    exit_: Exit, *, interrupted_by: int | None, execution_time_ms: float, stderr: Sequence[str]
+    exit_: Exit,
+    *,
+    interrupted_by: int | None,
+    sent: Container[int | None] = (),
+    execution_time_ms: float,
+    stderr: Sequence[str],
 ) -> tuple[str, dict[str, object]]:
-    """The type and payload of the terminal event for a process that wrote none itself."""
+    """The type and payload of the terminal event for a process that wrote none itself.
+
+    `sent` holds the signals that longwatch sent to it: a signal from elsewhere is told from a forwarded one.
+    """
     said: dict[str, object] = {"written_for": True, "execution_time_ms": execution_time_ms}
     if exit_.signal_number is not None:
         said["signal"] = signal_name(exit_.signal_number)
+        said["forwarded"] = exit_.signal_number in sent
     else:
         said["exit_code"] = exit_.code
     if interrupted_by is None and exit_.code == 0:

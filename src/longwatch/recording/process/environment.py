@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from longwatch.recording.scope import RUN_ID_VARIABLE, trace_id_of
+from longwatch.recording.scope import ATTEMPT_VARIABLE, RUN_ID_VARIABLE, trace_id_of
 from longwatch.settings import Settings, sqlite_url
 
 JOURNAL_VARIABLE = "LONGWATCH_JOURNAL"
@@ -20,12 +20,13 @@ SAMPLED = "01"
 
 
 def child_environment(
-    inherited: Mapping[str, str], *, run_id: str, journal_url: str, trace_id: str
+    inherited: Mapping[str, str], *, run_id: str, attempt: str, journal_url: str, trace_id: str
 ) -> dict[str, str]:
     """Everything the process inherits, and what it needs to record into the same run."""
     environment = {
         **inherited,
         RUN_ID_VARIABLE: run_id,
+        ATTEMPT_VARIABLE: attempt,
         JOURNAL_VARIABLE: journal_url,
         TRACE_VARIABLE: traceparent(inherited.get(TRACE_VARIABLE), trace_id),
         "TRACE_ID": trace_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 GRACE_SECONDS = 10.0
@@ -27,6 +27,7 @@ class Stopping:
     grace_seconds: float = GRACE_SECONDS
     shares_group: bool = False  # the process is in our group, so what a terminal sends us it gets as well
     reason: int | None = None  # the first signal
+    sent: set[int] = field(default_factory=set)  # what we sent to the process
     _deadline: float | None = None
     _interrupts: int = 0
     _killed: bool = False
@@ -41,7 +42,10 @@ class Stopping:
         self._interrupts += number == signal.SIGINT
         if self._interrupts > 1 and number == signal.SIGINT:
             return self._kill()
-        return Action.NOTHING if self.shares_group and number in FROM_TERMINAL else Action.PASS_ON
+        if self.shares_group and number in FROM_TERMINAL:
+            return Action.NOTHING
+        self.sent.add(number)
+        return Action.PASS_ON
 
     def on_time(self, now: float) -> Action:
         """Time has passed."""
@@ -60,4 +64,5 @@ class Stopping:
 
     def _kill(self) -> Action:
         self._killed, self._deadline = True, None
+        self.sent.add(signal.SIGKILL)
         return Action.KILL

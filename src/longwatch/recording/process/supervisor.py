@@ -14,7 +14,8 @@ from pathlib import Path
 
 from longwatch.clock import Clock
 from longwatch.journal.base import Journal
-from longwatch.model.process import process_of
+from longwatch.model.attempts import JOINED
+from longwatch.model.process import COMMAND, WRAPPER, process_of
 from longwatch.recording.process.attendance import Attendance, Reading
 from longwatch.recording.process.channels import Channels
 from longwatch.recording.process.child import Child
@@ -39,6 +40,7 @@ class Task:
 
     command: Sequence[str]
     run_id: str
+    attempt: str
     trace_id: str
     name: str
     environment: Mapping[str, str]
@@ -98,11 +100,14 @@ class Supervisor:
                 outcome = self._not_started(error, started_at)
                 self._recorder.close(FLUSH_SECONDS)
                 return outcome
-            self._record_start(started_at, child.pid)
+            self._record_start(started_at)
+            command = process_of(child.pid, role=COMMAND).fields
+            self._record(JOINED, {"process": command, "attempt": task.attempt}, occurred_at=started_at)
             channels = Channels(
                 self._recorder,
                 self._open_journal,
                 run_id=task.run_id,
+                attempt=task.attempt,
                 trace_id=task.trace_id,
                 since_ms=0 if task.run_is_new else started_at,
                 tell=self._tell,
@@ -126,24 +131,23 @@ class Supervisor:
 
     def _not_started(self, error: OSError, started_at: int) -> Outcome:
         code, words = failed_start(self._task.command[0], error)
-        self._record_start(started_at, None)
+        self._record_start(started_at)
         said = {"status": "failed", "error_message": words, "exit_code": code, "written_for": True}
-        self._record("workflow_error", said)
+        self._record("workflow_error", {**said, "attempt": self._task.attempt})
         return Outcome(code, Status.FAILED, words, 0.0, started=False)
 
-    def _record_start(self, started_at: int, pid: int | None) -> None:
+    def _record_start(self, started_at: int) -> None:
         task = self._task
         said: dict[str, object] = {
             "kind": task.kind,
             "name": task.name,
             "command": redacted_command(task.command, self._recorder.secrets),
+            **self._recorder.membership.start(task.run_id, task.attempt, role=WRAPPER),
         }
         with suppress(OSError):  # the directory may have been removed; the command runs all the same
             said["cwd"] = str(Path.cwd())
         if task.parent_run_id is not None:
             said["parent_run_id"] = task.parent_run_id
-        if pid is not None:
-            said["process"] = process_of(pid).fields
         self._record("workflow_start", said, occurred_at=started_at)
 
     def _record(self, type: str, said: Mapping[str, object], *, occurred_at: int | None = None) -> None:
@@ -174,8 +178,9 @@ class Supervisor:
         type_, said = terminal_event(
             exit_,
             interrupted_by=self._stopping.reason or (own_reason if own_reason in FROM_TERMINAL else None),
+            sent=self._stopping.sent,
             execution_time_ms=duration_ms,
             stderr=list(self._last_lines),
         )
-        self._record(type_, said)
+        self._record(type_, {**said, "attempt": self._task.attempt})
         return STATUS_WORDS[str(said["status"])]

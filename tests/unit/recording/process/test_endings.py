@@ -47,7 +47,12 @@ def test_an_exit_has_the_code_that_a_shell_would_give(returncode: int, code: int
             None,
             [],
             "workflow_error",
-            {"status": "failed", "signal": "SIGKILL", "error_message": "ended by SIGKILL"},
+            {
+                "status": "failed",
+                "signal": "SIGKILL",
+                "forwarded": False,
+                "error_message": "ended by SIGKILL",
+            },
         ),
         (
             -15,
@@ -57,6 +62,7 @@ def test_an_exit_has_the_code_that_a_shell_would_give(returncode: int, code: int
             {
                 "status": "interrupted",
                 "signal": "SIGTERM",
+                "forwarded": True,
                 "error_message": "interrupted by SIGTERM, ended by SIGTERM",
             },
         ),
@@ -73,7 +79,11 @@ def test_the_terminal_event_says_what_is_known(
     returncode: int, interrupted_by: int | None, stderr: list[str], type: str, said: dict[str, object]
 ) -> None:
     event = terminal_event(
-        Exit.of(returncode), interrupted_by=interrupted_by, execution_time_ms=12.5, stderr=stderr
+        Exit.of(returncode),
+        interrupted_by=interrupted_by,
+        sent={interrupted_by},
+        execution_time_ms=12.5,
+        stderr=stderr,
     )
 
     assert event == (type, {"written_for": True, "execution_time_ms": 12.5, **said})

@@ -14,12 +14,15 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def test_a_process_learns_its_run_journal_and_trace() -> None:
-    given = child_environment({"HOME": "/h"}, run_id="wf-1", journal_url="sqlite:////j.db", trace_id=TRACE)
+    given = child_environment(
+        {"HOME": "/h"}, run_id="wf-1", attempt="0000abcd", journal_url="sqlite:////j.db", trace_id=TRACE
+    )
 
     assert given.pop("TRACEPARENT").startswith(f"00-{TRACE}-")
     assert given == {
         "HOME": "/h",
         "LONGWATCH_RUN_ID": "wf-1",
+        "LONGWATCH_ATTEMPT": "0000abcd",
         "LONGWATCH_JOURNAL": "sqlite:////j.db",
         "TRACE_ID": TRACE,
         "WORKFLOW_ID": "wf-1",
@@ -31,7 +34,7 @@ def test_a_process_learns_its_run_journal_and_trace() -> None:
 def test_a_process_learns_the_table_and_its_region() -> None:
     url = "dynamodb://events?region=eu-west-1&layout=workflow"
 
-    given = child_environment({}, run_id="wf-1", journal_url=url, trace_id=TRACE)
+    given = child_environment({}, run_id="wf-1", attempt="0000abcd", journal_url=url, trace_id=TRACE)
 
     assert given["AGENTIFY_TABLE_NAME"] == "events"
     assert given["AGENTIFY_TABLE_REGION"] == "eu-west-1"
@@ -42,7 +45,11 @@ def test_what_is_set_already_stays() -> None:
     inherited = {"AWS_REGION": "us-east-1", "PYTHONUNBUFFERED": "0"}
 
     given = child_environment(
-        inherited, run_id="wf-1", journal_url="dynamodb://t?region=eu-west-1", trace_id=TRACE
+        inherited,
+        run_id="wf-1",
+        attempt="0000abcd",
+        journal_url="dynamodb://t?region=eu-west-1",
+        trace_id=TRACE,
     )
 
     assert given["AWS_REGION"] == "us-east-1"
@@ -50,7 +57,9 @@ def test_what_is_set_already_stays() -> None:
 
 
 def test_a_table_without_a_region_leaves_the_region_to_the_sdk() -> None:
-    given = child_environment({}, run_id="wf-1", journal_url="dynamodb://t?layout=workflow", trace_id=TRACE)
+    given = child_environment(
+        {}, run_id="wf-1", attempt="0000abcd", journal_url="dynamodb://t?layout=workflow", trace_id=TRACE
+    )
 
     assert "AWS_REGION" not in given
     assert "AGENTIFY_TABLE_REGION" not in given
