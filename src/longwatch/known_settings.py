@@ -229,6 +229,15 @@ SETTINGS: tuple[Setting, ...] = (
         "Threads and thread pools started inside a run belong to it",
     ),
     Setting(
+        "recording.heartbeat_seconds",
+        "heartbeat_seconds",
+        "LONGWATCH_HEARTBEAT_SECONDS",
+        None,
+        _amount(1_000_000, "a number of seconds, 0 for never"),
+        "How often a process with open runs says that it is alive; 0 is never (default: 15, DynamoDB 60)",
+        example=15,
+    ),
+    Setting(
         "executions.learned_cadence",
         "learned_cadence",
         "LONGWATCH_LEARNED_CADENCE",

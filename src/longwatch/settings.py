@@ -56,6 +56,7 @@ class Settings:
     exit_timeout_seconds: float = 5.0
     outbox: str | None = None  # None: outbox.db in the data directory
     carry_context: bool = True
+    heartbeat_seconds: float | None = None  # None: what the journal says; 0: none
     learned_cadence: bool = False
     server_host: str = "127.0.0.1"
     server_port: int = 8321

@@ -7,13 +7,16 @@ from longwatch.journal.opening import open_journal
 from longwatch.testing.clock import FakeClock
 from tests.contract.appending import AppendingContract
 from tests.contract.finding import FindingContract
+from tests.contract.heartbeats import HeartbeatsContract
 from tests.contract.making import OpenAgain, event, new_run
 from tests.contract.reading import ReadingContract
 from tests.contract.times import TimesContract
 from tests.contract.values import ValuesContract
 
 
-class JournalContract(AppendingContract, TimesContract, ReadingContract, ValuesContract, FindingContract):
+class JournalContract(
+    AppendingContract, TimesContract, ReadingContract, ValuesContract, FindingContract, HeartbeatsContract
+):
     """The promises of `longwatch.journal.base.Journal`."""
 
     def test_the_url_opens_the_same_journal(self, journal: Journal, clock: FakeClock, now: int) -> None:

@@ -210,8 +210,15 @@ class Arrivals(Protocol):
 class Heartbeats(Protocol):
     """A journal that keeps the last heartbeat of each process, in records that are overwritten. Optional."""
 
+    @property
+    def heartbeat_seconds(self) -> float:
+        """How often a process sends one, unless the recorder's settings say otherwise."""
+
     def beat(self, process_id: str, at_ms: int) -> None:
-        """Store that the process was alive at this time. May be lost: it only narrows an interval."""
+        """Store that the process was alive at this time.
+
+        May be lost: it only narrows an interval. No reader of events or runs ever sees it.
+        """
 
     def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
         """When each process was last alive, in epoch ms; those without a heartbeat are left out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -31,6 +31,7 @@ class MemoryJournal(ClosesOnExit):
     default_ttl_seconds: int | None = None
     announce_after_ms: int | None = None
     generation = 0
+    heartbeat_seconds: float = 15.0
 
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.url = f"memory://{name}"
@@ -43,6 +44,7 @@ class MemoryJournal(ClosesOnExit):
         self._position = 0
         self._waited_for = 0
         self._ears: list[Ear] = []
+        self._heartbeats: dict[str, int] = {}
 
     def append(self, events: Sequence[Event]) -> None:
         stored = [_own(event) for event in events]
@@ -121,6 +123,14 @@ class MemoryJournal(ClosesOnExit):
     def find_run(self, run_id: str) -> RunSummary | None:
         with self._lock:
             return self._summaries.get(run_id)
+
+    def beat(self, process_id: str, at_ms: int) -> None:
+        with self._lock:
+            self._heartbeats[process_id] = max(at_ms, self._heartbeats.get(process_id, at_ms))
+
+    def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
+        with self._lock:
+            return {each: self._heartbeats[each] for each in process_ids if each in self._heartbeats}
 
     def wait(self, timeout_seconds: float) -> bool:
         with self._lock:

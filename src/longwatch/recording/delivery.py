@@ -76,6 +76,11 @@ class Delivery:
         self.known_ttl_seconds: int | None = None  # the journal's rule, once it was opened
         self.tally = Tally() if tally is None else tally
 
+    @property
+    def reachable_journal(self) -> Journal | None:
+        """The journal, if it is open and there is no outage."""
+        return self._journal if self._retry_at is None else None
+
     def default_ttl_seconds(self) -> int | None:
         """The journal's own rule for how long events live; None while it cannot be opened."""
         try:

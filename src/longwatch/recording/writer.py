@@ -22,6 +22,7 @@ from longwatch.clock import Clock
 from longwatch.events import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.delivery import Delivery
+from longwatch.recording.heartbeat import Heartbeat
 from longwatch.recording.marks import CloseRun, Flush, empty
 from longwatch.recording.notes import Note
 from longwatch.recording.producers import Joined, Producers, encoded
@@ -63,6 +64,7 @@ class Writer:
         delivery: Delivery,
         *,
         joined: Joined,
+        heartbeat: Heartbeat,
         settings: Settings,
         clock: Clock,
     ) -> None:
@@ -74,6 +76,7 @@ class Writer:
         self._queue = queue
         self._hurry = hurry
         self._room = room
+        self._heartbeat = heartbeat
         self._settings = settings
         self._clock = clock
         self._is_busy = False
@@ -143,6 +146,8 @@ class Writer:
             self._pass(marks, durable)
             if not (closing or inline):
                 self.delivery.ship()
+                journal = self.delivery.reachable_journal
+                self._heartbeat.update(journal, runs_are_open=self.producers.are_open)
         self._is_busy = size >= BUSY_EVENTS and self._queue.qsize() < self._settings.queue_events // 4
         if inline:
             return bool(size) and durable and not closing
@@ -155,10 +160,12 @@ class Writer:
             mark.pass_by(durable)
 
     def _take_group(self, *, wait: bool) -> None:
-        """Take whatever has gathered; waits for the first item, or until the outbox is due to be shipped."""
+        """Take whatever has gathered; waits for the first item, or until outbox or heartbeat are due."""
+        waits = (self.delivery.seconds_until_shipping(), self._heartbeat.seconds_left())
+        seconds = min((each for each in waits if each is not None), default=None)
         self._is_taking = True
         try:
-            self._in_hand.append(self._queue.get(wait, self.delivery.seconds_until_shipping()))
+            self._in_hand.append(self._queue.get(wait, seconds))
             while len(self._in_hand) < GROUP_EVENTS:
                 self._in_hand.append(self._queue.get_nowait())
         except Empty:

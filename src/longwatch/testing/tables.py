@@ -44,6 +44,12 @@ class SimulatedTable:
             partition.put(key, item)
             return None
 
+    def overwrite(self, item: Item) -> None:
+        with self._lock:
+            self.calls.append("overwrite")
+            partition = self._partitions.setdefault(item[self._partition]["S"], _Partition())
+            partition.put(_sort(item[self._sort]), item)
+
     def query(self, wanted: Range) -> Answer:
         with self._lock:
             self.calls.append("query")
@@ -132,6 +138,14 @@ class FailingTable:
         if failure == "after":
             raise no_answer()
         return answer
+
+    def overwrite(self, item: Item) -> None:
+        failure = self.plan()
+        if failure == "before":
+            raise throttled()
+        self.table.overwrite(item)
+        if failure == "after":
+            raise no_answer()
 
     def query(self, wanted: Range) -> Answer:
         failure = self.query_plan()

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.clock import SYSTEM_CLOCK
 from longwatch.events import Event
-from longwatch.following.observation import liveness_of, with_liveness
+from longwatch.following.observation import Observer
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.settings import sqlite_url
 
@@ -60,8 +59,8 @@ class Wrapped:
         """How the run stands for an observer on this machine, and its conditions."""
         run = self.journal.find_run(RUN)
         assert run is not None
-        liveness = liveness_of(run, self.journal, now_ms=SYSTEM_CLOCK.now_ms())
-        return with_liveness(run, liveness).status.value, [each.name for each in liveness.conditions]
+        (found,) = Observer(self.journal).observed([run])
+        return found.run.status.value, [each.name for each in found.conditions]
 
     def end_command(self) -> None:
         """Let the command come to its own end."""

@@ -1,4 +1,4 @@
-"""The one door to DynamoDB: conditional puts, queries and scans of one table, its errors in our words.
+"""The one door to DynamoDB: puts, queries and scans of one table, its errors in our words.
 
 `Table` is the seam: a leaner client can take the place of boto3, and tests put a failing one in front of it.
 Queries, of which followers need two a second for each run, have a shorter way already.
@@ -51,6 +51,9 @@ class Table(Protocol):
     def put(self, item: Item, condition: Condition) -> Item | None:
         """Store the item if the condition holds: None. If not: the item that is in its place."""
 
+    def overwrite(self, item: Item) -> None:
+        """Store the item, whatever is in its place."""
+
     def query(self, wanted: Range) -> Answer:
         """The items of a range as they are now, up to 1 MB of them."""
 
@@ -93,6 +96,13 @@ class BotoTable(Connected):
         except sdk_errors() as error:
             raise self._problem(error) from error
         return None
+
+    def overwrite(self, item: Item) -> None:
+        client = self._client()
+        try:
+            client.put_item(TableName=self.address.table, Item=item)
+        except sdk_errors() as error:
+            raise self._problem(error) from error
 
     def query(self, wanted: Range) -> Answer:
         request: dict[str, Any] = {

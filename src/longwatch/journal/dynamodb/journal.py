@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote, urlencode
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -21,6 +21,7 @@ from longwatch.journal.dynamodb.client import Table
 from longwatch.journal.dynamodb.directory import Directory
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.finding import Finder
+from longwatch.journal.dynamodb.heartbeats import INTERVAL_SECONDS, put_heartbeat, read_heartbeats
 from longwatch.journal.dynamodb.layouts import layout_named
 from longwatch.journal.dynamodb.reading import ANNOUNCE_AFTER_MS, Reader
 from longwatch.runs import RunSummary
@@ -34,6 +35,7 @@ class DynamoJournal(ClosesOnExit):
     """
 
     announce_after_ms: int | None = ANNOUNCE_AFTER_MS
+    heartbeat_seconds: float = INTERVAL_SECONDS
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class DynamoJournal(ClosesOnExit):
         self.address = address
         self.default_ttl_seconds = layout.default_ttl_seconds
         self._table = table
+        self._layout = layout
         self._appender = Appender(table, layout, in_flight=in_flight)
         self._directory = Directory(table, layout, clock)
         self._reader = Reader(table, layout, clock)
@@ -84,6 +87,12 @@ class DynamoJournal(ClosesOnExit):
     def scan_runs(self) -> Iterator[RunSummary]:
         """Every run in the table, also those of other producers, newest first. Reads the whole table."""
         return self._finder.scan_runs()
+
+    def beat(self, process_id: str, at_ms: int) -> None:
+        put_heartbeat(self._table, self._layout, process_id, at_ms)
+
+    def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
+        return read_heartbeats(self._table, self._layout, process_ids)
 
     def close(self) -> None:
         self._appender.close()

@@ -111,6 +111,9 @@ class Layout(Protocol):
     def claim_key(self, run_id: str) -> Item:
         """The whole key of the item that says where a run is listed."""
 
+    def heartbeat_key(self, process_id: str) -> Item:
+        """The whole key of the item that holds the last heartbeat of a process."""
+
 
 def layout_named(name: str) -> Layout:
     """The layout of this name."""

@@ -186,6 +186,9 @@ class SessionLayout:
     def claim_key(self, run_id: str) -> Item:
         return {"PK": {"S": f"RUN#{run_id}"}, "SK": {"S": "LISTED"}}
 
+    def heartbeat_key(self, process_id: str) -> Item:
+        return {"PK": {"S": f"{RESERVED_PREFIX}heartbeat#{process_id}"}, "SK": {"S": "HEARTBEAT"}}
+
 
 def _sort_name(run_id: str) -> str:
     """The run id, or its digest where it would not fit into a sort key beside the time."""

@@ -168,6 +168,9 @@ class WorkflowLayout:
     def claim_key(self, run_id: str) -> Item:
         return {"workflow_id": {"S": f"{RESERVED_PREFIX}run#{run_id}"}, "timestamp": {"N": "0"}}
 
+    def heartbeat_key(self, process_id: str) -> Item:
+        return {"workflow_id": {"S": f"{RESERVED_PREFIX}heartbeat#{process_id}"}, "timestamp": {"N": "0"}}
+
 
 def _time_in(key: Key) -> int:
     """Epoch ms that the key of an item of another producer tells."""

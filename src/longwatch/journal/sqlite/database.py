@@ -63,11 +63,12 @@ class Database:
         busy_timeout_ms: int = BUSY_TIMEOUT_MS,
         recreates: bool = False,
         must_exist: bool = False,
+        synchronous: str = "FULL",
     ) -> None:
         self.path = path
-        self.generation = (
-            0  # how often the file was lost: what was read before says nothing about the file now
-        )
+        self._synchronous = synchronous  # NORMAL: a commit does not wait for the disk
+        # How often the file was lost: what was read before says nothing about the file now.
+        self.generation = 0
         self._schema = schema
         self._clock = clock
         self._busy_timeout_seconds = busy_timeout_ms / 1000
@@ -296,7 +297,7 @@ class Database:
             isolation_level=None,
             check_same_thread=False,
         )
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
 
     def _migrate(self, connection: sqlite3.Connection) -> None:

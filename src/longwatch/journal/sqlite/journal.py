@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -29,6 +29,12 @@ from longwatch.journal.base import (
 from longwatch.journal.codec import same_content
 from longwatch.journal.memory import list_cursor, list_edge_of
 from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
+from longwatch.journal.sqlite.heartbeats import (
+    INTERVAL_SECONDS,
+    PRUNE_HEARTBEATS,
+    HeartbeatWriter,
+    read_heartbeats,
+)
 from longwatch.journal.sqlite.rows import (
     EVENT_COLUMNS,
     PAYLOAD,
@@ -93,6 +99,7 @@ class SqliteJournal(ClosesOnExit):
 
     default_ttl_seconds: int | None = None
     announce_after_ms: int | None = None
+    heartbeat_seconds: float = INTERVAL_SECONDS
 
     def __init__(
         self, path: Path, *, clock: Clock = SYSTEM_CLOCK, busy_timeout_ms: int = BUSY_TIMEOUT_MS
@@ -100,6 +107,7 @@ class SqliteJournal(ClosesOnExit):
         self.path = path.expanduser().absolute()
         self._clock = clock
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
+        self._heartbeats = HeartbeatWriter(self.path, schema=SCHEMA, clock=clock)
         self._waiting = SimpleQueue[None]()  # one entry: something was appended here since `wait` last looked
         self._seen_position = 0
         self._seen_in = 0  # the generation of the file that the position belongs to
@@ -224,7 +232,15 @@ class SqliteJournal(ClosesOnExit):
         except Empty:
             pass
 
+    def beat(self, process_id: str, at_ms: int) -> None:
+        self._heartbeats.beat(process_id, at_ms)
+
+    def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
+        return read_heartbeats(self._database, process_ids)
+
     def prune(self, before_ms: int, *, batch: int = 1000) -> int:
+        with self._database.writing() as connection:
+            connection.execute(PRUNE_HEARTBEATS, (before_ms,))
         gone, after = 0, ""
         while runs := self._database.fetch(OLD_RUNS, (before_ms, after)):
             for run_id, last_at in runs:
@@ -278,6 +294,7 @@ class SqliteJournal(ClosesOnExit):
         return summary if summary is not None and written == text else run_from_text(run_id, text)
 
     def close(self) -> None:
+        self._heartbeats.close()
         self._database.close()
 
 
