@@ -11,7 +11,8 @@
     async def research(question): ...
 
 The entrypoint writes AGENT_ENTRYPOINT_STARTED and, if it fails, AGENT_ENTRYPOINT_FAILED; an async task writes
-AGENT_BACKGROUND_TASK_STARTED and COMPLETED or FAILED. Table and region come from LONGWATCH_TABLE_NAME and
+AGENT_BACKGROUND_TASK_STARTED and COMPLETED or FAILED. On SIGTERM the tasks under way are journaled as failed
+before the server shuts down. Table and region come from LONGWATCH_TABLE_NAME and
 LONGWATCH_REGION.
 """
 
@@ -23,6 +24,7 @@ from typing import Any
 from longwatch.errors import MissingExtra
 from longwatch.recording.sessions.agent import Opened, session_recorder
 from longwatch.recording.sessions.recorder import SessionRecorder
+from longwatch.recording.sessions.termination import chain_sigterm
 from longwatch.recording.sessions.wrapping import agent_entrypoint, background_task
 
 try:
@@ -39,6 +41,11 @@ class BedrockAgentCoreApp(_App):
         """`does_the_work`: there is no async task, the entrypoint itself is the work."""
         super().__init__(*args, **options)
         self._does_the_work = does_the_work
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        # Entrypoints run in threads; here is the server's own, after it has set its handler of SIGTERM.
+        chain_sigterm()
+        await super().__call__(scope, receive, send)
 
     def entrypoint(self, func: Callable[..., Any]) -> Callable[..., Any]:
         opened: Opened = recorder_of

@@ -27,6 +27,7 @@ from longwatch.recording.sessions.recorder import (
     open_session_journal,
 )
 from longwatch.recording.sessions.statuses import SessionStatus, TaskState, task_status
+from longwatch.recording.sessions.termination import at_work, chain_sigterm
 
 log = logging.getLogger("longwatch")
 
@@ -47,6 +48,7 @@ class AgentSession:
         self.waiting: list[tuple[Work, bool]] = []  # what to begin, and whether it is asynchronous
         self._tasks: set[asyncio.Task[Any]] = set()
         self._in_threads = 0
+        self._is_terminated = False  # the platform ends this process, and the journal says so
         self._lock = threading.Lock()
 
     def began(self, task: asyncio.Task[Any] | None) -> None:
@@ -56,6 +58,7 @@ class AgentSession:
                 self._in_threads += 1
             else:
                 self._tasks.add(task)
+            at_work.add(self)
         self.recorder.tell(SessionStatus.AGENT_BACKGROUND_TASK_STARTED)
 
     def ended(self, task: asyncio.Task[Any] | None, error: BaseException | None) -> None:
@@ -65,10 +68,23 @@ class AgentSession:
                 self._in_threads -= 1
             else:
                 self._tasks.discard(task)
+            if not self._in_threads and not self._tasks:
+                at_work.discard(self)
+            is_known = error is not None and self._is_terminated
+        if is_known:  # a task that is cancelled on the way out has its failure in the journal already
+            return
         status = SessionStatus.AGENT_BACKGROUND_TASK_COMPLETED
         if error is not None:
             status = SessionStatus.AGENT_BACKGROUND_TASK_FAILED
         self.recorder.tell(status, error=error, retries=PATIENT_RETRIES)
+
+    def terminate(self, reason: str) -> None:
+        """The process is about to end: its tasks failed for this reason, unless one still completes."""
+        with self._lock:
+            if self._is_terminated or not (self._in_threads or self._tasks):
+                return
+            self._is_terminated = True
+        self.recorder.tell(SessionStatus.AGENT_BACKGROUND_TASK_FAILED, error=reason)
 
     def cancel(self) -> list[asyncio.Task[Any]]:
         """Begin nothing more, and cancel what can be cancelled."""
@@ -129,6 +145,7 @@ def adopt(environment: object) -> None:
 @contextmanager
 def entered(opened: Opened, args: tuple[Any, ...]) -> Iterator[None]:
     """Handle a request: journal that it came in and what went wrong, then begin what it left to be done."""
+    chain_sigterm()
     session = _opened(opened, args)
     if session is None:
         yield
@@ -150,6 +167,7 @@ def entered(opened: Opened, args: tuple[Any, ...]) -> Iterator[None]:
 @asynccontextmanager
 async def entered_async(opened: Opened, args: tuple[Any, ...]) -> AsyncIterator[None]:
     """The same in an event loop, which no write holds up."""
+    chain_sigterm()
     session = await asyncio.to_thread(_opened, opened, args)
     if session is None:
         yield

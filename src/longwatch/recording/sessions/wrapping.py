@@ -27,6 +27,7 @@ from longwatch.recording.sessions.agent import (
     working_async,
 )
 from longwatch.recording.sessions.statuses import TaskState, task_status
+from longwatch.recording.sessions.termination import chain_sigterm
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,6 +54,7 @@ def agent_entrypoint(
 
 
 def _entrypoint(function: F, *, does_the_work: bool, opened: Opened) -> F:
+    chain_sigterm()  # requests may come in threads, where no handler can be set
     work = background_task(function) if does_the_work else function
     return _wrapped(
         function,
