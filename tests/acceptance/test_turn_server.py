@@ -161,7 +161,7 @@ def test_an_executor_that_is_killed_leaves_a_turn_that_ends(server: ServerProces
             )
 
     assert turn["status"] == "failed"
-    assert "is gone and did not say how the run ended" in turn["error"]
+    assert "exited without reporting an outcome" in turn["error"]
 
 
 def test_a_turn_that_was_created_on_the_server_is_executed_once(server: ServerProcess, gate: Path) -> None:

@@ -149,7 +149,8 @@ class ServerDesk:
         self._closed = threading.Event()
 
     def start(self, *, executor: str, process: Mapping[str, object]) -> int:
-        given = {name: value for name, value in process.items() if value is not None}
+        # The outbox is a file of this machine, which a server has no business to read.
+        given = {name: value for name, value in process.items() if name != "outbox" and value is not None}
         claim = {"executor": executor[:200], "process": given, "claim": new_id()}
         answer = patiently(self._clock, lambda: self._post("start", claim))
         self._last_word = LastWord.prepare(self._calls.base_url, self._calls.token, self.path, _gone(given))
@@ -252,8 +253,7 @@ class ServerDesk:
 
 def _gone(process: Mapping[str, object]) -> str:
     """The same words as of a process that the server can see itself."""
-    who = f"process {process.get('pid')} on {process.get('host')}"
-    return f"{who} is gone and did not say how the run ended"
+    return f"Process {process.get('pid')} on {process.get('host')} exited without reporting an outcome."
 
 
 def ending_of(type: str, said: Mapping[str, object]) -> dict[str, object]:

@@ -152,6 +152,10 @@ class ProcessShape(Strict):
     pid: Annotated[int, Field(ge=1, le=2**31, strict=True)]
     started: Annotated[int, Field(ge=0, le=2**53, strict=True)] = 0
     namespace: Annotated[str, Field(max_length=100)] = ""
+    id: Annotated[str, Field(max_length=100)] = ""
+    machine: Annotated[str, Field(max_length=100, description="A digest of the machine id.")] = ""
+    boot: Annotated[str, Field(max_length=100, description="The boot id of the machine.")] = ""
+    role: Annotated[str, Field(max_length=100)] = ""
 
 
 class Claim(Strict):
