@@ -16,6 +16,7 @@ import pytest
 
 from longwatch.journal.opening import open_journal
 from longwatch.turns import Conversations, TurnState, turn_view
+from longwatch.turns.ending import ending_id
 from tests.contract.making import read_all
 from tests.contract.turns_making import assistant, line, result, text, tool_result, tool_use
 
@@ -296,9 +297,11 @@ def test_a_turn_whose_executor_was_killed_ends_for_whoever_watches(all_: Convers
         watched = longwatch("watch", turn)
 
     found = all_.turn("default", "s", turn)
-    assert watched.returncode == 1
-    assert found.wire_status == "failed"
-    assert f"process {process.pid}" in (found.error or "")
+    assert watched.returncode == 5
+    assert (found.status, found.wire_status) == ("died", "failed")
+    assert f"Process {process.pid}" in (found.error or "")
+    assert found.ending is not None
+    assert found.ending.order[3] == ending_id(turn)
 
 
 def test_a_turn_created_elsewhere_is_executed_once(all_: Conversations) -> None:

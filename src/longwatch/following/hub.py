@@ -17,7 +17,7 @@ from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, LongwatchError
-from longwatch.events import START, Cursor, Page
+from longwatch.events import START, Cursor, Event, Page
 from longwatch.following.channel import Channel, Death
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
@@ -62,6 +62,7 @@ class Hub:
         listen: Listen | None = None,
         executor: Executor | None = None,
         owns_journal: bool = False,
+        store_death: Callable[[Event], None] | None = None,
     ) -> None:
         self.journal = journal
         self.buffer_events = buffer_events
@@ -74,6 +75,8 @@ class Hub:
         self._arrivals = journal if isinstance(journal, Arrivals) else None
         self._owns_journal = owns_journal
         self.outage = Outage(journal)
+        # A turn has one ending, which its own rule stores; any other run takes the event as it is.
+        self._store_death = store_death or (lambda event: self.journal.append([event]))
         self._channels: dict[str, Channel] = {}
         self._seats: dict[Seat, None] = {}
         self._recollecting: dict[Channel, None] = {}
@@ -269,7 +272,7 @@ class Hub:
         )
         if found.death is not None:
             with suppress(EventConflict):  # another observer was first
-                self.journal.append([found.death])
+                self._store_death(found.death)
         return found
 
     def recollect(self, channel: Channel) -> None:

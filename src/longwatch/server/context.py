@@ -99,7 +99,11 @@ async def open_context(
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longwatch-server")
     closing = asyncio.Event()
     try:
-        async with AsyncJournal(journal) as async_journal, Hub(journal, clock=clock) as hub:
+        conversations = Conversations(journal, clock, settings=settings)
+        async with (
+            AsyncJournal(journal) as async_journal,
+            Hub(journal, clock=clock, store_death=conversations.store_death) as hub,
+        ):
             board, versions = Board(hub, async_journal, closing), Versions()
             try:
                 yield ServerContext(
@@ -109,7 +113,7 @@ async def open_context(
                     board=board,
                     observer=Observer(journal, clock=clock),
                     appender=Appender(journal),
-                    conversations=Conversations(journal, clock, settings=settings),
+                    conversations=conversations,
                     documents=documents,
                     executions=shown,
                     versions=versions,

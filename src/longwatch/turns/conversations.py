@@ -8,6 +8,7 @@ and of several ends the first one counts (see `ending`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import (
@@ -30,11 +31,12 @@ from longwatch.turns.ending import (
     dead_event,
     end_claim,
     ending_event,
+    ending_id,
     judged_event,
 )
 from longwatch.turns.feeding import Fed, LineReader
 from longwatch.turns.folds import Folds
-from longwatch.turns.names import checked_turn_id, conversation_run, new_id, new_turn_id
+from longwatch.turns.names import checked_turn_id, conversation_run, is_turn_id, new_id, new_turn_id
 from longwatch.turns.projects import Projects
 from longwatch.turns.state import TurnState, position_of, reported, wire_word
 from longwatch.turns.verdict import Evidence, evidence_of, worse
@@ -204,6 +206,14 @@ class Conversations(Projects):
         """End a turn whose executor died. One that has ended stays as it is."""
         state = self._found(project_id, conversation_id, turn_id, thorough=True)
         return self._settled(state, dead_event(self._make, state, self._clock.now_ms(), message))
+
+    def store_death(self, event: Event) -> None:
+        """Store the ending that an observer writes for a run that died: for a turn, as its one ending."""
+        state = self._turn(event.run_id, thorough=True) if is_turn_id(event.run_id) else None
+        if state is None or state.creation is None:
+            self._journal.append([event])
+        else:
+            self._settled(state, replace(event, event_id=ending_id(event.run_id)))
 
     def find_turn(self, turn_id: str) -> TurnState:
         """A turn by its id alone, or `TurnNotFound`."""

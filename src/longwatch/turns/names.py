@@ -45,9 +45,14 @@ def checked_id(what: str, text: str) -> str:
     return text
 
 
+def is_turn_id(text: str) -> bool:
+    """Whether a run of this id may be a turn."""
+    return _TURN_ID.fullmatch(text) is not None
+
+
 def checked_turn_id(text: str) -> str:
     """The id of a turn, or `InvalidInput`."""
-    if not _TURN_ID.fullmatch(text):
+    if not is_turn_id(text):
         raise InvalidInput(
             f"{text[:LONGEST_ID]!r} can not be the id of a turn: it begins with 'turn-' and goes on with "
             "letters, digits, '.', '_' and '-'"

@@ -6,7 +6,10 @@ import asyncio
 import subprocess
 import sys
 
+from longwatch.model.endings import ENDS
 from longwatch.model.process import process_of
+from longwatch.turns.ending import ending_id
+from tests.contract.making import read_all
 from tests.integration.server.stores import (
     LINES,
     Stores,
@@ -241,6 +244,9 @@ async def test_a_turn_whose_process_died_ends_although_it_is_only_polled(stores:
 
         assert (claimed.status_code, claimed.json()["status"]) == (200, "running")
         assert (answer.status_code, answer.json()["status"]) == (200, "failed")
+        turn_id = turn.rpartition("/")[2]
+        events = await server.context.call(read_all, server.context.journal, turn_id)
+        assert [event.event_id for event in events[0] if event.type in ENDS] == [ending_id(turn_id)]
         assert "exited without reporting an outcome" in (await server.http.get(turn)).json()["error"]
 
 
