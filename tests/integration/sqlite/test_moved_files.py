@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -261,3 +262,22 @@ def test_a_link_to_the_file_may_be_used_and_is_watched(path: Path) -> None:
             journal.append([event(3)])
 
     assert stored(path) == [1, 2]
+
+
+def test_a_journal_that_is_closed_again_and_again_is_opened_again_by_those_who_use_it(path: Path) -> None:
+    journal = SqliteJournal(path)
+    journal.append([event(0)])
+
+    def append() -> None:
+        for n in range(1, 200):
+            journal.append([event(n)])
+            journal.read(RUN, limit=1)
+
+    appending = threading.Thread(target=append, daemon=True)
+    appending.start()
+    while appending.is_alive():
+        journal.close()
+        appending.join(0.0005)
+
+    journal.close()
+    assert stored(path) == list(range(200))

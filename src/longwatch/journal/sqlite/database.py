@@ -83,16 +83,15 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._idle_readers: list[sqlite3.Connection] = []
         self._opened: Files | None = None  # what the connections have open
-        self._prepared = False
         self._prepare_lock = threading.Lock()
         self._paused_by: int | None = None  # the thread that is about to fork
 
     def prepare(self) -> None:
         """Create the file or bring it up to date, once."""
-        if self._prepared:
+        if self._opened is not None:
             return
         with self._prepare_lock, self._translation():
-            if self._prepared:
+            if self._opened is not None:
                 return
             self._target = os.path.realpath(self.path)
             if not self.path.exists():
@@ -101,9 +100,7 @@ class Database:
             connection = self._connect()
             try:
                 self._migrate(connection)
-                connection.execute(
-                    "SELECT 1 FROM sqlite_master"
-                ).fetchone()  # opens the log, whatever was done
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # opens the log in any case
                 opened = self._files()
                 if before.main.identity != opened.main.identity:
                     raise moved(self.path, Change.REPLACED)
@@ -112,8 +109,8 @@ class Database:
                 raise
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
-            self._writer, self._opened = connection, opened
-            self._prepared = self._was_open = True
+            with self._write_lock:  # together, since another thread may close them at any moment
+                self._writer, self._opened, self._was_open = connection, opened, True
 
     def _create(self) -> None:
         if self._was_open and not self._recreates:
@@ -149,7 +146,7 @@ class Database:
                     raise
                 self._refuse_if_changed(opened)
             except (sqlite3.Error, OSError, _FilesChanged) as error:
-                raise self._lost(opened) or translated(error, self.path) from error
+                raise self._lost(opened) or _in_our_words(error, self.path) from error
 
     @contextmanager
     def _writer_alone(self) -> Iterator[tuple[sqlite3.Connection, Files]]:
@@ -168,23 +165,18 @@ class Database:
         is_last: Callable[[tuple[Any, ...]], bool] | None = None,
     ) -> list[tuple[Any, ...]]:
         """All rows of one query; with `is_last`, up to such a row. Those after it are not read."""
-        opened, idle = self._readers()
-        connection: sqlite3.Connection | None = None
-        try:
-            connection = self._reader(idle)
-            found = connection.execute(query, parameters)
-            rows = found.fetchall() if is_last is None else _rows_up_to(found, is_last)
-            self._refuse_if_changed(opened)
-            return rows
-        except (sqlite3.Error, OSError, _FilesChanged) as error:
-            with self._write_lock:
-                lost = self._lost(opened)
-            raise lost or translated(error, self.path) from error
-        finally:
-            if connection is not None and idle is self._idle_readers:
-                idle.append(connection)
-            elif connection is not None:  # the file was lost meanwhile
-                connection.close()
+        while True:
+            opened, idle = self._readers()
+            try:
+                with self._reader(idle) as connection:
+                    found = connection.execute(query, parameters)
+                    rows = found.fetchall() if is_last is None else _rows_up_to(found, is_last)
+                    self._refuse_if_changed(opened)
+                    return rows
+            except (sqlite3.Error, OSError, _FilesChanged) as error:
+                with self._write_lock:
+                    if self._opened is opened:  # else another thread has closed them: open them again
+                        raise self._lost(opened) or _in_our_words(error, self.path) from error
 
     def _readers(self) -> tuple[Files, list[sqlite3.Connection]]:
         while True:
@@ -193,11 +185,19 @@ class Database:
             if opened is not None:
                 return opened, idle
 
-    def _reader(self, idle: list[sqlite3.Connection]) -> sqlite3.Connection:
+    @contextmanager
+    def _reader(self, idle: list[sqlite3.Connection]) -> Iterator[sqlite3.Connection]:
         try:
-            return idle.pop()
+            connection = idle.pop()
         except IndexError:
-            return self._connect()
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            if idle is self._idle_readers:
+                idle.append(connection)
+            else:  # all others were closed meanwhile
+                connection.close()
 
     def _files(self) -> Files:
         return Files.at(str(self.path), self._target)
@@ -217,8 +217,8 @@ class Database:
         except OSError:  # what went wrong is raised as it is
             return None
         change = opened.change(now)
-        if change is None or self._opened is not opened:  # or another thread has seen to it
-            return None if change is None else moved(self.path, change)
+        if change is None:
+            return None
         is_copied = opened.must_checkpoint(now) and self._checkpoint()
         kept = None if change is Change.LOG_REPLACED else self._set_aside(opened, change, is_copied)
         self._close_connections()
@@ -261,7 +261,7 @@ class Database:
         for connection in (*idle, self._writer):
             if connection is not None:
                 connection.close()
-        self._writer, self._opened, self._prepared = None, None, False
+        self._writer, self._opened = None, None
 
     def pause(self, timeout_seconds: float) -> None:
         """Before a fork: let what is under way come to its end.
@@ -370,6 +370,10 @@ def _rows_up_to(found: sqlite3.Cursor, is_last: Callable[[tuple[Any, ...]], bool
 
 class _FilesChanged(Exception):
     """The path leads to other files than the connections."""
+
+
+def _in_our_words(error: Exception, path: Path) -> LongwatchError:
+    return moved(path, Change.REPLACED) if isinstance(error, _FilesChanged) else translated(error, path)
 
 
 def statements(script: str) -> list[str]:

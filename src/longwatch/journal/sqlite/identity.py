@@ -8,12 +8,15 @@ a database compares device and inode before it acknowledges a commit or returns 
 from __future__ import annotations
 
 import os
-import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
+
+if sys.platform != "win32":
+    import fcntl  # not later: a signal handler that waits for a thread may hold the lock of an import
 
 LOG, INDEX = "-wal", "-shm"
 
@@ -103,8 +106,8 @@ def set_aside(
         if found.size and not is_copied:
             kept = path.with_name(f"{path.name}.{stamp}{LOG}")
             if change is Change.EMPTIED:  # the last connection to close would copy the open log into the file
-                shutil.copyfile(log, kept)
-                shutil.copymode(log, kept)
+                kept.touch(mode=0o600)
+                kept.write_bytes(log.read_bytes())
                 os.truncate(log, 0)
             else:
                 log.rename(kept)
@@ -118,9 +121,7 @@ def set_aside(
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
     """Let one process at a time create or set aside files in this folder, where the system has such locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where an open file can be neither deleted nor replaced
+    if sys.platform == "win32":  # where an open file can be neither deleted nor replaced
         yield
         return
     descriptor = os.open(folder, os.O_RDONLY)
