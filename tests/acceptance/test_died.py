@@ -62,6 +62,12 @@ def test_show_reports_the_interval_and_abandoned_calls(
     assert re.search(r"† dig +abandoned ", shown)
 
 
+def test_a_report_is_made_of_a_run_that_died(longwatch: Longwatch, url: str, killed: Writer) -> None:
+    page = longwatch("export", "wf-dig", "--html", "--journal", url).stdout
+
+    assert '"status": "died"' in page
+
+
 def test_a_watch_writes_the_ending_and_the_interval_stays_as_it_is(
     longwatch: Longwatch, url: str, killed: Writer
 ) -> None:

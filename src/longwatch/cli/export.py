@@ -65,6 +65,7 @@ def _export_page(
     journal: Journal, found: Sequence[RunSummary], output: Path | None, invocation: Invocation
 ) -> None:
     """One run as a page. Without a file it goes to stdout, but not onto a terminal."""
+    from longwatch.following.observation import Observer
     from longwatch.server.report import render_report, report_name
 
     if len(found) > 1:
@@ -73,7 +74,8 @@ def _export_page(
     if output is None and sys.stdout.isatty():
         output = Path(report_name(run.run_id))
     events = list(read_events(journal, run, clock=invocation.clock))
-    page = render_report(run, events, now_ms=invocation.clock.now_ms())
+    [observed] = Observer(journal, clock=invocation.clock).observed([run])
+    page = render_report(observed.run, events, now_ms=invocation.clock.now_ms())
     if output is None:
         write_data([page.decode().removesuffix("\n")])
     else:

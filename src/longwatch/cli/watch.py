@@ -239,10 +239,17 @@ def _shown(run_id: str, output: str, clock: Clock) -> Iterator[View]:
             raise
     view.fold()
     if view.run is not None:
+        attempts = len(view.run.summary.attempts)
+        shown = view.run.at_attempt(attempts)
         latest = [event for event, _ in view.latest]
         terminal = Terminal.of_stdout()  # it may have been resized
         lines, left_out = run_lines(
-            view.run, latest, now_ms=clock.now_ms(), width=terminal.columns, most=opened.height
+            shown,
+            latest,
+            now_ms=clock.now_ms(),
+            width=terminal.columns,
+            most=opened.height,
+            attempt=(attempts, attempts),
         )
         terminal.show(lines)
         if left_out:
