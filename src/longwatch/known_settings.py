@@ -233,7 +233,7 @@ SETTINGS: tuple[Setting, ...] = (
         "heartbeat_seconds",
         "LONGWATCH_HEARTBEAT_SECONDS",
         None,
-        _amount(1_000_000, "a number of seconds, 0 for never"),
+        _amount(86_400, "a number of seconds up to 86400, 0 for never"),
         "How often a process with open runs says that it is alive; 0 is never (default: 15, DynamoDB 60)",
         example=15,
     ),

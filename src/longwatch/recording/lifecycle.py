@@ -57,11 +57,11 @@ if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while
 
 
 _recorders: WeakSet[Recording] = WeakSet()
+_followed: WeakSet[Recording] = WeakSet()  # those that multiprocessing reports to us in its children
 _exit_began: float | None = None  # by the system's clock
 _closing: list[Flush] | None = None  # what the recorders wait for while they close
 _terminated = False  # SIGTERM came while the recorders were closing
 _interrupted = False  # Ctrl-C came while the recorders were closing
-_followed: WeakSet[Recording] = WeakSet()  # those that multiprocessing reports to us in its children
 _watching = False
 
 
@@ -151,6 +151,13 @@ def at_exit() -> None:
         _end_by_sigterm()
 
 
+def _end_runs(reason: str) -> None:
+    """Record an ending for every run that this process started and did not end."""
+    for recorder in list(_recorders):
+        for interrupt in list(recorder.interrupts):
+            _attempt(partial(interrupt, reason))
+
+
 def _close_all(began: float) -> None:
     """Close every recorder; together they wait one exit timeout for their journals."""
     global _closing  # noqa: PLW0603
@@ -185,13 +192,6 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
     _interrupted = True
     for mark in _closing or ():
         mark.pass_by(False)
-
-
-def _end_runs(reason: str) -> None:
-    """Write an ending for every run that this process started and did not end."""
-    for recorder in list(_recorders):
-        for interrupt in list(recorder.interrupts):
-            _attempt(partial(interrupt, reason))
 
 
 def _before_fork() -> None:

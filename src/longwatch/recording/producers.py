@@ -29,10 +29,6 @@ FIELDS = tuple(Event.__dataclass_fields__)
 MAX_CHECKED = 1_000  # names can come from data; do not remember them without end
 
 
-Joined = Callable[[str], "dict[str, object] | None"]
-"""What the `process_joined` of a new producer of a run says; None: the run knows its process."""
-
-
 class Producer:
     """Turns the notes of one run into events, in the order they were handed over."""
 
@@ -98,7 +94,7 @@ class Producers:
         self,
         *,
         max_payload_bytes: int,
-        joined: Joined = lambda _: None,
+        joined: Callable[[str], dict[str, object] | None] = lambda _: None,
     ) -> None:
         self._max_payload_bytes = max_payload_bytes
         self._joined = joined  # what a new producer of a run says of its process; None: the run knows it

@@ -87,7 +87,6 @@ class Recorder:
         self._writer = self._new_writer()
 
     def _new_writer(self, tally: Tally | None = None) -> Writer:
-        from longwatch.recording.heartbeat import Heartbeat
         from longwatch.recording.writer import Writer  # SQLite is loaded when something is recorded
 
         delivery = self._new_delivery(tally)
@@ -96,10 +95,7 @@ class Recorder:
             self._hurry,
             self._room,
             delivery,
-            joined=self.membership.joined,
-            heartbeat=Heartbeat(
-                lambda: self.membership.process.id, seconds=self.settings.heartbeat_seconds, clock=self.clock
-            ),
+            membership=self.membership,
             settings=self.settings,
             clock=self.clock,
         )

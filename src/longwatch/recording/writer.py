@@ -24,8 +24,9 @@ from longwatch.recording import lifecycle
 from longwatch.recording.delivery import Delivery
 from longwatch.recording.heartbeat import Heartbeat
 from longwatch.recording.marks import CloseRun, Flush, empty
+from longwatch.recording.membership import Membership
 from longwatch.recording.notes import Note
-from longwatch.recording.producers import Joined, Producers, encoded
+from longwatch.recording.producers import Producers, encoded
 from longwatch.recording.room import LARGE_BYTES, Room, weight_of
 from longwatch.settings import Settings, lifetime_seconds
 
@@ -63,20 +64,21 @@ class Writer:
         room: Room,
         delivery: Delivery,
         *,
-        joined: Joined,
-        heartbeat: Heartbeat,
+        membership: Membership,
         settings: Settings,
         clock: Clock,
     ) -> None:
         self.delivery = delivery
-        self.producers = Producers(max_payload_bytes=settings.max_payload_bytes, joined=joined)
+        self.producers = Producers(max_payload_bytes=settings.max_payload_bytes, joined=membership.joined)
+        self._heartbeat = Heartbeat(
+            lambda: membership.process.id, seconds=settings.heartbeat_seconds, clock=clock
+        )
         self.running = threading.Lock()  # held while `work` runs: there is never more than one writer
         self.storing = threading.Lock()  # held while a group is stored, and across a fork
         self.is_relieved = False
         self._queue = queue
         self._hurry = hurry
         self._room = room
-        self._heartbeat = heartbeat
         self._settings = settings
         self._clock = clock
         self._is_busy = False
@@ -160,9 +162,9 @@ class Writer:
             mark.pass_by(durable)
 
     def _take_group(self, *, wait: bool) -> None:
-        """Take whatever has gathered; waits for the first item, or until outbox or heartbeat are due."""
-        waits = (self.delivery.seconds_until_shipping(), self._heartbeat.seconds_left())
-        seconds = min((each for each in waits if each is not None), default=None)
+        """Take whatever has gathered; waits for the first item, or until the outbox or a heartbeat is due."""
+        due = [self.delivery.seconds_until_shipping(), self._heartbeat.seconds_left()]
+        seconds = min((each for each in due if each is not None), default=None)
         self._is_taking = True
         try:
             self._in_hand.append(self._queue.get(wait, seconds))

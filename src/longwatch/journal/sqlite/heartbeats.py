@@ -27,7 +27,9 @@ class HeartbeatWriter:
     """Writes the heartbeats of this process. Its connection opens with the first one."""
 
     def __init__(self, path: Path, *, schema: Schema, clock: Clock) -> None:
-        self._database = Database(path, schema=schema, clock=clock, busy_timeout_ms=0, synchronous="NORMAL")
+        self._database = Database(
+            path, schema=schema, clock=clock, busy_timeout_ms=0, must_exist=True, synchronous="NORMAL"
+        )
 
     def beat(self, process_id: str, at_ms: int) -> None:
         """Store a heartbeat, or skip it if the file is locked."""

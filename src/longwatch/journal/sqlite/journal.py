@@ -233,6 +233,7 @@ class SqliteJournal(ClosesOnExit):
             pass
 
     def beat(self, process_id: str, at_ms: int) -> None:
+        self._database.prepare()
         self._heartbeats.beat(process_id, at_ms)
 
     def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
