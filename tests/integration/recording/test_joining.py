@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 
@@ -29,6 +30,14 @@ def observed(place: Place, run_id: str = "wf-1") -> tuple[RunSummary, list[str]]
         assert run is not None
         (found,) = Observer(journal).observed([run])
     return found.run, [each.name for each in found.conditions]
+
+
+def kill(pid: int) -> None:
+    """Kill a process that is not ours to wait for, and return when it has ended."""
+    pidfd = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    select.select([pidfd], [], [], 30.0)
+    os.close(pidfd)
 
 
 def of_type(events: list[Event], *types: str) -> list[Event]:
@@ -71,7 +80,7 @@ with longwatch.run(run_id="wf-outer"), longwatch.run(run_id="wf-1"):
     process.wait()
 
     unattended = [observed(place, run_id) for run_id in ("wf-1", "wf-outer")]
-    os.kill(child, signal.SIGKILL)
+    kill(child)
     finished(process)
 
     assert [(run.status, conditions) for run, conditions in unattended] == [("running", ["unattended"])] * 2
