@@ -7,6 +7,7 @@ import { callRows } from "../../src/longwatch/server/viewer/app/call-tree.js";
 import { changedLines, treeOf } from "../../src/longwatch/server/viewer/app/file-tree.js";
 import { BOX, layOut } from "../../src/longwatch/server/viewer/app/graph-layout.js";
 import { panned, share, ticks, zoomed } from "../../src/longwatch/server/viewer/app/time-scale.js";
+import { wordsOf } from "../../src/longwatch/server/viewer/app/words.js";
 
 /** @param {string} id @param {Partial<import("../../src/longwatch/server/viewer/core/calls.js").CallView>} [more] */
 const call = (id, more = {}) => ({
@@ -110,4 +111,10 @@ test("changed lines are those between what both texts share", () => {
   assert.deepEqual(changedLines("a\nb\nc\n", "a\nx\ny\nc\n"), { from: 1, to: 3 });
   assert.deepEqual(changedLines("a\n", "a\n"), { from: 2, to: 2 });
   assert.deepEqual(changedLines("", "a\n"), { from: 0, to: 1 });
+});
+
+test("a row names a process by its pid and host, and leaves the rest of its identity to the details", () => {
+  const event = { run_id: "r", event_id: "e", type: "process_joined", occurred_at: 1, payload: { process: { id: "x", boot: "b", pid: 123, host: "vm" } } };
+
+  assert.equal(wordsOf(event), "process=123@vm");
 });

@@ -34,7 +34,7 @@ def code_of(answer: httpx2.Response) -> str:
         (b"", JSON, 400, "not_json"),
         (b"\xff\xfe", JSON, 400, "not_utf8"),
         (b'{"events":[{"type":"x","payload":{"a":NaN}}]}', JSON, 400, "not_json"),
-        (b"[" * 100_000, JSON, 400, "not_json"),
+        (b"[" * 100_000, JSON, 422, "invalid_event"),
         (b"[]", JSON, 422, "invalid_request"),
         (b'{"events":[],"more":1}', JSON, 422, "invalid_request"),
         (b'{"events":[7]}', JSON, 422, "invalid_event"),

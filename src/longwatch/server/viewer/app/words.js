@@ -92,9 +92,19 @@ function fields(said, names) {
   const shown = names.slice(0, MOST_FIELDS).flatMap((name) => {
     const value = said[name];
     if (value === null || value === undefined) return [];
+    if (name === "process") return [`process=${processWords(value)}`];
     return [`${name}=${typeof value === "string" && value && !value.includes(" ") ? value.slice(0, LONGEST) : brief(value)}`];
   });
   return shown.join(" ");
+}
+
+/**
+ * `123@host`: the rest of a process's identity is for observers, and in the details of the event.
+ * @param {unknown} value
+ */
+function processWords(value) {
+  const { pid, host } = /** @type {{pid?: unknown, host?: unknown}} */ (Object(value));
+  return typeof pid === "number" && typeof host === "string" ? `${pid}@${host.slice(0, LONGEST)}` : brief(value);
 }
 
 /** @param {unknown} value */
