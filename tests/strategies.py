@@ -31,7 +31,7 @@ RUN_TYPES = (
 )
 
 _A, _B = "aaaaaaaa", "bbbbbbbb"  # attempts
-_P, _Q = ({"id": name, "host": "h", "pid": pid, "boot": "b"} for name, pid in (("P", 1), ("Q", 2)))
+_P, _Q = ({"id": name, "host": "h", "pid": pid, "boot": "b"} for name, pid in (("a" * 16, 1), ("b" * 16, 2)))
 _DIED: dict[str, object] = {"status": "died", "written_for": True, "error_code": "process_died"}
 
 SAYINGS: tuple[dict[str, object], ...] = (  # payloads of such events
@@ -54,8 +54,14 @@ SAYINGS: tuple[dict[str, object], ...] = (  # payloads of such events
     {"process": _P, "operation": "search"},
     {"attempt": _A, "status": "completed"},
     {"error_code": "producer_dead", "error": "gone"},
-    {**_DIED, "processes": ["P"], "not_before": 1001, "not_after": 1009},
-    {**_DIED, "processes": ["P", "Q", "h////3/"], "not_before": 1003, "not_after": 1005, "attempt": _B},
+    {**_DIED, "processes": ["a" * 16], "not_before": 1001, "not_after": 1009},
+    {
+        **_DIED,
+        "processes": ["a" * 16, "b" * 16, "h////3/"],
+        "not_before": 1003,
+        "not_after": 1005,
+        "attempt": _B,
+    },
     {**_DIED, "processes": [], "not_before": 900},
 )
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from longwatch.calls import NO_CALLS, Call, Calls, Mark
 from longwatch.errors import InvalidInput
-from longwatch.events import Event, Order, number_of, text_of
+from longwatch.events import Event, Order, number_of
 from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Joins, Lifecycle, Start, joined_at
+from longwatch.model.endings import attempt_named
 from longwatch.model.liveness import Condition
 from longwatch.numbering import NO_NUMBERS, Numbers
 from longwatch.summaries import ENDS, STARTS, STATUS_WORDS, Ending, Origin, RunSummary, Status, summarise
@@ -176,7 +177,7 @@ def _joined_by(before: Mapping[str, Joins], events: Iterable[Event]) -> Mapping[
     for event in events:
         if event.producer is None or (event.type != JOINED and event.type not in ATTEMPT_STARTS):
             continue
-        attempt = text_of(event.payload, "attempt")
+        attempt = attempt_named(event)
         if attempt is not None:
             known = joined.get(event.producer, ())
             joined[event.producer] = tuple(sorted({*known, (event.order, attempt)}))

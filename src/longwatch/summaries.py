@@ -14,6 +14,7 @@ from longwatch.model.attempts import FACT_TYPES, NO_FACTS, Attempt, Lifecycle, l
 from longwatch.model.endings import (
     ENDS,
     MAYBE_OBSERVER_TYPES,
+    SESSION_PREFIXES,
     STARTS,
     STATUS_WORDS,
     Ending,
@@ -34,7 +35,6 @@ __all__ = [
     "summarise",
 ]
 
-_SESSION_PREFIXES = ("SESSION_", "AGENT_", "TASK_")
 _KINDS = {  # types that only occur in runs of one kind -> that kind
     "conversation_added": "project",
     "turn_added": "conversation",
@@ -88,7 +88,7 @@ class Origin:
 
 
 def _guessed_kind(type_: str) -> str:
-    return "session" if type_.startswith(_SESSION_PREFIXES) else _KINDS.get(type_, "workflow")
+    return "session" if type_.startswith(SESSION_PREFIXES) else _KINDS.get(type_, "workflow")
 
 
 @dataclass(frozen=True, slots=True)

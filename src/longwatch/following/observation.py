@@ -33,7 +33,8 @@ def _observed(process: Process, now_ms: int, here: Surroundings) -> Observation:
     if presence is Presence.ALIVE:
         return Observation(presence, alive_at=now_ms)
     if presence is Presence.GONE:
-        return Observation(presence, gone_by=process.gone_by(now_ms, here))
+        gone_by = process.gone_by(now_ms, here)
+        return Observation(presence, gone_by=gone_by, is_before_boot=process.is_before_boot(here))
     return Observation(presence)
 
 
@@ -106,7 +107,7 @@ class Observer:
         self._journal = journal
         self._clock = clock
         self._here = here
-        self._seen: OrderedDict[str, tuple[float, Observation]] = OrderedDict()
+        self._seen: OrderedDict[Process, tuple[float, Observation]] = OrderedDict()
         self._lock = Lock()
 
     @staticmethod
@@ -172,15 +173,15 @@ class Observer:
     def _probe(self, process: Process) -> Observation:
         now = self._clock.monotonic()
         with self._lock:
-            probed_at, known = self._seen.get(process.id, (0.0, None))
+            probed_at, known = self._seen.get(process, (0.0, None))
         if known is not None and (known.presence is Presence.GONE or now - probed_at < HOLDS_SECONDS):
             return known
         found = _observed(process, self._clock.now_ms(), self._surroundings())
         if found.alive_at is None and known is not None:
             found = replace(found, alive_at=known.alive_at)
         with self._lock:
-            self._seen[process.id] = now, found
-            self._seen.move_to_end(process.id)
+            self._seen[process] = now, found
+            self._seen.move_to_end(process)
             while len(self._seen) > MOST_REMEMBERED:
                 self._seen.popitem(last=False)
         return found

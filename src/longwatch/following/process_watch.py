@@ -16,9 +16,10 @@ from typing import Protocol
 from longwatch.clock import Clock
 from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.model.liveness import UNSEEN, Observation
-from longwatch.model.process import Presence, Process, open_pidfd, this_surroundings
+from longwatch.model.process import Presence, Process, has_ended, open_pidfd, this_surroundings
 
 CHECK_SECONDS = 1.0
+LATE_SECONDS = 1.5  # after a check: then the loop was held up, and a pidfd may have been readable for long
 GRACE_SECONDS = 2.0  # in which whatever started the process may report how it ended
 MOST_PIDFDS = 256  # descriptors are scarce: the usual limit of a process is 1,024
 
@@ -37,14 +38,17 @@ class _Watched:
 
     process: Process
     pidfd: int | None = None
+    is_known: bool = True  # False: no probe has told yet whether it is alive
     alive_at: int | None = None  # epoch ms, when it was last seen alive
     gone_by: int | None = None  # epoch ms, when it was first seen to be gone
     watchers: dict[ProcessWatcher, None] = field(default_factory=dict)
 
     @property
     def observation(self) -> Observation:
-        presence = Presence.ALIVE if self.gone_by is None else Presence.GONE
-        return Observation(presence, alive_at=self.alive_at, gone_by=self.gone_by)
+        if self.gone_by is not None:
+            before_boot = self.process.is_before_boot(this_surroundings())
+            return Observation(Presence.GONE, self.alive_at, self.gone_by, is_before_boot=before_boot)
+        return Observation(Presence.ALIVE if self.is_known else Presence.UNKNOWN, self.alive_at)
 
 
 def presence_here(process: Process) -> Presence:
@@ -70,6 +74,9 @@ class ProcessWatch:
         self._processes: dict[str, _Watched] = {}
         self._by_watcher: dict[ProcessWatcher, frozenset[str]] = {}
         self._alarm = Alarm(self._check)
+        self._ticked_at: float | None = (
+            None  # when the loop was last known to be on time; None: no alarm is set
+        )
 
     def watch(self, watcher: ProcessWatcher, processes: Iterable[Process]) -> None:
         """Notify when one of these processes is gone, instead of any before."""
@@ -107,32 +114,36 @@ class ProcessWatch:
 
     def _begin(self, process: Process) -> _Watched | None:
         presence = self._presence(process)
-        if presence is Presence.UNKNOWN:
+        if presence is Presence.UNKNOWN and not process.is_judgeable(this_surroundings()):
             return None
         watched = self._processes[process.id] = _Watched(process)
-        now = self._clock.now_ms()
-        if presence is Presence.GONE:
-            watched.gone_by = process.gone_by(now, this_surroundings())
-            return watched
-        watched.alive_at = now
-        if not self._open_pidfd(watched):
+        self._see(watched, presence)
+        if presence is Presence.ALIVE:
+            self._open_pidfd(watched)
+        if self._ticked_at is None:
+            self._ticked_at = self._clock.monotonic()
             self._timers.schedule_in(self._alarm, CHECK_SECONDS)
         return watched
 
-    def _open_pidfd(self, watched: _Watched) -> bool:
-        if self._free_pidfds <= 0:
-            return False
-        pidfd = open_pidfd(watched.process)
+    def _see(self, watched: _Watched, presence: Presence) -> None:
+        now = self._clock.now_ms()
+        watched.is_known = presence is not Presence.UNKNOWN
+        if presence is Presence.ALIVE:
+            watched.alive_at = now
+        elif presence is Presence.GONE:
+            watched.gone_by = watched.process.gone_by(now, this_surroundings())
+
+    def _open_pidfd(self, watched: _Watched) -> None:
+        pidfd = open_pidfd(watched.process) if self._free_pidfds > 0 else None
         if pidfd is None:
-            return False
+            return
         try:
             asyncio.get_running_loop().add_reader(pidfd, self._ended, watched)
         except (NotImplementedError, RuntimeError):
             os.close(pidfd)
-            return False
+            return
         watched.pidfd = pidfd
         self._free_pidfds -= 1
-        return True
 
     def _close_pidfd(self, watched: _Watched) -> None:
         if watched.pidfd is not None:
@@ -142,23 +153,28 @@ class ProcessWatch:
             self._free_pidfds += 1
 
     def _ended(self, watched: _Watched) -> None:
-        """The kernel reports the end of the process: the time is exact."""
+        """The kernel reports the end of the process: the time is exact, unless this loop was held up."""
         self._close_pidfd(watched)
-        watched.alive_at = watched.gone_by = self._clock.now_ms()
+        watched.gone_by = self._clock.now_ms()
+        if self._ticked_at is not None and self._clock.monotonic() - self._ticked_at < LATE_SECONDS:
+            watched.alive_at = watched.gone_by
         self._notify(watched)
 
     def _check(self) -> None:
-        """Look at the processes that no pidfd reports."""
-        waiting = [each for each in self._processes.values() if each.pidfd is None and each.gone_by is None]
-        for watched in waiting:
-            presence, now = self._presence(watched.process), self._clock.now_ms()
-            if presence is Presence.ALIVE:
-                watched.alive_at = now
-            elif presence is Presence.GONE:
-                watched.gone_by = watched.process.gone_by(now, this_surroundings())
+        """Probe the processes that no pidfd reports; the others are alive as long as none does."""
+        self._ticked_at = self._clock.monotonic()
+        for watched in [each for each in self._processes.values() if each.gone_by is None]:
+            if watched.pidfd is not None:
+                if not has_ended(watched.pidfd):  # else the loop is about to report it
+                    watched.alive_at = self._clock.now_ms()
+                continue
+            self._see(watched, self._presence(watched.process))
+            if watched.gone_by is not None:
                 self._notify(watched)
-        if any(each.pidfd is None and each.gone_by is None for each in self._processes.values()):
+        if any(each.gone_by is None for each in self._processes.values()):
             self._timers.schedule_in(self._alarm, CHECK_SECONDS)
+        else:
+            self._ticked_at = None
 
     def _notify(self, watched: _Watched) -> None:
         for watcher in list(watched.watchers):
@@ -175,3 +191,4 @@ class ProcessWatch:
                 del self._processes[process_id]
         if not self._processes:
             self._timers.cancel(self._alarm)
+            self._ticked_at = None

@@ -21,13 +21,13 @@ def to_json(facts: Lifecycle) -> list[Any]:
         [_ending(each) for each in facts.endings],
         [[*each.order, each.is_owner, each.attempt, each.process.fields] for each in facts.members],
         facts.closed,
-        facts.is_crowded,
+        facts.dropped,
     ]
 
 
 def from_json(value: list[Any]) -> Lifecycle:
     """The lifecycle that `to_json` wrote."""
-    starts, endings, members, closed, is_crowded = value
+    starts, endings, members, closed, dropped = value
     return Lifecycle(
         starts=tuple(Start(_order(each[:4]), each[4]) for each in starts),
         endings=tuple(_ending_from(each) for each in endings),
@@ -37,7 +37,7 @@ def from_json(value: list[Any]) -> Lifecycle:
             if (process := Process.of(each[6])) is not None
         ),
         closed=tuple((at, producer) for at, producer in closed),
-        is_crowded=is_crowded,
+        dropped=_order(dropped) if dropped else None,
     )
 
 

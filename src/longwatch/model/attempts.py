@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from longwatch.events import Event, Order, text_of
-from longwatch.model.endings import ENDS, Ending, Status
+from longwatch.events import Event, Order
+from longwatch.model.endings import ENDS, Ending, Status, attempt_named
 from longwatch.model.process import Process
 
 ATTEMPT_STARTS = frozenset({"workflow_start", "SESSION_INITIATED"})
@@ -24,8 +24,9 @@ FACT_TYPES = ATTEMPT_STARTS | OWNER_TYPES | {JOINED, CLOSED} | ENDS.keys()
 # A run keeps at most so many facts; a run id that is used every night must not grow for ever.
 MOST_STARTS = 100
 MOST_ENDINGS = 32
-MOST_MEMBERS = 64
-MOST_CLOSED = 128
+MOST_OWNERS = 16
+MOST_MEMBERS = 128  # beside the owners
+MOST_CLOSED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Lifecycle:
     endings: tuple[Ending, ...] = ()
     members: tuple[Member, ...] = ()  # without those that have left
     closed: tuple[tuple[int, str], ...] = ()  # when a producer closed, and which
-    is_crowded: bool = False  # there are more processes than are kept here
+    dropped: Order | None = None  # the last process that joined and is not kept, because there are too many
 
     def merged(self, other: Lifecycle) -> Lifecycle:
         """The facts of both. Commutative, associative and idempotent."""
@@ -89,7 +90,7 @@ class Lifecycle:
             {*self.endings, *other.endings},
             {*self.members, *other.members},
             {*self.closed, *other.closed},
-            is_crowded=self.is_crowded or other.is_crowded,
+            dropped=max((each for each in (self.dropped, other.dropped) if each is not None), default=None),
         )
 
     def with_ending(self, ending: Ending) -> Lifecycle:
@@ -105,6 +106,12 @@ class Lifecycle:
                 ending = ending_of(self.endings, self.members) if self.endings else None
                 return (Attempt(start.attempt, start.order, ending, self.members),)
         return _attempts(self)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more processes joined the last attempt than are kept here."""
+        start = self.current.start
+        return self.dropped is not None and (start is None or self.dropped >= start)
 
     @property
     def current(self) -> Attempt:
@@ -133,7 +140,7 @@ def lifecycle_of(events: Iterable[Event]) -> Lifecycle:
             if ending is not None:
                 endings.add(ending)
             continue
-        attempt = text_of(event.payload, "attempt")
+        attempt = attempt_named(event)
         if event.type in ATTEMPT_STARTS:
             starts.add(Start(event.order, attempt))
         process = Process.of(event.payload.get("process"))
@@ -148,18 +155,22 @@ def _reduced(
     members: set[Member],
     closed: set[tuple[int, str]],
     *,
-    is_crowded: bool = False,
+    dropped: Order | None = None,
 ) -> Lifecycle:
     """The facts in their one form: sorted, without processes that have left, and bounded."""
     gone = {producer for _, producer in closed}
-    staying = [each for each in members if each.is_owner or each.producer not in gone]
-    staying.sort(key=lambda each: (not each.is_owner, each.order, each.process.id))
+    by_order = sorted(members, key=lambda each: (each.order, each.process.id, each.is_owner))
+    owners = [each for each in by_order if each.is_owner]
+    others = [each for each in by_order if not each.is_owner and each.producer not in gone]
+    if len(others) > MOST_MEMBERS:
+        last = others[-MOST_MEMBERS - 1].order
+        dropped = last if dropped is None else max(dropped, last)
     return Lifecycle(
         starts=tuple(sorted(starts, key=lambda each: (each.order, each.attempt or ""))[-MOST_STARTS:]),
         endings=_bounded_endings(endings),
-        members=tuple(staying[:MOST_MEMBERS]),
+        members=(*owners[-MOST_OWNERS:], *others[-MOST_MEMBERS:]),
         closed=tuple(sorted(closed)[-MOST_CLOSED:]),
-        is_crowded=is_crowded or len(staying) > MOST_MEMBERS,
+        dropped=dropped,
     )
 
 

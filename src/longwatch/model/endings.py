@@ -76,6 +76,8 @@ STATUS_WORDS: Mapping[str, Status] = {  # words of other producers, translated a
     "unknown": Status.UNKNOWN,
 }
 
+SESSION_PREFIXES = ("SESSION_", "AGENT_", "TASK_")
+
 # Written by observers of a run, not by its work: never a sign of activity.
 OBSERVER_TYPES = frozenset({"notified", "late_batch", "producer_closed", "operator_note"})
 
@@ -134,7 +136,7 @@ class Ending:
             own_word=not payload.get("written_for"),
             error=error_of(payload),
             correction=event.type in CORRECTIONS,
-            attempt=text_of(payload, "attempt"),
+            attempt=attempt_named(event),
         )
 
     def beats(self, other: Ending | None) -> bool:
@@ -160,11 +162,19 @@ def _death(event: Event) -> Ending:
         order=event.order,
         own_word=False,
         error=error_of(payload),
-        attempt=text_of(payload, "attempt"),
+        attempt=attempt_named(event),
         processes=ids,
         not_before=int(not_before),
         not_after=None if not_after is None else int(not_after),
     )
+
+
+def attempt_named(event: Event) -> str | None:
+    """The attempt that an event names. Of a session it is the execution of its state machine."""
+    attempt = text_of(event.payload, "attempt")
+    if attempt is None and event.type.startswith(SESSION_PREFIXES):
+        return text_of(event.payload, "execution")
+    return attempt
 
 
 def is_activity(event: Event) -> bool:

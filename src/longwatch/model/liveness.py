@@ -15,10 +15,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from longwatch.events import MAX_OCCURRED_AT, Event, Order
-from longwatch.model.attempts import Lifecycle, Member
+from longwatch.model.attempts import MOST_MEMBERS, Lifecycle, Member
 from longwatch.model.endings import PROCESS_DIED, Ending, Status
 from longwatch.model.process import Presence, Process
 
+CLOCK_SKEW_MS = 60_000
 NO_HEARTBEAT_AFTER_MS = 180_000  # three of the longest interval
 
 
@@ -26,7 +27,7 @@ NO_HEARTBEAT_AFTER_MS = 180_000  # three of the longest interval
 class Condition:
     """Something true of a run at this moment that is not part of its history."""
 
-    name: str  # silent, missing, no heartbeat, unattended or undelivered
+    name: str  # silent, missing, no heartbeat, unattended, undelivered or crowded
     message: str
 
 
@@ -38,6 +39,7 @@ class Observation:
     alive_at: int | None = None  # epoch ms: the last heartbeat, or when it was last seen alive
     gone_by: int | None = None  # epoch ms: when it was first seen to be gone
     has_undelivered: bool = False  # its outbox holds events of the run, or can not be read
+    is_before_boot: bool = False  # it is gone because this machine was started again
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,12 @@ def judge(
         return ALIVE
     seen = [(each, observations.get(each.process.id, UNSEEN)) for each in members]
     unknown = [pair for pair in seen if pair[1].presence is Presence.UNKNOWN]
-    if unknown or lifecycle.is_crowded:
+    if lifecycle.is_crowded:
+        return Liveness(conditions=(CROWDED,))
+    if unknown:
         return Liveness(conditions=tuple(_missing_heartbeats(unknown, active_at or 0, now_ms)))
+    if any(_outlives_boot(found, active_at) for _, found in seen):
+        return ALIVE  # another machine with the id of this one, as clones and container images have it
     alive = [member for member, found in seen if found.presence is Presence.ALIVE]
     if alive:
         return Liveness(conditions=tuple(_unattended(members, alive)))
@@ -92,6 +98,14 @@ def judge(
 
 
 UNSEEN = Observation(Presence.UNKNOWN)
+CROWDED = Condition("crowded", f"more than {MOST_MEMBERS} processes work on the run, too many to judge")
+
+
+def _outlives_boot(found: Observation, active_at: int | None) -> bool:
+    """Whether there were signs of life after the boot that is said to have ended the process."""
+    if not found.is_before_boot or found.gone_by is None:
+        return False
+    return max(found.alive_at or 0, active_at or 0) > found.gone_by + CLOCK_SKEW_MS
 
 
 def _interval(known: Sequence[Observation], active_at: int, now_ms: int) -> tuple[int, int]:

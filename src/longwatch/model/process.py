@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 import select
 import sys
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ ID_DIGITS = 16
 WRAPPER = "wrapper"
 COMMAND = "command"
 
+_DIGEST = re.compile(r"[0-9a-f]{16}")
 _ENDED_STATES = frozenset("ZX")  # a zombie, and a process that is being removed
 
 
@@ -89,7 +91,7 @@ class Process:
             boot=text_of(value, "boot"),
             role=text_of(value, "role"),
             outbox=text_of(value, "outbox"),
-            id=text_of(value, "id") or _plain_id(value),
+            id=_given_id(value) or _plain_id(value),
         )
 
     @property
@@ -106,24 +108,34 @@ class Process:
         """Whether an observer in these surroundings can tell if the process is gone."""
         if not here.can_judge or here.boot is None or self.boot is None:
             return False
-        if self.boot == here.boot:
-            return self.namespace is not None and self.namespace == here.namespace
-        return self.machine is not None and self.machine == here.machine
+        if self.namespace is None or self.namespace != here.namespace:
+            return False
+        return self.boot == here.boot or (self.machine is not None and self.machine == here.machine)
 
     def presence(self, here: Surroundings | None = None) -> Presence:
         """Whether the process is alive or gone, if that can be known here."""
         here = here if here is not None else this_surroundings()
         if not self.is_judgeable(here):
             return Presence.UNKNOWN
-        if self.boot != here.boot:
-            return Presence.GONE  # this machine was started again since
+        if self.is_before_boot(here):
+            return Presence.GONE
         return probe(self.pid, self.started)
 
     def gone_by(self, now_ms: int, here: Surroundings) -> int:
         """The latest time at which a process that is gone can have ended."""
-        if self.boot != here.boot and here.boot_at is not None:
+        if self.is_before_boot(here) and here.boot_at is not None:
             return min(now_ms, here.boot_at)
         return now_ms
+
+    def is_before_boot(self, here: Surroundings) -> bool:
+        """Whether the process ran before this machine was started again."""
+        return self.boot is not None and self.boot != here.boot
+
+
+def _given_id(value: Mapping[str, object]) -> str | None:
+    """The id that a producer gives, if it is a digest as ours: `worker-1` would name every process alike."""
+    given = text_of(value, "id")
+    return given if given is not None and _DIGEST.fullmatch(given) else None
 
 
 def _plain_id(value: Mapping[str, object]) -> str:

@@ -15,8 +15,8 @@ import pytest
 from longwatch.following import process_watch
 from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.timers import alarms
-from longwatch.model.process import Presence, Process, process_of
-from longwatch.testing.clock import START_MS
+from longwatch.model.process import Presence, Process, process_of, this_process
+from longwatch.testing.clock import START_MS, FakeClock
 from longwatch.testing.simulation.loop import LoopClock
 
 ONE, TWO = Process("h", 1, 10, boot="b"), Process("h", 2, 20, boot="b")
@@ -124,6 +124,17 @@ class TestWithoutPidfds:
 
         assert (subscriber.notified, watch.watched, world.probes) == (0, 0, probes)
 
+    async def test_a_process_of_this_machine_whose_first_probe_says_nothing_is_probed_again(self) -> None:
+        here, subscriber = this_process(), Subscriber()
+        found = [Presence.UNKNOWN, Presence.UNKNOWN, Presence.GONE]
+        watch = watching(lambda process: found.pop(0))
+
+        watch.watch(subscriber, [here])
+        at_first = watch.observations([here])[here.id].presence
+        await asyncio.sleep(10.0)
+
+        assert (at_first, subscriber.notified, found) == (Presence.UNKNOWN, 1, [])
+
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this Python has no pidfd_open")
 class TestWithPidfds:
@@ -143,6 +154,23 @@ class TestWithPidfds:
         assert found.alive_at == found.gone_by
         watch.close()
         assert watch.watched == 0
+
+    async def test_a_loop_that_was_held_up_does_not_claim_to_know_the_instant(self) -> None:
+        subscriber, clock = Subscriber(), FakeClock()
+        watch = ProcessWatch(alarms(asyncio.get_running_loop()), clock)
+        child = waiting_child()
+        process = process_of(child.pid)
+        watch.watch(subscriber, [process])
+        alive_at = clock.now_ms()
+
+        child.kill()
+        clock.advance(6.0)  # the machine was asleep
+        await asyncio.wait_for(subscriber.changed.wait(), 30.0)
+        found = watch.observations([process])[process.id]
+        child.communicate()
+
+        assert (found.alive_at, found.gone_by) == (alive_at, alive_at + 6_000)
+        watch.close()
 
     async def test_no_descriptor_is_left_open_and_only_so_many_are_held(
         self, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from longwatch.model.attempts import (
     MOST_CLOSED,
     MOST_ENDINGS,
     MOST_MEMBERS,
+    MOST_OWNERS,
     MOST_STARTS,
     Lifecycle,
     lifecycle_of,
@@ -208,7 +209,60 @@ def test_facts_are_bounded_and_merge_to_the_same_in_any_order() -> None:
     assert len(facts.starts) == MOST_STARTS
     assert len(facts.endings) <= MOST_ENDINGS + 1
     assert (len(facts.members), facts.is_crowded) == (MOST_MEMBERS, True)
+    assert facts.members[-1].process.pid == 699  # the newest stay
     assert len(facts.closed) == MOST_CLOSED
+
+
+def test_the_owner_of_the_newest_attempt_is_known_however_often_the_run_was_started() -> None:
+    events = [start(at, f"{at:08x}", Process("h", at, at, boot="b"), f"p{at}") for at in range(1, 200)]
+
+    current = lifecycle_of(events).current
+
+    assert [each.process.pid for each in current.members] == [199]
+    assert len(lifecycle_of(events).members) == MOST_OWNERS
+
+
+def test_an_attempt_after_a_crowded_one_is_not_crowded() -> None:
+    crowd = [joined(at, Process("h", at, at, boot="b"), f"p{at}", A) for at in range(10, 200)]
+    before = lifecycle_of([start(1, A, P1, "p"), *crowd])
+
+    after = before.merged(lifecycle_of([start(500, B, P2, "q")]))
+
+    assert (before.is_crowded, after.is_crowded) == (True, False)
+
+
+@pytest.mark.parametrize("given", ["worker-1", "[redacted]", "", "0123456789ABCDEF"])
+def test_an_id_that_is_no_digest_does_not_make_two_processes_one(given: str) -> None:
+    one, other = (start(at, attempt, None) for at, attempt in ((1, A), (5, B)))
+    named = [
+        Event(
+            **{
+                **_fields(each),
+                "payload": {**each.payload, "process": {"host": "h", "pid": pid, "id": given}},
+            }
+        )
+        for each, pid in ((one, 4), (other, 9))
+    ]
+
+    ids = {member.process.id for member in lifecycle_of(named).members}
+
+    assert len(ids) == 2
+
+
+def _fields(each: Event) -> dict[str, Any]:
+    return {name: getattr(each, name) for name in ("run_id", "event_id", "type", "occurred_at", "payload")}
+
+
+def test_a_late_ending_of_a_session_belongs_to_its_own_execution() -> None:
+    events = [
+        event("SESSION_INITIATED", 1, execution="e1"),
+        event("SESSION_FAILED", 3, execution="e1"),
+        event("SESSION_INITIATED", 5, execution="e2"),
+        event("AGENT_BACKGROUND_TASK_COMPLETED", 9, execution="e1"),
+    ]
+
+    assert statuses(*events) == ["succeeded", "running"]
+    assert statuses(*reversed(events)) == ["succeeded", "running"]
 
 
 FACTS = st.lists(

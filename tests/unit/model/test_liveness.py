@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from longwatch.events import Event
@@ -76,6 +78,16 @@ def judged(lifecycle: Lifecycle, *, now: int = NOW, **seen: Observation) -> Live
             ["no heartbeat"],
         ),
         (judged(facts(), owner=Observation(Presence.UNKNOWN, alive_at=NOW - 20_000)), False, []),
+        # this machine was started again, unless its clone shows signs of life after that
+        (judged(facts(), owner=Observation(Presence.GONE, gone_by=5_000, is_before_boot=True)), True, []),
+        (
+            judged(
+                facts(), owner=Observation(Presence.GONE, alive_at=70_000, gone_by=5_000, is_before_boot=True)
+            ),
+            False,
+            [],
+        ),
+        (judged(replace(facts(), dropped=(2, "r", 1, "e")), owner=GONE), False, ["crowded"]),
     ],
 )
 def test_a_run_died_only_if_every_process_is_known_to_be_gone(

@@ -5,8 +5,8 @@
  * started or joined, else to the one that was open at the time. Any order of arrival gives the same attempts.
  */
 
-import { ENDS, endingBeats, endingOf } from "./endings.js";
-import { compareOrders, compareText, orderOf } from "./order.js";
+import { ENDS, attemptNamed, endingBeats, endingOf } from "./endings.js";
+import { compareOrders, orderOf } from "./order.js";
 import { numberOf, payloadOf, textOf } from "./payloads.js";
 
 /** @import { Ending, Status } from "./endings.js" */
@@ -20,7 +20,8 @@ const CLOSED = "producer_closed";
 // A run keeps at most so many facts, as in Python: a run id that is used every night must not grow for ever.
 const MOST_STARTS = 100;
 const MOST_ENDINGS = 32;
-const MOST_MEMBERS = 64;
+const MOST_OWNERS = 16;
+const MOST_MEMBERS = 128; // beside the owners
 
 /**
  * @typedef {object} Start
@@ -111,7 +112,7 @@ export class Lifecycle {
     if (this.attempts.length === 1) return 0;
     const order = orderOf(event);
     const isFact = ENDS.has(event.type) || event.type === JOINED || ATTEMPT_STARTS.has(event.type);
-    const stated = isFact ? textOf(payloadOf(event), "attempt") : null;
+    const stated = isFact ? attemptNamed(event) : null;
     const named = stated === null ? -1 : this.attempts.findIndex(({ id }) => id === stated);
     if (named >= 0) return named;
     return ATTEMPT_STARTS.has(event.type) ? openAt(this.attempts, order) : this.attemptAt(order);
@@ -121,7 +122,7 @@ export class Lifecycle {
   #name(event) {
     const said = payloadOf(event);
     const order = orderOf(event);
-    const attempt = textOf(said, "attempt");
+    const attempt = attemptNamed(event);
     const starts = ATTEMPT_STARTS.has(event.type);
     if (starts) this.#starts.push({ order, attempt });
     const id = processIdOf(said["process"]);
@@ -143,7 +144,10 @@ function processIdOf(value) {
   if (textOf(value, "host") === null || pid === null || pid < 1) return null;
   const started = numberOf(value, "started");
   const texts = ["host", "machine", "boot", "namespace"].map((name) => textOf(value, name) ?? "");
-  return textOf(value, "id") ?? [...texts, Math.trunc(pid), started === null ? "" : Math.trunc(started)].join("/");
+  const given = textOf(value, "id");
+  // `worker-1` would name every process alike, so an id counts only if it is a digest as ours.
+  if (given !== null && /^[0-9a-f]{16}$/.test(given)) return given;
+  return [...texts, Math.trunc(pid), started === null ? "" : Math.trunc(started)].join("/");
 }
 
 /**
@@ -193,7 +197,10 @@ function attemptsOf(starts, endings, members) {
     else begin(fact, byId, drafts);
   }
   if (!drafts.length) drafts.push(draft(null));
-  for (const member of members.sort(byOwnership).slice(0, MOST_MEMBERS)) {
+  const inOrder = members.sort(byOrder);
+  const owners = inOrder.filter((each) => each.isOwner).slice(-MOST_OWNERS);
+  const others = inOrder.filter((each) => !each.isOwner).slice(-MOST_MEMBERS);
+  for (const member of [...owners, ...others]) {
     const named = member.attempt === null ? undefined : byId.get(member.attempt);
     (named ?? /** @type {Draft} */ (drafts[openAt(drafts, member.order)])).members.add(member.id);
   }
@@ -332,12 +339,4 @@ function openAt(attempts, order) {
  */
 function byOrder(one, other) {
   return compareOrders(one.order, other.order);
-}
-
-/**
- * @param {Member} one
- * @param {Member} other
- */
-function byOwnership(one, other) {
-  return Number(other.isOwner) - Number(one.isOwner) || byOrder(one, other) || compareText(one.id, other.id);
 }

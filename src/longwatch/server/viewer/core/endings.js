@@ -129,7 +129,7 @@ export function endingOf(event) {
   const word = textOf(said, "status");
   const isDead = textOf(said, "error_code") === PRODUCER_DEAD;
   const status = isDead ? "died" : ((word !== null && STATUS_WORDS.get(word.toLowerCase())) || usual);
-  const stated = { status, order: orderOf(event), error: errorTextOf(said), attempt: textOf(said, "attempt") };
+  const stated = { status, order: orderOf(event), error: errorTextOf(said), attempt: attemptNamed(event) };
   if (status === "died") return { ...stated, ...deathOf(said), ownWord: false, correction: false };
   return {
     ...stated,
@@ -139,6 +139,17 @@ export function endingOf(event) {
     notBefore: null,
     notAfter: null,
   };
+}
+
+/**
+ * The attempt that an event names. Of a session it is the execution of its state machine.
+ *
+ * @param {WireEvent} event
+ */
+export function attemptNamed(event) {
+  const said = payloadOf(event);
+  const isSession = SESSION_PREFIXES.some((prefix) => event.type.startsWith(prefix));
+  return textOf(said, "attempt") ?? (isSession ? textOf(said, "execution") : null);
 }
 
 /** @param {Record<string, any>} said */
