@@ -96,16 +96,20 @@ def test_what_needs_an_extra_says_how_to_get_it(words: tuple[str, ...], install:
     assert "Traceback" not in done.stderr
 
 
+# Repeats its prompt, then reports success as a coding agent does.
+AGENT = ("sh", "-c", """cat; echo; echo '{"type":"result","subtype":"success","result":"done"}'""")
+
+
 def test_a_turn_is_executed_for_a_server_elsewhere_without_any_extra(tmp_path: Path) -> None:
     with server_process(tmp_path / "server.db") as server:
-        done = longwatch("turn", "--server", server.url, "--session", "s", "--prompt", "hello", "--", "cat")
+        done = longwatch("turn", "--server", server.url, "--session", "s", "--prompt", "hello", "--", *AGENT)
 
     assert done.returncode == 0, done.stderr
     assert "text=hello" in done.stdout
 
 
 def test_a_turn_and_an_export_as_a_page_need_no_extra(tmp_path: Path) -> None:
-    turn = longwatch("turn", "--session", "s", "--prompt", "hello", "--", "cat")
+    turn = longwatch("turn", "--session", "s", "--prompt", "hello", "--", *AGENT)
     page = longwatch("export", "latest", "--html", "-o", str(tmp_path / "page.html"))
 
     assert (turn.returncode, page.returncode) == (0, 0), turn.stderr + page.stderr
