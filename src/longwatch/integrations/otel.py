@@ -205,8 +205,8 @@ class LongwatchSpanProcessor(SpanProcessor):
     def _begin(self, run: SpanRun) -> None:
         if self._spans.begins(run):
             named = run.recorder.membership.start(run.run_id, _attempt_of(run))
-            said: dict[str, object] = {"kind": "workflow", "name": run.name, **named}
-            self._record_of_run(run, "workflow_start", said, at=run.started_at)
+            said: dict[str, object] = {"kind": "workflow", "name": run.name}
+            self._record_of_run(run, "workflow_start", said, named, at=run.started_at)
 
     def _finish(self, run: SpanRun) -> None:
         """Record how the trace's first span ended, as the end of the run."""
@@ -228,10 +228,19 @@ class LongwatchSpanProcessor(SpanProcessor):
             self._record_of_run(run, "workflow_error", said, at=None)
             run.recorder.close_run(run.run_id)
 
-    def _record_of_run(self, run: SpanRun, type: str, said: dict[str, object], *, at: int | None) -> None:
+    def _record_of_run(
+        self,
+        run: SpanRun,
+        type: str,
+        said: dict[str, object],
+        fixed: dict[str, object] | None = None,
+        *,
+        at: int | None,
+    ) -> None:
         assert run.root is not None
-        said["attempt"] = _attempt_of(run)
-        run.recorder.record(run.run_id, type, said, trace_id=f"{run.root[0]:032x}", occurred_at=at)
+        fixed = fixed or {"attempt": _attempt_of(run)}
+        trace_id = f"{run.root[0]:032x}"
+        run.recorder.record(run.run_id, type, said, trace_id=trace_id, occurred_at=at, fixed=fixed)
 
 
 def _attempt_of(run: SpanRun) -> str:

@@ -104,7 +104,9 @@ class ActiveRun:
         self._pid = os.getpid()
         recorder.interrupts.add(self._interrupted)
         self._started = recorder.clock.monotonic()
-        self._note("workflow_start", self._beginning())
+        outer = self._outer.run_id if self._outer is not None else None
+        named = recorder.membership.start(self.run_id, self.attempt, outer_run_id=outer)
+        self._note("workflow_start", self._beginning(outer), named)
         return self._scope
 
     def __enter__(self) -> Self:
@@ -145,10 +147,8 @@ class ActiveRun:
     ) -> None:
         self.__exit__(kind, error, trace)
 
-    def _beginning(self) -> dict[str, object]:
-        outer = self._outer.run_id if self._outer is not None else None
-        named = self.recorder.membership.start(self.run_id, self.attempt, outer_run_id=outer)
-        said: dict[str, object] = {**self._payload, "kind": self.kind, **named}
+    def _beginning(self, outer: str | None) -> dict[str, object]:
+        said: dict[str, object] = {**self._payload, "kind": self.kind}
         if self.name:
             said["name"] = self.name
         parent = outer or os.environ.get(RUN_ID_VARIABLE)
@@ -166,7 +166,7 @@ class ActiveRun:
             self.recorder.close_run(self.run_id)
             return
         elapsed = round((self.recorder.clock.monotonic() - self._started) * 1000, 3)
-        said: dict[str, object] = {"execution_time_ms": elapsed, "attempt": self.attempt}
+        said: dict[str, object] = {"execution_time_ms": elapsed}
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             if self._result is not None:
                 said["result"] = self._result
@@ -179,7 +179,8 @@ class ActiveRun:
                 "error_message": error_text(error),
                 "error_code": type(error).__name__,
             }
-        self._note("workflow_complete" if said["status"] == "completed" else "workflow_error", said)
+        type_ = "workflow_complete" if said["status"] == "completed" else "workflow_error"
+        self._note(type_, said, {"attempt": self.attempt})
         self.recorder.close_run(self.run_id)
         if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
             self.recorder.flush()  # the sandbox may be frozen as soon as the handler returns
@@ -193,15 +194,15 @@ class ActiveRun:
         if reason == lifecycle.PROCESS_EXITED:
             told = f"Process {self._pid} exited while the run was open. End the run before the program ends."
             said = {"status": "failed", "error_message": told}
-        self._note("workflow_error", {**said, "error_code": reason, "attempt": self.attempt})
+        self._note("workflow_error", {**said, "error_code": reason}, {"attempt": self.attempt})
 
-    def _note(self, type: str, payload: dict[str, object]) -> None:
+    def _note(self, type: str, payload: dict[str, object], fixed: dict[str, object]) -> None:
         recorder = self.recorder
         copy, weight = captured_fields(payload, FULL, recorder.secrets)
         weight = combined_weight(weight, self.captured_weight)
         self.captured_weight = 0
         at = recorder.clock.now_ms()
-        recorder.put(Note(self.run_id, type, at, copy, trace_id=self.trace_id, weight=weight))
+        recorder.put(Note(self.run_id, type, at, copy, trace_id=self.trace_id, weight=weight, fixed=fixed))
 
 
 def run(

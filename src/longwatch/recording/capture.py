@@ -34,6 +34,8 @@ MEASURED_CHARACTERS = (
 NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
 SHORTENED = re.compile(r"…\[shortened, (\d+) characters\]\Z")
 LONGEST_MARKER = 50  # characters
+# The fields that decide what a run is and how it ended. They get their room before all other fields.
+DECIDING_FIELDS = ("kind", "name", "status", "error_code", "parent_run_id")
 CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
 
 
@@ -131,11 +133,13 @@ class Capture:
 
     def fields(self, named: Mapping[str, object]) -> dict[str, object]:
         """A copy of a map of named values, secrets blanked by name."""
-        secrets = self._secrets
+        kept = {name: self._field(name, named[name]) for name in DECIDING_FIELDS if name in named}
         return {
-            name: REDACTED if name in secrets and value is not None else self.value(value)
-            for name, value in named.items()
+            name: kept[name] if name in kept else self._field(name, value) for name, value in named.items()
         }
+
+    def _field(self, name: str, value: object) -> object:
+        return REDACTED if name in self._secrets and value is not None else self.value(value)
 
     def value(self, value: object) -> object:
         """A storable copy of any value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -17,3 +18,4 @@ class Note(NamedTuple):
     parent_call_id: str | None = None
     trace_id: str | None = None
     weight: int = 0  # bytes that count against the queue
+    fixed: Mapping[str, object] | None = None  # `process` and `attempt`: never redacted, never cut

@@ -18,12 +18,13 @@ from longwatch.recording.capture import FULL, Capture, encodable, error_text
 from longwatch.recording.membership import JOINED
 from longwatch.recording.notes import Note
 from longwatch.recording.redaction import SecretNames, may_hold_secret, redact, redact_text
-from longwatch.recording.truncation import fitted
+from longwatch.recording.truncation import fitted, stored_size
 
 log = logging.getLogger("longwatch")
 
 PRODUCER_CLOSED = "producer_closed"
 GIST_CHARACTERS = 2_000
+LEAST_ROOM_BYTES = 500  # for the other fields, beside fixed ones that fill a small event
 MAX_OPEN = 20_000  # producers; about 10 MB
 FIELDS = tuple(Event.__dataclass_fields__)
 MAX_CHECKED = 1_000  # names can come from data; do not remember them without end
@@ -45,7 +46,7 @@ class Producer:
 
     def event(self, note: Note, *, ttl_seconds: int | None) -> Event:
         """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
-        payload, text = clean_payload(note.payload, self._max_payload_bytes, note.weight)
+        payload, text = clean_payload(note.payload, self._max_payload_bytes, note.weight, note.fixed)
         number = self._number + 1
         slot = next_slot(note.occurred_at, self._slot)
         values = (
@@ -130,7 +131,7 @@ class Producers:
         return (
             []
             if said is None
-            else [Note(note.run_id, JOINED, note.occurred_at, said, trace_id=note.trace_id)]
+            else [Note(note.run_id, JOINED, note.occurred_at, {}, trace_id=note.trace_id, fixed=said)]
         )
 
     def closing(self, run_id: str, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
@@ -162,9 +163,18 @@ def next_slot(occurred_at: int, last_slot: int) -> int:
 
 
 def clean_payload(
-    payload: dict[str, object], max_bytes: int, weight: int = 0
+    payload: dict[str, object], max_bytes: int, weight: int = 0, fixed: Mapping[str, object] | None = None
 ) -> tuple[dict[str, object], str]:
-    """A captured payload without secrets, cut to fit, and its text. `weight` is what its capture returned."""
+    """A captured payload without secrets, cut to fit, and its text. `weight` is what its capture returned.
+
+    The `fixed` fields are added as they are; the rest is cut to the room that they leave.
+    """
+    if fixed:
+        named, text = _encoded_fields(fixed)
+        room = max(LEAST_ROOM_BYTES, max_bytes - stored_size(named, text))
+        rest, _ = clean_payload({key: payload[key] for key in payload if key not in named}, room, weight)
+        whole = {**rest, **named}
+        return whole, encode_payload(whole)
     try:
         text = encode_payload(payload)
     except InvalidEvent:  # it took the short way through capture, with half a surrogate pair in it
@@ -175,6 +185,14 @@ def clean_payload(
             payload, text = clean, encode_payload(clean)
     kept, text = fitted(payload, text, max_bytes, weight)
     return dict(kept) if kept is not payload else payload, text
+
+
+def _encoded_fields(fields: Mapping[str, object]) -> tuple[dict[str, object], str]:
+    """The fields and their text; a host name or path that is not UTF-8 is written out with escapes."""
+    try:
+        return dict(fields), encode_payload(fields)
+    except InvalidEvent:
+        return storable(fields)
 
 
 def encoded(event: Event) -> Event:

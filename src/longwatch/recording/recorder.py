@@ -132,11 +132,12 @@ class Recorder:
         parent_call_id: str | None = None,
         trace_id: str | None = None,
         occurred_at: int | None = None,
+        fixed: Mapping[str, object] | None = None,
     ) -> None:
-        """Queue an event, its payload copied as it is now."""
+        """Queue an event, its payload copied as it is now; `fixed` fields are neither redacted nor cut."""
         copy, weight = captured_fields(payload, FULL, self.secrets)
         at = self.clock.now_ms() if occurred_at is None else occurred_at
-        self.put(Note(run_id, type, at, copy, agent_name, call_id, parent_call_id, trace_id, weight))
+        self.put(Note(run_id, type, at, copy, agent_name, call_id, parent_call_id, trace_id, weight, fixed))
 
     def put(self, note: Note) -> None:
         """Queue what the observed code handed over."""
@@ -162,7 +163,7 @@ class Recorder:
         for each in self.membership.around(run_id):
             said = self.membership.joined(each)
             if said is not None:
-                self.put(Note(each, JOINED, self.clock.now_ms(), said, trace_id=trace_id))
+                self.put(Note(each, JOINED, self.clock.now_ms(), {}, trace_id=trace_id, fixed=said))
 
     def close_run(self, run_id: str) -> None:
         """This process has nothing more to say of the run: its producer states its count."""

@@ -16,12 +16,20 @@ from json.encoder import encode_basestring
 from typing import NamedTuple
 
 from longwatch.journal.codec import encode_payload
-from longwatch.recording.capture import LONGEST_MARKER, SHORTENED, CutWeight, shortened, shortened_marker
+from longwatch.recording.capture import (
+    DECIDING_FIELDS,
+    LONGEST_MARKER,
+    SHORTENED,
+    CutWeight,
+    shortened,
+    shortened_marker,
+)
 
 TRUNCATED = "truncated"  # the field that says so: {"original_bytes": 812345}
 SMALLEST_SHARE = 64  # bytes; a shorter text or list would be little more than its marker
 NAME_CHARACTERS = 1_000
 LONG_CHARACTERS = 1_000  # of a text whose cost is remembered
+UNCUT_SHARE = 16  # a deciding field stays whole up to a sixteenth of the limit
 ROUNDS = 8  # of looking for the budget whose result comes closest to the limit
 CLOSE_ENOUGH = 0.97
 
@@ -55,15 +63,20 @@ def _closest(
 ) -> tuple[Mapping[str, object], str]:
     """The largest cut that fits. Costs are counted high, so the first budget to try is the limit itself."""
     cutter = _Cutter()
-    whole = {shortened(str(key), NAME_CHARACTERS): item for key, item in payload.items() if key != TRUNCATED}
-    budget, low, high = max_bytes - 100, 0, 2 * cutter.cost(whole)
+    uncut = _uncut_fields(cutter, payload, max_bytes // UNCUT_SHARE)
+    whole = {
+        shortened(str(key), NAME_CHARACTERS): item
+        for key, item in payload.items()
+        if key != TRUNCATED and key not in uncut
+    }
+    budget, low, high = max_bytes - 100 - cutter.cost(uncut), 0, 2 * cutter.cost(whole)
     best: tuple[int, Mapping[str, object], str] | None = None
     rounds = 0
     while best is None or rounds < ROUNDS:
         rounds += 1
         kept, _ = cutter.cut(whole, budget)
         assert isinstance(kept, dict)
-        cut = {**kept, TRUNCATED: marker}
+        cut = {**kept, **uncut, TRUNCATED: marker}
         text = encode_payload(cut)
         size = stored_size(cut, text)
         if size <= max_bytes:
@@ -79,6 +92,15 @@ def _closest(
         guess = int(budget * max_bytes * 0.99 / size)
         budget = guess if low < guess < high and rounds < ROUNDS // 2 else (low + high) // 2
     return best[1], best[2]
+
+
+def _uncut_fields(cutter: _Cutter, payload: Mapping[str, object], most_bytes: int) -> dict[str, object]:
+    """The deciding fields, as long as each is small: cut ones would change what the run is reported to be."""
+    return {
+        name: payload[name]
+        for name in DECIDING_FIELDS
+        if name in payload and cutter.cost(payload[name]) <= most_bytes
+    }
 
 
 def stored_size(payload: Mapping[str, object], text: str) -> int:

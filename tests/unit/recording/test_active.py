@@ -14,7 +14,7 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.recording.active import RUN_TAKEN_VARIABLE, ActiveRun
 from longwatch.recording.recorder import Recorder, configure
 from longwatch.recording.scope import SCOPE
-from longwatch.settings import Settings
+from longwatch.settings import MAX_PAYLOAD_BYTES, Settings
 from longwatch.testing import FaultyJournal
 from tests.unit.recording.recorded import events_of, types_of, verification_of
 
@@ -247,3 +247,61 @@ def test_recorders_of_their_own_record_beside_the_process(settings: Settings, co
 
     assert types_of(journal, run.run_id) == ["workflow_start", "step", "workflow_complete"]
     assert configured.stats().recorded == 0
+
+
+LARGE_PAYLOADS: dict[str, dict[str, object]] = {
+    "one text": {"text": "x" * 900_000},
+    "many short lists": {"rows": [[n, n + 1, n + 2, f"row {n}"] for n in range(40_000)]},
+    "many fields": {f"field_{n}": "v" * 200 for n in range(5_000)},
+    "many tiny fields": {f"field_{n}": n for n in range(60_000)},
+    "fields of our names": {
+        "process": "p" * 400_000,
+        "parent_run_id": "x" * 400_000,
+        "rows": ["y"] * 200_000,
+    },
+}
+
+
+@pytest.mark.parametrize("payload", LARGE_PAYLOADS.values(), ids=LARGE_PAYLOADS)
+@pytest.mark.parametrize("max_payload_bytes", [1024, MAX_PAYLOAD_BYTES])
+def test_a_start_too_large_to_store_still_names_its_run_process_and_attempt(
+    journal: MemoryJournal, settings: Settings, payload: dict[str, object], max_payload_bytes: int
+) -> None:
+    recorder = configure(journal, settings=replace(settings, max_payload_bytes=max_payload_bytes))
+
+    with ActiveRun("import", run_id="wf-9", kind="job", payload=payload, recorder=recorder) as run:
+        run.set_result(payload)
+    recorder.flush()
+
+    first, last, _ = events_of(journal, "wf-9")
+    named = recorder.membership.process.fields
+    assert "truncated" in first.payload
+    assert (first.payload["process"], first.payload["attempt"]) == (named, run.attempt)
+    assert (first.payload["kind"], first.payload["name"]) == ("job", "import")
+    assert "truncated" in last.payload
+    assert (last.payload["status"], last.payload["attempt"]) == ("completed", run.attempt)
+
+
+def test_a_large_error_keeps_its_code_and_status(journal: MemoryJournal, configured: Recorder) -> None:
+    with pytest.raises(ValueError, match="xxx"), longwatch.run(run_id="wf-9"):
+        raise ValueError("x" * 5_000_000)
+    configured.flush()
+
+    last = events_of(journal, "wf-9")[-2]
+    assert (last.payload["status"], last.payload["error_code"]) == ("failed", "ValueError")
+
+
+def test_keys_to_redact_leave_the_identity_of_the_process_alone(
+    journal: MemoryJournal, settings: Settings
+) -> None:
+    keys = ("id", "host", "pid", "process", "attempt")
+    recorder = configure(journal, settings=replace(settings, redact_keys=keys))
+
+    with longwatch.run(run_id="wf-9", customer={"id": 7}) as run:
+        pass
+    recorder.flush()
+
+    first = events_of(journal, "wf-9")[0]
+    assert first.payload["process"] == recorder.membership.process.fields
+    assert first.payload["attempt"] == run.attempt
+    assert first.payload["customer"] == {"id": "[redacted]"}

@@ -102,7 +102,8 @@ class Supervisor:
                 return outcome
             self._record_start(started_at)
             command = process_of(child.pid, role=COMMAND).fields
-            self._record(JOINED, {"process": command, "attempt": task.attempt}, occurred_at=started_at)
+            named = {"process": command, "attempt": task.attempt}
+            self._record(JOINED, {}, named, occurred_at=started_at)
             channels = Channels(
                 self._recorder,
                 self._open_journal,
@@ -133,7 +134,7 @@ class Supervisor:
         code, words = failed_start(self._task.command[0], error)
         self._record_start(started_at)
         said = {"status": "failed", "error_message": words, "exit_code": code, "written_for": True}
-        self._record("workflow_error", {**said, "attempt": self._task.attempt})
+        self._record("workflow_error", said, {"attempt": self._task.attempt})
         return Outcome(code, Status.FAILED, words, 0.0, started=False)
 
     def _record_start(self, started_at: int) -> None:
@@ -142,17 +143,24 @@ class Supervisor:
             "kind": task.kind,
             "name": task.name,
             "command": redacted_command(task.command, self._recorder.secrets),
-            **self._recorder.membership.start(task.run_id, task.attempt, role=WRAPPER),
         }
         with suppress(OSError):  # the directory may have been removed; the command runs all the same
             said["cwd"] = str(Path.cwd())
         if task.parent_run_id is not None:
             said["parent_run_id"] = task.parent_run_id
-        self._record("workflow_start", said, occurred_at=started_at)
+        named = self._recorder.membership.start(task.run_id, task.attempt, role=WRAPPER)
+        self._record("workflow_start", said, named, occurred_at=started_at)
 
-    def _record(self, type: str, said: Mapping[str, object], *, occurred_at: int | None = None) -> None:
-        task = self._task
-        self._recorder.record(task.run_id, type, said, trace_id=task.trace_id, occurred_at=occurred_at)
+    def _record(
+        self,
+        type: str,
+        said: Mapping[str, object],
+        fixed: Mapping[str, object] | None = None,
+        *,
+        occurred_at: int | None = None,
+    ) -> None:
+        run_id, trace_id = self._task.run_id, self._task.trace_id
+        self._recorder.record(run_id, type, said, trace_id=trace_id, occurred_at=occurred_at, fixed=fixed)
 
     def _take_stdout(self, channels: Channels, line: Line) -> None:
         said = parse(line)
@@ -182,5 +190,5 @@ class Supervisor:
             execution_time_ms=duration_ms,
             stderr=list(self._last_lines),
         )
-        self._record(type_, {**said, "attempt": self._task.attempt})
+        self._record(type_, said, {"attempt": self._task.attempt})
         return STATUS_WORDS[str(said["status"])]
