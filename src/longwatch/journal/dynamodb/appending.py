@@ -2,12 +2,15 @@
 
 Where an event goes is the rule of `places`. A put is always safe to repeat, so one that timed out is simply
 made again. The threads are daemons of this module's own: a `ThreadPoolExecutor` takes no more work once the
-main thread has ended, which is when a recorder has the most to store.
+main thread has ended, which is when a recorder has the most to store. `close` waits for the batches that use
+the threads; a batch that begins meanwhile, or while the interpreter finalizes and its threads stand still, is
+put by its caller.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -46,7 +49,9 @@ class Appender:
         self._taken = TakenPlaces()
         self._threads: list[threading.Thread] = []
         self._work: SimpleQueue[tuple[_Batch, _Search] | None] = SimpleQueue()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._threaded_batches = 0
+        self._is_closing = False
 
     def append(self, events: Sequence[Event]) -> list[str]:
         """Store each event once; return the ids that already name other content.
@@ -60,8 +65,11 @@ class Appender:
         batch = _Batch()
         for search in searches:
             self._plan(batch, search)
-        if len(searches) > 1 and self._start_threads():
-            self._run_in_threads(batch)
+        if len(searches) > 1 and self._enter_threads():
+            try:
+                self._run_in_threads(batch)
+            finally:
+                self._leave_threads()
         else:
             self._run_here(batch)
         if batch.error is not None:
@@ -69,10 +77,15 @@ class Appender:
         return batch.conflicts
 
     def close(self) -> None:
-        """Wait for puts on their way and end the threads."""
-        if self._process != os.getpid():
+        """Wait for the batches that use the threads, and end the threads."""
+        if self._process != os.getpid() or sys.is_finalizing():
             return
-        with self._lock:
+        with self._changed:
+            self._is_closing = True
+            try:
+                self._changed.wait_for(lambda: not self._threaded_batches)
+            finally:
+                self._is_closing = False
             threads, self._threads = self._threads, []
         for _ in threads:
             self._work.put(None)
@@ -153,17 +166,28 @@ class Appender:
         else:
             self._settle(batch, outcome.search, outcome.found)
 
-    def _start_threads(self) -> bool:
-        """Have threads for puts. False: none can be started, as at the end of the interpreter."""
-        with self._lock:
+    def _enter_threads(self) -> bool:
+        """Begin a batch in the threads. False: there are none to be had, so the caller has to put it."""
+        # Checked without the lock: a thread that the finalization stopped may hold it.
+        if sys.is_finalizing():
+            return False
+        with self._changed:
+            if self._is_closing:
+                return False
             try:
                 while len(self._threads) < self._in_flight:
                     thread = threading.Thread(target=self._put_all, name="longwatch-put", daemon=True)
                     thread.start()
                     self._threads.append(thread)
-            except RuntimeError:
+            except RuntimeError:  # the interpreter starts no more threads
                 pass
+            self._threaded_batches += bool(self._threads)
             return bool(self._threads)
+
+    def _leave_threads(self) -> None:
+        with self._changed:
+            self._threaded_batches -= 1
+            self._changed.notify_all()
 
     def _put_all(self) -> None:
         work = self._work

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from itertools import count
 
@@ -232,3 +234,82 @@ def test_a_run_with_no_free_place_left_is_an_error_that_says_so(table: Simulated
 
     with pytest.raises(InvalidEvent, match="1000 tries"):
         opened(Full(table, lambda: ""), table.layout).append(burst(1))
+
+
+class Held(FailingTable):
+    """Answers no put before `release` is set."""
+
+    def __init__(self, table: SimulatedTable) -> None:
+        super().__init__(table, lambda: "")
+        self.reached, self.release = threading.Event(), threading.Event()
+
+    def put(self, item: Item, condition: Condition) -> Item | None:
+        self.reached.set()
+        self.release.wait(10)
+        return super().put(item, condition)
+
+
+def test_close_waits_for_a_batch_that_another_thread_appends(table: SimulatedTable) -> None:
+    held, events = Held(table), burst(40)
+    journal = opened(held, table.layout)
+    appending = threading.Thread(target=journal.append, args=(events,), daemon=True)
+    closing = threading.Thread(target=journal.close, daemon=True)
+    appending.start()
+    assert held.reached.wait(10)
+
+    closing.start()
+    closing.join(0.05)  # it cannot end while the puts are held
+    held.release.set()
+    appending.join(10)
+    closing.join(10)
+
+    assert not appending.is_alive()
+    assert not closing.is_alive()
+    assert sorted(stored_ids(table)) == sorted(event.event_id for event in events)
+
+
+def test_a_closed_journal_can_append_batches_again(table: SimulatedTable) -> None:
+    journal, events = opened(table, table.layout), burst(12)
+    journal.append(events[:6])
+
+    journal.close()
+    journal.append(events[6:])
+    journal.close()
+
+    assert len(stored_ids(table)) == 12
+
+
+AT_TEARDOWN = """
+import sys
+from longwatch.clock import SYSTEM_CLOCK
+from longwatch.events import Event
+from longwatch.journal.dynamodb.failures import TableAddress
+from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.testing.tables import SimulatedTable
+
+def batch(at):
+    return [Event(run_id="wf-1", event_id=f"e{n}", type="t", occurred_at=n) for n in range(at, at + 3)]
+
+class Last:
+    def __init__(self, journal):
+        self.journal, self.batch, self.print = journal, batch(10), print
+    def __del__(self):
+        self.journal.append(self.batch)
+        self.journal.close()
+        self.print(len(self.journal.read("wf-1").events), flush=True)
+
+journal = DynamoJournal(
+    SimulatedTable("workflow"), TableAddress(table="t", layout="workflow"), clock=SYSTEM_CLOCK
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "stored"), [("", "3"), ("journal.append(batch(0))", "6")], ids=["first use", "threads exist"]
+)
+def test_a_batch_is_stored_while_the_interpreter_finalizes(before: str, stored: str) -> None:
+    script = f"{AT_TEARDOWN}\n{before}\nsys.modules['held by the test'] = Last(journal)"
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stdout.strip()) == (0, stored), done.stderr
