@@ -28,6 +28,9 @@ class ProcessEnd(StrEnum):
 
 _S, _P, _F, _C, _U = Status.SUCCEEDED, Status.PARTIAL, Status.FAILED, Status.CANCELLED, Status.UNKNOWN
 
+# Ends of a process that decide the verdict whatever was reported.
+_DECIDING = frozenset({ProcessEnd.ERROR, ProcessEnd.SIGNAL, ProcessEnd.STOPPED})
+
 _COLUMNS = tuple(ProcessEnd)
 _ROWS: Mapping[Reported | None, tuple[Status, ...]] = {  # the agent's report -> a status for each process end
     Reported.SUCCESS: (_S, _F, _F, _S, _C, _S),
@@ -71,7 +74,7 @@ def judge(evidence: Evidence) -> Verdict:
 
 def _reason(evidence: Evidence) -> str:
     report, words = evidence.report, evidence.process_words or evidence.process.value
-    contradicts = evidence.process in (ProcessEnd.ERROR, ProcessEnd.SIGNAL, ProcessEnd.STOPPED)
+    contradicts = evidence.process in _DECIDING
     if report is None:
         return words if contradicts else f"the agent reported no result ({words})"
     if not contradicts:
@@ -84,15 +87,23 @@ def _reason(evidence: Evidence) -> str:
 def evidence_of(type_: str, said: Mapping[str, object], report: Report | None) -> Evidence:
     """The evidence in an ending that an executor or a client states, beside the agent's report.
 
-    A statement about a process (exit code, signal, a process that is still running) says nothing of the
-    outcome by itself. A statement without one is the outcome as its author knows it.
+    A stated failure and an error text always count against success. A stated success counts only if nothing
+    is said of the process: beside an exit code or a leftover process, the agent's report decides.
     """
     process, words = _process_end(type_, said)
-    if process is ProcessEnd.UNOBSERVED:
-        stated = Reported.SUCCESS if type_ == "turn_completed" else Reported.FAILURE
-        reason = error_of(said) or ("failed" if stated is Reported.FAILURE else None)
-        report = worse(report, Report(stated, reason))
+    if process not in _DECIDING:
+        report = worse(report, _stated(type_, said, process, report))
     return Evidence(report, process, words, said)
+
+
+def _stated(
+    type_: str, said: Mapping[str, object], process: ProcessEnd, report: Report | None
+) -> Report | None:
+    """The outcome that an ending states; None if it only describes the process."""
+    told = error_of(said)
+    if type_ != "turn_completed" or told is not None:
+        return Report(Reported.FAILURE, told or "failed", report.fields if report is not None else {})
+    return Report(Reported.SUCCESS) if process is ProcessEnd.UNOBSERVED else None
 
 
 def worse(one: Report | None, other: Report | None) -> Report | None:
@@ -106,10 +117,12 @@ def _process_end(type_: str, said: Mapping[str, object]) -> tuple[ProcessEnd, st
     told, code, signal = error_of(said), number_of(said, "exit_code"), text_of(said, "signal")
     if type_ == "turn_cancelled":
         return ProcessEnd.STOPPED, told or "the executor stopped it"
-    if number_of(said, "leftover_pid") is not None:
-        return ProcessEnd.RUNNING, f"process {said['leftover_pid']} is still running"
     if signal is not None:
         return ProcessEnd.SIGNAL, told or f"ended by {signal}"
+    if code:
+        return ProcessEnd.ERROR, told or f"exit code {code:g}"
+    if number_of(said, "leftover_pid") is not None:
+        return ProcessEnd.RUNNING, f"process {said['leftover_pid']} is still running"
     if code is not None:
-        return ProcessEnd.CLEAN if code == 0 else ProcessEnd.ERROR, told or f"exit code {code:g}"
+        return ProcessEnd.CLEAN, told or "exit code 0"
     return ProcessEnd.UNOBSERVED, told

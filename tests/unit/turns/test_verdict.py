@@ -20,18 +20,24 @@ SUCCESS = Report(Reported.SUCCESS)
 FAILURE = Report(Reported.FAILURE, "no credit")
 DENIED = Report(Reported.DENIED, "denied: Bash")
 
-# What is said of a process -> whether it agrees with a success.
-PROCESSES: dict[str, tuple[str, dict[str, Any], bool]] = {
-    "clean": ("turn_completed", {"exit_code": 0}, True),
-    "exit 1": ("turn_failed", {"exit_code": 1, "error_message": "exit code 1: no disk"}, False),
-    "exit 137": ("turn_completed", {"exit_code": 137}, False),
-    "killed": ("turn_failed", {"signal": "SIGKILL"}, False),
-    "crashed": ("turn_completed", {"signal": "SIGSEGV"}, False),
-    "interrupted": ("turn_cancelled", {"exit_code": 0, "by": "executor"}, False),
-    "leftover": ("turn_completed", {"leftover_pid": 7}, True),
-    "stated well": ("turn_completed", {}, True),
-    "stated badly": ("turn_failed", {"error_message": "not started"}, False),
-}
+FACTS: tuple[
+    tuple[dict[str, Any], bool], ...
+] = (  # what is said of a process -> whether it agrees with a success
+    ({}, True),
+    ({"exit_code": 0}, True),
+    ({"exit_code": 137}, False),
+    ({"signal": "SIGSEGV"}, False),
+    ({"exit_code": 0, "signal": "SIGKILL"}, False),
+)
+
+
+def statements() -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """What is stated of an end, and whether it agrees with a success."""
+    types = ("turn_completed", "turn_failed", "turn_cancelled")
+    leftovers: tuple[dict[str, Any], ...] = ({}, {"leftover_pid": 7})
+    errors: tuple[dict[str, Any], ...] = ({}, {"error_message": "output rejected"})
+    for type_, (facts, agrees), leftover, error in product(types, FACTS, leftovers, errors):
+        yield type_, {**facts, **leftover, **error}, type_ == "turn_completed" and agrees and not error
 
 
 def claude_lines() -> Iterator[tuple[str, bool]]:
@@ -60,11 +66,11 @@ def codex_lines() -> Iterator[tuple[str, bool]]:
 
 
 def combinations() -> Iterator[tuple[Evidence, bool]]:
-    """Evidence of one or two reports and a process, and whether all of it speaks for success."""
+    """Evidence of one or two reports and a stated end, and whether all of it speaks for success."""
     lines = [*claude_lines(), *codex_lines()]
     firsts = [("", False), lines[0], *codex_lines()]
-    for (first, first_good), (line, good), process in product(firsts, lines, PROCESSES.values()):
-        type_, said, agrees = process
+    for (first, first_good), (line, good), statement in product(firsts, lines, statements()):
+        type_, said, agrees = statement
         report = worse(report_of(first), report_of(line))
         is_silent = report_of(first) is None  # such a line neither helps nor contradicts
         # Without a report from the agent, only an explicit statement makes a success.
@@ -91,6 +97,14 @@ def test_evidence_that_agrees_is_a_success() -> None:
 
     assert len(good) > 10
     assert all(judge(evidence).status is Status.SUCCEEDED for evidence in good)
+
+
+def test_a_stated_failure_keeps_what_the_agent_reported_beside_the_outcome() -> None:
+    reported = Report(Reported.SUCCESS, None, {"usage": {"output_tokens": 1}})
+
+    evidence = evidence_of("turn_failed", {"exit_code": 0, "error_message": "output rejected"}, reported)
+
+    assert evidence.report == Report(Reported.FAILURE, "output rejected", reported.fields)
 
 
 def test_every_combination_has_a_verdict() -> None:
@@ -125,6 +139,25 @@ def test_every_combination_has_a_verdict() -> None:
         (evidence_of("turn_completed", {"exit_code": 0}, FAILURE), "failed", "no credit"),
         (evidence_of("turn_completed", {"exit_code": 0}, DENIED), "partial", "denied: Bash"),
         (evidence_of("turn_completed", {"leftover_pid": 7}, SUCCESS), "succeeded", None),
+        (evidence_of("turn_completed", {"leftover_pid": 7, "exit_code": 0}, SUCCESS), "succeeded", None),
+        (
+            evidence_of("turn_completed", {"leftover_pid": 7, "exit_code": 1}, SUCCESS),
+            "failed",
+            "the agent reported success; then exit code 1",
+        ),
+        (
+            evidence_of("turn_completed", {"leftover_pid": 7, "signal": "SIGKILL"}, SUCCESS),
+            "failed",
+            "the agent reported success; then ended by SIGKILL",
+        ),
+        (
+            evidence_of("turn_failed", {"exit_code": 0, "error_message": "output rejected"}, SUCCESS),
+            "failed",
+            "output rejected",
+        ),
+        (evidence_of("turn_failed", {"exit_code": 0}, None), "failed", "failed"),
+        (evidence_of("turn_failed", {"leftover_pid": 7}, DENIED), "failed", "failed"),
+        (evidence_of("turn_completed", {"error_message": "but"}, SUCCESS), "failed", "but"),
         (
             evidence_of("turn_cancelled", {"error_message": "interrupted by SIGINT"}, None),
             "cancelled",
