@@ -2,7 +2,8 @@
 
 Every check lists the open runs once and probes the processes that can be judged from this machine. A run that
 died is read again after a grace, in which its parent may still report how it ended; then its ending is
-appended, under the id that every other observer would use.
+appended, under the id that every other observer would use. A run that can not be checked or ended is logged
+and keeps no other run open.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 
 from longwatch.clock import Clock
-from longwatch.errors import EventConflict, LongwatchError
+from longwatch.errors import EventConflict, JournalUnavailable, LongwatchError
+from longwatch.events import Event
 from longwatch.following.observation import Observer, read_known
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import INDEX_KINDS, Arrivals, Journal, RunQuery
+from longwatch.model.liveness import Liveness
 from longwatch.runs import RunSummary, Status
 
 CHECK_SECONDS = 15.0
 PAGE_RUNS = 200
 LOOK_BACK_MS = 2 * 24 * 3600 * 1000  # on journals that are listed by the day: each day costs a query
-
-TURN = "turn"  # the kind of run
 
 log = logging.getLogger("longwatch.server")
 
@@ -34,27 +35,26 @@ class OpenRuns:
     """The open runs of a journal, checked again and again."""
 
     def __init__(
-        self, journal: Journal, observer: Observer, clock: Clock, end_turn: Callable[[str], object]
+        self, journal: Journal, observer: Observer, clock: Clock, store_death: Callable[[Event], object]
     ) -> None:
         self._journal = journal
         self._observer = observer
         self._clock = clock
-        self._end_turn = end_turn  # if it died: a turn has one ending, which several writers race for
-        self._problem: str | None = None
+        self._store_death = store_death
+        self._problems: set[str] = set()  # of this check
+        self._logged: set[str] = set()  # of the check before
 
     async def run(self, *, sleep: Sleep = asyncio.sleep) -> None:
-        """Check for ever. A journal that can not be read or written is logged once, and tried again."""
+        """Check for ever. A problem is logged once while it lasts, and the next check tries again."""
         while True:
             try:
                 died = await asyncio.to_thread(self.died)
                 if died:
                     await sleep(GRACE_SECONDS)
                     await asyncio.to_thread(self.end, died)
-                self._problem = None
-            except LongwatchError as error:
-                if str(error) != self._problem:
-                    log.warning("open runs can not be checked, next try in %g s: %s", CHECK_SECONDS, error)
-                self._problem = str(error)
+            except Exception as error:  # noqa: BLE001 - nothing else restarts the checks
+                self._log(f"open runs can not be checked, next try in {CHECK_SECONDS:g} s", error)
+            self._logged, self._problems = self._problems, set()
             await sleep(CHECK_SECONDS)
 
     def died(self) -> list[RunSummary]:
@@ -64,19 +64,42 @@ class OpenRuns:
     def end(self, runs: Sequence[RunSummary]) -> None:
         """Append the ending of those runs that are still open."""
         for run in runs:
-            if run.kind == TURN:
-                self._end_turn(run.run_id)
-                continue
-            death = self._observer.death_of(run.run_id, read_known(self._journal, run.run_id))
-            if death is not None:
-                with suppress(EventConflict):  # another observer was first
-                    self._journal.append([death])
+            try:
+                self._end(run.run_id)
+            except JournalUnavailable:  # it would fail for the other runs too
+                raise
+            except Exception as error:  # noqa: BLE001 - the other runs are ended all the same
+                self._log(f"run {run.run_id} can not be ended", error)
+
+    def _end(self, run_id: str) -> None:
+        death = self._observer.death_of(run_id, read_known(self._journal, run_id))
+        if death is not None:
+            with suppress(EventConflict):  # another observer was first
+                self._store_death(death)
 
     def _died_of(self, runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
         local = [run for run in runs if self._observer.can_judge(run)]
-        for run, found in zip(local, self._observer.liveness(local), strict=True):
+        for run, found in self._liveness(local):
             if found.death is not None:
                 yield run
+
+    def _liveness(self, runs: Sequence[RunSummary]) -> Iterator[tuple[RunSummary, Liveness]]:
+        """Each run and what was found of its processes, all at once or, if that fails, one by one."""
+        try:
+            yield from list(zip(runs, self._observer.liveness(runs), strict=True))
+        except Exception as error:  # noqa: BLE001 - the other runs are checked all the same
+            if len(runs) == 1:
+                self._log(f"run {runs[0].run_id} can not be checked", error)
+                return
+            for run in runs:
+                yield from self._liveness([run])
+
+    def _log(self, problem: str, error: Exception) -> None:
+        """Log a problem, unless the check before had it too; with a traceback if it is unexpected."""
+        problem = f"{problem}: {error}"
+        if problem not in self._logged | self._problems:
+            log.warning(problem, exc_info=None if isinstance(error, LongwatchError) else error)
+        self._problems.add(problem)
 
     def _pages(self) -> Iterator[Sequence[RunSummary]]:
         is_indexed = isinstance(self._journal, Arrivals)

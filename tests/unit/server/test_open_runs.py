@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from longwatch.errors import JournalUnavailable
-from longwatch.events import Event
+from longwatch.events import Event, Page
 from longwatch.following.observation import Observer
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.liveness import Liveness
 from longwatch.model.process import process_of
-from longwatch.runs import Status
+from longwatch.runs import RunSummary, Status
 from longwatch.server.open_runs import CHECK_SECONDS, PAGE_RUNS, OpenRuns
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.turns import Conversations
-from tests.unit.following.test_observation import ALIVE, ELSEWHERE, GONE, HERE, journal_of
+from tests.unit.following.test_observation import ALIVE, ELSEWHERE, GONE, HERE, journal_of, started
 
 
 def open_runs(journal: MemoryJournal) -> OpenRuns:
     clock = FakeClock(now_ms=3_000_000)
     return OpenRuns(
-        journal, Observer(journal, clock=clock, here=HERE), clock, Conversations(journal, clock).end_died
+        journal, Observer(journal, clock=clock, here=HERE), clock, Conversations(journal, clock).store_death
     )
 
 
@@ -87,7 +91,7 @@ def test_a_turn_whose_executor_died_gets_its_one_ending(tmp_path: Path) -> None:
         with subprocess.Popen(["sleep", "60"]) as child:
             conversations.start("p1", "s1", turn.turn_id, process=process_of(child.pid).fields)
             child.kill()
-        runs = OpenRuns(journal, Observer(journal, clock=clock), clock, conversations.end_died)
+        runs = OpenRuns(journal, Observer(journal, clock=clock), clock, conversations.store_death)
 
         runs.end(runs.died())
         runs.end(runs.died())
@@ -97,6 +101,75 @@ def test_a_turn_whose_executor_died_gets_its_one_ending(tmp_path: Path) -> None:
     assert found is not None
     assert (ended.wire_status, found.status) == ("failed", Status.DIED)
     assert ended.error == f"Process {child.pid} on {process_of(1).host} exited without reporting an outcome."
+
+
+async def test_a_run_that_only_claims_to_be_a_turn_is_ended_like_any_other() -> None:
+    journal = journal_of([GONE])
+    for run_id in ("my-turn", "turn-1"):
+        event = started(run_id, 1_001_000, GONE)
+        journal.append([replace(event, payload={**event.payload, "kind": "turn"})])
+
+    await checked(open_runs(journal), sleeps=2)
+
+    assert {run.run_id: run.status for run in journal.find_runs().runs} == dict.fromkeys(
+        ("wf-0", "my-turn", "turn-1"), Status.DIED
+    )
+
+
+class Refusing(MemoryJournal):
+    """Fails on one run, in a way that nobody foresaw."""
+
+    def read(self, run_id: str, *args: Any, **options: Any) -> Page:
+        if run_id == "wf-2":
+            raise RuntimeError("broken")
+        return super().read(run_id, *args, **options)
+
+
+async def test_a_run_that_can_not_be_ended_is_logged_once_and_keeps_no_other_open(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    journal = Refusing()
+    journal.append([started(f"wf-{number}", 1_000_000 + number, GONE) for number in range(4)])
+
+    await checked(open_runs(journal), sleeps=6)
+
+    assert [run.run_id for run in journal.find_runs().runs if run.status is Status.RUNNING] == ["wf-2"]
+    assert [record.message for record in caplog.records] == ["run wf-2 can not be ended: broken"]
+
+
+class Puzzled(Observer):
+    """Can not probe the processes of one run."""
+
+    def liveness(self, runs: Sequence[RunSummary]) -> list[Liveness]:
+        if any(run.run_id == "wf-1" for run in runs):
+            raise OSError("no probe")
+        return super().liveness(runs)
+
+
+def test_a_run_that_can_not_be_probed_is_logged_and_the_others_are_checked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    journal, clock = journal_of([GONE, GONE, GONE]), FakeClock(now_ms=3_000_000)
+    runs = OpenRuns(journal, Puzzled(journal, clock=clock, here=HERE), clock, lambda event: None)
+
+    assert [run.run_id for run in runs.died()] == ["wf-2", "wf-0"]
+    assert [record.message for record in caplog.records] == ["run wf-1 can not be checked: no probe"]
+
+
+class Broken(MemoryJournal):
+    """Has a fault of its own."""
+
+    def find_runs(self, *args: object, **options: object) -> None:  # type: ignore[override]
+        raise OSError("no descriptors left")
+
+
+async def test_an_unexpected_error_does_not_end_the_checks(caplog: pytest.LogCaptureFixture) -> None:
+    slept = await checked(open_runs(Broken()), sleeps=3)
+
+    assert slept == [CHECK_SECONDS] * 3
+    assert [record.message for record in caplog.records] == [
+        "open runs can not be checked, next try in 15 s: no descriptors left"
+    ]
 
 
 class Away(MemoryJournal):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,14 +13,25 @@ WAITS = "SELECT 1 FROM waiting WHERE refused IS NULL AND json_extract(line, '$.r
 
 
 def may_wait(outbox: str | None, run_id: str) -> bool:
-    """Whether events of the run wait in this file. A file that can not be read may hold some."""
-    if outbox is None or not Path(outbox).exists():
+    """Whether events of the run wait in this file. A file that can not be read may hold some.
+
+    The path comes from an event, so it may name anything: a directory of another user, a pipe, no valid path.
+    """
+    if outbox is None:
         return False
     try:
-        connection = sqlite3.connect(f"file:{quote(outbox)}?mode=ro", uri=True, timeout=BUSY_SECONDS)
-        try:
-            return connection.execute(WAITS, (run_id,)).fetchone() is not None
-        finally:
-            connection.close()
-    except sqlite3.Error:
+        is_file = stat.S_ISREG(Path(outbox).stat().st_mode)
+        return not is_file or _waits(outbox, run_id)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError, sqlite3.Error):
         return True
+
+
+def _waits(outbox: str, run_id: str) -> bool:
+    path = quote(os.fsencode(outbox))
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+    try:
+        return connection.execute(WAITS, (run_id,)).fetchone() is not None
+    finally:
+        connection.close()
