@@ -100,7 +100,29 @@ def started(recorder: Recording) -> None:
     from multiprocessing import process, util
 
     if process.parent_process() is not None:
-        util.Finalize(recorder, recorder.close, exitpriority=100)
+        util.Finalize(recorder, _end_in_child, (recorder,), exitpriority=100)
+
+
+def _end_in_child(recorder: Recording) -> None:
+    """Close a recorder at the end of a multiprocessing child, and end its runs once no thread can.
+
+    The finalizers of multiprocessing run before threads are joined, and a forked child runs nothing after
+    that. So the runs of threads that are still at work are ended by a further thread, which outlasts them.
+    """
+    ours = (threading.current_thread(), threading.main_thread())
+    at_work = [each for each in threading.enumerate() if not each.daemon and each not in ours]
+    if at_work:
+        recorder.close()
+        threading.Thread(target=_end_after, args=(at_work, recorder), name="longwatch-exit").start()
+    else:
+        _end_after([], recorder)
+
+
+def _end_after(threads: list[threading.Thread], recorder: Recording) -> None:
+    for thread in threads:
+        thread.join()
+    _end_runs(PROCESS_EXITED, [recorder])
+    recorder.close()
 
 
 def _follow_multiprocessing(recorder: Recording) -> None:
@@ -126,7 +148,7 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
         _terminated = True
         return
     try:
-        _end_runs("SIGTERM")
+        _end_runs("SIGTERM", list(_recorders))
         _close_all(SYSTEM_CLOCK.monotonic())
     finally:
         _end_by_sigterm()
@@ -143,7 +165,7 @@ def at_exit() -> None:
     global _exit_began  # noqa: PLW0603
     try:
         _exit_began = SYSTEM_CLOCK.monotonic()
-        _end_runs(PROCESS_EXITED)
+        _end_runs(PROCESS_EXITED, list(_recorders))
         _close_all(_exit_began)
     except KeyboardInterrupt:  # just before it was deferred
         _close_all(-math.inf)
@@ -151,9 +173,9 @@ def at_exit() -> None:
         _end_by_sigterm()
 
 
-def _end_runs(reason: str) -> None:
+def _end_runs(reason: str, recorders: list[Recording]) -> None:
     """Record an ending for every run that this process started and did not end."""
-    for recorder in list(_recorders):
+    for recorder in recorders:
         for interrupt in list(recorder.interrupts):
             _attempt(partial(interrupt, reason))
 

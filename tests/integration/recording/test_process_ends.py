@@ -335,6 +335,63 @@ def test_multiprocessing_workers_store_everything_before_they_end(place: Place, 
         assert {runs[f"worker {n}"].parent_run_id for n in range(3)} == {"wf-parent"}
 
 
+OPEN_IN_WORKER = """
+import multiprocessing, threading
+import longwatch
+
+def leave_open():
+    longwatch.run(run_id="wf-open").__enter__()
+
+def raise_with_open_run():
+    longwatch.run(run_id="wf-open").__enter__()
+    raise SystemExit(3)
+
+def end_in_thread():
+    def work():
+        with longwatch.run(run_id="wf-open"):
+            began.set()
+            threading._shutdown_started.wait()
+            longwatch.record("step")
+    began, threading._shutdown_started = threading.Event(), threading.Event()
+    threading._register_atexit(threading._shutdown_started.set)  # called after all finalizers
+    threading.Thread(target=work).start()
+    began.wait()
+
+def leave_open_beside_an_idle_pool():
+    from concurrent.futures import ThreadPoolExecutor
+    leave_open.pool = ThreadPoolExecutor(1)
+    leave_open.pool.submit(leave_open).result()
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context(METHOD).Process(target=TARGET)
+    process.start()
+    process.join()
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    ("target", "ending"),
+    [
+        ("leave_open", ("workflow_error", "failed", "process_exited")),
+        ("raise_with_open_run", ("workflow_error", "failed", "process_exited")),
+        ("leave_open_beside_an_idle_pool", ("workflow_error", "failed", "process_exited")),
+        ("end_in_thread", ("workflow_complete", "completed", None)),
+    ],
+)
+def test_a_multiprocessing_child_that_exits_ends_its_open_runs_after_its_threads(
+    place: Place, method: str, target: str, ending: tuple[str, str, str | None]
+) -> None:
+    script = place.folder / "worker.py"
+    script.write_text(OPEN_IN_WORKER.replace("METHOD", repr(method)).replace("TARGET", target))
+
+    done = place.run(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+
+    ends = [event for event in place.events("wf-open") if event.type.startswith(("workflow_c", "workflow_e"))]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [(each.type, each.payload["status"], each.payload.get("error_code")) for each in ends] == [ending]
+
+
 def test_a_worker_pool_that_is_terminated_leaves_the_run_open(place: Place) -> None:
     done = place.run(
         PREAMBLE
