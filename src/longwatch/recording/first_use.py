@@ -12,7 +12,6 @@ import sys
 from typing import Any, Self
 
 LIFECYCLE = "longwatch.recording.lifecycle"
-_OUTERMOST = ("<module>", "_run_module_as_main")  # where the main thread begins: a script, or `python -m`
 
 has_ended = False  # the exit handler has run: what is recorded from now on must be stored at once
 
@@ -54,14 +53,44 @@ def stand_in(name: str, error: Exception) -> Unrecorded | None:
 
 
 def is_loaded_late() -> bool:
-    """Whether longwatch is being loaded after the main thread has ended: no exit handler will be called."""
+    """Whether longwatch is being loaded after the main thread has ended: no exit handler will be called.
+
+    Where the outermost frame lies says little else: `sitecustomize`, `.pth` files and programs that embed
+    Python load modules without any script around them.
+    """
     threading = sys.modules.get("threading")
-    if threading is not None and threading.current_thread() is not threading.main_thread():
-        return not threading.main_thread().is_alive()
-    frame = sys._getframe()
+    if sys.is_finalizing() or (threading is not None and not threading.main_thread().is_alive()):
+        return True
+    frame = sys._getframe()  # an exit handler may be the first to load `threading`
     while frame.f_back is not None:
         frame = frame.f_back
-    return frame.f_code.co_name not in _OUTERMOST
+    return frame.f_code in _exit_handler_codes()
+
+
+class _Collector:
+    """Collects what it is compared with, and equals nothing."""
+
+    def __init__(self) -> None:
+        self.compared: list[Any] = []
+
+    def __eq__(self, other: object) -> bool:
+        self.compared.append(other)
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _exit_handler_codes() -> list[object]:
+    """The code of every registered exit handler. `atexit` lists none, but `unregister` compares with each."""
+    collector = _Collector()
+    atexit.unregister(collector)  # type: ignore[arg-type]
+    return [_code_of(handler) for handler in collector.compared]
+
+
+def _code_of(handler: Any) -> object:
+    while hasattr(handler, "func") and not hasattr(handler, "__code__"):  # functools.partial
+        handler = handler.func
+    return getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
 
 
 def _at_exit() -> None:

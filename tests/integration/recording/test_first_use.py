@@ -17,6 +17,32 @@ LATE_USES = {
     "an exit handler": "import longwatch, atexit; atexit.register(work)",
     "an exit handler that runs after longwatch's": "import atexit; atexit.register(work); import longwatch",
     "an exit handler that loads longwatch": "import atexit; atexit.register(work)",
+    "an exit handler that loads threading and longwatch": """
+import atexit
+def load_and_work():
+    import threading
+    work()
+atexit.register(load_and_work)
+""",
+    "a partial as exit handler": "import atexit, functools; atexit.register(functools.partial(work))",
+    "a method as exit handler": """
+import atexit
+class Job:
+    def end(self): work()
+atexit.register(Job().end)
+""",
+    "an object as exit handler": """
+import atexit
+class Job:
+    def __call__(self): work()
+atexit.register(Job())
+""",
+    "a finalizer at exit": """
+import weakref
+class Job: pass
+job = Job()
+weakref.finalize(job, work)
+""",
     "a thread that outlives main": """
 import longwatch, threading
 threading.Thread(target=lambda: (threading.main_thread().join(), work())).start()
@@ -53,6 +79,34 @@ def test_what_is_first_recorded_late_is_stored(place: Place, use: str) -> None:
     types = [event.type for event in place.events("wf-1")]
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
     assert types == ["workflow_start", "step", "workflow_complete", "producer_closed"]
+
+
+EARLY_LOADS = {
+    "a module": "import longwatch",
+    "a function": "def load():\n    import longwatch\nload()",
+    "a module that loads threading": "import threading, longwatch",
+}
+
+
+@pytest.mark.parametrize("load", EARLY_LOADS.values(), ids=EARLY_LOADS)
+def test_loading_before_the_program_starts_is_not_taken_for_its_end(place: Place, load: str) -> None:
+    (place.folder / "sitecustomize.py").write_text(load)
+
+    done = place.run(
+        """
+import sys
+assert "longwatch" in sys.modules
+import longwatch
+from longwatch.recording import lifecycle
+print(lifecycle.is_exiting())
+longwatch.run(run_id="wf-1").__enter__()
+""",
+        PYTHONPATH=str(place.folder),
+    )
+
+    start, end, _ = place.events("wf-1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+    assert (start.type, end.payload["error_code"]) == ("workflow_start", "process_exited")
 
 
 @pytest.mark.parametrize("before", ["", "longwatch.record; longwatch.run; "], ids=["unloaded", "loaded"])
