@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -15,6 +16,7 @@ from longwatch.errors import JournalUnavailable, TurnEnded, TurnTaken, Unreachab
 from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.model.process import process_of
+from longwatch.runs import ENDS
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations, TurnState, turn_state
 from tests.contract.basis import Contract
@@ -38,6 +40,24 @@ class Meanwhile:
             if happens is not None:
                 happens()
         self._journal.append(events)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._journal, name)
+
+
+class Interrupted:
+    """A journal that is lost after one event of a creation was stored."""
+
+    def __init__(self, journal: Journal, stores: str) -> None:
+        self._journal = journal
+        self._stores = stores
+        self.lost: list[Event] = []
+
+    def append(self, events: Sequence[Event]) -> None:
+        self._journal.append([event for event in events if event.type in (self._stores, "turn_numbered")])
+        self.lost += [event for event in events if event.type not in (self._stores, "turn_numbered")]
+        if self.lost:
+            raise JournalUnavailable("connection lost")
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._journal, name)
@@ -132,6 +152,44 @@ class RacingContract(Contract):
         assert [state.wire_status for state in earlier] == ["failed"]
         assert last.wire_status == "pending"
         assert {state.turn_id for state in (*earlier, last)} == {state.turn_id for state in made}
+
+    @pytest.mark.parametrize("stored", ["turn_created", "turn_added"])
+    def test_the_retry_of_an_interrupted_creation_stores_what_is_missing_at_the_same_time(
+        self, session: Session, open_again: OpenAgain, clock: FakeClock, other: Conversations, stored: str
+    ) -> None:
+        interrupted = Interrupted(open_again(), stored)
+        with pytest.raises(JournalUnavailable):
+            Conversations(interrupted, clock).create_turn("p", "s", "go", id="turn-mine")  # type: ignore[arg-type]
+        clock.advance(3.0)
+
+        state = other.create_turn("p", "s", "go", id="turn-mine")
+
+        (added,) = other.conversation("p", "s").turns
+        assert [event.type for event in read_all(session.journal, "turn-mine")[0]] == ["turn_created"]
+        assert state.creation is not None
+        assert state.creation.number == added.number == 1
+        assert state.created_at == added.order[0]
+
+    def test_a_turn_that_was_added_after_its_creation_has_one_ending(
+        self,
+        session: Session,
+        open_again: OpenAgain,
+        clock: FakeClock,
+        meanwhile: Meanwhile,
+        slow: Conversations,
+    ) -> None:
+        interrupted = Interrupted(open_again(), "turn_created")
+        with pytest.raises(JournalUnavailable):
+            Conversations(interrupted, clock).create_turn("p", "s", "go", id="turn-mine")  # type: ignore[arg-type]
+        (added,) = interrupted.lost
+        session.journal.append([replace(added, occurred_at=added.occurred_at + 3)])
+        meanwhile.before = "turn_end_claimed"
+        meanwhile.happens = lambda: session.all.end("p", "s", "turn-mine")
+
+        slow.create_turn("p", "s", "next")
+
+        events, _ = read_all(session.journal, "turn-mine")
+        assert [event.type for event in events if event.type in ENDS] == ["turn_completed"]
 
     def test_of_many_turns_made_at_once_all_but_the_last_end(
         self, session: Session, open_again: OpenAgain, clock: FakeClock, other: Conversations

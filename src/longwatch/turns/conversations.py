@@ -70,16 +70,12 @@ class Conversations(Projects):
         conversation = self._conversation(project_id, conversation_id, thorough=True)
         if not conversation.exists:
             self.conversation(project_id, conversation_id)
-        known = self._turn(turn_id) if id is not None else TurnState(turn_id)
+        known = self._turn(turn_id, thorough=True) if id is not None else TurnState(turn_id)
         if known.creation is not None and not _belongs(known, project_id, conversation_id):
             raise AlreadyThere(
                 f"Turn {turn_id!r} belongs to another session. Leave its id out, or choose another."
             )
-        if known.creation is None or conversation.turn(turn_id) is None:
-            number = known.creation.number if known.creation is not None else None
-            if number is None:
-                number = self._numbered(conversation, run_id, turn_id)
-            self._append(self._new_turn(run_id, project_id, conversation_id, turn_id, prompt, number))
+        self._append(self._missing_of_creation(conversation, run_id, known, prompt))
         self._cancel_earlier(project_id, conversation_id)
         return self._turn(turn_id, thorough=True)
 
@@ -237,35 +233,45 @@ class Conversations(Projects):
             else:
                 return number
 
-    def _new_turn(
+    def _missing_of_creation(
+        self, conversation: Conversation, run_id: str, known: TurnState, prompt: str | None
+    ) -> list[Event]:
+        """The events that create a turn, without those that are stored.
+
+        A creation that was interrupted may have stored one of the two. The other one then gets the same
+        number and time, since every writer claims the end of the turn at the time of its creation.
+        """
+        creation, added = known.creation, conversation.turn(known.turn_id)
+        stored = creation or added
+        number = stored.number if stored is not None else self._numbered(conversation, run_id, known.turn_id)
+        at = self._clock.now_ms()
+        if stored is not None and (creation is not None or at - stored.order[0] < GONE_AFTER_MS):
+            at = stored.order[0]
+        events = []
+        if creation is None:
+            events.append(self._turn_created(conversation, run_id, known.turn_id, at, prompt, number))
+        if added is None:
+            said = {"turn_id": known.turn_id, "number": number, "prompt": _first_line(prompt)}
+            events.append(self._make_lasting(run_id, f"{known.turn_id}-added", "turn_added", at, said))
+        return events
+
+    def _turn_created(
         self,
-        conversation_run_id: str,
-        project_id: str,
-        conversation_id: str,
+        conversation: Conversation,
+        run_id: str,
         turn_id: str,
+        at: int,
         prompt: str | None,
         number: int,
-    ) -> list[Event]:
-        at = self._clock.now_ms()
-        name = _first_line(prompt)
+    ) -> Event:
         fixed = {
-            "project_id": project_id,
-            "conversation_id": conversation_id,
+            "project_id": conversation.project_id,
+            "conversation_id": conversation.id,
             "number": number,
-            "parent_run_id": conversation_run_id,
+            "parent_run_id": run_id,
         }
-        said = {"prompt": prompt, "name": name}
-        return [
-            self._make.event(turn_id, f"{turn_id}-00-created", "turn_created", at, said, fixed=fixed),
-            self._make.event(
-                conversation_run_id,
-                f"{turn_id}-added",
-                "turn_added",
-                at,
-                {"turn_id": turn_id, "number": number, "prompt": name},
-                expires=False,
-            ),
-        ]
+        said = {"prompt": prompt, "name": _first_line(prompt)}
+        return self._make.event(turn_id, f"{turn_id}-00-created", "turn_created", at, said, fixed=fixed)
 
     def _cancel_earlier(self, project_id: str, conversation_id: str) -> None:
         """Cancel every turn but the last one, unless it has ended.
@@ -280,7 +286,8 @@ class Conversations(Projects):
             if run.ending is None if run is not None else age_ms < GONE_AFTER_MS:
                 told = f"cancelled: turn {turns[-1].turn_id} was started in the session"
                 terminal = self._cancelled(turn.turn_id, told, by=turns[-1].turn_id)
-                self._store_ending(terminal, turn.order[0])
+                created_at = self._turn(turn.turn_id, thorough=True).created_at
+                self._store_ending(terminal, turn.order[0] if created_at is None else created_at)
             self._ended[turn.turn_id] = None
             while len(self._ended) > REMEMBERED_ENDS:
                 self._ended.pop(next(iter(self._ended)), None)
