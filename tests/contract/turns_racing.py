@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -222,6 +223,16 @@ class RacingContract(Contract):
         start = other.turn("p", "s", turn).start
         assert start is not None
         assert start.executor == "quick"
+
+    def test_a_start_that_is_repeated_names_one_attempt(self, session: Session, other: Conversations) -> None:
+        turn = session.turn()
+
+        for writer in (session.all, other):
+            writer.start("p", "s", turn, executor="agent", claim="mine")
+
+        begun = [each for each in read_all(session.journal, turn)[0] if each.type == "turn_started"]
+        (attempt,) = (each.payload["attempt"] for each in begun)
+        assert re.fullmatch(r"[0-9a-f]{8}", str(attempt))
 
     @pytest.mark.parametrize("executor", ["agent", None])
     def test_of_many_executors_with_one_name_one_has_the_turn(

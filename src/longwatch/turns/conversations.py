@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import (
@@ -132,7 +133,9 @@ class Conversations(Projects):
             )
         if state.start is None:
             at = self._clock.now_ms()
-            self._append([self._make.event(turn_id, f"{turn_id}-00-started", "turn_started", at, given)])
+            attempt = blake2b(ours.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+            begun = {**given, "attempt": attempt}
+            self._append([self._make.event(turn_id, f"{turn_id}-00-started", "turn_started", at, begun)])
             state = self._turn(turn_id, thorough=True)
         if state.has_ended:  # between the first look and the claim
             raise TurnEnded(turn_id, state.wire_status)
