@@ -1,7 +1,7 @@
 """Observes the processes of runs from this machine, for readers that ask once rather than follow.
 
 What is found is computed when it is read and never written: a list shows a run as died as soon as its
-processes are gone, whoever writes the ending later.
+processes are gone, whichever observer writes the ending later.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ def _stat(pid: int) -> tuple[str, int] | None:
 
 
 def _has_live_threads(pid: int) -> bool:
-    """Whether a process whose main thread has ended goes on in another one."""
+    """Whether a process whose main thread has ended still has a live thread."""
     try:
         threads = [thread for thread in os.listdir(f"/proc/{pid}/task") if thread != str(pid)]  # noqa: PTH208
         states = [Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace") for thread in threads]

@@ -29,7 +29,7 @@ TYPES: Mapping[Status, str] = {  # of terminal events; other statuses are turn_f
 
 
 def ending_id(turn_id: str) -> str:
-    """The id of the terminal event of a turn, whoever writes it. It sorts after the ids of its lines."""
+    """The id of a turn's terminal event, the same for every writer. It sorts after the ids of its lines."""
     return f"{turn_id}-ended"
 
 
@@ -85,7 +85,7 @@ def end_claim(terminal: Event, created_at: int) -> Event:
 
 
 def claimed_ending(claim: Event) -> Event:
-    """The terminal event that a claim holds. The same whoever reads the claim."""
+    """The terminal event that a claim holds. The same for every reader of the claim."""
     payload = claim.payload["ending"]
     assert isinstance(payload, dict)
     return replace(
@@ -99,7 +99,7 @@ def claimed_ending(claim: Event) -> Event:
 
 
 def correction_of(first: Ending, later: Event) -> Event | None:
-    """The correction that a later terminal event makes of the first ending; None if it is no news.
+    """The correction that a later terminal event makes of the first ending; None if it adds nothing.
 
     An agent that was cancelled fails because of that, so only its success is news. A later "cancelled" or
     "unknown" says nothing of the work.
