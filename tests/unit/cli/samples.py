@@ -86,7 +86,7 @@ class Story:
 def killed(*, at: int = START_MS) -> list[Event]:
     """A run whose process was killed 207 ms after its start, which was noticed after 24 s."""
     story = Story("wf-d1ed", at=at)
-    story.tell("workflow_start", {"name": "nightly", "process": {"host": "vm", "pid": 7, "id": "p7"}})
+    story.tell("workflow_start", {"name": "nightly", "process": {"host": "vm", "pid": 7, "id": "7" * 16}})
     story.tell("agent_start", agent="planner", call="c1", after=7)
     story.tell("tool_call", {"operation": "dig", "status": "started"}, call="c2", parent="c1", after=200)
     death = {
@@ -94,7 +94,7 @@ def killed(*, at: int = START_MS) -> list[Event]:
         "written_for": True,
         "error_code": "process_died",
         "error_message": "Process 7 on vm exited without reporting an outcome.",
-        "processes": ["p7"],
+        "processes": ["7" * 16],
         "not_before": at + 207,
         "not_after": at + 24_000,
         "exit_observed": False,

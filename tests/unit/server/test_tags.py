@@ -38,7 +38,9 @@ def test_a_tag_differs_with_what_was_observed_of_the_processes() -> None:
     assert run is not None
     now, summary = run.summary.last_event_at, run.summary
     death, narrower = (
-        Ending(Status.DIED, (now + 1, "", 0, "d"), processes=frozenset({"p7"}), not_before=now, not_after=at)
+        Ending(
+            Status.DIED, (now + 1, "", 0, "d"), processes=frozenset({"7" * 16}), not_before=now, not_after=at
+        )
         for at in (now + 2000, now + 1000)
     )
 
