@@ -28,6 +28,8 @@ T = TypeVar("T")
 log = logging.getLogger("longwatch")
 
 PROCESS_EXITED = "process_exited"  # error code of a run that was open when its interpreter exited
+DEFERRAL_SECONDS = 0.01  # after which SIGTERM is sent again if it came during an import
+MOST_DEFERRALS = 100  # a program may run inside an import for all its life
 FORK_WAIT_SECONDS = 1.0  # for the writer to come to rest; a fork during an outage does not wait for its end
 
 
@@ -60,6 +62,7 @@ _recorders: WeakSet[Recording] = WeakSet()
 _followed: WeakSet[Recording] = WeakSet()  # those that multiprocessing reports to us in its children
 _exit_began: float | None = None  # by the system's clock
 _closing: list[Flush] | None = None  # what the recorders wait for while they close
+_deferrals = 0  # times that SIGTERM came during an import and was sent again
 _terminated = False  # SIGTERM came while the recorders were closing
 _interrupted = False  # Ctrl-C came while the recorders were closing
 _watching = False
@@ -143,15 +146,33 @@ def flush_on_sigterm() -> None:
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
-    global _terminated  # noqa: PLW0603
+    global _terminated, _deferrals  # noqa: PLW0603
     if _closing is not None:
         _terminated = True
+        return
+    if _deferrals < MOST_DEFERRALS and _is_importing(frame):
+        # The writer may have to import as well, and waits for the lock that this thread holds.
+        _deferrals += 1
+        threading.Thread(target=_terminate_soon, daemon=True).start()
         return
     try:
         _end_runs("SIGTERM", list(_recorders))
         _close_all(SYSTEM_CLOCK.monotonic())
     finally:
         _end_by_sigterm()
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _terminate_soon() -> None:
+    SYSTEM_CLOCK.sleep(DEFERRAL_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end_by_sigterm() -> None:

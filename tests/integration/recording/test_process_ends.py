@@ -87,6 +87,27 @@ for number in range(30):
         assert verification_of(events).answer is Answer.COMPLETE
 
 
+def test_sigterm_during_an_import_does_not_keep_the_writer_from_importing(place: Place) -> None:
+    done = place.run(
+        PREAMBLE
+        + """
+class Finder:
+    def find_spec(name, path=None, target=None):  # called with the lock of all imports held
+        if name == "terminated":
+            os.kill(os.getpid(), signal.SIGTERM)
+sys.meta_path.insert(0, Finder)
+with longwatch.run(run_id="wf-1"):
+    try:
+        import terminated
+    except ImportError:
+        signal.pause()
+"""
+    )
+
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")
+    assert [event.type for event in place.events("wf-1")][-2:] == ["workflow_error", "producer_closed"]
+
+
 def test_a_handler_of_the_program_s_own_is_left_alone(place: Place) -> None:
     process = place.start(
         PREAMBLE
