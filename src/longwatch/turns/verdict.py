@@ -59,7 +59,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a turn ended, and why that is no plain success; None if it is one."""
+    """How a turn ended, and why that is not a plain success; None if it is one."""
 
     status: Status
     reason: str | None = None
