@@ -39,7 +39,8 @@ BUSY_EVENTS = 100
 REST_SECONDS = 0.01
 HELD_RETRY_SECONDS = 0.5
 CLOSING_SHIP_SECONDS = 1.0
-HANDOVER_SECONDS = 1.0  # for the writer to finish the item it is turning into an event
+HANDOVER_SECONDS = 1.0  # for the writer to finish the items it is turning into events
+NUMBERED_AT_ONCE = 50  # items; fewer would cost a lock for each, more would keep `relieve` waiting
 HANDOVER_CHECK_SECONDS = 0.001
 
 Item = Note | Event | Flush | CloseRun
@@ -85,7 +86,7 @@ class Writer:
         self._is_taking = False  # an item may be out of the queue and not yet in hand
         self._in_hand: deque[Item] = deque()
         self._numbered: list[Event] = []
-        self._numbering = threading.RLock()  # guards the two above and the producers, item by item
+        self._numbering = threading.RLock()  # guards the two above and the producers
         self._marks_passed = 0
 
     def work(self, *, inline: bool = False) -> bool:
@@ -165,11 +166,12 @@ class Writer:
         """Take whatever has gathered; waits for the first item, or until the outbox or a heartbeat is due."""
         due = [self.delivery.seconds_until_shipping(), self._heartbeat.seconds_left()]
         seconds = min((each for each in due if each is not None), default=None)
+        queue, in_hand = self._queue, self._in_hand
         self._is_taking = True
         try:
-            self._in_hand.append(self._queue.get(wait, seconds))
-            while len(self._in_hand) < GROUP_EVENTS:
-                self._in_hand.append(self._queue.get_nowait())
+            in_hand.append(queue.get(wait, seconds))
+            while len(in_hand) < GROUP_EVENTS:
+                in_hand.append(queue.get_nowait())
         except Empty:
             pass
         finally:
@@ -199,7 +201,8 @@ class Writer:
             with self._numbering:
                 if self.is_relieved:
                     return
-                self._number_next(marks, ttl)
+                for _ in range(min(len(self._in_hand), NUMBERED_AT_ONCE)):
+                    self._number_next(marks, ttl)
         with self._numbering:
             if self.is_relieved:
                 return
