@@ -13,15 +13,16 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import InvalidEvent, WorthAnotherTry
+from longwatch.errors import InvalidEvent, InvalidSettings, WorthAnotherTry
 from longwatch.events import Event, new_event_id
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import to_line
 from longwatch.journal.opening import open_journal
-from longwatch.recording.capture import error_text
-from longwatch.recording.redaction import redact_text
+from longwatch.recording.capture import FULL, captured_fields, error_text
+from longwatch.recording.producers import clean_payload
+from longwatch.recording.redaction import SecretNames, redact_text
 from longwatch.recording.sessions.statuses import checked_status, tells_of_failure
-from longwatch.settings import load_settings
+from longwatch.settings import Settings, load_settings
 
 log = logging.getLogger("longwatch")
 
@@ -45,12 +46,16 @@ class SessionRecorder:
         *,
         execution: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        settings: Settings | None = None,
     ) -> None:
         if not session_id:
             raise InvalidEvent("a session needs an id; pass session_id in the payload of the invocation")
         self.journal = journal
         self.session_id = session_id
         self.execution = execution  # only events of its own execution count for the state machine
+        settings = settings or _settings_or_defaults()
+        self._secrets = SecretNames(settings.redact_keys)
+        self._max_payload_bytes = settings.max_payload_bytes
         self._clock = clock
         self._lock = threading.Lock()
         self._last_ms = 0
@@ -65,15 +70,7 @@ class SessionRecorder:
     ) -> Event:
         """Store one status. Raises `InvalidEvent` for an unknown one, and what the journal raises."""
         event = self._event(checked_status(status), error, payload)
-        for seconds in retries:
-            try:
-                self.journal.append([event])
-            except WorthAnotherTry as problem:
-                log.warning("longwatch: %s is tried again in %.1f s: %s", status, seconds, problem)
-                self._clock.sleep(seconds)
-            else:
-                return event
-        self.journal.append([event])
+        self._append(event, retries)
         return event
 
     def tell(
@@ -84,26 +81,48 @@ class SessionRecorder:
         retries: Sequence[float] = QUICK_RETRIES,
         **payload: object,
     ) -> bool:
-        """Store one status, whatever happens: what cannot be stored is logged whole, and the work goes on."""
+        """Store one status and never raise: a status that cannot be stored is logged as a whole event."""
         try:
-            self.record(status, error=error, retries=retries, **payload)
+            event = self._event(checked_status(status), error, payload)
         except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
-            event = self._event(status, error, {})
+            log.warning("longwatch: %r of session %r is not journaled: %s", status, self.session_id, problem)
+            return False
+        try:
+            self._append(event, retries)
+        except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
             log.error("longwatch: %s could not be journaled: %s; it was %s", status, problem, to_line(event))
             return False
         return True
 
+    def _append(self, event: Event, retries: Sequence[float]) -> None:
+        for seconds in retries:
+            try:
+                self.journal.append([event])
+            except WorthAnotherTry as problem:
+                log.warning("longwatch: %s is tried again in %.1f s: %s", event.type, seconds, problem)
+                self._clock.sleep(seconds)
+            else:
+                return
+        self.journal.append([event])
+
     def _event(self, status: str, error: BaseException | str | None, payload: Mapping[str, object]) -> Event:
-        said = dict(payload)
-        if self.execution is not None:
-            said["execution"] = self.execution
+        """The event, its fields redacted and cut to fit. `execution` stays: the state machine compares it."""
+        given = dict(payload)
         if error is not None:
-            said["error_message"] = error if isinstance(error, str) else failure_text(error)
+            given["error_message"] = error if isinstance(error, str) else failure_text(error)
         elif tells_of_failure(status):
-            said["error_message"] = "no message"
+            given["error_message"] = "no message"
+        copy, weight = captured_fields(given, FULL, self._secrets)
+        fixed = {} if self.execution is None else {"execution": self.execution}
+        fields, text = clean_payload(copy, self._max_payload_bytes, weight, fixed)
         at = self._next_ms()
         return Event(
-            run_id=self.session_id, event_id=new_event_id(at), type=status, occurred_at=at, payload=said
+            run_id=self.session_id,
+            event_id=new_event_id(at),
+            type=status,
+            occurred_at=at,
+            payload=fields,
+            encoded=text,
         )
 
     def _next_ms(self) -> int:
@@ -120,6 +139,14 @@ def failure_text(error: BaseException) -> str:
     if isinstance(told, Mapping) and told.get("Code"):
         return redact_text(f"{type(error).__name__}: {told['Code']}: {told.get('Message') or 'no message'}")
     return redact_text(error_text(error))
+
+
+def _settings_or_defaults() -> Settings:
+    """The settings of this process. Mistakes in them are reported where the journal is opened, not here."""
+    try:
+        return load_settings()
+    except InvalidSettings:
+        return Settings(journal="")
 
 
 def open_session_journal(environment: Mapping[str, str] = os.environ) -> Journal:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+import threading
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from longwatch.errors import EventConflict, InvalidEvent, JournalUnavailable, Throttled
 from longwatch.events import Event
+from longwatch.journal.codec import encode_payload
+from longwatch.known_settings import MAX_PAYLOAD_BYTES
 from longwatch.recording.sessions import SessionRecorder, SessionStatus
 from longwatch.recording.sessions.recorder import QUICK_RETRIES, failure_text
+from longwatch.settings import Settings
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 
 EXECUTION = "arn:aws:states:eu-west-1:000000000000:execution:session:one"
@@ -110,3 +115,71 @@ def test_telling_never_raises_and_logs_what_could_not_be_stored(caplog: pytest.L
 )
 def test_an_error_is_told_by_class_and_message(error: Exception, text: str) -> None:
     assert failure_text(error) == text
+
+
+SECRET = "ghp_" + "a" * 36
+
+
+def test_an_error_passed_as_text_is_redacted_like_an_exception() -> None:
+    journal = MemoryJournal()
+
+    SessionRecorder(journal, "s-1").record("AGENT_BACKGROUND_TASK_FAILED", error=f"no access with {SECRET}")
+
+    assert only_event(journal).payload["error_message"] == "no access with [redacted]"
+
+
+def test_payload_fields_are_redacted_by_name_and_by_shape() -> None:
+    journal = MemoryJournal()
+    fields: dict[str, Any] = {
+        "password": "hunter2",
+        "note": f"used {SECRET}",
+        "request": {"headers": {"authorization": "Basic x"}, "tried": [SECRET]},
+        "ours": "x",
+    }
+
+    SessionRecorder(
+        journal, "s-1", execution=EXECUTION, settings=Settings(journal="", redact_keys=("ours",))
+    ).record("TASK_calling_COMPLETED", **fields)
+
+    assert dict(only_event(journal).payload) == {
+        "password": "[redacted]",
+        "note": "used [redacted]",
+        "request": {"headers": {"authorization": "[redacted]"}, "tried": ["[redacted]"]},
+        "ours": "[redacted]",
+        "execution": EXECUTION,
+    }
+
+
+def test_a_status_that_is_only_logged_is_redacted_too(caplog: pytest.LogCaptureFixture) -> None:
+    journal = FaultyJournal(MemoryJournal())
+    journal.fail(1, EventConflict(["x"]))
+
+    SessionRecorder(journal, "s-1").tell("AGENT_BACKGROUND_TASK_FAILED", error=SECRET)
+
+    assert "[redacted]" in caplog.text
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("characters", [4_096, 400_000, 5_000_000])
+@pytest.mark.parametrize("letter", ["x", "ü", "\\", "\ud800"])
+def test_an_error_of_any_length_is_stored_within_the_limit(characters: int, letter: str) -> None:
+    journal = MemoryJournal()
+
+    SessionRecorder(journal, "s-1", execution=EXECUTION).record(
+        "AGENT_BACKGROUND_TASK_FAILED", error=RuntimeError(letter * characters)
+    )
+
+    event = only_event(journal)
+    assert event.payload["execution"] == EXECUTION
+    assert str(event.payload["error_message"]).startswith("RuntimeError: ")
+    assert len(encode_payload(event.payload).encode()) <= MAX_PAYLOAD_BYTES
+
+
+def test_a_payload_that_no_journal_holds_becomes_one_that_it_does() -> None:
+    journal = MemoryJournal()
+
+    SessionRecorder(journal, "s-1").record(
+        "TASK_summing_COMPLETED", total=float("nan"), lock=threading.Lock()
+    )
+
+    assert only_event(journal).payload["total"] == "nan"
