@@ -1,8 +1,8 @@
 """A session as the agent has it: entered when a request comes in, left when its work has begun or failed.
 
-Two rules hold here. Nothing that happens to a write changes what becomes of the work. And what is told to
-have failed does not run: the tasks of an entrypoint that fails are cancelled first, and where one cannot be,
-its own end decides.
+Two rules hold here. Nothing that happens to a write changes what becomes of the work: an agent whose session
+cannot be journaled runs all the same. And what is journaled as failed does not run: the tasks of an
+entrypoint that fails are cancelled first, and where one cannot be, its own end decides.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, copy_context
 from inspect import iscoroutine, iscoroutinefunction
@@ -20,6 +20,7 @@ from typing import Any, cast
 from longwatch.recording.sessions.recorder import (
     EXECUTION_VARIABLE,
     PATIENT_RETRIES,
+    QUICK_RETRIES,
     REGION_VARIABLE,
     SESSION_VARIABLE,
     TABLE_VARIABLE,
@@ -41,15 +42,29 @@ _running: set[asyncio.Future[Any]] = set()  # an event loop holds its tasks only
 
 
 class AgentSession:
-    """One session in the agent: its recorder, and the tasks that are under way or about to begin."""
+    """One session in the agent: its recorder, and the tasks that are under way or about to begin.
 
-    def __init__(self, recorder: SessionRecorder) -> None:
+    `recorder` is None where the session cannot be journaled. Its tasks run, and nothing is written.
+    """
+
+    def __init__(self, recorder: SessionRecorder | None) -> None:
         self.recorder = recorder
+        self.is_entered = False  # the entrypoint has not returned yet
         self.waiting: list[tuple[Work, bool]] = []  # what to begin, and whether it is asynchronous
         self._tasks: set[asyncio.Task[Any]] = set()
         self._in_threads = 0
         self._is_terminated = False  # the platform ends this process, and the journal says so
         self._lock = threading.Lock()
+
+    def tell(
+        self,
+        status: str,
+        *,
+        error: BaseException | str | None = None,
+        retries: Sequence[float] = QUICK_RETRIES,
+    ) -> bool:
+        """Journal one status; False if it was not stored."""
+        return self.recorder is not None and self.recorder.tell(status, error=error, retries=retries)
 
     def began(self, task: asyncio.Task[Any] | None) -> None:
         """A background task is under way; None stands for one in a thread."""
@@ -59,7 +74,7 @@ class AgentSession:
             else:
                 self._tasks.add(task)
             at_work.add(self)
-        self.recorder.tell(SessionStatus.AGENT_BACKGROUND_TASK_STARTED)
+        self.tell(SessionStatus.AGENT_BACKGROUND_TASK_STARTED)
 
     def ended(self, task: asyncio.Task[Any] | None, error: BaseException | None) -> None:
         """It is over. A write that fails never makes a finished task a failed one."""
@@ -76,7 +91,7 @@ class AgentSession:
         status = SessionStatus.AGENT_BACKGROUND_TASK_COMPLETED
         if error is not None:
             status = SessionStatus.AGENT_BACKGROUND_TASK_FAILED
-        self.recorder.tell(status, error=error, retries=PATIENT_RETRIES)
+        self.tell(status, error=error, retries=PATIENT_RETRIES)
 
     def terminate(self, reason: str) -> None:
         """The process is about to end: its tasks failed for this reason, unless one still completes."""
@@ -84,7 +99,7 @@ class AgentSession:
             if self._is_terminated or not (self._in_threads or self._tasks):
                 return
             self._is_terminated = True
-        self.recorder.tell(SessionStatus.AGENT_BACKGROUND_TASK_FAILED, error=reason)
+        self.tell(SessionStatus.AGENT_BACKGROUND_TASK_FAILED, error=reason)
 
     def cancel(self) -> list[asyncio.Task[Any]]:
         """Begin nothing more, and cancel what can be cancelled."""
@@ -101,9 +116,9 @@ class AgentSession:
             runs_on = self._in_threads or any(not task.done() for task in self._tasks)
         if runs_on:
             log.error("longwatch: the entrypoint failed, but a background task of its session runs on")
-            self.recorder.tell(task_status("entrypoint", TaskState.FAILED), error=error)
+            self.tell(task_status("entrypoint", TaskState.FAILED), error=error)
         else:
-            self.recorder.tell(SessionStatus.AGENT_ENTRYPOINT_FAILED, error=error, retries=PATIENT_RETRIES)
+            self.tell(SessionStatus.AGENT_ENTRYPOINT_FAILED, error=error, retries=PATIENT_RETRIES)
 
 
 def current_session() -> AgentSession | None:
@@ -147,11 +162,9 @@ def entered(opened: Opened, args: tuple[Any, ...]) -> Iterator[None]:
     """Handle a request: journal that it came in and what went wrong, then begin what it left to be done."""
     chain_sigterm()
     session = _opened(opened, args)
-    if session is None:
-        yield
-        return
     token = _current.set(session)
-    session.recorder.tell(SessionStatus.AGENT_ENTRYPOINT_STARTED)
+    session.is_entered = True
+    session.tell(SessionStatus.AGENT_ENTRYPOINT_STARTED)
     try:
         yield
     except BaseException as error:
@@ -159,6 +172,7 @@ def entered(opened: Opened, args: tuple[Any, ...]) -> Iterator[None]:
         session.failed(error)
         raise
     finally:
+        session.is_entered = False
         _current.reset(token)
     for work, _ in session.waiting:
         _in_a_thread(session, work)
@@ -169,21 +183,44 @@ async def entered_async(opened: Opened, args: tuple[Any, ...]) -> AsyncIterator[
     """The same in an event loop, which no write holds up."""
     chain_sigterm()
     session = await asyncio.to_thread(_opened, opened, args)
-    if session is None:
-        yield
-        return
     _current.set(session)
-    await asyncio.to_thread(session.recorder.tell, SessionStatus.AGENT_ENTRYPOINT_STARTED)
+    session.is_entered = True
+    await asyncio.to_thread(session.tell, SessionStatus.AGENT_ENTRYPOINT_STARTED)
     try:
         yield
     except BaseException as error:
         await asyncio.shield(_failed(session, error))
         raise
+    finally:
+        session.is_entered = False
     for work, is_async in session.waiting:
         if is_async:
             _in_the_loop(cast(Coroutine[Any, Any, Any], work()))
         else:
             _in_a_thread(session, work)
+
+
+def start(work: Work, *, is_async: bool) -> None:
+    """Start this when the entrypoint has returned; outside an entrypoint, start it now."""
+    session = _current.get()
+    if session is not None and session.is_entered:
+        session.waiting.append((work, is_async))
+        return
+    if session is None:
+        log.warning("longwatch: start_background outside @agent_entrypoint: the task is not journaled")
+        session = AgentSession(None)
+    if is_async and _loop_is_running():
+        _in_the_loop(cast(Coroutine[Any, Any, Any], work()))
+    else:
+        _in_a_thread(session, work)
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 async def _failed(session: AgentSession, error: BaseException) -> None:
@@ -225,14 +262,14 @@ async def working_async() -> AsyncIterator[None]:
     await asyncio.shield(asyncio.to_thread(session.ended, task, None))
 
 
-def _opened(opened: Opened, args: tuple[Any, ...]) -> AgentSession | None:
-    """The session, or None where it cannot be journaled: the agent works all the same."""
+def _opened(opened: Opened, args: tuple[Any, ...]) -> AgentSession:
+    """The session of this request, without a recorder where it cannot be journaled."""
     try:
         recorder = opened(args[0] if args else None, args[1] if len(args) > 1 else None)
     except Exception:
         log.exception("longwatch: the journal of the session cannot be opened; nothing of it is journaled")
-        return None
-    return None if recorder is None else AgentSession(recorder)
+        recorder = None
+    return AgentSession(recorder)
 
 
 def _in_the_loop(work: Coroutine[Any, Any, Any]) -> None:

@@ -11,6 +11,7 @@ leaves nothing running. A task that the agent starts by itself is decorated with
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial, wraps
 from inspect import isasyncgenfunction, isgeneratorfunction
@@ -23,11 +24,14 @@ from longwatch.recording.sessions.agent import (
     entered_async,
     is_async,
     session_recorder,
+    start,
     working,
     working_async,
 )
 from longwatch.recording.sessions.statuses import TaskState, task_status
 from longwatch.recording.sessions.termination import chain_sigterm
+
+log = logging.getLogger("longwatch")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,17 +74,28 @@ def background_task(function: F) -> F:
 
 
 def start_background(function: Callable[..., object], *args: object, **kwargs: object) -> None:
-    """Begin this task once the entrypoint has returned: as a task of its event loop, or in a thread."""
-    session = current_session()
-    if session is None:
-        raise RuntimeError("start_background is for an entrypoint that is decorated with @agent_entrypoint")
-    session.waiting.append((partial(background_task(function), *args, **kwargs), is_async(function)))
+    """Start this task when the entrypoint has returned: as a task of its event loop, or in a thread.
+
+    It runs even where its session cannot be journaled. Called after the entrypoint has returned, or outside
+    one, it starts at once.
+    """
+    start(partial(background_task(function), *args, **kwargs), is_async=is_async(function))
 
 
 def record_phase(phase: str, state: TaskState, *, error: BaseException | str | None = None) -> bool:
-    """Journal a phase of the current session's work, as `TASK_indexing_STARTED`."""
+    """Journal a phase of the current session's work, as `TASK_indexing_STARTED`.
+
+    Never raises. False: nothing was stored, and the log has the reason, such as an invalid name.
+    """
     session = current_session()
-    return session is not None and session.recorder.tell(task_status(phase, state), error=error)
+    if session is None:
+        return False
+    try:
+        status = task_status(phase, state)
+    except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
+        log.warning("longwatch: phase %r is not journaled: %s", phase, problem)
+        return False
+    return session.tell(status, error=error)
 
 
 def _wrapped(

@@ -138,6 +138,73 @@ class TestAnEntrypoint:
         assert "cannot be opened" in caplog.text
 
 
+def no_journal(payload: object, context: object) -> SessionRecorder:
+    raise OSError("no such place")
+
+
+def no_session(payload: object, context: object) -> None:
+    return None
+
+
+class TestASessionThatCannotBeJournaled:
+    @pytest.mark.parametrize("opened", [no_journal, no_session])
+    def test_still_runs_its_background_task(self, opened: Opened) -> None:
+        done: list[str] = []
+
+        @agent_entrypoint(opened=opened)
+        def handle(payload: object) -> str:
+            start_background(done.append, "task")
+            record_phase("indexing", TaskState.STARTED)
+            return "accepted"
+
+        assert handle({}) == "accepted"
+        wait_for_threads()
+
+        assert done == ["task"]
+
+    @pytest.mark.parametrize("opened", [no_journal, no_session])
+    async def test_still_runs_its_task_in_the_event_loop(self, opened: Opened) -> None:
+        done = asyncio.Event()
+
+        async def work() -> None:
+            done.set()
+
+        @agent_entrypoint(opened=opened)
+        async def handle(payload: object) -> None:
+            start_background(work)
+
+        await handle({})
+
+        await asyncio.wait_for(done.wait(), 5)
+
+    def test_whose_entrypoint_fails_starts_nothing(self) -> None:
+        begun: list[str] = []
+
+        @agent_entrypoint(opened=no_journal)
+        def handle(payload: object) -> None:
+            start_background(begun.append, "task")
+            raise ValueError("too late")
+
+        with pytest.raises(ValueError, match="too late"):
+            handle({})
+        wait_for_threads()
+
+        assert not begun
+
+    @pytest.mark.parametrize("session_id", ["s\ud800", "longwatch#reserved", "s" * 2_000])
+    def test_because_no_journal_holds_its_id_runs_and_logs_that(
+        self, session_id: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        @agent_entrypoint(
+            does_the_work=True, opened=lambda payload, _: SessionRecorder(MemoryJournal(), session_id)
+        )
+        def handle(payload: object) -> int:
+            return 7
+
+        assert handle({}) == 7
+        assert "is not journaled" in caplog.text
+
+
 class TestABackgroundTask:
     def test_begins_once_the_entrypoint_has_returned(self, journal: MemoryJournal) -> None:
         order: list[str] = []
@@ -277,9 +344,28 @@ class TestABackgroundTask:
 
         assert work(1) == 2
 
-    def test_needs_an_entrypoint_to_be_started_from(self) -> None:
-        with pytest.raises(RuntimeError, match="agent_entrypoint"):
-            start_background(print)
+    def test_outside_an_entrypoint_starts_at_once_and_the_log_says_so(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        done: list[str] = []
+
+        start_background(done.append, "task")
+        wait_for_threads()
+
+        assert done == ["task"]
+        assert "outside @agent_entrypoint" in caplog.text
+
+    def test_that_another_task_starts_is_journaled_too(self, journal: MemoryJournal) -> None:
+        done: list[str] = []
+
+        @agent_entrypoint(opened=into(journal))
+        def handle(payload: object) -> None:
+            start_background(lambda: start_background(done.append, "second"))
+
+        handle({})
+        assert wait_until(lambda: told(journal).count(TASK_COMPLETED) == 2)
+
+        assert done == ["second"]
 
 
 def test_a_phase_is_journaled_in_its_session(journal: MemoryJournal) -> None:
@@ -292,6 +378,30 @@ def test_a_phase_is_journaled_in_its_session(journal: MemoryJournal) -> None:
 
     assert told(journal) == [STARTED, "TASK_indexing_STARTED", "TASK_indexing_FAILED"]
     assert not record_phase("indexing", TaskState.STARTED)
+
+
+@pytest.mark.parametrize(
+    ("phase", "state"),
+    [
+        ("", TaskState.STARTED),
+        ("two words", TaskState.STARTED),
+        ("x" * 51, TaskState.FAILED),
+        ("größe", TaskState.COMPLETED),
+        ("indexing", "DONE"),
+    ],
+)
+def test_an_invalid_phase_is_logged_and_never_raises(
+    journal: MemoryJournal, caplog: pytest.LogCaptureFixture, phase: Any, state: Any
+) -> None:
+    @agent_entrypoint(opened=into(journal))
+    def handle(payload: object) -> bool:
+        return record_phase(phase, state)
+
+    with caplog.at_level("WARNING", "longwatch"):
+        assert handle({}) is False
+
+    assert told(journal) == [STARTED]
+    assert f"phase {phase!r} is not journaled" in caplog.text
 
 
 class TestWhichSession:
