@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from longwatch.recording import lifecycle
 from longwatch.recording.calls import checked_capture, tell_of_fault
-from longwatch.recording.capture import FULL, captured_fields, combined_weight, error_text
+from longwatch.recording.capture import DECIDING_FIELDS, FULL, captured_fields, combined_weight, error_text
 from longwatch.recording.notes import Note
 from longwatch.recording.scope import (
     RUN_ID_VARIABLE,
@@ -198,7 +198,7 @@ class ActiveRun:
 
     def _note(self, type: str, payload: dict[str, object], fixed: dict[str, object]) -> None:
         recorder = self.recorder
-        copy, weight = captured_fields(payload, FULL, recorder.secrets)
+        copy, weight = captured_fields(payload, FULL, recorder.secrets, DECIDING_FIELDS)
         weight = combined_weight(weight, self.captured_weight)
         self.captured_weight = 0
         at = recorder.clock.now_ms()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Context, Decimal
 from enum import Enum
@@ -35,7 +35,18 @@ NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
 SHORTENED = re.compile(r"…\[shortened, (\d+) characters\]\Z")
 LONGEST_MARKER = 50  # characters
 # The fields that decide what a run is and how it ended. They get their room before all other fields.
-DECIDING_FIELDS = ("kind", "name", "status", "error_code", "parent_run_id")
+DECIDING_FIELDS = (
+    "kind",
+    "name",
+    "status",
+    "error_code",
+    "parent_run_id",
+    "written_for",
+    "attempt",
+    "execution",
+    "process",
+)
+_STANDARD_NAMES = SecretNames()  # without those of `redact_keys`
 CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
 
 
@@ -59,17 +70,20 @@ CAPTURES: Mapping[str, Limits | None] = {"off": None, "summary": SUMMARY, "full"
 
 
 def captured_fields(
-    named: Mapping[str, object], limits: Limits, secrets: SecretNames
+    named: Mapping[str, object], limits: Limits, secrets: SecretNames, unredacted: Container[str] = ()
 ) -> tuple[dict[str, object], int]:
-    """A storable copy of named values, secrets blanked by name, and about how many bytes it holds."""
+    """A storable copy of named values, secrets blanked by name, and about how many bytes it holds.
+
+    The `unredacted` fields are copied whatever names count as secret.
+    """
     kept: dict[str, object] = {}
     for name, value in named.items():  # the usual case: nothing but short texts and small numbers
-        if name in secrets and value is not None:
+        if name in secrets and value is not None and name not in unredacted:
             kept[name] = REDACTED
         elif (type(value) is str and len(value) <= PLAIN_CHARACTERS) or is_plain(value):
             kept[name] = value
         else:
-            capture = Capture(limits, secrets)
+            capture = Capture(limits, secrets, unredacted)
             return capture.fields(named), capture.total_weight()
     return kept, 0
 
@@ -113,11 +127,12 @@ def is_plain(value: object) -> bool:
 class Capture:
     """One copying of one payload. `weight` tells afterwards about how many bytes it holds in memory."""
 
-    __slots__ = ("_is_exact", "_limits", "_omitted", "_path", "_secrets", "weight")
+    __slots__ = ("_is_exact", "_limits", "_omitted", "_path", "_secrets", "_unredacted", "weight")
 
-    def __init__(self, limits: Limits, secrets: SecretNames) -> None:
+    def __init__(self, limits: Limits, secrets: SecretNames, unredacted: Container[str] = ()) -> None:
         self._limits = limits
         self._secrets = secrets
+        self._unredacted = unredacted  # top-level fields
         self._path: list[int] = []  # ids of the containers we are inside of, to notice cycles
         self.weight = 0
         self._omitted = 0  # bytes that are left out, as stored
@@ -139,7 +154,13 @@ class Capture:
         }
 
     def _field(self, name: str, value: object) -> object:
-        return REDACTED if name in self._secrets and value is not None else self.value(value)
+        if name not in self._unredacted:
+            return REDACTED if name in self._secrets and value is not None else self.value(value)
+        secrets, self._secrets = self._secrets, _STANDARD_NAMES
+        try:
+            return self.value(value)
+        finally:
+            self._secrets = secrets
 
     def value(self, value: object) -> object:
         """A storable copy of any value."""

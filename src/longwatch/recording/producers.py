@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 
 from longwatch.errors import InvalidEvent
 from longwatch.events import MAX_OCCURRED_AT, MAX_SLOT_DRIFT_MS, Event, numbered_event_id, stored_event
 from longwatch.journal.codec import digest, encode_payload
-from longwatch.model.attempts import ATTEMPT_STARTS
-from longwatch.recording.capture import FULL, Capture, encodable, error_text
+from longwatch.model.attempts import ATTEMPT_STARTS, FACT_TYPES
+from longwatch.model.endings import STARTS
+from longwatch.recording.capture import DECIDING_FIELDS, FULL, Capture, encodable, error_text
 from longwatch.recording.membership import JOINED
 from longwatch.recording.notes import Note
 from longwatch.recording.redaction import SecretNames, may_hold_secret, redact, redact_text
@@ -25,6 +26,7 @@ log = logging.getLogger("longwatch")
 PRODUCER_CLOSED = "producer_closed"
 GIST_CHARACTERS = 2_000
 LEAST_ROOM_BYTES = 500  # for the other fields, beside fixed ones that fill a small event
+CALL_TYPES = frozenset({"tool_call", "agent_start", "agent_end", "node_start", "node_stop"})
 MAX_OPEN = 20_000  # producers; about 10 MB
 FIELDS = tuple(Event.__dataclass_fields__)
 MAX_CHECKED = 1_000  # names can come from data; do not remember them without end
@@ -160,6 +162,16 @@ def next_slot(occurred_at: int, last_slot: int) -> int:
     """
     slot = max(occurred_at, last_slot + 1)
     return slot if slot - occurred_at <= MAX_SLOT_DRIFT_MS else occurred_at
+
+
+def unredacted_fields(type: str) -> Container[str]:
+    """The fields of such an event that decide what a run or a call is and how it ended.
+
+    They are stored whatever `redact_keys` names. Elsewhere the same names are the program's own.
+    """
+    if type in STARTS or type in FACT_TYPES:
+        return DECIDING_FIELDS
+    return ("status",) if type in CALL_TYPES else ()
 
 
 def clean_payload(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -135,9 +135,16 @@ class Recorder:
         fixed: Mapping[str, object] | None = None,
     ) -> None:
         """Queue an event, its payload copied as it is now; `fixed` fields are neither redacted nor cut."""
-        copy, weight = captured_fields(payload, FULL, self.secrets)
+        copy, weight = captured_fields(payload, FULL, self.secrets, self._unredacted(type))
         at = self.clock.now_ms() if occurred_at is None else occurred_at
         self.put(Note(run_id, type, at, copy, agent_name, call_id, parent_call_id, trace_id, weight, fixed))
+
+    def _unredacted(self, type: str) -> Container[str]:
+        if not self.settings.redact_keys:
+            return ()
+        from longwatch.recording.producers import unredacted_fields  # loaded by the writer in any case
+
+        return unredacted_fields(type)
 
     def put(self, note: Note) -> None:
         """Queue what the observed code handed over."""

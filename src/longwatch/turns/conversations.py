@@ -123,7 +123,12 @@ class Conversations(Projects):
         given = {name: value for name, value in said.items() if value is not None}
         # All executors write this event under one id and at one time, where every journal notices a second.
         wanted = self._make.event(
-            turn_id, f"{turn_id}-00-claimed", "turn_claimed", state.created_at or 0, {**given, "claim": ours}
+            turn_id,
+            f"{turn_id}-00-claimed",
+            "turn_claimed",
+            state.created_at or 0,
+            given,
+            fixed={"claim": ours},
         )
         held = first_stored(self._journal, wanted).payload
         if text_of(held, "claim") != ours:
@@ -134,8 +139,8 @@ class Conversations(Projects):
         if state.start is None:
             at = self._clock.now_ms()
             attempt = blake2b(ours.encode(errors="surrogatepass"), digest_size=4).hexdigest()
-            begun = {**given, "attempt": attempt}
-            self._append([self._make.event(turn_id, f"{turn_id}-00-started", "turn_started", at, begun)])
+            said = {**given, "attempt": attempt}
+            self._append([self._make.event(turn_id, f"{turn_id}-00-started", "turn_started", at, said)])
             state = self._turn(turn_id, thorough=True)
         if state.has_ended:  # between the first look and the claim
             raise TurnEnded(turn_id, state.wire_status)
@@ -226,10 +231,14 @@ class Conversations(Projects):
         number = conversation.next_number
         while True:
             # Every writer claims a number under one id and at one time, where every journal notices a second.
-            at, said = conversation.created_at + number, {"turn_id": turn_id, "number": number}
+            at, fixed = conversation.created_at + number, {"turn_id": turn_id, "number": number}
             try:
                 self._journal.append(
-                    [self._make_lasting(run_id, f"{run_id}#turn-{number}", "turn_numbered", at, said)]
+                    [
+                        self._make_lasting(
+                            run_id, f"{run_id}#turn-{number}", "turn_numbered", at, {}, fixed=fixed
+                        )
+                    ]
                 )
             except EventConflict:
                 number += 1
@@ -254,8 +263,9 @@ class Conversations(Projects):
         if creation is None:
             events.append(self._turn_created(conversation, run_id, known.turn_id, at, prompt, number))
         if added is None:
-            said = {"turn_id": known.turn_id, "number": number, "prompt": _first_line(prompt)}
-            events.append(self._make_lasting(run_id, f"{known.turn_id}-added", "turn_added", at, said))
+            said, fixed = {"prompt": _first_line(prompt)}, {"turn_id": known.turn_id, "number": number}
+            event_id = f"{known.turn_id}-added"
+            events.append(self._make_lasting(run_id, event_id, "turn_added", at, said, fixed=fixed))
         return events
 
     def _turn_created(

@@ -40,14 +40,18 @@ class Projects:
         """Make a project. One that is there already under this id and name is simply returned."""
         project_id = new_id() if id is None else id
         run_id, at = project_run(project_id), self._clock.now_ms()
-        said = {"project_id": project_id, "name": name}
+        said, fixed = {"name": name}, {"project_id": project_id}
         known, events = self._project(project_id), list[Event]()
         if known.exists:
             _check_same("project", project_id, wanted=name, found=known.name)
         else:
-            events.append(self._make_lasting(run_id, f"{run_id}#created", "project_created", at, said))
+            events.append(
+                self._make_lasting(run_id, f"{run_id}#created", "project_created", at, said, fixed=fixed)
+            )
         if project_id not in self._lists.read(PROJECTS_RUN, ProjectList).ids:
-            events.append(self._make_lasting(PROJECTS_RUN, f"{run_id}#added", "project_added", at, said))
+            events.append(
+                self._make_lasting(PROJECTS_RUN, f"{run_id}#added", "project_added", at, said, fixed=fixed)
+            )
         self._append(events)
         return self._project(project_id)
 
@@ -78,8 +82,9 @@ class Projects:
             said = {"project_id": project_id, "title": title, "name": title, "parent_run_id": parent}
             events.append(self._make_lasting(run_id, f"{run_id}#created", "conversation_created", at, said))
         if conversation_id not in project.conversation_ids:
-            said = {"conversation_id": conversation_id, "title": title}
-            events.append(self._make_lasting(parent, f"{run_id}#added", "conversation_added", at, said))
+            said, fixed = {"title": title}, {"conversation_id": conversation_id}
+            event_id = f"{run_id}#added"
+            events.append(self._make_lasting(parent, event_id, "conversation_added", at, said, fixed=fixed))
         self._append(events)
         return self._conversation(project_id, conversation_id)
 

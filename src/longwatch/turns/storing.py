@@ -8,7 +8,7 @@ from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload
 from longwatch.recording.capture import FULL, captured_fields
-from longwatch.recording.producers import clean_payload
+from longwatch.recording.producers import clean_payload, unredacted_fields
 from longwatch.recording.redaction import SecretNames
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings, lifetime_seconds
 
@@ -37,8 +37,8 @@ class EventMaker:
         parent_call_id: str | None = None,
         expires: bool = True,
     ) -> Event:
-        """An event. What is `fixed` is small and ours, and stays whatever has to be cut."""
-        captured, weight = captured_fields(said, FULL, self._secrets)
+        """An event. The `fixed` fields are small and longwatch's own: they are neither redacted nor cut."""
+        captured, weight = captured_fields(said, FULL, self._secrets, unredacted_fields(type))
         payload, text = clean_payload(captured, self._max_bytes - FIXED_BYTES, weight)
         if fixed:
             payload = {**payload, **fixed}

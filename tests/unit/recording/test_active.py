@@ -305,3 +305,23 @@ def test_keys_to_redact_leave_the_identity_of_the_process_alone(
     assert first.payload["process"] == recorder.membership.process.fields
     assert first.payload["attempt"] == run.attempt
     assert first.payload["customer"] == {"id": "[redacted]"}
+
+
+def test_keys_to_redact_leave_the_fields_that_decide_alone(
+    journal: MemoryJournal, settings: Settings
+) -> None:
+    keys = ("Status", "kind", "name", "error_code", "parent_run_id", "written_for")
+    recorder = configure(journal, settings=replace(settings, redact_keys=keys))
+
+    with longwatch.run("import", kind="job", run_id="wf-9", customer={"name": "Ada"}) as run:
+        longwatch.record("step", status="confidential", name="Ada")
+        longwatch.record("tool_call", operation="fetch", status="failed", kind="confidential")
+        run.end(KeyboardInterrupt())
+    recorder.flush()
+
+    first, step, call, last, _ = events_of(journal, "wf-9")
+    assert (first.payload["kind"], first.payload["name"]) == ("job", "import")
+    assert first.payload["customer"] == {"name": "[redacted]"}
+    assert step.payload == {"status": "[redacted]", "name": "[redacted]"}
+    assert call.payload == {"operation": "fetch", "status": "failed", "kind": "[redacted]"}
+    assert (last.payload["status"], last.payload["error_code"]) == ("interrupted", "KeyboardInterrupt")
