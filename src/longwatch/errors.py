@@ -25,6 +25,7 @@ LongwatchError
     │   ├── TurnNotFound          no such turn in this conversation
     │   └── ExecutionNotFound     no such execution in this store
     ├── DocumentNotFound     the project has no such file, or no longer
+    ├── AmbiguousExecution   several plans have an execution of this id
     ├── AlreadyThere         the id names another project, conversation, turn or execution
     ├── TurnEnded            the turn has ended and takes no more lines
     ├── TurnTaken            somebody else executes the turn
@@ -187,6 +188,23 @@ class TurnNotFound(RunNotFound):
 
 class ExecutionNotFound(RunNotFound):
     """There is no such execution in this store."""
+
+
+class AmbiguousExecution(NotWorthAnotherTry):
+    """Several plans have an execution of this id, and the caller named no plan."""
+
+    def __init__(self, execution_id: str, plan_ids: Sequence[str], keys: Sequence[str]) -> None:
+        self.execution_id = execution_id
+        self.plan_ids = tuple(plan_ids)
+        self.keys = tuple(keys)  # `plan/execution` for each plan
+        super().__init__(execution_id, self.plan_ids, self.keys)
+
+    def __str__(self) -> str:
+        plans = ", ".join(repr(each[:100]) for each in self.plan_ids)
+        return (
+            f"{len(self.keys)} plans have an execution {self.execution_id[:100]!r}: {plans}. "
+            f"Name the plan too: {' or '.join(self.keys)}."
+        )
 
 
 class AlreadyThere(NotWorthAnotherTry):

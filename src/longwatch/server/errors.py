@@ -17,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from longwatch.errors import (
     AlreadyThere,
+    AmbiguousExecution,
     DocumentNotFound,
     EventConflict,
     InvalidEvent,
@@ -42,6 +43,7 @@ STATUSES: tuple[tuple[type[LongwatchError], int], ...] = (  # the first that fit
     (RunNotFound, 404),  # also projects, sessions and turns
     (DocumentNotFound, 404),
     (EventConflict, 409),
+    (AmbiguousExecution, 409),
     (AlreadyThere, 409),
     (TurnEnded, 409),
     (TurnTaken, 409),

@@ -24,7 +24,7 @@ from longwatch.watching.transitions import ACTION, JOB, SERVER
 def untaken(execution: Execution, journal: Journal) -> list[Event]:
     """The changes that were told of an execution later than its record knows, in their order."""
     known = execution.last_answer_at or 0
-    told = [event for event in _changes(journal, execution.execution_id) if event.occurred_at > known]
+    told = [event for event in _changes(journal, execution.run_id) if event.occurred_at > known]
     return sorted(told, key=lambda event: event.order)
 
 

@@ -121,7 +121,7 @@ class Finder:
                 handed_out += 1
             except Exception:
                 failed += 1
-                log.exception("execution %s could not be handed to a poller", execution.execution_id)
+                log.exception("execution %s could not be handed to a poller", execution.key)
         tick = Tick(survey=found, handed_out=handed_out, failed=failed)
         if self._report is not None:
             self._report(tick)

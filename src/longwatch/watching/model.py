@@ -15,6 +15,29 @@ from longwatch.summaries import Status
 DEFAULT_DEADLINE_MS = 30 * 60 * 1000
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class ExecutionKey:
+    """What identifies an execution: the same execution id in two plans names two executions.
+
+    As text it is `plan/execution`. The first slash separates the two, so a slash and a percent sign in the
+    plan id are percent-encoded (`%2F`, `%25`); the execution id stays as it is.
+    """
+
+    plan_id: str
+    execution_id: str
+
+    def __str__(self) -> str:
+        return f"{self.plan_id.replace('%', '%25').replace('/', '%2F')}/{self.execution_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> ExecutionKey | None:
+        """The key that this text names; None for text without a slash."""
+        plan, slash, execution_id = text.partition("/")
+        if not slash or not execution_id:
+            return None
+        return cls(plan.replace("%2F", "/").replace("%2f", "/").replace("%25", "%"), execution_id)
+
+
 class Mode(StrEnum):
     """What an execution is for, which decides when a server is done."""
 
@@ -160,6 +183,15 @@ class Execution:
     version: int = 0  # grows with every write; a write names the one it was made from
     name: str | None = None
     stored: Mapping[str, object] | None = field(default=None, compare=False, repr=False)  # as it was read
+
+    @property
+    def key(self) -> ExecutionKey:
+        return ExecutionKey(self.plan_id, self.execution_id)
+
+    @property
+    def run_id(self) -> str:
+        """The run that holds its events."""
+        return self.execution_id
 
     @property
     def is_open(self) -> bool:

@@ -26,7 +26,7 @@ from longwatch.watching.answers import Answer, applied, unanswered
 from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.catching_up import folded, untaken
 from longwatch.watching.due import deadline_at, is_due, is_leased
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.outcomes import is_contradicted, verdict
 from longwatch.watching.phases import Phase, phase_of
 from longwatch.watching.sources.base import Source, SourceProblem, Told
@@ -117,7 +117,7 @@ class Poller:
             return claim
         execution = claim.execution
         told = self.ask([claim])
-        return self.settle(claim, told[execution.execution_id])
+        return self.settle(claim, told[execution.key])
 
     def claim(self, execution_id: str, plan_id: str | None = None) -> Claim | Polled:
         """Take the lease of an execution that is due. What it is, is read again: an index is only a hint."""
@@ -139,9 +139,9 @@ class Poller:
             return self._close(leased, began, told=0)
         return Claim(leased, began, after_another=record.lease_holder is not None)
 
-    def ask(self, claims: list[Claim]) -> Mapping[str, Told]:
+    def ask(self, claims: list[Claim]) -> Mapping[ExecutionKey, Told]:
         """What the sources say about these executions, with as few calls as it takes."""
-        found: dict[str, Told] = {}
+        found: dict[ExecutionKey, Told] = {}
         for name in dict.fromkeys(claim.execution.source for claim in claims):
             mine = [claim.execution for claim in claims if claim.execution.source == name]
             source = self._sources.get(name)
@@ -149,7 +149,7 @@ class Poller:
                 problem = SourceProblem(
                     f"nobody here can ask {name!r}; known are: {', '.join(self._sources)}"
                 )
-                found |= {each.execution_id: problem for each in mine}
+                found |= {each.key: problem for each in mine}
             else:
                 found |= source.ask(mine)
         return found
@@ -226,7 +226,7 @@ class Poller:
         record = self._read(execution_id, plan_id)
         if not record.closed or record.verdict is None or is_foreign(record):
             return self._done(record, Result.CLOSED, began)
-        told = self.ask([Claim(record, began)])[record.execution_id]
+        told = self.ask([Claim(record, began)])[record.key]
         if isinstance(told, SourceProblem):
             return self._done(record, Result.UNANSWERED, began, problem=told)
         after = applied(record, told)
@@ -264,7 +264,7 @@ class Poller:
             return self._overtaken(execution, began, told=new)
         if self._lessons is not None:
             with suppress(LongwatchError):  # it has ended all the same, and others can be learned from
-                self._lessons.learn_from(self._journal, closed.execution_id)
+                self._lessons.learn_from(self._journal, closed.run_id)
         return self._done(closed, Result.ENDED, began, phase=phase, told=new)
 
     def _overtaken(self, before: Execution, began: float, *, told: int) -> Polled:
@@ -284,7 +284,7 @@ class Poller:
         try:
             record = self._store.update(replace(record, lease_holder=None, lease_until=None))
         except VersionConflict:
-            log.info("the end of %s was noted by somebody else", record.execution_id)
+            log.info("the end of %s was noted by another poller", record.key)
         return self._done(record, Result.ENDED, began, told=new)
 
     def _tell(self, events: Sequence[Event]) -> int:

@@ -35,6 +35,7 @@ def started(execution: Execution) -> Event:
             "name": execution.name or execution.plan_id,
             "kind": "execution",
             "plan_id": execution.plan_id,
+            "execution_id": execution.execution_id,
             "mode": execution.mode.value,
             "source": execution.source,
             "total_waves": execution.total_waves,
@@ -143,7 +144,7 @@ def _server_changes(
 def _event(execution: Execution, kind: str, subject: str, at: int, payload: Mapping[str, object]) -> Event:
     named = f"{execution.execution_id}\0{execution.plan_id}\0{kind}\0{subject}"
     return Event(
-        run_id=execution.execution_id,
+        run_id=execution.run_id,
         # One poll sees many changes at one moment, and readers sort those by id: the end comes last.
         event_id=f"x{_RANKS[kind]}-{sha256(named.encode()).hexdigest()[:32]}",
         type=kind,

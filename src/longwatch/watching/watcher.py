@@ -11,7 +11,7 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
 from longwatch.watching.due import next_poll_at
 from longwatch.watching.finder import Survey, survey, untold
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.poller import Claim, Polled, Poller, Result
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.records import is_untold
@@ -44,7 +44,7 @@ class Watcher:
         self._store = store
         self._poller = poller
         self._clock = clock
-        self._open: dict[tuple[str, str], Execution] = {}  # as of the last round
+        self._open: dict[ExecutionKey, Execution] = {}  # as of the last round
         self._looked_back: float | None = None  # monotonic seconds
 
     def run(self, *, stop: threading.Event | None = None, until_idle: bool = False) -> None:
@@ -81,7 +81,7 @@ class Watcher:
             try:
                 claim = self._poller.claim(execution.execution_id, execution.plan_id)
             except LongwatchError as error:
-                log.warning("execution %s could not be claimed: %s", execution.execution_id, error)
+                log.warning("execution %s could not be claimed: %s", execution.key, error)
                 continue
             if isinstance(claim, Claim):
                 claims.append(claim)
@@ -90,19 +90,19 @@ class Watcher:
         told = self._poller.ask(claims) if claims else {}
         for claim in claims:
             try:
-                yield self._poller.settle(claim, told[claim.execution.execution_id])
+                yield self._poller.settle(claim, told[claim.execution.key])
             except LongwatchError as error:  # its lease ends, and another round takes it up
-                log.warning("execution %s could not be settled: %s", claim.execution.execution_id, error)
+                log.warning("execution %s could not be settled: %s", claim.execution.key, error)
 
     def _gone(self, found: list[Execution]) -> list[Execution]:
         """Those that were open the last time and are not now: another writer may have ended them."""
-        now = {(each.execution_id, each.plan_id): each for each in found}
+        now = {each.key: each for each in found}
         gone = [key for key in self._open if key not in now]
-        missing = [self._store.get(*key) for key in gone]
+        missing = [self._store.get(key.execution_id, key.plan_id) for key in gone]
         self._open = now
         ended = {key: each for key, each in zip(gone, missing, strict=True) if each is not None}
         for each in self._ended_before():
-            ended.setdefault((each.execution_id, each.plan_id), each)
+            ended.setdefault(each.key, each)
         return [each for each in ended.values() if is_untold(each)]
 
     def _ended_before(self) -> list[Execution]:

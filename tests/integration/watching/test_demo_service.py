@@ -34,7 +34,7 @@ def test_nothing_that_is_set_for_somebodys_account_keeps_the_client_from_the_dem
         drill = new_drill("drill-1", FakeClock().now_ms())
         drill = Orchestrator(drs.jobs, 0.5, FakeClock()).go_on(drill) or drill
 
-        assert isinstance(drs.source.ask([drill])["drill-1"], Answer)
+        assert isinstance(drs.source.ask([drill])[drill.key], Answer)
 
 
 def answers() -> list[Answer]:
@@ -52,7 +52,7 @@ def answers() -> list[Answer]:
 
 
 def ask(source: Hasty, drill: Execution) -> Answer:
-    told = source.ask([drill])[drill.execution_id]
+    told = source.ask([drill])[drill.key]
     assert isinstance(told, Answer)
     return told
 

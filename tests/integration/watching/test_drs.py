@@ -23,13 +23,13 @@ def watching(*job_ids: str, execution_id: str = "x-1", region: str | None = "eu-
 
 
 def answer_of(source: DrsSource, execution: Execution) -> Answer:
-    told = source.ask([execution])[execution.execution_id]
+    told = source.ask([execution])[execution.key]
     assert isinstance(told, Answer), told
     return told
 
 
 def problem_of(source: DrsSource, execution: Execution) -> SourceProblem:
-    told = source.ask([execution])[execution.execution_id]
+    told = source.ask([execution])[execution.key]
     assert isinstance(told, SourceProblem), told
     return told
 
@@ -142,8 +142,8 @@ def test_an_id_that_the_service_does_not_take_stops_nobody_else(source: DrsSourc
 
     told = source.ask([*good[:2], bad, *good[2:]])
 
-    assert isinstance(told["x-bad"], SourceProblem)
-    assert all(isinstance(told[each.execution_id], Answer) for each in good)
+    assert isinstance(told[bad.key], SourceProblem)
+    assert all(isinstance(told[each.key], Answer) for each in good)
 
 
 def test_each_region_is_asked_by_itself(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:

@@ -26,7 +26,7 @@ from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs import drill as drill_script
 from longwatch.watching.cadence.history import recorded_sample
 from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.model import Execution, Job, JobState, Wave
+from longwatch.watching.model import Execution, ExecutionKey, Job, JobState, Wave
 from longwatch.watching.poller import Poller
 from longwatch.watching.sources.base import Source, SourceProblem, Told
 from longwatch.watching.sources.shipped import AWS
@@ -47,8 +47,8 @@ class Scripted:
     def __init__(self, told: Told) -> None:
         self.told = told
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
-        return {each.execution_id: self.told for each in executions}
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+        return {each.key: self.told for each in executions}
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -13,7 +13,7 @@ import pytest
 from longwatch.aws.roles import SESSION_NAME, connecting
 from longwatch.testing.drs import DrsSimulator, drill
 from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, Job, Wave
+from longwatch.watching.model import Execution, ExecutionKey, Job, Wave
 from longwatch.watching.sources.aws import ATTEMPTS
 from longwatch.watching.sources.base import SourceProblem
 from longwatch.watching.sources.drs import DrsSource
@@ -66,6 +66,9 @@ def drs(monkeypatch: pytest.MonkeyPatch) -> Iterator[DrsSimulator]:
         yield simulator
 
 
+KEY = ExecutionKey("p-1", "x-1")
+
+
 def watching(job_id: str, account: str | None) -> Execution:
     jobs = (Job(job_id, region="eu-west-1", account=account),)
     return Execution(execution_id="x-1", plan_id="p-1", started_at=0, waves=(Wave("one", jobs),))
@@ -75,7 +78,7 @@ def watching(job_id: str, account: str | None) -> Execution:
 def test_jobs_of_the_own_account_need_no_role(drs: DrsSimulator, sts: Sts, account: str | None) -> None:
     source = DrsSource(partial(connecting("watcher", OWN), "drs"))
 
-    told = source.ask([watching(drs.play(drill("s-1")), account)])["x-1"]
+    told = source.ask([watching(drs.play(drill("s-1")), account)])[KEY]
 
     assert isinstance(told, Answer)
     assert not told.missing
@@ -87,7 +90,7 @@ def test_jobs_of_another_account_are_asked_about_with_its_role(drs: DrsSimulator
     source = DrsSource(partial(connecting("watcher", OWN), "drs"))
     execution = watching(drs.play(drill("s-1")), OTHER)
 
-    answers = [source.ask([execution])["x-1"] for _ in range(2)]
+    answers = [source.ask([execution])[KEY] for _ in range(2)]
 
     assert all(isinstance(told, Answer) for told in answers)
     (asked,) = sts.asked  # the credentials are kept
@@ -100,7 +103,7 @@ def test_an_sts_that_does_not_work_is_a_problem_soon(drs: DrsSimulator, sts: Sts
     source = DrsSource(partial(connecting("watcher", OWN), "drs"))
     sts.status = 500
 
-    told = source.ask([watching(drs.play(drill("s-1")), OTHER)])["x-1"]
+    told = source.ask([watching(drs.play(drill("s-1")), OTHER)])[KEY]
 
     assert isinstance(told, SourceProblem)
     assert len(sts.asked) == ATTEMPTS  # as often as any source, and not as boto3 would by itself
@@ -111,7 +114,7 @@ def test_an_sts_that_does_not_work_is_a_problem_soon(drs: DrsSimulator, sts: Sts
 def test_without_a_role_another_account_is_a_problem_and_no_job_is_missing(drs: DrsSimulator) -> None:
     source = DrsSource(partial(connecting(None, OWN), "drs"))
 
-    told = source.ask([watching(drs.play(drill("s-1")), OTHER)])["x-1"]
+    told = source.ask([watching(drs.play(drill("s-1")), OTHER)])[KEY]
 
     assert isinstance(told, SourceProblem)
     assert "AssumeRoleName" in told.message

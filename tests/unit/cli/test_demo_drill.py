@@ -19,7 +19,7 @@ from longwatch.summaries import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.watching.cadence.history import read_history
 from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.stores.memory import MemoryExecutionStore
 
@@ -71,8 +71,8 @@ class Mute:
 
     name = "drs"
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
-        return {each.execution_id: SourceProblem("nobody there", 0.01) for each in executions}
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+        return {each.key: SourceProblem("nobody there", 0.01) for each in executions}
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -14,7 +14,7 @@ from longwatch.following import Reason
 from longwatch.runs import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, Job, JobState, Mode, Server, ServerState, Wave
+from longwatch.watching.model import Execution, ExecutionKey, Job, JobState, Mode, Server, ServerState, Wave
 from longwatch.watching.poller import Poller
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.stores.memory import MemoryExecutionStore
@@ -33,14 +33,14 @@ class Scripted:
         self._clock = clock
         self._states = list(states)
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         now = self._clock.now_ms()
         self.asked_at.append(now)
         said = self._states.pop(0) if len(self._states) > 1 else self._states[0]
         if isinstance(said, SourceProblem):
-            return {each.execution_id: said for each in executions}
+            return {each.key: said for each in executions}
         job = Job("j-1", said[0], (Server("s-1", said[1]),))
-        return {each.execution_id: Answer("scripted:Ask", now, {"j-1": job}) for each in executions}
+        return {each.key: Answer("scripted:Ask", now, {"j-1": job}) for each in executions}
 
     def close(self) -> None:
         """Nothing is open."""

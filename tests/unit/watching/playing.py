@@ -9,7 +9,7 @@ from longwatch.events import START as FROM_START
 from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, Job
+from longwatch.watching.model import Execution, ExecutionKey, Job
 from longwatch.watching.sources.base import SourceProblem, Told
 
 
@@ -27,10 +27,10 @@ class PlayedSource:
     def say(self, *jobs: Job) -> None:
         self.jobs = {job.job_id: job for job in jobs}
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         self.asked.append([each.execution_id for each in executions])
         at = self._clock.now_ms()
-        return {each.execution_id: self.problem or self._answer(each, at) for each in executions}
+        return {each.key: self.problem or self._answer(each, at) for each in executions}
 
     def _answer(self, execution: Execution, at: int) -> Answer:
         wanted = execution.job_ids()

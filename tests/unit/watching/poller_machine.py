@@ -123,7 +123,7 @@ class Pollers(RuleBasedStateMachine):
         except Crashed:
             return
         if isinstance(claim, Claim):
-            self.asking[holder] = (claim, poller.ask([claim])["x-1"])
+            self.asking[holder] = (claim, poller.ask([claim])[claim.execution.key])
 
     @rule(holder=st.sampled_from(POLLERS))
     def somebody_polls(self, holder: str) -> None:

@@ -38,7 +38,7 @@ def test_of_two_pollers_that_were_at_it_the_second_to_write_gives_way(desk: Desk
     slow, quick = desk.poller("slow"), desk.poller("quick")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.ask([claim])["x-1"]
+    told = slow.ask([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
     desk.source.say(DONE)
     assert quick.poll("x-1").result is Result.ENDED
@@ -53,7 +53,7 @@ def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
     slow, quick = desk.poller("slow"), desk.poller("quick")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.ask([claim])["x-1"]
+    told = slow.ask([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
     quick.poll("x-1")
 
@@ -68,7 +68,7 @@ def test_a_cancel_between_read_and_write_survives_and_is_told(desk: Desk) -> Non
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
     desk.source.say(DONE)
-    told = poller.ask([claim])["x-1"]
+    told = poller.ask([claim])[claim.execution.key]
     desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
 
     polled = poller.settle(claim, told)
@@ -85,7 +85,7 @@ def test_a_cancel_after_the_end_was_told_is_a_correction(desk: Desk) -> None:
     assert isinstance(claim, Claim)
 
     desk.journal.after_append = lambda: desk.write(Status="CANCELLED")
-    poller.settle(claim, poller.ask([claim])["x-1"])
+    poller.settle(claim, poller.ask([claim])[claim.execution.key])
 
     assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
     assert types_of(desk.journal, "x-1")[-2:] == ["execution_ended", "execution_corrected"]
@@ -168,7 +168,7 @@ def test_who_comes_late_and_has_not_been_missed_renews_the_lease_and_tells(desk:
     slow = desk.poller("a")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.ask([claim])["x-1"]
+    told = slow.ask([claim])[claim.execution.key]
     desk.clock.advance(10 * LEASE_MS / 1000)
 
     polled = slow.settle(claim, told)
@@ -182,7 +182,7 @@ def test_who_comes_late_and_was_replaced_tells_nothing(desk: Desk) -> None:
     slow, other = desk.poller("a"), desk.poller("b")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.ask([claim])["x-1"]
+    told = slow.ask([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
     assert isinstance(other.claim("x-1"), Claim)
 
@@ -198,7 +198,7 @@ def test_a_wave_that_the_orchestrator_adds_meanwhile_is_not_lost() -> None:
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    told = poller.ask([claim])["x-1"]
+    told = poller.ask([claim])[claim.execution.key]
     waves = (desk.record.stored or {})["Waves"]
     assert isinstance(waves, list)
     desk.write(Waves=[*waves, {"WaveName": "two", "JobId": "j-2"}])

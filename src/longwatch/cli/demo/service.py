@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from longwatch.clock import Clock
 from longwatch.testing.drs.scripts import JobScript, job_id_of
 from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.sources.base import Source, Told
 from longwatch.watching.sources.drs import CALL, DrsSource, job_from
 
@@ -70,12 +70,12 @@ class ScriptedJobs:
         self._jobs[name] = (self._clock.now_ms(), script)
         return name
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         now = self._clock.now_ms()
         known = {job_id: self._item(job_id, now) for job_id in self._jobs}
         jobs = {job_id: job_from(item) for job_id, item in known.items() if item is not None}
         return {
-            each.execution_id: Answer(CALL, now, {id_: jobs[id_] for id_ in each.job_ids() if id_ in jobs})
+            each.key: Answer(CALL, now, {id_: jobs[id_] for id_ in each.job_ids() if id_ in jobs})
             for each in executions
         }
 
@@ -95,12 +95,10 @@ class Hasty:
         self._source = source
         self._ask_again_ms = ask_again_ms
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         return {
-            execution_id: replace(told, next_at=told.at + self._ask_again_ms)
-            if isinstance(told, Answer)
-            else told
-            for execution_id, told in self._source.ask(executions).items()
+            key: replace(told, next_at=told.at + self._ask_again_ms) if isinstance(told, Answer) else told
+            for key, told in self._source.ask(executions).items()
         }
 
     def close(self) -> None:

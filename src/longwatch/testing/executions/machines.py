@@ -104,7 +104,7 @@ class Machine:
         claim = self.poller.claim(execution_id, PLAN_ID)
         if not isinstance(claim, Claim):
             return
-        told = self.poller.ask([claim])[execution_id]
+        told = self.poller.ask([claim])[claim.execution.key]
         if self.world.climate is CALM or self.world.depth:
             self.settle(self.poller, claim, told)
             return

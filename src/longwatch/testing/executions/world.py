@@ -23,7 +23,7 @@ from longwatch.testing.clock import FakeClock
 from longwatch.testing.executions.plans import ExecutionPlan, JobPlan
 from longwatch.testing.simulation.trace import Tally, Trace
 from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, Job, JobState
+from longwatch.watching.model import Execution, ExecutionKey, Job, JobState
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.sources.drs import job_from
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place
@@ -209,7 +209,7 @@ class SimulatedDrs:
     def __init__(self, world: World, now_ms: Callable[[], int], who: str) -> None:
         self._world, self._now_ms, self._who = world, now_ms, who
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         world = self._world
         if world.climate is not CALM and world.chance(world.climate.dies):
             world.die(self._who, "while asking")
@@ -221,7 +221,7 @@ class SimulatedDrs:
         elif world.chance(world.climate.silent):
             problem = SourceProblem("no answer, by the simulation")
             world.fault("answers lost")
-        return {each.execution_id: problem or self._answer(each) for each in executions}
+        return {each.key: problem or self._answer(each) for each in executions}
 
     def _answer(self, execution: Execution) -> Answer:
         plan, at = self._world.plans[execution.execution_id], self._now_ms()

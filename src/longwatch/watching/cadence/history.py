@@ -159,9 +159,9 @@ def sample_of(events: Iterable[Event]) -> Sample | None:
     return timeline.sample()
 
 
-def recorded_sample(journal: Journal, execution_id: str) -> Sample | None:
+def recorded_sample(journal: Journal, run_id: str) -> Sample | None:
     """How long an execution took, from its events in the journal."""
-    return sample_of(_events(journal, execution_id))
+    return sample_of(_events(journal, run_id))
 
 
 def read_history(journal: Journal, *, most: int = EXECUTIONS_READ) -> History:

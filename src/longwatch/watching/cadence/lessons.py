@@ -27,9 +27,9 @@ class Lessons:
         self._learned: OrderedDict[Kind, Learned] = OrderedDict()
         self._lock = threading.Lock()
 
-    def learn_from(self, journal: Journal, execution_id: str) -> None:
+    def learn_from(self, journal: Journal, run_id: str) -> None:
         """One more execution is over, and its events are in the journal."""
-        self.ended(recorded_sample(journal, execution_id))
+        self.ended(recorded_sample(journal, run_id))
 
     def ended(self, sample: Sample | None) -> None:
         """One more execution is over. None, for one that says nothing, changes nothing."""

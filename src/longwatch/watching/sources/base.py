@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Source(Protocol):
     def name(self) -> str:
         """The word in `Execution.source` that means this system."""
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
-        """What the system says now, for each execution by its id, with as few calls as it takes.
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+        """What the system says now, for each execution by its key, with as few calls as it takes.
 
         A problem is an answer of its own kind, for those that it concerns; it is never raised.
         """

@@ -66,7 +66,7 @@ def one_job(
         waves=(Wave(source.name, (Job(what, region=region or region_in(what), account=account),)),),
         total_waves=1,
     )
-    told = source.ask([fresh])[execution_id]
+    told = source.ask([fresh])[fresh.key]
     if not isinstance(told, Answer):
         return told
     return None if told.missing else replace(fresh, started_at=told.at // 1000 * 1000)

@@ -8,7 +8,7 @@ from typing import Protocol
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.watching.answers import Answer
 from longwatch.watching.due import deadline_at
-from longwatch.watching.model import Execution, Job, JobState
+from longwatch.watching.model import Execution, ExecutionKey, Job, JobState
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.sources.declarations import Declaration
 from longwatch.watching.sources.translating import (
@@ -51,18 +51,17 @@ class DeclaredSource:
     def name(self) -> str:
         return self.declaration.name
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         at = self._clock.now_ms()
         # What such an id means now says nothing about the job that it meant when that ended.
-        past = {each.execution_id for each in executions if each.closed and self.declaration.repeats}
+        past = {each.key for each in executions if each.closed and self.declaration.repeats}
         places: dict[Place, dict[str, None]] = {}
         for execution in executions:
-            for job in _jobs(execution) if execution.execution_id not in past else ():
+            for job in _jobs(execution) if execution.key not in past else ():
                 places.setdefault((job.region, job.account), {})[job.job_id] = None
         found = {place: self._asker.ask(place, list(ids)) for place, ids in places.items()}
         return {
-            each.execution_id: LATER_JOB if each.execution_id in past else self._answer(each, found, at)
-            for each in executions
+            each.key: LATER_JOB if each.key in past else self._answer(each, found, at) for each in executions
         }
 
     def begin(

@@ -19,6 +19,7 @@ from longwatch.watching.model import (
     Action,
     ActionState,
     Execution,
+    ExecutionKey,
     Job,
     JobState,
     Server,
@@ -76,11 +77,11 @@ class DrsSource:
         self._lock = threading.Lock()
         self.calls = 0  # made so far
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         at = self._clock.now_ms()
         told = {place: self._ask_place(place, ids) for place, ids in _by_place(executions).items()}
         warnings = self._add_reasons(executions, told, at)
-        return {each.execution_id: _answer(each, told, warnings, at) for each in executions}
+        return {each.key: _answer(each, told, warnings, at) for each in executions}
 
     def close(self) -> None:
         with self._lock:

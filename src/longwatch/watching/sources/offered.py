@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.sources.base import Beginner, Source, SourceProblem, Told
 
 log = logging.getLogger(__name__)
@@ -20,16 +22,15 @@ class OfferedSource:
         self._load = load
         self._source: Source | None = None
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         try:
-            told = self._loaded().ask(executions)
-            found = {each.execution_id: told[each.execution_id] for each in executions}
+            found = _by_key(executions, self._loaded().ask(executions))
             for each in found.values():
                 if not isinstance(each, Told):
                     raise TypeError(f"it answered with {type(each).__name__}")
             return found
         except Exception as error:  # noqa: BLE001 - nobody knows what a package may raise
-            return {each.execution_id: self._problem(error) for each in executions}
+            return {each.key: self._problem(error) for each in executions}
 
     def begin(
         self, what: str, *, region: str | None = None, account: str | None = None
@@ -62,3 +63,15 @@ class OfferedSource:
             f"The source {self.name!r} of {self._package} can not be used ({type(error).__name__}: {error})",
             lasting=True,
         )
+
+
+def _by_key(executions: Sequence[Execution], told: Mapping[Any, Told]) -> dict[ExecutionKey, Told]:
+    """The responses by key. A package may still map execution ids, as long as each is there once."""
+    times = Counter(each.execution_id for each in executions)
+    found = {}
+    for each in executions:
+        name = each.execution_id if each.key not in told and times[each.execution_id] == 1 else each.key
+        if name not in told:
+            raise LookupError(f"no response for {each.key}; return a mapping of `Execution.key`")
+        found[each.key] = told[name]
+    return found

@@ -23,7 +23,7 @@ from longwatch.model.process import (
     this_namespace,
 )
 from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, Job, Mode, Wave
+from longwatch.watching.model import Execution, ExecutionKey, Job, Mode, Wave
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.sources.declarations import Meaning
 from longwatch.watching.sources.exits import Opened, ending_words
@@ -46,8 +46,8 @@ class ProcessSource:
         self._opened: dict[str, Opened] = {}
         self._lock = threading.Lock()
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
-        return {each.execution_id: self._ask_one(each) for each in executions}
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+        return {each.key: self._ask_one(each) for each in executions}
 
     def begin(
         self, what: str, *, region: str | None = None, account: str | None = None

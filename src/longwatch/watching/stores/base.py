@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
+from longwatch.errors import AmbiguousExecution
 from longwatch.journal.base import Listening
 from longwatch.summaries import Status
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 
 DEFAULT_LIST_LIMIT = 50
+PLANS_READ = 20  # with an execution of one id: two are ambiguous, the others are for the message
 
 Place = tuple[int, str, str]
 """Where an execution stands in a list: its start, then its ids, so that two of one moment have an order."""
@@ -20,6 +22,15 @@ def place_of(execution: Execution) -> Place:
     return execution.started_at, execution.execution_id, execution.plan_id
 
 
+def only_one(found: Sequence[Execution]) -> Execution | None:
+    """The one execution among those of one id; `AmbiguousExecution` if several plans have one."""
+    if len(found) > 1:
+        plans = sorted(each.plan_id for each in found)
+        keys = [str(ExecutionKey(plan, found[0].execution_id)) for plan in plans]
+        raise AmbiguousExecution(found[0].execution_id, plans, keys)
+    return found[0] if found else None
+
+
 class ExecutionStore(Protocol):
     """Records of executions, which orchestrators of other makes write to as well."""
 
@@ -27,7 +38,10 @@ class ExecutionStore(Protocol):
         """Store a new execution and return it as it is stored. Raises `AlreadyThere` if its id is taken."""
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
-        """The execution as it is now. Without a plan: the one with this id, whichever its plan is."""
+        """The execution as it is now.
+
+        Without a plan: the only one of this id. `AmbiguousExecution` is raised where several plans have one.
+        """
 
     def update(self, execution: Execution) -> Execution:
         """Store what has become of an execution that was read here, and return it as it is stored.

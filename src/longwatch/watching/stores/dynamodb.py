@@ -19,7 +19,7 @@ from longwatch.journal.dynamodb.table import Shape
 from longwatch.journal.dynamodb.values import Item, from_attribute, to_attribute
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place, place_of
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one, place_of
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.records import (
     GUARDED,
@@ -70,10 +70,10 @@ class DynamoExecutionStore(Connected):
                     "KeyConditionExpression": "ExecutionId = :id",
                     "ExpressionAttributeValues": {":id": {"S": execution_id}},
                     "ConsistentRead": True,
-                    "Limit": 1,
+                    "Limit": PLANS_READ,
                 }
             )["Items"]
-        return execution_from(_record(found[0])) if found else None
+        return only_one([execution_from(_record(item)) for item in found])
 
     def update(self, execution: Execution) -> Execution:
         read = dict(execution.stored or {})

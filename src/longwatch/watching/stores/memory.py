@@ -11,8 +11,8 @@ from typing import Any
 from longwatch.errors import AlreadyThere, VersionConflict
 from longwatch.journal.base import Listening
 from longwatch.summaries import Status
-from longwatch.watching.model import Execution
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place, place_of
+from longwatch.watching.model import Execution, ExecutionKey
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place, only_one, place_of
 from longwatch.watching.stores.records import GUARDED, Record, execution_from, record_of
 
 
@@ -23,15 +23,15 @@ class MemoryExecutionStore:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._executions: dict[tuple[str, str], Execution] = {}
-        self._changes: dict[tuple[str, str], int] = {}  # the number of each one's last write, in their order
+        self._executions: dict[ExecutionKey, Execution] = {}
+        self._changes: dict[ExecutionKey, int] = {}  # the number of each one's last write, in their order
         self._last_change = 0
         self._ears: list[Ear] = []
 
     def add(self, execution: Execution) -> Execution:
         record = deepcopy(record_of(replace(execution, version=1, stored=None)))
         with self._lock:
-            if (execution.execution_id, execution.plan_id) in self._executions:
+            if execution.key in self._executions:
                 raise AlreadyThere(
                     f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there"
                 )
@@ -42,14 +42,16 @@ class MemoryExecutionStore:
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
         with self._lock:
             if plan_id is not None:
-                return self._executions.get((execution_id, plan_id))
-            return next((each for key, each in self._executions.items() if key[0] == execution_id), None)
+                return self._executions.get(ExecutionKey(plan_id, execution_id))
+            return only_one(
+                [each for key, each in self._executions.items() if key.execution_id == execution_id]
+            )
 
     def update(self, execution: Execution) -> Execution:
         read = execution.stored or {}
         record = record_of(replace(execution, version=execution.version + 1))
         with self._lock:
-            there = self._executions.get((execution.execution_id, execution.plan_id))
+            there = self._executions.get(execution.key)
             known = there.stored if there else None
             if known is None or any(known.get(name) != read.get(name) for name in GUARDED):
                 raise VersionConflict(execution.execution_id, execution.version)
@@ -95,8 +97,9 @@ class MemoryExecutionStore:
         """Nothing to let go of."""
 
     def _keep(self, record: Record) -> Execution:
-        key = (record["ExecutionId"], record["PlanId"])
-        kept = self._executions[key] = execution_from(record)
+        kept = execution_from(record)
+        key = kept.key
+        self._executions[key] = kept
         self._last_change += 1
         self._changes.pop(key, None)
         self._changes[key] = self._last_change

@@ -21,7 +21,7 @@ from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, stateme
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place
+from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.records import GUARDED, POLLING, WORDS, Record, execution_from, record_of
 
@@ -34,7 +34,10 @@ INSERT = (
     "ON CONFLICT DO NOTHING"
 )
 UPDATE = "UPDATE executions SET status = ?, started_at = ?, record = ? WHERE execution_id = ? AND plan_id = ?"
-READ = "SELECT record FROM executions WHERE execution_id = ? AND plan_id = coalesce(?, plan_id)"
+READ = (
+    "SELECT record FROM executions WHERE execution_id = ? AND plan_id = coalesce(?, plan_id) "
+    f"LIMIT {PLANS_READ}"
+)
 OPEN = "SELECT record FROM executions WHERE status = ? ORDER BY started_at"
 LIST = (
     "SELECT record FROM executions WHERE {} ORDER BY started_at DESC, execution_id DESC, plan_id DESC LIMIT ?"
@@ -71,7 +74,7 @@ class SqliteExecutionStore:
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
         rows = self._fetch(READ, (execution_id, plan_id))
-        return _execution(rows[0][0]) if rows else None
+        return only_one([_execution(text) for (text,) in rows])
 
     def update(self, execution: Execution) -> Execution:
         self._prepare()

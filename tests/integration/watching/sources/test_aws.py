@@ -191,7 +191,7 @@ def test_many_builds_are_asked_about_in_one_call_and_each_has_its_own_answer(wor
 
     told = source.ask(executions)
 
-    states = {name: _state(answer) for name, answer in told.items()}
+    states = {key.execution_id: _state(answer) for key, answer in told.items()}
     assert states == {"x-demo:1": JobState.STARTED, "x-demo:2": JobState.FINISHED, "x-demo:3": None}
     assert [asked["ids"] for _, asked in service.calls] == [["demo:1", "demo:2", "demo:3"]]
 
@@ -204,12 +204,14 @@ def test_an_id_that_is_refused_stops_none_of_the_others(world: World) -> None:
     service.fail("ClientException", "bad id")  # for both
     service.fail("ClientException", "bad id")  # for the first alone
 
-    told = source.ask([execution_of("batch", "j-1"), execution_of("batch", "j-2")])
+    refused, other = execution_of("batch", "j-1"), execution_of("batch", "j-2")
 
-    first = told["x-j-1"]
+    told = source.ask([refused, other])
+
+    first = told[refused.key]
     assert isinstance(first, SourceProblem)
     assert first.lasting
-    assert _state(told["x-j-2"]) is JobState.STARTED
+    assert _state(told[other.key]) is JobState.STARTED
 
 
 def test_a_state_machines_run_fails_with_its_error_and_cause(world: World, clock: FakeClock) -> None:
@@ -268,7 +270,7 @@ def test_a_stack_whose_resources_may_not_be_listed_is_watched_without_them(world
 
     execution = begun(source, "shop")  # ListStackResources is refused, as nothing plays it
 
-    assert _state(source.ask([execution])[execution.execution_id]) is JobState.STARTED
+    assert _state(source.ask([execution])[execution.key]) is JobState.STARTED
 
 
 @pytest.mark.parametrize(

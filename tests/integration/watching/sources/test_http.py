@@ -35,7 +35,7 @@ def begun(source: DeclaredSource, what: str) -> Execution:
 
 
 def answered(source: DeclaredSource, execution: Execution) -> Answer:
-    told = source.ask([execution])[execution.execution_id]
+    told = source.ask([execution])[execution.key]
     assert isinstance(told, Answer), told
     return told
 
@@ -318,5 +318,5 @@ def test_one_endpoint_that_hangs_holds_up_no_other(
 
     told = source.ask([hanging, answering])
 
-    assert isinstance(told[hanging.execution_id], SourceProblem)
-    assert isinstance(told[answering.execution_id], Answer)
+    assert isinstance(told[hanging.key], SourceProblem)
+    assert isinstance(told[answering.key], Answer)

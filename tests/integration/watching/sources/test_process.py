@@ -108,7 +108,7 @@ def begun(source: ProcessSource, pid: int) -> Execution:
 
 
 def seen(source: ProcessSource, execution: Execution) -> tuple[ServerState, str | None]:
-    told = source.ask([execution])[execution.execution_id]
+    told = source.ask([execution])[execution.key]
     assert isinstance(told, Answer), told
     (job,) = told.jobs.values()
     return job.servers[0].state, job.word
@@ -243,7 +243,7 @@ def test_it_is_called_by_its_id_and_its_command(source: ProcessSource) -> None:
 def test_it_is_looked_at_every_second(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
 
-    told = source.ask([execution])[execution.execution_id]
+    told = source.ask([execution])[execution.key]
 
     assert isinstance(told, Answer)
     assert told.next_at == told.at + 1000

@@ -17,6 +17,7 @@ from longwatch.watching.model import (
     Action,
     ActionState,
     Execution,
+    ExecutionKey,
     Job,
     JobState,
     Mode,
@@ -233,7 +234,7 @@ class Interrupted:
 
     name = "interrupted"
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[str, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         raise KeyboardInterrupt
 
     def close(self) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from longwatch.errors import InvalidInput, InvalidSettings
 from longwatch.settings import load_settings
+from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution
 from longwatch.watching.sources.base import Beginner, Source, SourceProblem
 from longwatch.watching.sources.declared import DeclaredSource
@@ -27,13 +29,15 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "from longwatch.watching.answers import Answer\n"
         "class Mine:\n"
         "    name = 'mine'\n"
-        "    def ask(self, executions): return {x.execution_id: Answer('x', 5000) for x in executions}\n"
+        "    def ask(self, executions): return {x.key: Answer('x', 5000) for x in executions}\n"
         "    def close(self): pass\n"
         "class Raising(Mine):\n"
         "    def ask(self, executions): raise RuntimeError('oops')\n"
         "    def close(self): raise RuntimeError('oops')\n"
         "class Odd(Mine):\n"
-        "    def ask(self, executions): return {x.execution_id: None for x in executions}\n"
+        "    def ask(self, executions): return {x.key: None for x in executions}\n"
+        "class ById(Mine):\n"
+        "    def ask(self, executions): return {x.execution_id: Answer('x', 5000) for x in executions}\n"
     )
     info = tmp_path / "acme_sources-1.0.dist-info"
     info.mkdir()
@@ -41,6 +45,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (info / "entry_points.txt").write_text(
         "[longwatch.sources]\nrollouts = acme_sources:declared\nmine = acme_sources:Mine\n"
         "broken = acme_sources:nothing\nraising = acme_sources:Raising\nodd = acme_sources:Odd\n"
+        "byid = acme_sources:ById\n"
         "deploys = acme_sources:declared\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -143,6 +148,17 @@ def mine_begun(source: Source) -> Execution:
     return begun
 
 
+def test_a_package_that_maps_execution_ids_is_a_problem_only_where_two_plans_share_one(package: Path) -> None:
+    source = sources()["byid"]
+    one = mine_begun(sources()["mine"])
+    other = replace(one, plan_id="another")
+
+    alone, both = source.ask([one]), source.ask([one, other])
+
+    assert isinstance(alone[one.key], Answer)
+    assert [isinstance(each, SourceProblem) for each in both.values()] == [True, True]
+
+
 @pytest.mark.parametrize("name", ["broken", "raising", "odd"])
 def test_a_package_that_can_not_be_used_is_a_problem_of_its_own_executions_only(
     package: Path, name: str
@@ -151,7 +167,7 @@ def test_a_package_that_can_not_be_used_is_a_problem_of_its_own_executions_only(
     execution = mine_begun(sources()["mine"])
     assert isinstance(source, Beginner)
 
-    asked, begun = source.ask([execution])[execution.execution_id], source.begin("7")
+    asked, begun = source.ask([execution])[execution.key], source.begin("7")
 
     for told in (asked, begun):
         assert isinstance(told, SourceProblem)
