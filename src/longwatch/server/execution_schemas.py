@@ -8,7 +8,9 @@ from pydantic import BaseModel, Field
 
 from longwatch.server.schemas import ConditionShape, Milliseconds, StatusWord, Strict
 
-ServerWord = Literal["pending", "in_progress", "launched", "failed", "terminated", "cancelled", "unknown"]
+ServerWord = Literal[
+    "pending", "in_progress", "launched", "failed", "terminated", "cancelled", "ended", "unknown"
+]
 
 
 class EtaShape(BaseModel):
@@ -82,7 +84,8 @@ class ActionShape(BaseModel):
     """One launch action of a server."""
 
     name: str
-    state: Literal["in_progress", "succeeded", "failed"]
+    state: Literal["in_progress", "succeeded", "failed", "unknown"]
+    word: str | None = Field(description="The source's own word, where the state is unknown.")
     reason: str | None
     since: Milliseconds | None
 
@@ -103,7 +106,7 @@ class JobShape(BaseModel):
     """One job of a wave."""
 
     job_id: str
-    state: Literal["pending", "started", "finished", "missing"]
+    state: Literal["pending", "started", "finished", "missing", "unknown"]
     word: str | None
     region: str | None
     account: str | None

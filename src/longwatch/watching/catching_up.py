@@ -89,7 +89,8 @@ def _with_action(actions: tuple[Action, ...], said: Mapping[str, Any], at: int) 
     if run_id is None:
         return actions  # told before events named the run: the next answer lists it
     known = {action.run_id: action for action in actions}
-    known[run_id] = Action(name, run_id, ActionState(str(said["to"])), _text(said, "reason"), at)
+    state = ActionState(str(said["to"]))
+    known[run_id] = Action(name, run_id, state, _text(said, "reason"), at, _text(said, "word"))
     return tuple(known.values())
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 UNREACHABLE_AFTER = 3  # polls in a row without an answer
 SILENT_AFTER_MS = 10 * 60 * 1000  # without anything new
+MOST_NAMED = 3  # jobs, servers or launch actions that report one unknown status
 UNWATCHED_AFTER_MS = 3 * 60 * 1000  # past the time at which somebody should have asked
 
 
@@ -20,7 +21,7 @@ UNWATCHED_AFTER_MS = 3 * 60 * 1000  # past the time at which somebody should hav
 class Condition:
     """Something worth saying that is no part of the execution's history."""
 
-    name: str  # unwatched, unreachable, missing, overdue, slow or silent
+    name: str  # unwatched, unreachable, missing, unknown status, overdue, slow or silent
     message: str
 
 
@@ -43,6 +44,10 @@ def conditions(execution: Execution, now_ms: int, lessons: Lessons | None = None
     lost = [job.job_id for wave in execution.waves for job in wave.jobs if job.state is JobState.MISSING]
     if lost:
         found.append(Condition("missing", f"{execution.source} no longer knows {', '.join(lost)}"))
+    found += [
+        Condition("unknown status", f"Unknown status {word!r} of {_listed(names)}, treated as running.")
+        for word, names in execution.unknown_words().items()
+    ]
     if is_overdue(execution, now_ms):
         over = now_ms - (deadline_at(execution) or now_ms)
         found.append(Condition("overdue", f"past its deadline for {_words(over)}; it is asked about on"))
@@ -54,6 +59,11 @@ def conditions(execution: Execution, now_ms: int, lessons: Lessons | None = None
     if now_ms - changed > SILENT_AFTER_MS and execution.failures < UNREACHABLE_AFTER:
         found.append(Condition("silent", f"nothing new for {_words(now_ms - changed)}"))
     return found
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _words(ms: int) -> str:

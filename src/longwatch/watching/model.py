@@ -2,6 +2,9 @@
 
 One model for every outside system. A disaster-recovery drill has several waves of many servers; a build is
 one wave with one job and one server. Everything here is a value: a poll makes a new one.
+
+A status that no table has reads as `UNKNOWN`, whether a source reports it or a record holds it. `UNKNOWN` is
+never an end.
 """
 
 from __future__ import annotations
@@ -55,14 +58,27 @@ class ServerState(StrEnum):
     FAILED = "failed"
     TERMINATED = "terminated"  # it was launched and is gone again
     CANCELLED = "cancelled"
-    UNKNOWN = "unknown"  # a word that the source's table does not have
+    ENDED = "ended"  # it has ended, and its source cannot say how
+    UNKNOWN = "unknown"  # a status that the source's table does not have: never an end
+
+    @classmethod
+    def _missing_(cls, value: object) -> ServerState:
+        return cls.UNKNOWN
 
     @property
     def is_final(self) -> bool:
         return self in _FINAL
 
 
-_FINAL = frozenset({ServerState.LAUNCHED, ServerState.FAILED, ServerState.TERMINATED, ServerState.CANCELLED})
+_FINAL = frozenset(
+    {
+        ServerState.LAUNCHED,
+        ServerState.FAILED,
+        ServerState.TERMINATED,
+        ServerState.CANCELLED,
+        ServerState.ENDED,
+    }
+)
 
 
 class JobState(StrEnum):
@@ -72,6 +88,11 @@ class JobState(StrEnum):
     STARTED = "started"
     FINISHED = "finished"
     MISSING = "missing"  # the source no longer knows it
+    UNKNOWN = "unknown"  # a status that the source's table does not have: it may still be running
+
+    @classmethod
+    def _missing_(cls, value: object) -> JobState:
+        return cls.UNKNOWN
 
 
 class ActionState(StrEnum):
@@ -80,6 +101,15 @@ class ActionState(StrEnum):
     IN_PROGRESS = "in_progress"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    UNKNOWN = "unknown"  # a status that the source's table does not have: never an end
+
+    @classmethod
+    def _missing_(cls, value: object) -> ActionState:
+        return cls.UNKNOWN
+
+    @property
+    def is_final(self) -> bool:
+        return self in (ActionState.SUCCEEDED, ActionState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +121,7 @@ class Action:
     state: ActionState
     reason: str | None = None
     since: int | None = None  # epoch ms at which this state was first seen
+    word: str | None = None  # the source's own word, where the state is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +241,19 @@ class Execution:
 
     def job_ids(self) -> tuple[str, ...]:
         return tuple(job.job_id for wave in self.waves for job in wave.jobs)
+
+    def unknown_words(self) -> dict[str, list[str]]:
+        """Each status that no table has, with the jobs, servers and launch actions that report it."""
+        found: dict[str, list[str]] = {}
+        for job in (job for wave in self.waves for job in wave.jobs):
+            for item, name in _items(job):
+                if item.state.value == "unknown":
+                    found.setdefault(item.word or "unknown", []).append(name)
+        return found
+
+
+def _items(job: Job) -> Iterator[tuple[Job | Server | Action, str]]:
+    yield job, f"job {job.job_id}"
+    for server in job.servers:
+        yield server, server.server_id
+        yield from ((each, f"action {each.name} of {server.server_id}") for each in server.actions)

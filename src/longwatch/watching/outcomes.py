@@ -1,6 +1,7 @@
 """How servers, waves and executions ended, as far as that is certain. None means that it is not.
 
-A job that has finished says nothing about success; only its servers do. An empty list is never "all done",
+A job that has finished says nothing about success; only its servers do. A status that no table has is never
+an end, however long ago its job has finished. An empty list is never "all done",
 and later waves may not exist yet: an execution ends only when its number of waves is known and each has its
 end.
 """
@@ -49,9 +50,11 @@ def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> 
             return Outcome(Status.FAILED, (f"{server.server_id}: {server.reason or 'launch failed'}",))
         case ServerState.CANCELLED:
             return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled",))
-    if mode is Mode.JOB and server.state is ServerState.UNKNOWN and job and job.state is JobState.FINISHED:
-        # Its source is sure that it has ended, and has no way to tell how.
-        return Outcome(Status.UNKNOWN, (f"{server.server_id}: {server.reason or 'ended, nobody knows how'}",))
+        case ServerState.ENDED:
+            why = server.reason or "ended, outcome unknown"
+            return Outcome(Status.UNKNOWN, (f"{server.server_id}: {why}",))
+        case ServerState.UNKNOWN:
+            return None
     if job is not None and job.state is JobState.FINISHED and _is_past_grace(job, now_ms):
         if job.cancelled:
             return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled with its job",))
@@ -63,11 +66,7 @@ def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> 
 def _launched(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
     if mode is not Mode.RECOVERY:
         return Outcome(Status.SUCCEEDED)
-    if (
-        job is None
-        or not _is_over(job)
-        or any(each.state is ActionState.IN_PROGRESS for each in server.actions)
-    ):
+    if job is None or not _is_over(job) or not all(each.state.is_final for each in server.actions):
         return None
     # None listed may mean none configured, or none begun: the source gets a moment to list them.
     if not server.actions and now_ms - (server.since or 0) < GRACE_MS:

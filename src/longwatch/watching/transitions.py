@@ -134,6 +134,7 @@ def _server_changes(
                 "run_id": action.run_id,
                 "from": came_from,
                 "to": action.state.value,
+                "word": action.word,
                 "reason": action.reason,
             }
             since = earlier.since if earlier else None

@@ -112,7 +112,13 @@ def _server(server: Server) -> dict[str, Any]:
         "reason": server.reason,
         "since": server.since,
         "actions": [
-            {"name": each.name, "state": each.state.value, "reason": each.reason, "since": each.since}
+            {
+                "name": each.name,
+                "state": each.state.value,
+                "word": each.word,
+                "reason": each.reason,
+                "since": each.since,
+            }
             for each in server.actions
         ],
     }

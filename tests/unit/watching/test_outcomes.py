@@ -61,7 +61,7 @@ def test_a_server_of_a_drill_is_done_when_its_state_says_so(server: Server, stat
     assert status_of(server_outcome(server, job(), Mode.DRILL, PAST_GRACE)) is status
 
 
-@pytest.mark.parametrize("state", [PENDING, IN_PROGRESS, ServerState.UNKNOWN])
+@pytest.mark.parametrize("state", [PENDING, IN_PROGRESS])
 def test_a_server_gets_a_grace_after_its_job_and_has_failed_then(state: ServerState) -> None:
     server = Server("s-1", state)
 

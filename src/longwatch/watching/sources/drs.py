@@ -27,6 +27,7 @@ from longwatch.watching.model import (
 )
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.sources.drs_log import LOG_CALL, log_of, wants_log, with_log
+from longwatch.watching.sources.translating import LONGEST_WORD, storable
 
 CALL = "drs:DescribeJobs"
 JOBS_AT_ONCE = 200  # ids in one call; the service takes 1,000, and its answers are paged in any case
@@ -206,10 +207,10 @@ def drs_client(region: str | None, account: str | None = None) -> Any:
 
 def job_from(item: Mapping[str, Any]) -> Job:
     """A job as DRS describes it. Only its id is sure to be there."""
-    word = item.get("status")
+    word = _word(item, "status")
     return Job(
         job_id=item["jobID"],
-        state=JOB_STATES.get(word or "", JobState.STARTED if word else JobState.PENDING),
+        state=JOB_STATES.get(word, JobState.UNKNOWN) if word else JobState.PENDING,
         servers=tuple(
             _server_from(each) for each in item.get("participatingServers", ()) if each.get("sourceServerID")
         ),
@@ -218,29 +219,37 @@ def job_from(item: Mapping[str, Any]) -> Job:
 
 
 def _server_from(item: Mapping[str, Any]) -> Server:
-    word = item.get("launchStatus")
+    word = _word(item, "launchStatus")
     return Server(
         server_id=item["sourceServerID"],
         state=SERVER_STATES.get(word, ServerState.UNKNOWN) if word else ServerState.PENDING,
         instance_id=item.get("recoveryInstanceID"),
         actions=tuple(
             _action_from(run, number)
-            for number, run in enumerate(item.get("launchActionsStatus", {}).get("runs", ()))
+            for number, run in enumerate((item.get("launchActionsStatus") or {}).get("runs") or ())
         ),
         word=word,
     )
 
 
 def _action_from(run: Mapping[str, Any], number: int) -> Action:
-    action = run.get("action", {})
+    action = run.get("action") or {}
+    word = _word(run, "status")
+    state = ACTION_STATES.get(word, ActionState.UNKNOWN) if word else ActionState.IN_PROGRESS
     name = str(action.get("name") or action.get("actionId") or f"action {number + 1}")
     return Action(
         name=name,
         run_id=str(run.get("runId") or f"{name}#{number}"),
-        # A word nobody knows is no end.
-        state=ACTION_STATES.get(run.get("status", ""), ActionState.IN_PROGRESS),
+        state=state,
         reason=run.get("failureReason"),
+        word=word if state is ActionState.UNKNOWN else None,
     )
+
+
+def _word(item: Mapping[str, Any], name: str) -> str | None:
+    """A status as the service reports it, cut to a length that a record can hold."""
+    said = item.get(name)
+    return storable(said, LONGEST_WORD) if said else None
 
 
 def _by_place(executions: Sequence[Execution]) -> dict[Place, list[str]]:

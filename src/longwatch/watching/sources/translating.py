@@ -37,8 +37,8 @@ _STATES: Mapping[Meaning | None, tuple[JobState, ServerState]] = {
     Meaning.SUCCEEDED: (JobState.FINISHED, ServerState.LAUNCHED),
     Meaning.FAILED: (JobState.FINISHED, ServerState.FAILED),
     Meaning.CANCELLED: (JobState.FINISHED, ServerState.CANCELLED),
-    Meaning.ENDED: (JobState.FINISHED, ServerState.UNKNOWN),
-    None: (JobState.STARTED, ServerState.UNKNOWN),  # a word that nobody knows is no end
+    Meaning.ENDED: (JobState.FINISHED, ServerState.ENDED),
+    None: (JobState.UNKNOWN, ServerState.UNKNOWN),
 }
 _ACTIONS: Mapping[Meaning, ActionState] = {
     Meaning.SUCCEEDED: ActionState.SUCCEEDED,
@@ -96,7 +96,7 @@ def job_of(job: Job, said: Said, *, called: str | None = None) -> Job:
     # What was the reason while it failed is often not said any more once it has. Success needs none.
     reason = said.reason or next((each.reason for each in job.servers if each.reason), None)
     reason = None if said.meaning is Meaning.SUCCEEDED else reason
-    if reason is None and server_state in (ServerState.FAILED, ServerState.UNKNOWN):
+    if reason is None and server_state in (ServerState.FAILED, ServerState.ENDED):
         reason = f"its status is {said.word}"
     name = called or short(job.job_id)
     server = Server(name, server_state, actions=said.items, word=said.word, reason=reason)
@@ -117,8 +117,11 @@ def short(job_id: str) -> str:
 
 
 def superseded(declaration: Declaration, execution: Execution, thing: Thing, said: Said) -> Said:
-    """What it means if something else is being done by now: the first has ended, and nobody saw how."""
-    if not _is_of_another(declaration, execution, thing, said):
+    """What it means if something else is being done by now: the first has ended, and nobody saw how.
+
+    A status in no table does not say which operation it belongs to, so it ends none.
+    """
+    if said.meaning is None or not _is_of_another(declaration, execution, thing, said):
         return said
     return Said(
         said.word,
@@ -192,7 +195,7 @@ def _is_of_another(declaration: Declaration, execution: Execution, thing: Thing,
 
 
 def actions_of(items: Items, thing: Thing) -> tuple[Action, ...]:
-    """The steps of a job. One without a status goes on."""
+    """The steps of a job. One without a status, or with one in no table, is in progress."""
     listed = thing.items if thing.items is not None else value_at(thing.fields, items.at)
     found: dict[str, Action] = {}
     for each in listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ():

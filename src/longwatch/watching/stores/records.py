@@ -151,9 +151,15 @@ def is_untold(execution: Execution) -> bool:
     return not (isinstance(said, Mapping) and said.get("Status") == execution.verdict.status.value)
 
 
-def _verdict_of(said: Mapping[str, Any]) -> Verdict:
+def _verdict_of(said: Mapping[str, Any]) -> Verdict | None:
+    """The verdict that a record holds; None for a status that this version does not have."""
+    try:
+        status = Status(said["Status"])
+        corrects = Status(said["Corrects"]) if said.get("Corrects") else None
+    except (KeyError, ValueError):
+        return None
     return Verdict(
-        status=Status(said["Status"]),
+        status=status,
         at=from_seconds(said["Time"]) or 0,
         evidence=tuple(
             Evidence(each["Call"], from_seconds(each["Time"]) or 0, each.get("Fields") or {})
@@ -162,7 +168,7 @@ def _verdict_of(said: Mapping[str, Any]) -> Verdict:
         message=said.get("Message"),
         late=bool(said.get("Late")),
         warnings=tuple(said.get("Warnings") or ()),
-        corrects=Status(said["Corrects"]) if said.get("Corrects") else None,
+        corrects=corrects,
     )
 
 

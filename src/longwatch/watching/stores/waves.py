@@ -80,7 +80,7 @@ def _job_from(said: Mapping[str, Any], listed: Sequence[Any], only: object, regi
         account=_text(said.get("AccountId")),
         finished_at=from_seconds(said.get("FinishedTime")),
         cancelled=bool(said.get("Cancelled")),
-        word=said.get("Word"),
+        word=_word(said, state),
         since=since,
     )
 
@@ -101,12 +101,13 @@ def _job_record(job: Job, read: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _server_from(said: Mapping[str, Any]) -> Server:
+    state = ServerState(str(said.get("Status") or "pending").lower())
     return Server(
         server_id=_server_id(said),
-        state=ServerState(str(said["Status"]).lower()),
+        state=state,
         instance_id=said.get("RecoveryInstanceId"),
         actions=tuple(_action_from(each) for each in said.get("LaunchActions") or ()),
-        word=said.get("Word"),
+        word=_word(said, state),
         reason=said.get("Reason"),
         since=from_seconds(said.get("StatusSince")),
     )
@@ -130,19 +131,30 @@ def _server_record(read: Any, job_id: str | None, server: Server | None) -> Any:
 
 
 def _action_from(said: Mapping[str, Any]) -> Action:
+    state = ActionState(str(said.get("Status") or "in_progress").lower())
+    name = str(said.get("Name") or "action")
     return Action(
-        name=str(said["Name"]),
-        run_id=str(said["RunId"]),
-        state=ActionState(str(said["Status"]).lower()),
+        name=name,
+        run_id=str(said.get("RunId") or name),
+        state=state,
         reason=said.get("Reason"),
         since=from_seconds(said.get("StatusSince")),
+        word=_word(said, state),
     )
+
+
+def _word(said: Mapping[str, Any], state: JobState | ServerState | ActionState) -> str | None:
+    """The source's own word, or the stored status where this version does not have it."""
+    word = said.get("Word")
+    if word is None and state.value == "unknown":
+        word = said.get("Status")
+    return _text(word)
 
 
 def _action_record(action: Action) -> dict[str, Any]:
     return _filled(
         {"Name": action.name, "RunId": action.run_id, "Status": action.state.value.upper()},
-        {"Reason": action.reason, "StatusSince": seconds(action.since)},
+        {"Reason": action.reason, "StatusSince": seconds(action.since), "Word": action.word},
     )
 
 

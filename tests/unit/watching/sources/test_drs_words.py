@@ -56,10 +56,11 @@ def test_words_nobody_knows_are_no_end() -> None:
 
     job = job_from({"jobID": "drsjob-1", "status": "ARCHIVED", "participatingServers": [server, {}]})
 
-    assert job.state is JobState.STARTED
+    assert (job.state, job.word) == (JobState.UNKNOWN, "ARCHIVED")
     (shown,) = job.servers
     assert (shown.state, shown.word) == (ServerState.UNKNOWN, "MELTING")
-    assert (shown.actions[0].state, shown.actions[0].name) == (ActionState.IN_PROGRESS, "action 1")
+    (action,) = shown.actions
+    assert (action.state, action.name, action.word) == (ActionState.UNKNOWN, "action 1", "PAUSED")
 
 
 def test_a_server_without_a_launch_status_is_pending() -> None:

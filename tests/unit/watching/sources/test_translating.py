@@ -181,7 +181,7 @@ def test_a_word_that_nobody_knows_stays_open() -> None:
     assert said.meaning is None
     assert ending(execution, said) is None
     job = job_of(Job("j-1"), said)
-    assert (job.state, job.servers[0].state) == (JobState.STARTED, ServerState.UNKNOWN)
+    assert (job.state, job.servers[0].state) == (JobState.UNKNOWN, ServerState.UNKNOWN)
 
 
 def test_no_status_at_all_is_no_answer() -> None:

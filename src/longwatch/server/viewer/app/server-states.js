@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
 /** In the order in which they are drawn: what is done comes first. */
-export const STATES = ["launched", "terminated", "failed", "cancelled", "in_progress", "unknown", "pending"];
+export const STATES = ["launched", "terminated", "failed", "cancelled", "ended", "in_progress", "unknown", "pending"];
 
 const LOOKS = /** @type {Record<string, string>} */ ({
   pending: "pending",
