@@ -59,6 +59,19 @@ def _show_sources(context: click.Context, parameter: click.Parameter, value: boo
 )
 @click.option("--status-path", metavar="PATH", help="Where a JSON answer has the status: job.state")
 @click.option(
+    "--outcome-path",
+    "outcome_paths",
+    multiple=True,
+    metavar="PATH",
+    help="Where it says how it ended, once the status says that it is over. "
+    "[default: conclusion, result, outcome, exit_code … beside the status]",
+)
+@click.option(
+    "--accept-status-code",
+    is_flag=True,
+    help="Take a 2xx response without a status for success. [default: it is not an answer]",
+)
+@click.option(
     "--header", "headers", multiple=True, metavar="LINE", help="A header for the request. Never stored."
 )
 @click.option("--succeeded", multiple=True, metavar="WORD", help="A word that means: it went well.")
@@ -81,6 +94,8 @@ def command(
     every: str | None,
     region: str | None,
     status_path: str | None,
+    outcome_paths: tuple[str, ...],
+    accept_status_code: bool,
     headers: tuple[str, ...],
     succeeded: tuple[str, ...],
     failed: tuple[str, ...],
@@ -115,6 +130,8 @@ def command(
             region=region,
             url=executions_url,
             status_path=status_path,
+            outcome_paths=outcome_paths,
+            accept_status_code=accept_status_code,
             headers=headers,
             words={"succeeded": succeeded, "failed": failed},
             every_seconds=max(SHORTEST_SECONDS, span_ms(every) / 1000) if every else None,

@@ -184,7 +184,10 @@ def notes(execution: Execution) -> Iterator[str]:
             if job.state is JobState.MISSING:
                 yield f"{execution.source} no longer knows it; it is asked about on, and has no end"
             elif any(each.state is ServerState.UNKNOWN for each in job.servers):
-                yield f"{execution.source} says {job.word!r}, which has no meaning here; it counts as running"
+                yield (
+                    f"unknown status {job.word!r} from {execution.source}, treated as running. Map it with "
+                    "--succeeded or --failed, or name the field that decides with --outcome-path"
+                )
 
 
 def _standing(polled: Polled) -> Outcome:

@@ -56,9 +56,21 @@ class Asked:
     region: str | None = None
     url: str | None = None  # of the executions
     status_path: str | None = None
+    outcome_paths: Sequence[str] = ()
+    accept_status_code: bool = False
     headers: Sequence[str] = ()
     words: Mapping[str, Sequence[str]] | None = None
     every_seconds: float | None = None
+
+    @property
+    def reads_http(self) -> bool:
+        """Whether an option says how to read an HTTP response."""
+        return bool(
+            self.status_path
+            or self.outcome_paths
+            or self.accept_status_code
+            or any((self.words or {}).values())
+        )
 
 
 def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str, Outcome] | None:
@@ -73,10 +85,17 @@ def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str
     entry, what = meant
     if entry.name == "http":
         _unambiguous(asked.words or {})
-        what = target = address_of(target, status=asked.status_path, words=asked.words or {})
-    elif asked.status_path or asked.headers or any((asked.words or {}).values()):
+        what = target = address_of(
+            target,
+            status=asked.status_path,
+            words=asked.words,
+            outcome=asked.outcome_paths,
+            accept_status_code=asked.accept_status_code,
+        )
+    elif asked.reads_http or asked.headers:
         raise InvalidInput(
-            "--status-path, --header, --succeeded and --failed are for an https:// address only"
+            "--status-path, --outcome-path, --accept-status-code, --header, --succeeded and --failed are for "
+            "an https:// address only. For other sources, declare a watch in longwatch.toml."
         )
     if sqlite_path(settings.journal) is None:
         check(settings, clock=clock)

@@ -14,8 +14,10 @@ from urllib.parse import parse_qs, parse_qsl, urldefrag, urlencode, urlsplit
 
 from longwatch.watching.sources.declarations import Declaration, Meaning, normal
 from longwatch.watching.sources.paths import steps
+from longwatch.watching.sources.shipped import CODE_WORDS
 
-OPTIONS = ("status", *(each.value for each in Meaning))
+ACCEPT, CODE = "accept", "status-code"
+OPTIONS = ("status", "outcome", ACCEPT, *(each.value for each in Meaning))
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SECRET_ENDINGS = ("apikey", "accesskey", "credential", "passwd", "password", "secret", "signature", "token")
@@ -54,17 +56,30 @@ def with_options(declaration: Declaration, url: str) -> tuple[Declaration, str]:
     if not said or set(said) - set(OPTIONS):
         return declaration, address  # a fragment of the page, and none of ours
     words = dict(declaration.words)
+    if CODE in said.get(ACCEPT, ()):
+        words |= CODE_WORDS
     for meaning in Meaning:
         words |= {normal(word): meaning for word in said.get(meaning.value, ())}
     path = said.get("status", [declaration.status])[0]
-    steps(path or "")
-    return replace(declaration, status=path, words=words), address
+    outcome = tuple(said.get("outcome", declaration.outcome))
+    for each in (path or "", *outcome):
+        steps(each)
+    return replace(declaration, status=path, outcome=outcome, words=words), address
 
 
-def address_of(url: str, *, status: str | None, words: Mapping[str, Sequence[str]]) -> str:
-    """The URL with these options in its fragment, so that whoever asks later knows them too."""
+def address_of(
+    url: str,
+    *,
+    status: str | None = None,
+    words: Mapping[str, Sequence[str]] | None = None,
+    outcome: Sequence[str] = (),
+    accept_status_code: bool = False,
+) -> str:
+    """The URL with these options in its fragment, so that every poller reads the response in the same way."""
     options = [("status", status)] if status else []
-    options += [(meaning, word) for meaning, said in words.items() for word in said]
+    options += [("outcome", path) for path in outcome]
+    options += [(ACCEPT, CODE)] if accept_status_code else []
+    options += [(meaning, word) for meaning, said in (words or {}).items() for word in said]
     return f"{urldefrag(url)[0]}#{urlencode(options)}" if options else url
 
 

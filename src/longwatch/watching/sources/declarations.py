@@ -27,7 +27,7 @@ class Meaning(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    ENDED = "ended"  # and how is not to be known
+    ENDED = "ended"  # over; `outcome` says how, and without it that is not to be known
 
     @property
     def is_end(self) -> bool:
@@ -103,8 +103,9 @@ class Declaration:
     name: str
     about: str = ""
     call: AwsCall | HttpCall
-    status: str | None  # path; None (HTTP): `status` or `state` of a JSON object, else the code of the answer
+    status: str | None  # path; None (HTTP): `status` or `state` of a JSON object
     words: Words
+    outcome: tuple[str, ...] = ()  # paths to what qualifies the status; () (HTTP): fields of the usual names
     reason: tuple[str, ...] = ()  # paths, joined
     cancelled: tuple[str, ...] = ()  # paths that are true if a failure was a cancellation
     stage: str | None = None  # path to a second word; those in `waiting` say that it has not begun

@@ -1,6 +1,7 @@
-"""Asks an HTTP endpoint for a status, with the standard library alone.
+"""Polls an HTTP endpoint for a status, with the standard library alone.
 
-Only what tells a status is one. The code of an answer counts where the answer has nothing else to say.
+A response without a status is not an answer: a login page, an error page of a proxy and a health check are
+all sent with code 200. The code is the status only where the declaration has a word for it (`HTTP 204`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ from longwatch.watching.sources.declared import Found, Place
 from longwatch.watching.sources.failures import seconds_in
 from longwatch.watching.sources.fetching import Page, fetched
 from longwatch.watching.sources.filling import filled
-from longwatch.watching.sources.paths import value_at
+from longwatch.watching.sources.outcome_fields import status_values
 from longwatch.watching.sources.translating import Thing, storable
 
 MOST_KEPT, MOST_KEPT_BYTES = 500, 16 * 1024  # answers with an ETag
-STATUS_NAMES = ("status", "state")  # where most JSON answers have it
 LONGEST_WORD_BYTES = 64  # of an answer that is a word and nothing else
 
 _NO_ENTRY = frozenset({401, 403, 407})
@@ -102,17 +102,17 @@ def found_in(page: Page, declaration: Declaration, url: str) -> Found:
     if not 200 <= page.code < 300:
         return SourceProblem(told, wish, lasting=True)
     fields = _json(page.body)
-    if declaration.status is not None:
-        if fields is None:
-            return SourceProblem(f"{told} with something that is no JSON: {page.body[:80]!r}", lasting=True)
-        return Thing(fields, words=declaration.words, status=declaration.status, again_seconds=wish)
-    word = _word_in(fields, page, declaration)
-    if word is not None:
-        return Thing(fields, word, declaration.words, again_seconds=wish)
-    meaning = declaration.words.get(normal(f"HTTP {page.code}"))
-    if meaning is not None and meaning.is_end and (problem := _says_something_else(fields, page, told)):
-        return problem
-    return Thing(fields, f"HTTP {page.code}", declaration.words, again_seconds=wish)
+    if fields is None and _is_json(page):
+        return SourceProblem(f"{told} with JSON that can not be read: {page.body[:80]!r}", wish)
+    if declaration.status is not None and fields is not None:
+        return Thing(fields, declaration=declaration, again_seconds=wish)
+    word = None if declaration.status is not None else _word_in(fields, page, declaration)
+    if word is None:
+        meaning = declaration.words.get(normal(f"HTTP {page.code}"))
+        if meaning is None or (meaning.is_end and page.moved_to is not None):
+            return _without_status(fields, page, declaration, told)
+        word = f"HTTP {page.code}"
+    return Thing(fields, word, declaration, again_seconds=wish)
 
 
 def sendable(headers: Mapping[str, str]) -> dict[str, str]:
@@ -131,34 +131,52 @@ def sendable(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _word_in(fields: Any, page: Page, declaration: Declaration) -> str | None:
     """The status that an answer tells: in a field, or as the only word there is."""
-    for said in (*(value_at(fields, name) for name in STATUS_NAMES), fields):
+    for said in (*status_values(fields), fields):
         if isinstance(said, str | int | float):  # a JSON true is `true`
             return str(said).lower() if isinstance(said, bool) else str(said)
     text = page.body[:LONGEST_WORD_BYTES].decode(errors="replace").strip()
     return text if normal(text) in declaration.words else None
 
 
-def _says_something_else(fields: Any, page: Page, told: str) -> SourceProblem | None:
-    """Why the code of an answer is no status, although it would be an end: there is more to it."""
+def _without_status(fields: Any, page: Page, declaration: Declaration, told: str) -> SourceProblem:
+    """The problem that a response without a status is, with what to do about it."""
     if page.moved_to is not None:
         there = urlsplit(page.moved_to).netloc
         return SourceProblem(
-            f"{told} after a redirect to {there}, without a status: it may ask for a login. "
-            "Pass what it asks for with --header, or watch that address",
+            f"{told} after a redirect to {there}, without a status: it may be a login page. "
+            "Pass the credentials with --header, or watch that URL",
             lasting=True,
         )
     if isinstance(fields, Mapping | list):
         has = ", ".join(str(name) for name in fields) if isinstance(fields, Mapping) else "a list"
         has = storable(has, 200) or "nothing"
         return SourceProblem(
-            f"{told}, and no status is in it; it has {has}. Say where the status is with "
+            f"{told} with JSON that has no status; it has {has}. Pass the path to the status with "
             "--status-path, or as `status` of the declaration",
             lasting=True,
         )
+    if declaration.status is not None:
+        return SourceProblem(
+            f"{told} without JSON, so there is no {declaration.status}{_shown(page)}", lasting=True
+        )
+    return SourceProblem(
+        f"{told} without a status{_shown(page)}. If the code alone means success, pass --accept-status-code; "
+        "if it is a login page, pass the credentials with --header",
+        lasting=True,
+    )
+
+
+def _shown(page: Page) -> str:
+    """What a response is instead: its type and how it begins."""
+    kind = page.headers.get_content_type() if page.headers["Content-Type"] else "no type"
+    begins = f", {page.body[:60]!r}" if page.body else ", an empty body"
+    return f" ({kind}{begins})"
+
+
+def _is_json(page: Page) -> bool:
+    """Whether a response is meant to be JSON; one that can not be read was cut off."""
     kind = page.headers.get_content_type() if page.headers["Content-Type"] else ""
-    if fields is None and (kind.endswith("json") or page.body.lstrip()[:1] in (b"{", b"[")):
-        return SourceProblem(f"{told} with JSON that can not be read: {page.body[:80]!r}")
-    return None
+    return bool(page.body) and (kind.endswith("json") or page.body.lstrip()[:1] in (b"{", b"["))
 
 
 def retry_after(headers: Message) -> float | None:

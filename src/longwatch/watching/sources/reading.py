@@ -19,11 +19,11 @@ from longwatch.watching.sources.declarations import (
 )
 from longwatch.watching.sources.filling import places_in
 from longwatch.watching.sources.paths import steps
-from longwatch.watching.sources.shipped import COMMON_WORDS
+from longwatch.watching.sources.shipped import CODE_WORDS, COMMON_WORDS
 
 SHORTEST_SECONDS = 1.0  # between two polls
 NEVER = "never"
-MEANINGS = ("pending", "running", "succeeded", "failed", "cancelled")
+MEANINGS = tuple(each.value for each in Meaning)
 KEYS: Mapping[str, str] = {  # every key there is, and what it is for
     "about": "What it watches, for `longwatch watch --sources`",
     "url": "The address to GET, with `{id}` where the id goes (or `{1}` and `{2}`, with `divider`); "
@@ -38,12 +38,17 @@ KEYS: Mapping[str, str] = {  # every key there is, and what it is for
     "results": "Path to what was asked about; to the list of it if there is `key`",
     "key": "Path to the id, in each of the results",
     "unknown": "Error codes that mean: there is no such id",
-    "status": "Path to the status (default for `url`: `status`, `state`, else the code of the answer)",
+    "status": "Path to the status (default for `url`: `status` or `state`)",
+    "outcome": "Path, or list of paths, to the fields that say how it ended once the status says that it is "
+    "over. Until each has a word of these lists, it is not over (default for `url`: fields of the usual names "
+    "beside the status, such as `conclusion`, `result` and `exit_code`)",
+    "accept_status_code": "`true`: a 2xx response without a status has succeeded (only with `url`)",
     "pending": "Words that mean: it has not begun",
     "running": "Words that mean: it goes on. A word that is in no list is no end either",
     "succeeded": "Words that mean: it went well",
     "failed": "Words that mean: it did not",
     "cancelled": "Words that mean: somebody stopped it",
+    "ended": "Words that mean: it is over, and `outcome` says how",
     "reason": "Path, or list of paths, to why it failed",
     "began": "Path to the time at which it began",
     "plan": "Path to what all runs of this kind share",
@@ -104,8 +109,9 @@ class _Reader:
             prefix=f"{name}:",
             call=call,
             status=self._text("status", table),
+            outcome=self._paths("outcome", table.get("outcome")),
             words=words,
-            reason=self._reasons(table.get("reason")),
+            reason=self._paths("reason", table.get("reason")),
             items=self._items(table, words),
             began=self._text("began", table),
             plan=self._text("plan", table),
@@ -165,9 +171,18 @@ class _Reader:
         if found or is_http:
             if found and not any(each.is_end for each in found.values()):
                 self.wrong("succeeded", "is missing: no word means an end, so it would never come to one")
-            return found or COMMON_WORDS
+            codes = self._code_words(table, is_http=is_http)
+            return {**(found or COMMON_WORDS), **codes}
         self.wrong("succeeded", "is missing: the words that mean an end")
         return found
+
+    def _code_words(self, table: Mapping[str, object], *, is_http: bool) -> Words:
+        accepted = table.get("accept_status_code", False)
+        if not isinstance(accepted, bool):
+            self.wrong("accept_status_code", f"must be true or false, not {accepted!r}")
+        elif accepted and not is_http:
+            self.wrong("accept_status_code", "is for a `url` only")
+        return CODE_WORDS if accepted is True else {}
 
     def _items(self, table: Mapping[str, object], words: Words) -> Items | None:
         at = self._text("items", table)
@@ -181,10 +196,10 @@ class _Reader:
             words=words,
         )
 
-    def _reasons(self, value: object) -> tuple[str, ...]:
-        paths = self._list("reason", value)
+    def _paths(self, key: str, value: object) -> tuple[str, ...]:
+        paths = self._list(key, value)
         for path in paths:
-            self._path("reason", path)
+            self._path(key, path)
         return paths
 
     def _has_place(self, key: str, texts: list[str]) -> None:

@@ -220,12 +220,13 @@ CLOUDFORMATION = Declaration(
 COMMON_WORDS = words(
     pending="pending queued waiting scheduled submitted accepted created",
     running="running in_progress inprogress started starting active processing building executing HTTP_202",
-    succeeded="succeeded success successful completed complete done finished ok passed "
-    "HTTP_200 HTTP_201 HTTP_203 HTTP_204",
+    succeeded="succeeded success successful completed complete done finished ok passed",
     failed="failed failure error errored fault timed_out timeout expired rejected",
     cancelled="cancelled canceled aborted stopped revoked terminated",
 )
-"""What most HTTP APIs say. Codes of answers are words too."""
+"""What most HTTP APIs say. The code of a response is a word too: 202 is running."""
+CODE_WORDS = words(succeeded="HTTP_200 HTTP_201 HTTP_203 HTTP_204")
+"""What the code of a response without a status means, where the user accepts it as one."""
 
 HTTP = Declaration(
     name="http",

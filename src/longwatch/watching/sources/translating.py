@@ -21,7 +21,8 @@ from longwatch.watching.model import (
     Wave,
 )
 from longwatch.watching.sources.base import SourceProblem
-from longwatch.watching.sources.declarations import Declaration, Items, Meaning, Operation, Words, normal
+from longwatch.watching.sources.declarations import Declaration, Items, Meaning, Operation, normal
+from longwatch.watching.sources.outcome_fields import qualified, qualifiers_of
 from longwatch.watching.sources.paths import value_at
 
 LONGEST_REASON = 500  # characters; a service may put a whole stack trace there
@@ -54,8 +55,7 @@ class Thing:
 
     fields: Any  # the answer, or the part of it that is about this job
     word: str | None = None  # the status, where it is in no field
-    words: Words | None = None  # the declaration's, unless this job has a table of its own
-    status: str | None = None  # path, likewise
+    declaration: Declaration | None = None  # the source's, unless this job is read in a way of its own
     items: Sequence[Any] | None = None  # where they were asked for by a call of their own
     again_seconds: float | None = None  # the system's wish for the next question
 
@@ -72,10 +72,15 @@ class Said:
 
 def understood(declaration: Declaration, thing: Thing) -> Said | None:
     """What the system said, in our words; None if it said no status at all."""
+    declaration = thing.declaration or declaration
     word = _status_word(declaration, thing)
     if word is None:
         return None
-    meaning = (declaration.words if thing.words is None else thing.words).get(normal(word))
+    meaning = declaration.words.get(normal(word))
+    if meaning is not None and meaning.is_end:
+        beside = qualifiers_of(declaration, thing.fields)
+        meaning = qualified(word, meaning, beside)
+        word = ", ".join([word, *(str(each) for each in beside if each.value != word)])
     if meaning is Meaning.FAILED and any(_is_true(thing, path) for path in declaration.cancelled):
         meaning = Meaning.CANCELLED
     stage = normal(value_at(thing.fields, declaration.stage)) if declaration.stage else ""
@@ -178,7 +183,12 @@ def label_of(declaration: Declaration, thing: Thing, operation: Operation | None
 
 
 def _is_of_another(declaration: Declaration, execution: Execution, thing: Thing, said: Said) -> bool:
-    """Whether the answer tells of a later run. Only an id that `begun` made says which one is meant."""
+    """Whether the answer tells of a later run. Only an id that `begun` made says which one is meant.
+
+    A word that is in no table belongs to no operation, so it never ends one.
+    """
+    if said.meaning is None:
+        return False
     execution_id = execution.execution_id
     names = {wave.name for wave in execution.waves}
     operation = next((each for each in declaration.operations if each.name in names), None)
@@ -221,7 +231,7 @@ def no_status(declaration: Declaration, what: str, thing: Thing) -> SourceProble
     """The problem that an answer without a status is."""
     has = ", ".join(str(name) for name in thing.fields) if isinstance(thing.fields, Mapping) else ""
     has = storable(has, 200)
-    path = thing.status or declaration.status
+    path = (thing.declaration or declaration).status
     where = f"at {path}" if path else "in it"
     return SourceProblem(
         f"the answer of {declaration.call.name} about {what} has no status {where}"
@@ -233,7 +243,7 @@ def no_status(declaration: Declaration, what: str, thing: Thing) -> SourceProble
 def _status_word(declaration: Declaration, thing: Thing) -> str | None:
     if thing.word is not None:
         return thing.word
-    path = thing.status or declaration.status
+    path = declaration.status
     value = value_at(thing.fields, path) if path is not None else None
     if value is None or isinstance(value, Mapping | list):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -55,8 +55,14 @@ def state(source: DeclaredSource, url: str) -> tuple[str | None, ServerState]:
         ({"status": "canceled"}, "canceled", ServerState.CANCELLED),
         ({"status": "frobnicating"}, "frobnicating", ServerState.UNKNOWN),
         (Said(202), "HTTP 202", ServerState.IN_PROGRESS),
-        (Said(200, b"<html>"), "HTTP 200", ServerState.LAUNCHED),
-        (Said(204), "HTTP 204", ServerState.LAUNCHED),
+        ({"Status": "COMPLETED", "exitCode": 0}, "COMPLETED, exitCode 0", ServerState.LAUNCHED),
+        (
+            {"status": "completed", "conclusion": "failure"},
+            "completed, conclusion failure",
+            ServerState.FAILED,
+        ),
+        ({"status": "completed", "conclusion": "odd"}, "completed, conclusion odd", ServerState.UNKNOWN),
+        ({"status": "completed", "conclusion": None}, "completed, conclusion null", ServerState.UNKNOWN),
         ({"status": 7, "other": 1}, "7", ServerState.UNKNOWN),
         ({"status": False}, "false", ServerState.UNKNOWN),
         ({"status": None, "state": "running"}, "running", ServerState.IN_PROGRESS),
@@ -68,7 +74,7 @@ def state(source: DeclaredSource, url: str) -> tuple[str | None, ServerState]:
         (Said(202, b'{"job": 1}'), "HTTP 202", ServerState.IN_PROGRESS),
     ],
 )
-def test_the_status_is_in_the_json_or_in_the_code(
+def test_the_status_is_in_the_json_or_the_only_word_of_the_response(
     endpoint: Endpoint, said: Any, word: str, expected: ServerState
 ) -> None:
     endpoint.says(said)
@@ -84,15 +90,22 @@ def test_the_status_is_in_the_json_or_in_the_code(
         ({"status": "done", "words": {"succeeded": ["true"]}}, {"done": True}, ServerState.LAUNCHED),
         ({"status": None, "words": {"failed": ["kaputt"]}}, {"status": "Kaputt"}, ServerState.FAILED),
         ({"status": None, "words": {"failed": ["HTTP 204"]}}, Said(204), ServerState.FAILED),
+        ({"accept_status_code": True}, Said(200, b"<html>"), ServerState.LAUNCHED),
+        ({"accept_status_code": True}, Said(204), ServerState.LAUNCHED),
+        ({"accept_status_code": True}, {"version": 3}, ServerState.LAUNCHED),
+        ({"accept_status_code": True}, {"status": "failed"}, ServerState.FAILED),
+        ({"accept_status_code": True}, {"success": False}, ServerState.FAILED),
+        ({"outcome": ["how"]}, {"status": "done", "how": "badly"}, ServerState.UNKNOWN),
+        ({"outcome": ["status"]}, {"status": "done", "result": "3 rows"}, ServerState.LAUNCHED),
+        ({"status": "job.state"}, {"job": {"state": "done", "exit_code": 1}}, ServerState.FAILED),
     ],
 )
 def test_the_fragment_of_the_address_says_how_to_read_the_answer(
     endpoint: Endpoint, options: dict[str, Any], said: Any, expected: ServerState
 ) -> None:
     endpoint.says(said)
-    words: Mapping[str, Sequence[str]] = options.get("words", {})
 
-    url = address_of(f"{endpoint.url}/job", status=options["status"], words=words)
+    url = address_of(f"{endpoint.url}/job", **options)
 
     assert state(source_of(), url)[1] is expected
     assert endpoint.asked[0][0] == "/job"
@@ -129,7 +142,7 @@ def test_something_that_is_no_json_has_no_path(endpoint: Endpoint) -> None:
     found = source_of().begin(f"{endpoint.url}/job#status=state")
 
     assert isinstance(found, SourceProblem)
-    assert "is no JSON: b'<html>'" in found.message
+    assert "answered 200 without JSON, so there is no state (no type, b'<html>')" in found.message
 
 
 @pytest.mark.parametrize("code", [404, 410])

@@ -48,9 +48,9 @@ def spoken(parts: Iterable[bytes]) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (b'{"job": {"state": "running"}}', "no status is in it; it has job. Say where"),
-        (b'{"status": {"phase": "Running"}}', "no status is in it; it has status"),
-        (b'{"status": null}', "no status is in it"),
+        (b'{"job": {"state": "running"}}', "has no status; it has job. Pass the path"),
+        (b'{"status": {"phase": "Running"}}', "has no status; it has status"),
+        (b'{"status": null}', "has no status"),
         (b"{}", "it has nothing"),
         (b"[]", "it has a list"),
         (b'{"status": "runn', "with JSON that can not be read"),
@@ -72,7 +72,49 @@ def test_a_page_that_a_redirect_led_to_is_never_taken_for_success(endpoint: Endp
     found = source_of().begin(f"{endpoint.url}/job")
 
     assert isinstance(found, SourceProblem)
-    assert "it may ask for a login" in found.message
+    assert "it may be a login page" in found.message
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Said(200, b"<html>Log in</html>", {"Content-Type": "text/html"}),
+        Said(200, b"<status>success</status>", {"Content-Type": "application/xml"}),
+        Said(200, b"all is well", {"Content-Type": "text/plain"}),
+        Said(200),
+        Said(201, b"created it"),
+        Said(204),
+    ],
+    ids=lambda said: f"{said.code} {said.body[:8]!r}",
+)
+def test_a_response_without_a_status_is_not_an_answer(endpoint: Endpoint, said: Said) -> None:
+    endpoint.says(said)
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert "without a status" in found.message
+    assert "--accept-status-code" in found.message
+
+
+def test_a_login_page_in_the_middle_of_a_watch_leaves_the_job_open(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "running"}, Said(200, b"<html>Log in", {"Content-Type": "text/html"}))
+    source = source_of()
+    execution = source.begin(f"{endpoint.url}/job")
+    assert isinstance(execution, Execution)
+
+    told = source.ask([execution])
+
+    assert [type(each) for each in told.values()] == [SourceProblem]
+
+
+def test_a_redirect_to_a_login_page_is_no_success_even_where_the_code_is_accepted(endpoint: Endpoint) -> None:
+    endpoint.says(Said(302, headers={"Location": "/login?next=job"}), Said(200, b"<html>Log in"))
+
+    found = source_of().begin(f"{endpoint.url}/job#accept=status-code")
+
+    assert isinstance(found, SourceProblem)
+    assert "it may be a login page" in found.message
 
 
 @pytest.mark.parametrize(

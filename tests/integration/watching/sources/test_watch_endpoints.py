@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,11 +33,41 @@ def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
     )
 
     assert watched.return_value == 0
-    assert "http says 'busy', which has no meaning here; it counts as running" in watched.stderr
+    assert "unknown status 'busy' from http, treated as running. Map it with --succeeded" in watched.stderr
     assert {headers["Authorization"] for _, headers in endpoint.asked} == {"Bearer s3cret"}
     stored = b"".join(file.read_bytes() for file in tmp_path.glob("watching.db*"))
     assert b"s3cret" not in stored
     assert b"job.state" in stored
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "code"),
+    [
+        ({"status": "completed", "conclusion": "failure"}, (), 1),
+        ({"status": "completed", "conclusion": "success"}, (), 0),
+        ({"status": "completed", "conclusion": "later"}, (), 4),
+        ({"status": "done", "exit_code": 3}, (), 1),
+        ({"status": "done", "note": "fine", "how": "KO"}, ("--outcome-path", "how", "--failed", "ko"), 1),
+        (Said(200, b"<html>"), ("--accept-status-code",), 0),
+    ],
+)
+def test_the_exit_code_follows_the_field_that_qualifies_the_status(
+    shell: Shell, endpoint: Endpoint, said: Any, options: Sequence[str], code: int
+) -> None:
+    endpoint.says(said)
+
+    watched = shell.watch(f"{endpoint.url}/job", "--timeout", "5s", *options)
+
+    assert watched.return_value == code
+
+
+def test_a_page_without_a_status_is_refused_with_the_option_that_accepts_it(
+    shell: Shell, endpoint: Endpoint
+) -> None:
+    endpoint.says(Said(200, b"<html>"))
+
+    with pytest.raises(InvalidInput, match="pass --accept-status-code"):
+        shell.watch(f"{endpoint.url}/job")
 
 
 def test_an_address_that_is_watched_again_after_its_end_is_a_new_run(

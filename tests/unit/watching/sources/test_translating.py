@@ -184,6 +184,15 @@ def test_a_word_that_nobody_knows_stays_open() -> None:
     assert (job.state, job.servers[0].state) == (JobState.UNKNOWN, ServerState.UNKNOWN)
 
 
+def test_a_word_that_nobody_knows_ends_no_operation_of_a_stack() -> None:
+    execution = begin(CLOUDFORMATION, STACK, stack("UPDATE_IN_PROGRESS", LastUpdatedTime=UPDATED))
+
+    said = said_later(CLOUDFORMATION, execution, stack("UPDATE_FROBNICATING", LastUpdatedTime=UPDATED))
+
+    assert said.meaning is None
+    assert ending(execution, said) is None
+
+
 def test_no_status_at_all_is_no_answer() -> None:
     assert understood(BATCH, Thing({})) is None
     assert understood(BATCH, Thing({"status": ["FAILED"]})) is None

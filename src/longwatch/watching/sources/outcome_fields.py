@@ -1,0 +1,227 @@
+"""Fields that qualify a status: `completed` says that a job is over, `conclusion` says how it ended.
+
+A status that means success counts only if no field beside it says otherwise. Which fields those are is
+declared (`outcome`), or, for HTTP responses without such a declaration, known by their usual names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from longwatch.watching.sources.declarations import Declaration, HttpCall, Meaning, Words, normal, words
+from longwatch.watching.sources.paths import steps, value_at
+from longwatch.watching.sources.shipped import COMMON_WORDS
+
+OUTCOME_WORDS: Words = {
+    **COMMON_WORDS,
+    **words(
+        pending="action_required",
+        succeeded="neutral true",
+        failed="unstable broken crashed killed startup_failure partiallysucceeded partially_succeeded false",
+        cancelled="skipped not_built",
+        ended="stale",
+    ),
+}
+"""What fields such as `conclusion` and `result` usually say."""
+STATUS_FIELDS = ("status", "state")
+NEUTRAL_WORDS = frozenset({"completed", "complete", "done", "finished"})  # over, and not how
+MAX_DEPTH = 2  # of objects inside `result`, `data` and the like
+
+# Names of fields, without regard to case, `_` and `-`.
+_OUTCOMES = frozenset({"conclusion", "result", "outcome", "verdict", "finalstatus", "finalstate"})
+_EXIT_CODES = frozenset({"exitcode", "exitstatus", "returncode", "rc"})
+_SUCCESS_FLAGS = frozenset(
+    {"success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "passed"}
+)
+_FAILURE_FLAGS = frozenset(
+    {"error", "errors", "failed", "failure", "failures", "exception", "errormessage", "errorcode", "iserror"}
+    | {"haserror", "haserrors", "hasfailed", "isfailed"}
+)
+_CANCEL_FLAGS = frozenset({"cancelled", "canceled", "aborted", "iscancelled", "iscanceled"})
+_ACTIVE_FLAGS = frozenset({"building", "running", "inprogress", "pending", "isrunning", "isbuilding"})
+_OVER_FLAGS = frozenset(
+    {"done", "finished", "completed", "complete", "isdone", "isfinished", "iscompleted", "iscomplete"}
+)
+_WRAPPERS = frozenset(
+    {"data", "response", "job", "build", "run", "task", "pipeline", "execution", "operation", "deployment"}
+    | _OUTCOMES
+)
+_NOTHING = frozenset({"", "none", "null"})
+_FALSE = _NOTHING | {"0", "false", "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class Qualifier:
+    """One field beside the status, and what it says about how the job ended."""
+
+    field: str
+    value: str
+    meaning: Meaning | None  # None: empty, or a word that is in no table
+    is_empty: bool = False
+    is_word: bool = True  # a word of the system; False: an exit code, an error or a flag
+
+    def __str__(self) -> str:
+        return f"{self.field} {self.value or 'null'}"
+
+
+def qualified(word: str, status: Meaning | None, qualifiers: Sequence[Qualifier]) -> Meaning | None:
+    """What a status means together with the fields that qualify it. None: it does not say how the job ended.
+
+    A status that is no end, or that says failed or cancelled, is not improved by any field. Success needs
+    every field to agree, and a neutral word such as `completed` needs one that is not empty, if there is any.
+    """
+    if status is None or not status.is_end:
+        return status
+    said = [each for each in qualifiers if not each.is_empty]
+    for each in said:
+        if each.meaning is not None and not each.meaning.is_end:
+            return each.meaning
+    if status in (Meaning.FAILED, Meaning.CANCELLED):
+        return status
+    by_word = {each.meaning for each in said if each.is_word}
+    meanings = {each.meaning for each in said}
+    for worst, among in (
+        (Meaning.FAILED, by_word),
+        (Meaning.CANCELLED, by_word),  # the exit code of a cancelled job is rarely 0
+        (Meaning.FAILED, meanings),
+        (Meaning.CANCELLED, meanings),
+    ):
+        if worst in among:
+            return worst
+    if None in meanings:
+        return None
+    if Meaning.ENDED in meanings:
+        return Meaning.ENDED
+    if Meaning.SUCCEEDED in meanings:
+        return Meaning.SUCCEEDED
+    is_neutral = status is Meaning.ENDED or normal(word) in NEUTRAL_WORDS
+    return None if qualifiers and is_neutral else status
+
+
+def status_values(fields: Any) -> list[Any]:
+    """The values of `status` and `state` in a JSON object, in this order."""
+    if not isinstance(fields, Mapping):
+        return []
+    return [value for wanted in STATUS_FIELDS for name, value in fields.items() if _folded(name) == wanted]
+
+
+def qualifiers_of(declaration: Declaration, fields: Any) -> list[Qualifier]:
+    """The fields of a response that qualify its status."""
+    if declaration.outcome:
+        return [_declared(path, value_at(fields, path), declaration.words) for path in declaration.outcome]
+    if not isinstance(declaration.call, HttpCall):
+        return []  # the models of AWS are known: their status says all
+    table = {**OUTCOME_WORDS, **declaration.words}
+    path = steps(declaration.status) if declaration.status else ()
+    found: list[Qualifier] = []
+    holder = fields
+    for depth in range(max(1, len(path))):
+        skipped = path[depth] if depth < len(path) else None
+        found += _beside(holder, table, skipped=skipped, is_innermost=depth >= len(path) - 1)
+        holder = _inside(holder, skipped)
+    return found
+
+
+def _declared(path: str, value: Any, table: Words) -> Qualifier:
+    """A declared field. It is required: a response without it does not say how the job ended."""
+    word = _word(path, value, table)
+    if word.meaning is not None:
+        return word
+    folded = _folded(steps(path)[-1]) if steps(path) else ""
+    found = _read(path, folded, value, table)
+    if found is None and folded in _FAILURE_FLAGS:  # without an error
+        return Qualifier(path, word.value, Meaning.SUCCEEDED, is_word=False)
+    return found or Qualifier(path, "", None, is_empty=True)
+
+
+def _beside(holder: Any, table: Words, *, skipped: object, is_innermost: bool) -> Iterator[Qualifier]:
+    """The known fields of one object. The field on the way to the status is not beside it."""
+    if not isinstance(holder, Mapping):
+        return
+    statuses = [name for name in holder if _folded(name) in STATUS_FIELDS]
+    for name, value in holder.items():
+        if name == skipped:
+            continue
+        folded = _folded(name)
+        if folded in STATUS_FIELDS:
+            meaning = table.get(normal(value)) if isinstance(value, str) else None
+            # `state` may be anything, such as a part of a country: it counts if its word is known.
+            if is_innermost and meaning is not None and (skipped is not None or len(statuses) > 1):
+                yield Qualifier(str(name), str(value), meaning)
+        elif isinstance(value, Mapping) and folded in _WRAPPERS:
+            if is_innermost:
+                yield from _nested(str(name), value, table, depth=1)
+        else:
+            found = _read(str(name), folded, value, table, only_known=folded not in _OUTCOMES)
+            if found is not None:
+                yield found
+
+
+def _nested(path: str, holder: Mapping[Any, Any], table: Words, *, depth: int) -> Iterator[Qualifier]:
+    """An object such as `result` counts by its own status and outcome; without any it is only a result."""
+    for name, value in holder.items():
+        folded, where = _folded(name), f"{path}.{name}"
+        if isinstance(value, Mapping):
+            if folded in _WRAPPERS and depth < MAX_DEPTH:
+                yield from _nested(where, value, table, depth=depth + 1)
+        elif isinstance(value, str) and (
+            folded in STATUS_FIELDS or (folded in _OUTCOMES and normal(value) in table)
+        ):
+            yield _word(where, value, table)
+        elif folded in _EXIT_CODES | _FAILURE_FLAGS | _SUCCESS_FLAGS:
+            found = _read(where, folded, value, table)
+            if found is not None:
+                yield found
+
+
+def _read(field: str, folded: str, value: Any, table: Words, *, only_known: bool = False) -> Qualifier | None:
+    """One field by its name; None: it says nothing."""
+    if folded in _EXIT_CODES:
+        return _exit_code(field, value, table)
+    if folded in _FAILURE_FLAGS:
+        fails = bool(value) and normal(value) not in _FALSE
+        return Qualifier(field, str(value)[:80], Meaning.FAILED, is_word=False) if fails else None
+    flag = {"true": True, "false": False}.get(normal(value)) if isinstance(value, bool | str) else None
+    meaning: Meaning | None = None
+    if folded in _SUCCESS_FLAGS and flag is not None:
+        meaning = Meaning.SUCCEEDED if flag else Meaning.FAILED
+    elif folded in _CANCEL_FLAGS and flag:
+        meaning = Meaning.CANCELLED
+    elif (folded in _ACTIVE_FLAGS and flag) or (folded in _OVER_FLAGS and flag is False):
+        meaning = Meaning.RUNNING
+    if meaning is not None:
+        return Qualifier(field, str(value).lower(), meaning, is_word=False)
+    if only_known or isinstance(value, Mapping | list):
+        return None
+    return _word(field, value, table)
+
+
+def _word(field: str, value: Any, table: Words) -> Qualifier:
+    text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    meaning = table.get(normal(text))
+    is_empty = meaning is None and normal(text) in _NOTHING
+    return Qualifier(field, text[:80], meaning, is_empty=is_empty)
+
+
+def _exit_code(field: str, value: Any, table: Words) -> Qualifier:
+    found = _word(field, value, table)
+    if found.meaning is not None or found.is_empty or isinstance(value, bool):
+        return found
+    try:
+        meaning = Meaning.SUCCEEDED if float(value) == 0 else Meaning.FAILED
+    except (TypeError, ValueError):
+        return found
+    return Qualifier(field, found.value, meaning, is_word=False)
+
+
+def _inside(holder: Any, step: object) -> Any:
+    if isinstance(step, int):
+        is_list = isinstance(holder, list) and -len(holder) <= step < len(holder)
+        return holder[step] if is_list else None
+    return holder.get(step) if isinstance(holder, Mapping) else None
+
+
+def _folded(name: object) -> str:
+    return str(name).casefold().replace("_", "").replace("-", "").replace(" ", "")

@@ -1,0 +1,171 @@
+"""A status together with the fields that qualify it: none of them ends a job as a silent success."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.watching.sources.declarations import Declaration, Meaning, normal
+from longwatch.watching.sources.outcome_fields import OUTCOME_WORDS
+from longwatch.watching.sources.reading import declaration_from
+from longwatch.watching.sources.shipped import COMMON_WORDS, HTTP
+from longwatch.watching.sources.translating import Thing, understood
+
+SUCCEEDED, FAILED, CANCELLED = Meaning.SUCCEEDED, Meaning.FAILED, Meaning.CANCELLED
+RUNNING, PENDING, ENDED, OPEN = Meaning.RUNNING, Meaning.PENDING, Meaning.ENDED, None
+
+
+def meaning_of(fields: Any, declaration: Declaration = HTTP) -> Meaning | None:
+    word = None if declaration.status else str(fields.get("status", fields.get("state")))
+    said = understood(declaration, Thing(fields, word))
+    assert said is not None
+    return said.meaning
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"status": "completed"}, SUCCEEDED),
+        ({"status": "completed", "conclusion": "success"}, SUCCEEDED),
+        ({"status": "completed", "conclusion": "failure"}, FAILED),
+        ({"status": "completed", "Conclusion": "Timed Out"}, FAILED),
+        ({"status": "completed", "conclusion": "cancelled"}, CANCELLED),
+        ({"status": "completed", "conclusion": "skipped"}, CANCELLED),
+        ({"status": "completed", "conclusion": "action_required"}, PENDING),
+        ({"status": "completed", "conclusion": "stale"}, ENDED),
+        ({"status": "completed", "conclusion": "gizmo"}, OPEN),
+        ({"status": "completed", "conclusion": None}, OPEN),
+        ({"status": "completed", "conclusion": ""}, OPEN),
+        ({"status": "succeeded", "conclusion": None}, SUCCEEDED),
+        ({"status": "success", "result": None}, SUCCEEDED),
+        ({"status": "completed", "result": "none"}, OPEN),
+        ({"status": "done", "result": "UNSTABLE"}, FAILED),
+        ({"status": "done", "result": False}, FAILED),
+        ({"status": "done", "result": True}, SUCCEEDED),
+        ({"status": "done", "result": 7}, OPEN),
+        ({"status": "done", "result": "Processed 3 rows"}, OPEN),
+        ({"status": "done", "result": {"rows": 3}}, SUCCEEDED),
+        ({"status": "done", "result": [1, 2]}, SUCCEEDED),
+        ({"status": "done", "result": {"status": "failed"}}, FAILED),
+        ({"status": "done", "result": {"data": {"exit_code": 2}}}, FAILED),
+        ({"status": "success", "data": {"status": "running"}}, RUNNING),
+        ({"status": "success", "job": {"state": "melting"}}, OPEN),
+        ({"status": "finished", "outcome": "aborted"}, CANCELLED),
+        ({"status": "finished", "exit_code": 0}, SUCCEEDED),
+        ({"status": "finished", "exitCode": 137}, FAILED),
+        ({"status": "finished", "exit_status": "1"}, FAILED),
+        ({"status": "finished", "returncode": -9}, FAILED),
+        ({"status": "finished", "exit_code": "odd"}, OPEN),
+        ({"status": "finished", "exit_code": None}, OPEN),
+        ({"status": "completed", "conclusion": None, "exit_code": 0}, SUCCEEDED),
+        ({"status": "completed", "conclusion": "success", "exit_code": 1}, FAILED),
+        ({"status": "completed", "conclusion": "cancelled", "exit_code": 143}, CANCELLED),
+        ({"status": "completed", "conclusion": "odd", "exit_code": 1}, FAILED),
+        ({"status": "completed", "success": False}, FAILED),
+        ({"status": "completed", "success": True}, SUCCEEDED),
+        ({"status": "completed", "error": "no disk"}, FAILED),
+        ({"status": "completed", "error": None, "errors": [], "failed": 0}, SUCCEEDED),
+        ({"status": "completed", "errors": [{"code": 7}]}, FAILED),
+        ({"status": "completed", "failed": 3, "passed": 12}, FAILED),
+        ({"status": "completed", "canceled": True}, CANCELLED),
+        ({"status": "completed", "building": True}, RUNNING),
+        ({"status": "completed", "done": False}, RUNNING),
+        ({"status": "completed", "state": "failed"}, FAILED),
+        ({"status": "completed", "state": "running"}, RUNNING),
+        ({"status": "completed", "state": "Bavaria"}, SUCCEEDED),
+        ({"status": "failed", "conclusion": "success", "exit_code": 0}, FAILED),
+        ({"status": "cancelled", "exit_code": 143, "error": "killed"}, CANCELLED),
+        ({"status": "running", "result": "FAILURE"}, RUNNING),
+        ({"status": "queued", "conclusion": "success"}, PENDING),
+        ({"status": "gizmo", "conclusion": "success"}, OPEN),
+    ],
+    ids=str,
+)
+def test_the_fields_beside_a_status_decide_with_it(fields: dict[str, Any], expected: Meaning | None) -> None:
+    assert meaning_of(fields) is expected
+
+
+@pytest.mark.parametrize(
+    ("declared", "fields", "expected"),
+    [
+        ({"outcome": "how"}, {"state": "over", "how": "well"}, SUCCEEDED),
+        ({"outcome": "how"}, {"state": "over", "how": "badly"}, FAILED),
+        ({"outcome": "how"}, {"state": "over", "how": "gizmo"}, OPEN),
+        ({"outcome": "how"}, {"state": "over", "how": None}, OPEN),
+        ({"outcome": "how"}, {"state": "over"}, OPEN),
+        ({"outcome": ["how", "exit_code"]}, {"state": "over", "how": "well", "exit_code": 1}, FAILED),
+        ({"outcome": "error"}, {"state": "over", "error": None}, SUCCEEDED),
+        ({"outcome": "error"}, {"state": "over", "error": "no disk"}, FAILED),
+        ({"outcome": "how"}, {"state": "over", "how": "well", "result": "failure"}, SUCCEEDED),
+        ({}, {"state": "over"}, ENDED),
+        ({}, {"state": "over", "result": "failure"}, FAILED),
+        ({}, {"state": "well", "exit_code": 1}, FAILED),
+    ],
+    ids=str,
+)
+def test_a_declared_outcome_is_required_and_replaces_the_usual_names(
+    declared: dict[str, Any], fields: dict[str, Any], expected: Meaning | None
+) -> None:
+    table = {"url": "https://x.example/{id}", "status": "state", "ended": "over"}
+    table |= {"succeeded": "well", "failed": "badly", **declared}
+
+    assert meaning_of(fields, declaration_from("jobs", table, where="here")) is expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "expected"),
+    [
+        ({"job": {"status": "done", "exit_code": 1}}, "job.status", FAILED),
+        ({"job": {"status": "done"}, "error": "lost"}, "job.status", FAILED),
+        ({"result": {"status": "done"}}, "result.status", SUCCEEDED),
+        ({"jobs": [{"status": "done", "conclusion": "failure"}]}, "jobs[0].status", FAILED),
+        ({"result": "success", "status": "running"}, "result", RUNNING),
+    ],
+    ids=str,
+)
+def test_fields_beside_the_path_to_the_status_count_too(
+    fields: dict[str, Any], path: str, expected: Meaning | None
+) -> None:
+    table = {"url": "https://x.example/{id}", "status": path}
+
+    assert meaning_of(fields, declaration_from("jobs", table, where="here")) is expected
+
+
+GOOD = [word for word, meaning in COMMON_WORDS.items() if meaning is SUCCEEDED]
+NOT_GOOD = [word for word, meaning in OUTCOME_WORDS.items() if meaning is not SUCCEEDED]
+word_fields = st.sampled_from(["conclusion", "result", "outcome", "Result", "final_status"])
+spoilers = st.one_of(
+    st.tuples(word_fields, st.sampled_from(NOT_GOOD) | st.text(min_size=1).filter(lambda s: bool(s.strip()))),
+    st.tuples(st.sampled_from(["exit_code", "exitCode", "rc"]), st.integers().filter(bool)),
+    st.tuples(st.sampled_from(["success", "ok", "done", "finished"]), st.just(value=False)),
+    st.tuples(
+        st.sampled_from(["error", "errors", "failed"]), st.sampled_from(["boom", [1], {"a": 1}, 3, True])
+    ),
+    st.tuples(st.sampled_from(["building", "in_progress", "cancelled"]), st.just(value=True)),
+)
+
+
+@given(st.sampled_from(["status", "state", "Status"]), st.sampled_from(GOOD), st.lists(spoilers, min_size=1))
+def test_no_generated_contradiction_ends_as_a_success(
+    name: str, word: str, contradictions: list[tuple[str, Any]]
+) -> None:
+    fields = {name: word, **dict(contradictions)}
+    agreed = {"", "none", "null", *(each for each, meant in OUTCOME_WORDS.items() if meant is SUCCEEDED)}
+    for field, value in dict(contradictions).items():
+        if isinstance(value, str) and normal(value) in agreed and field != "error":
+            fields[field] = "gizmo"
+
+    said = understood(HTTP, Thing(fields, word))
+
+    assert said is not None
+    assert said.meaning is not SUCCEEDED
+
+
+def test_the_word_of_a_job_names_the_field_that_decided() -> None:
+    said = understood(HTTP, Thing({"status": "completed", "conclusion": "failure"}, "completed"))
+
+    assert said is not None
+    assert said.word == "completed, conclusion failure"
