@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Spans, spanKey, stretchOf } from "../../src/longwatch/server/viewer/app/execution-spans.js";
-import { conditionsAt, etaText, nextLook, waitingFor } from "../../src/longwatch/server/viewer/app/execution-words.js";
+import { conditionsAt, endingText, etaText, nextLook, waitingFor } from "../../src/longwatch/server/viewer/app/execution-words.js";
 import { lookOf, statesText } from "../../src/longwatch/server/viewer/app/server-states.js";
 import { progressText } from "../../src/longwatch/server/viewer/app/wave-strip.js";
 import { isFailure, wordsOf } from "../../src/longwatch/server/viewer/app/words.js";
@@ -20,7 +20,7 @@ const moved = (id, at, to, more = {}) => ({
 /** @param {object} [more] @returns {any} */
 const line = (more = {}) => ({
   execution_id: "x", plan_id: "p", name: null, source: "drs", mode: "DRILL", status: "running", phase: "started", started_at: START, ended_at: null,
-  late: false, total_waves: 1, stored_waves: 1, servers: 2, servers_ended: 0, conditions: [], eta: null, deadline_at: START + 30 * MINUTE,
+  late: false, warning_count: 0, total_waves: 1, stored_waves: 1, servers: 2, servers_ended: 0, servers_done: 0, servers_failed: 0, progress_text: "0 of 2 done", conditions: [], eta: null, deadline_at: START + 30 * MINUTE,
   last_polled_at: START, last_answer_at: START, last_change_at: START, last_error: null, failures: 0, next_poll_at: START + 15_000,
   lease_holder: null, lease_until: null, version: 1, closed: false, message: null, progress: [{ name: "one", status: "running", servers: 2, states: { pending: 2 } }], ...more,
 });
@@ -108,7 +108,7 @@ test("every state has a look, also one that nobody knows", () => {
   assert.equal(lookOf("<b>"), "unknown");
   assert.equal(statesText({ pending: 1, launched: 2 }), "2 launched, 1 pending");
   assert.equal(statesText({}), "no server yet");
-  assert.equal(progressText(line()), "0 of 1 wave · 0 of 2 servers");
+  assert.equal(progressText(line({ progress_text: "1 of 2 done, 1 failed" })), "0 of 1 wave · 1 of 2 done, 1 failed");
   assert.equal(progressText(line({ total_waves: null, servers: 0 })), "0 of 1+ waves · no server yet");
 });
 
@@ -120,4 +120,14 @@ test("a transition says what it is now, as the command line does, and a failed s
   assert.equal(wordsOf(moved("b", 0, "launched")), "launched s");
   assert.equal(wordsOf(started), "east (drs DRILL)");
   assert.deepEqual([isFailure(lost), isFailure(moved("b", 0, "launched"))], [true, false]);
+});
+
+test("an end says how many warnings it has, in the list and in the log", () => {
+  const warnings = ["s-1 was terminated afterwards", "s-2: launch action join failed"];
+  const ended = { run_id: "x", event_id: "e", type: "execution_ended", occurred_at: START, payload: { status: "succeeded", warnings } };
+
+  assert.equal(endingText(line({ status: "succeeded" })), "succeeded");
+  assert.equal(endingText(line({ status: "succeeded", warning_count: 2, late: true })), "succeeded with 2 warnings, late");
+  assert.equal(wordsOf(ended), "succeeded; 2 warnings: s-1 was terminated afterwards; s-2: launch action join failed");
+  assert.equal(wordsOf({ ...ended, payload: { status: "failed", error_message: "s-1: no disk", warnings: [] } }), "s-1: no disk");
 });

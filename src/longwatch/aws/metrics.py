@@ -106,6 +106,8 @@ def poll_document(polled: Polled, at: int, environment: str) -> Document:
         )
     if polled.result is Result.ENDED:
         metrics.append(Metric("ExecutionsEnded", "Count", 1, ((ENVIRONMENT, STATUS),)))
+        warnings = len(execution.verdict.warnings) if execution.verdict else 0
+        metrics.append(Metric("ExecutionWarnings", "Count", warnings))
     members: Document = {
         ENVIRONMENT: environment,
         RESULT: polled.result.value,

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from longwatch.cli.execution_lines import COLUMNS, fact_lines, list_row, polled_line, wave_lines
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
 from longwatch.cli.options import common_options, output_option, pass_invocation
-from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
-from longwatch.cli.table import Column, table
+from longwatch.cli.table import table
 from longwatch.cli.terminal import Terminal, remark, write_data, write_json, write_json_lines
-from longwatch.cli.text import clean
-from longwatch.cli.times import ago_text, clock_text, duration_text, span_ms, start_text
+from longwatch.cli.times import span_ms
 from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
-from longwatch.watching.explaining import explained
 from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, Job, Mode, Wave
-from longwatch.watching.phases import phase_of
 from longwatch.watching.sources.registry import sources
 from longwatch.watching.stores.opening import open_executions
 from longwatch.watching.transitions import started
@@ -36,19 +33,6 @@ if TYPE_CHECKING:
 SUCCEEDED, FAILED, RUNNING = 0, 1, 4
 PAST_SHOWN = 100  # executions that an ETA rests on: each is a read of the journal, and somebody waits
 NEVER = "never"
-
-COLUMNS = (
-    Column("", 10, 1),
-    Column("EXECUTION", 9, 11, elastic=True),
-    Column("STATUS", 8, 9),
-    Column("MODE", 2, 8),
-    Column("PLAN", 3, 8, elastic=True),
-    Column("PHASE", 5, 11),
-    Column("SERVERS", 6, 7, right=True),
-    Column("STARTED", 1, 8),
-    Column("DURATION", 4, 8, right=True),
-    Column("CONDITIONS", 7, 10, elastic=True),
-)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -168,7 +152,9 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
         write_json_lines(execution_line(each, now_ms=now, lessons=lessons) for each in found)
     elif found:
         terminal = Terminal.of_stdout()
-        terminal.show(table(COLUMNS, [_row(each, now, lessons) for each in found], width=terminal.columns))
+        terminal.show(
+            table(COLUMNS, [list_row(each, now, lessons) for each in found], width=terminal.columns)
+        )
     if not found:
         remark("No executions. `longwatch executions add` adds one.")
 
@@ -276,78 +262,6 @@ def wave_from(text: str, *, region: str | None, account: str | None) -> Wave:
         raise InvalidInput(f"{text!r} is no wave; write NAME=JOB, or NAME=JOB,JOB for several jobs")
     ids = [each.strip() for each in jobs.split(",") if each.strip()]
     return Wave(name.strip(), tuple(Job(each, region=region, account=account) for each in ids))
-
-
-def wave_lines(view: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
-    """The execution as a small tree: waves, and under each its servers."""
-    symbol, style = STATUS_LOOKS[Status(view["status"])]
-    title = f"{view['execution_id']}  {view['mode']} of {view['plan_id']}"
-    yield [Segment(symbol, style), Segment(f" {clean(title)}  ", "strong"), Segment(view["status"], style)]
-    if view["eta"] is not None:
-        yield [Segment(f"  {view['eta']['text']}", "dim")]
-    for wave in view["waves"]:
-        symbol, style = STATUS_LOOKS[Status(wave["status"])]
-        jobs = ", ".join(f"{job['job_id']} {job['state']}" for job in wave["jobs"]) or "no job yet"
-        yield [
-            Segment(f"  {symbol}", style),
-            Segment(f" {clean(wave['name'])}  "),
-            Segment(clean(jobs), "dim"),
-        ]
-        for server in wave["servers"]:
-            since = "" if server["since"] is None else f"  {ago_text(server['since'], now_ms=now_ms)}"
-            yield [
-                Segment(f"      {clean(server['server_id'])}  "),
-                Segment(server["state"]),
-                Segment(since, "dim"),
-            ]
-            for action in server["actions"]:
-                yield [Segment(f"        {clean(action['name'])}  {action['state']}", "dim")]
-
-
-def fact_lines(execution: Execution, *, now_ms: int, lessons: Lessons | None = None) -> Iterator[Line]:
-    """What there is to know, one fact a line."""
-    symbol, style = STATUS_LOOKS[execution.status]
-    yield [
-        Segment(symbol, style),
-        Segment(f" {clean(execution.execution_id)}  ", "strong"),
-        Segment(execution.status.value, style),
-    ]
-    for fact in explained(execution, now_ms, lessons):
-        when = "" if fact.at is None else f"  {clock_text(fact.at)}"
-        yield [Segment(f"  {fact.about:12}", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
-
-
-def polled_line(polled: Polled, *, now_ms: int) -> str | None:
-    """What a poll brought, if that is worth a line."""
-    execution = polled.execution
-    if polled.problem is not None:
-        told = f"no answer: {polled.problem.message}"
-    elif execution.closed and execution.verdict is not None:
-        told = f"{execution.status}" + (" (late)" if execution.verdict.late else "")
-        told += f": {execution.verdict.message}" if execution.verdict.message else ""
-    elif polled.told:
-        told = f"{phase_of(execution)}, {polled.told} new"
-    else:
-        return None
-    return f"{clock_text(now_ms)} {clean(execution.execution_id)} {clean(told)}"
-
-
-def _row(execution: Execution, now_ms: int, lessons: Lessons | None) -> list[Segment]:
-    line = execution_line(execution, now_ms=now_ms, lessons=lessons)
-    symbol, style = STATUS_LOOKS[execution.status]
-    names = ", ".join(each["name"] for each in line["conditions"])
-    return [
-        Segment(symbol, style),
-        Segment(clean(execution.execution_id), "strong"),
-        Segment(execution.status.value, style),
-        Segment(execution.mode.value),
-        Segment(clean(execution.name or execution.plan_id)),
-        Segment(line["phase"] or ""),
-        Segment(f"{line['servers_ended']}/{line['servers']}"),
-        Segment(start_text(execution.started_at, now_ms=now_ms)),
-        Segment(duration_text((line["ended_at"] or now_ms) - execution.started_at)),
-        Segment(names, "dim"),
-    ]
 
 
 def _check_addresses(urls: Sequence[str]) -> None:

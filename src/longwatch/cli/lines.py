@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 
 from longwatch.calls import mark_of
@@ -156,6 +156,16 @@ def _transition_words(payload: Mapping[str, object]) -> str:
     return f"{to}{said} {name}" + (f": {reason}" if reason else "")
 
 
+def _verdict_words(payload: Mapping[str, object]) -> str:
+    """`succeeded; 2 warnings: s-1 was terminated afterwards; …`: the reasons or the status, then the rest."""
+    said = error_of(payload) or text_of(payload, "message", "status") or ""
+    warnings = payload.get("warnings")
+    if not isinstance(warnings, Sequence) or isinstance(warnings, str) or not warnings:
+        return said
+    word = "warning" if len(warnings) == 1 else "warnings"
+    return f"{said}; {len(warnings)} {word}: {'; '.join(map(str, warnings))}"
+
+
 _KNOWN_WORDS = {
     "block": _block_words,
     "turn_line": _line_words,
@@ -165,6 +175,8 @@ _KNOWN_WORDS = {
     "job_transition": _transition_words,
     "server_transition": _transition_words,
     "action_transition": _transition_words,
+    "execution_ended": _verdict_words,
+    "execution_corrected": _verdict_words,
 }
 
 

@@ -25,6 +25,7 @@ from longwatch.runs import Status
 from longwatch.watching.due import next_poll_at
 from longwatch.watching.model import Execution, JobState, ServerState
 from longwatch.watching.poller import Polled, Poller, Result
+from longwatch.watching.progress import warnings_text
 from longwatch.watching.sources.base import SourceProblem
 from longwatch.watching.stores.base import ExecutionStore
 
@@ -198,7 +199,12 @@ def _standing(polled: Polled) -> Outcome:
 def ended(execution: Execution) -> Outcome:
     """How a closed execution ended."""
     verdict = execution.verdict
-    return Outcome(execution.status, Reason.ENDED, verdict.message if verdict else None)
+    if verdict is None:
+        return Outcome(execution.status, Reason.ENDED)
+    told = [verdict.message] if verdict.message else []
+    if verdict.warnings:
+        told.append(f"{warnings_text(len(verdict.warnings))}: {'; '.join(verdict.warnings)}")
+    return Outcome(execution.status, Reason.ENDED, "; ".join(told) or None)
 
 
 def _leave_if_nobody_reads() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from longwatch.cli.executions import wave_lines
+from longwatch.cli.execution_lines import wave_lines
 from longwatch.cli.lines import followed_line
 from longwatch.cli.live import MOST_LATEST, ROWS_PER_LATEST, Screen
 from longwatch.cli.styles import Line, Segment

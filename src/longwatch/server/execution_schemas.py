@@ -51,10 +51,14 @@ class ExecutionLineShape(BaseModel):
     started_at: Milliseconds
     ended_at: Milliseconds | None
     late: bool
+    warning_count: int = Field(description="Warnings of the verdict; `verdict.warnings` has their texts.")
     total_waves: int | None = Field(description="Null: nobody has said whether more come.")
     stored_waves: int
     servers: int
-    servers_ended: int
+    servers_ended: int = Field(description="In a final state, good or bad.")
+    servers_done: int = Field(description="Those of them for which all went well.")
+    servers_failed: int
+    progress_text: str = Field(description="For people, such as `3 of 5 done, 1 failed`.")
     conditions: list[ConditionShape]
     eta: EtaShape | None
     deadline_at: Milliseconds | None
@@ -98,6 +102,7 @@ class ServerShape(BaseModel):
     word: str | None = Field(description="The source's own word for it.")
     instance_id: str | None
     reason: str | None
+    failure_reason: str | None = Field(description="Why it failed; null if it did not.")
     since: Milliseconds | None
     actions: list[ActionShape]
 

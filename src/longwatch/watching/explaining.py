@@ -10,6 +10,7 @@ from longwatch.watching.conditions import conditions
 from longwatch.watching.due import deadline_at, is_leased, next_poll_at
 from longwatch.watching.model import Execution
 from longwatch.watching.phases import delay_of, phase_of
+from longwatch.watching.progress import verdict_words
 
 if TYPE_CHECKING:
     from longwatch.watching.cadence.lessons import Lessons
@@ -89,9 +90,8 @@ def _holder(execution: Execution, now_ms: int) -> Fact:
 def _verdict_text(execution: Execution) -> str:
     verdict = execution.verdict
     assert verdict is not None
-    late = ", late" if verdict.late else ""
-    corrects = f", after {verdict.corrects} was told" if verdict.corrects else ""
-    return f"{verdict.status}{late}{corrects}"
+    corrects = f", corrects {verdict.corrects}" if verdict.corrects else ""
+    return f"{verdict_words(verdict)}{corrects}"
 
 
 def _waves_text(execution: Execution) -> str:

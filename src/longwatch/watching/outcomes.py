@@ -64,19 +64,21 @@ def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> 
 
 
 def _launched(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
-    if mode is not Mode.RECOVERY:
+    if mode is Mode.JOB:
         return Outcome(Status.SUCCEEDED)
-    if job is None or not _is_over(job) or not all(each.state.is_final for each in server.actions):
-        return None
-    # None listed may mean none configured, or none begun: the source gets a moment to list them.
-    if not server.actions and now_ms - (server.since or 0) < GRACE_MS:
-        return None
     failed = tuple(
         f"{server.server_id}: launch action {action.name} failed"
         + (f": {action.reason}" if action.reason else "")
         for action in server.actions
         if action.state is ActionState.FAILED
     )
+    if mode is Mode.DRILL:
+        return Outcome(Status.SUCCEEDED, warnings=failed)
+    if job is None or not _is_over(job) or not all(each.state.is_final for each in server.actions):
+        return None
+    # None listed may mean none configured, or none begun: the source gets a moment to list them.
+    if not server.actions and now_ms - (server.since or 0) < GRACE_MS:
+        return None
     return Outcome(Status.SUCCEEDED, warnings=failed)
 
 

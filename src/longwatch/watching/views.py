@@ -9,6 +9,7 @@ from longwatch.watching.due import deadline_at, next_poll_at
 from longwatch.watching.model import Execution, Job, Server, Verdict
 from longwatch.watching.outcomes import wave_outcome
 from longwatch.watching.phases import phase_of
+from longwatch.watching.progress import failure_reason, progress_of
 
 if TYPE_CHECKING:
     from longwatch.watching.cadence.lessons import Lessons
@@ -23,7 +24,7 @@ def execution_view(execution: Execution, *, now_ms: int, lessons: Lessons | None
             "name": wave.name,
             "status": outcome.status.value if outcome else NOT_YET,
             "jobs": [_job(job) for job in wave.jobs],
-            "servers": [_server(server) for server in wave.servers()],
+            "servers": [_server(server, execution) for server in wave.servers()],
         }
         for wave in execution.waves
         for outcome in [wave_outcome(wave, execution.mode, now_ms)]
@@ -38,7 +39,7 @@ def execution_view(execution: Execution, *, now_ms: int, lessons: Lessons | None
 def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None = None) -> dict[str, Any]:
     """An execution as one line of a list."""
     states = [server.state for _, server in execution.servers()]
-    verdict = execution.verdict
+    verdict, progress = execution.verdict, progress_of(execution)
     return {
         "execution_id": execution.execution_id,
         "plan_id": execution.plan_id,
@@ -50,10 +51,14 @@ def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None
         "started_at": execution.started_at,
         "ended_at": verdict.at if verdict else None,
         "late": verdict.late if verdict else False,
+        "warning_count": len(verdict.warnings) if verdict else 0,
         "total_waves": execution.total_waves,
         "stored_waves": len(execution.waves),
         "servers": len(states),
         "servers_ended": sum(state.is_final for state in states),
+        "servers_done": progress.done,
+        "servers_failed": progress.failed,
+        "progress_text": progress.words(),
         "conditions": [
             {"name": each.name, "message": each.message} for each in conditions(execution, now_ms, lessons)
         ],
@@ -103,13 +108,14 @@ def _job(job: Job) -> dict[str, Any]:
     }
 
 
-def _server(server: Server) -> dict[str, Any]:
+def _server(server: Server, execution: Execution) -> dict[str, Any]:
     return {
         "server_id": server.server_id,
         "state": server.state.value,
         "word": server.word,
         "instance_id": server.instance_id,
         "reason": server.reason,
+        "failure_reason": failure_reason(server, execution),
         "since": server.since,
         "actions": [
             {

@@ -80,6 +80,34 @@ def test_a_failure_is_an_exit_code_and_a_reason(shell: Shell, drs: DrsSimulator)
     assert "launch failed" in explained.stdout
 
 
+def test_warnings_failed_items_and_their_reasons_are_on_every_surface(
+    shell: Shell, drs: DrsSimulator
+) -> None:
+    gone = drs.play(drill("s-1", "s-2", pending=10, active=10).without("s-2", after=20, word="TERMINATED"))
+    lost = drs.play(drill("s-3", "s-4", pending=10, active=10).without("s-4", error="no disk"))
+    shell.executions("add", "--plan", "p-1", "--id", "x-gone", "--wave", f"db={gone}")
+    shell.executions("add", "--plan", "p-1", "--id", "x-lost", "--wave", f"db={lost}")
+
+    watched = {line.split()[1]: line for line in shell.executions("watch").stdout.splitlines()}
+    listed = {each.split()[1]: each for each in shell.executions("list").stdout.splitlines()[1:]}
+    (view,) = (json.loads(shell.executions("show", "x-gone", "-o", "json").stdout),)
+
+    assert watched["x-gone"].endswith(
+        "succeeded with 1 warning: s-00000000000000002 was terminated afterwards"
+    )
+    assert listed["x-gone"].endswith("1 warning")
+    assert " 2/2 " in listed["x-gone"]
+    assert " 1/2 " in listed["x-lost"]
+    assert listed["x-lost"].endswith("1 failed")
+    assert (view["warning_count"], view["progress_text"]) == (1, "2 of 2 done")
+    assert "succeeded with 1 warning  2 of 2 done" in shell.executions("show", "x-gone").stdout
+    assert "warning: s-00000000000000002 was terminated" in shell.executions("show", "x-gone").stdout
+    assert "verdict     succeeded with 1 warning" in shell.executions("explain", "x-gone").stdout
+    assert "1 of 2 done, 1 failed" in shell.executions("show", "x-lost").stdout
+    assert "the launch failed: no disk" in shell.executions("show", "x-lost").stdout
+    assert "succeeded; 1 warning: s-00000000000000002 was terminated" in shell("tail", "x-gone").stdout
+
+
 def test_one_look_leaves_what_is_running_and_says_so(shell: Shell, drs: DrsSimulator) -> None:
     job = drs.play(drill("s-1"))
     shell.executions("add", "--plan", "p-1", "--wave", f"db={job}")

@@ -158,6 +158,17 @@ class TestAPoll:
 
         assert made["ExecutionsEnded", (*ALL, f"Status={status}")] == (1, "Count")
 
+    def test_that_ended_an_execution_counts_its_warnings(self) -> None:
+        verdict = Verdict(Status.SUCCEEDED, START, EVIDENCE, warnings=("a", "b"))
+
+        made = measured(
+            poll_document(
+                polled(Result.ENDED, execution=drill(LAUNCHED, verdict=verdict, closed=True)), START, "test"
+            )
+        )
+
+        assert made["ExecutionWarnings", ALL] == (2, "Count")
+
     def test_that_was_not_answered_is_an_error(self) -> None:
         problem = SourceProblem("DRS answered ThrottlingException", 5.0, True)
 

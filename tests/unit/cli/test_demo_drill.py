@@ -35,7 +35,7 @@ def test_the_line_says_how_far_the_drill_is_and_fits(width: int) -> None:
     said = text(drill_line(drill, now_ms=1_004_000, width=width))
 
     assert "East coast drill" in said
-    assert "0/9 servers, 0/3 waves  4.0 s" in said
+    assert "0 of 9 done, 0/3 waves  4.0 s" in said
     assert len(said) <= max(width, 62)
 
 

@@ -54,7 +54,7 @@ def test_an_ended_one_tells_its_verdict_and_its_evidence() -> None:
     facts = list(explained(drill(verdict=verdict, closed=True), NOW))
 
     assert [(fact.about, fact.text) for fact in facts] == [
-        ("verdict", "partial, late, after failed was told"),
+        ("verdict", "partial with 1 warning, late, corrects failed"),
         ("reason", "a"),
         ("reason", "b"),
         ("warning", "slow"),

@@ -116,10 +116,11 @@ def test_a_drill_does_not_wait_for_launch_actions() -> None:
     assert status_of(server_outcome(server, finished(), Mode.DRILL, START)) is Status.SUCCEEDED
 
 
-def test_a_launch_action_that_failed_is_a_warning_with_its_reason() -> None:
+@pytest.mark.parametrize("mode", [Mode.RECOVERY, Mode.DRILL])
+def test_a_launch_action_that_failed_is_a_warning_with_its_reason(mode: Mode) -> None:
     server = Server("s-1", LAUNCHED, actions=(action(FAILED_ACTION, reason="no agent"),))
 
-    outcome = server_outcome(server, finished(), Mode.RECOVERY, START)
+    outcome = server_outcome(server, finished(), mode, START)
 
     assert outcome == Outcome(Status.SUCCEEDED, (), ("s-1: launch action install failed: no agent",))
 

@@ -26,6 +26,7 @@ from longwatch.testing.drs.scripts import JobScript, drill, server_id_of
 from longwatch.watching.model import Evidence, Execution, Job, Verdict, Wave
 from longwatch.watching.outcomes import wave_outcome
 from longwatch.watching.poller import Poller
+from longwatch.watching.progress import progress_of
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.memory import MemoryExecutionStore
 from longwatch.watching.stores.opening import open_executions
@@ -207,17 +208,16 @@ def _past_drill(
 
 
 def drill_line(execution: Execution, *, now_ms: int, width: int) -> Line:
-    """Name, a bar of the servers that have ended, and how many waves are over."""
-    states = [server.state for _, server in execution.servers()]
-    ended = sum(state.is_final for state in states)
+    """Name, a bar of the servers that are done, and how many waves are over."""
+    progress = progress_of(execution)
     outcomes = [wave_outcome(wave, execution.mode, now_ms) for wave in execution.waves]
     over = sum(outcome is not None for outcome in outcomes)
     symbol, style = STATUS_LOOKS[execution.status]
     at = execution.verdict.at if execution.verdict else now_ms
-    counts = f" {ended}/{len(states)} servers, {over}/{len(outcomes)} waves  "
+    counts = f" {progress.words()}, {over}/{len(outcomes)} waves  "
     counts += duration_text(max(0, at - execution.started_at))
     bar = max(0, min(BAR_COLUMNS, width - len(counts) - len(execution.name or "") - 6))
-    filled = bar * ended // max(1, len(states))
+    filled = bar * progress.done // max(1, progress.total)
     return [
         Segment(f"{symbol} {execution.name}  ", style),
         Segment("━" * filled, style),

@@ -5,7 +5,7 @@
 
 import { fill, h, say } from "./dom.js";
 import { etaText, isOpen, nextLook, rounded, waitingFor } from "./execution-words.js";
-import { ago, isoTime, length, moment, ticking, timeElement } from "./format.js";
+import { ago, counted, isoTime, length, moment, ticking, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { valueTree } from "./value-tree.js";
 import { waveStrip } from "./wave-strip.js";
@@ -43,14 +43,15 @@ export function tickCards(cards, execution, now) {
 }
 
 /** @param {Execution} execution */
-function verdictCard({ verdict, started_at: started }) {
+function verdictCard({ verdict, started_at: started, progress_text: items, warning_count: warnings }) {
   if (!verdict) return h("section");
   const reasons = (verdict.message ?? "").split("; ").filter(Boolean);
   return h(
     "section",
     { class: `card verdict is-${statusOf(verdict.status)}`, "aria-label": "Verdict" },
     h("h2", {}, "Verdict"),
-    h("p", { class: "verdict-word" }, statusMark(verdict.status), verdict.late ? h("span", { class: "tag warn" }, "late") : null, h("span", { class: "dim" }, `after ${length(verdict.at - started)}`)),
+    h("p", { class: "verdict-word" }, statusMark(verdict.status), warnings ? h("span", { class: "tag warn" }, counted(warnings, "warning")) : null, verdict.late ? h("span", { class: "tag warn" }, "late") : null, h("span", { class: "dim" }, `after ${length(verdict.at - started)}`)),
+    h("p", { class: "nums" }, items),
     verdict.corrects ? h("p", { class: "dim" }, `Corrects an earlier verdict: ${verdict.corrects}.`) : null,
     reasons.length ? h("ul", { class: "reasons" }, ...reasons.map((reason) => h("li", {}, reason))) : null,
     verdict.warnings.length ? h("ul", { class: "reasons warnings" }, ...verdict.warnings.map((warning) => h("li", {}, warning))) : null,
@@ -73,12 +74,12 @@ function evidenceCard({ verdict }) {
  * @param {number} now
  */
 function progressCard(execution, now) {
-  const { servers, servers_ended: ended, phase } = execution;
+  const { progress_text: items, phase } = execution;
   return h(
     "section",
     { class: "card", "aria-label": "Progress" },
     h("h2", {}, isOpen(execution) ? "Still running" : "Kept by another program"),
-    h("p", { class: "big nums" }, `${ended} of ${servers}`, h("span", { class: "dim" }, servers === 1 ? " server" : " servers")),
+    h("p", { class: "big nums" }, items),
     waveStrip(execution),
     h("p", {}, isOpen(execution) ? `${waitingFor(execution)}${whereOf(execution)}` : "longwatch does not ask about it."),
     phase ? h("p", { class: "dim" }, `Phase ${phase.replace(/_/g, " ")}, under way for `, h("span", { class: "nums", data: { elapsed: "" } }, ticking(now - execution.started_at))) : null,

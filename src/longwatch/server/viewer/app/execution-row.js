@@ -3,7 +3,7 @@
  */
 
 import { fill, h, say } from "./dom.js";
-import { conditionsAt, etaText, isOpen, nextLook, waitingFor } from "./execution-words.js";
+import { conditionsAt, endingText, etaText, isOpen, nextLook, waitingFor } from "./execution-words.js";
 import { ago, isoTime, length, ticking } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { executionPath } from "./router.js";
@@ -79,8 +79,7 @@ export function tickRow(row, now) {
  */
 function state(execution, now) {
   if (execution.ended_at !== null) {
-    const late = execution.late ? ", late" : "";
-    return [`is-${statusOf(execution.status)}`, `${execution.status}${late}`, execution.message ?? ""];
+    return [`is-${statusOf(execution.status)}`, endingText(execution), execution.message ?? ""];
   }
   if (!isOpen(execution)) return ["dim", "kept by another program", ""];
   const [condition] = conditionsAt(execution, now);

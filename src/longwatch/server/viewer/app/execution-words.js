@@ -64,6 +64,14 @@ export function etaText(eta, now) {
 }
 
 /**
+ * How it ended: `succeeded with 2 warnings, late`.
+ * @param {Pick<ExecutionLine, "status" | "warning_count" | "late">} execution
+ */
+export function endingText({ status, warning_count: warnings, late }) {
+  return `${status}${warnings ? ` with ${counted(warnings, "warning")}` : ""}${late ? ", late" : ""}`;
+}
+
+/**
  * When somebody asks next.
  * @param {number | null} at
  * @param {number} now

@@ -74,6 +74,10 @@
  * @property {number} stored_waves
  * @property {number} servers
  * @property {number} servers_ended
+ * @property {number} servers_done
+ * @property {number} servers_failed
+ * @property {string} progress_text such as `3 of 5 done, 1 failed`
+ * @property {number} warning_count
  * @property {Condition[]} conditions
  * @property {Eta | null} eta
  * @property {number | null} deadline_at
@@ -91,7 +95,7 @@
  * @property {Progress[]} progress
  *
  * @typedef {{name: string, state: string, reason: string | null, since: number | null}} LaunchAction
- * @typedef {{server_id: string, state: string, word: string | null, instance_id: string | null, reason: string | null, since: number | null, actions: LaunchAction[]}} Server
+ * @typedef {{server_id: string, state: string, word: string | null, instance_id: string | null, reason: string | null, failure_reason: string | null, since: number | null, actions: LaunchAction[]}} Server
  * @typedef {{job_id: string, state: string, word: string | null, region: string | null, account: string | null, since: number | null}} Job
  * @typedef {{name: string, status: string, jobs: Job[], servers: Server[]}} Wave
  * @typedef {{call: string, at: number, fields: Payload}} Evidence

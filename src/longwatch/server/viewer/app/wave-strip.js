@@ -38,11 +38,11 @@ function waveBar(wave) {
 }
 
 /**
- * `2 of 3 waves, 5 of 9 servers`.
+ * `2 of 3 waves · 5 of 9 done, 1 failed`.
  * @param {ExecutionLine} execution
  */
-export function progressText({ progress, total_waves: total, servers, servers_ended: ended }) {
+export function progressText({ progress, total_waves: total, servers, progress_text: items }) {
   const done = progress.filter(({ status }) => status !== "running").length;
   const waves = total === null ? `${done} of ${progress.length}+ waves` : `${done} of ${total} ${total === 1 ? "wave" : "waves"}`;
-  return servers ? `${waves} · ${ended} of ${servers} servers` : `${waves} · no server yet`;
+  return servers ? `${waves} · ${items}` : `${waves} · no server yet`;
 }

@@ -131,7 +131,7 @@ export class Waves extends Part {
         h("span", { class: "server-state" }, stateMark(server.state, server.word), sinceMark(server)),
         this.#bars(spanKey(wave.name, server.server_id), server, execution),
       ),
-      server.reason ? h("p", { class: `server-reason is-${lookOf(server.state)}` }, server.reason) : null,
+      reasonMark(server),
       ...server.actions.map((action) =>
         h(
           "div",
@@ -215,6 +215,15 @@ export class Waves extends Part {
     const mark = /** @type {HTMLElement | null} */ (this.#marks.querySelector(".mark-now"));
     mark?.style.setProperty("left", `${share(this.#stretch, now) * 100}%`);
   }
+}
+
+/**
+ * Why it stands so. An item that failed always has a reason.
+ * @param {Server} server
+ */
+function reasonMark({ state: now, reason, failure_reason: failure }) {
+  if (failure) return h("p", { class: "server-reason is-failed" }, failure);
+  return reason ? h("p", { class: `server-reason is-${lookOf(now)}` }, reason) : null;
 }
 
 /**

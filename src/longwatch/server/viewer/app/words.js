@@ -5,12 +5,13 @@
 import { markOf } from "../core/calls.js";
 import { ENDS, endingOf } from "../core/endings.js";
 import { callStatus, durationOf, errorTextOf, payloadOf, textOf } from "../core/payloads.js";
-import { length } from "./format.js";
+import { counted, length } from "./format.js";
 import { betweenText } from "./run-times.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
 
 const TRANSITION = /^(?:job|server|action)_transition$/;
+const VERDICT = /^execution_(?:ended|corrected)$/;
 const LONGEST = 300;
 const MOST_FIELDS = 8;
 const SPOKEN = ["message", "text", "line", "data", "name", "status"];
@@ -39,6 +40,7 @@ export function wordsOf(event) {
   const said = payloadOf(event);
   if (TRANSITION.test(event.type)) return oneLine(transition(said));
   if (event.type === "execution_started") return oneLine(`${textOf(said, "name") ?? ""} (${textOf(said, "source") ?? ""} ${textOf(said, "mode") ?? ""})`);
+  if (VERDICT.test(event.type)) return oneLine(verdict(said));
   const call = markOf(event)?.mark;
   if (call) {
     const parts = [call.name, SIGNS[call.status] ?? call.status, call.durationMs === null ? "" : length(call.durationMs), call.error ?? ""];
@@ -74,6 +76,16 @@ function transition(said) {
   const [to, word, reason] = ["to", "word", "reason"].map((key) => textOf(said, key) ?? "");
   const own = word && word !== to && word !== reason ? ` (${word})` : "";
   return `${to}${own} ${name}${reason ? `: ${reason}` : ""}`;
+}
+
+/**
+ * `succeeded; 2 warnings: s-1 was terminated afterwards; …`: the reasons or the status, then the rest.
+ * @param {Record<string, unknown>} said
+ */
+function verdict(said) {
+  const words = errorTextOf(said) ?? textOf(said, "message", "status") ?? "";
+  const warnings = Array.isArray(said["warnings"]) ? said["warnings"] : [];
+  return warnings.length ? `${words}; ${counted(warnings.length, "warning")}: ${warnings.map(String).join("; ")}` : words;
 }
 
 /**

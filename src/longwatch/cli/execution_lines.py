@@ -1,0 +1,128 @@
+"""Executions on a terminal: a row of the list, the tree of one, its facts, and what a poll brought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
+from longwatch.cli.table import Column
+from longwatch.cli.text import clean
+from longwatch.cli.times import ago_text, clock_text, duration_text, start_text
+from longwatch.runs import Status
+from longwatch.watching.explaining import explained
+from longwatch.watching.model import Execution
+from longwatch.watching.phases import phase_of
+from longwatch.watching.progress import verdict_words, warnings_text
+from longwatch.watching.views import execution_line
+
+if TYPE_CHECKING:
+    from longwatch.watching.cadence.lessons import Lessons
+    from longwatch.watching.poller import Polled
+
+COLUMNS = (
+    Column("", 10, 1),
+    Column("EXECUTION", 9, 11, elastic=True),
+    Column("STATUS", 8, 9),
+    Column("MODE", 2, 8),
+    Column("PLAN", 3, 8, elastic=True),
+    Column("PHASE", 5, 11),
+    Column("DONE", 6, 5, right=True),
+    Column("STARTED", 1, 8),
+    Column("DURATION", 4, 8, right=True),
+    Column("NOTES", 7, 10, elastic=True),
+)
+
+
+def list_row(execution: Execution, now_ms: int, lessons: Lessons | None) -> list[Segment]:
+    """One row of the list. The notes are what is worth a second look: failures, warnings, conditions."""
+    line = execution_line(execution, now_ms=now_ms, lessons=lessons)
+    symbol, style = STATUS_LOOKS[execution.status]
+    return [
+        Segment(symbol, style),
+        Segment(clean(execution.execution_id), "strong"),
+        Segment(execution.status.value, style),
+        Segment(execution.mode.value),
+        Segment(clean(execution.name or execution.plan_id)),
+        Segment(line["phase"] or ""),
+        Segment(f"{line['servers_done']}/{line['servers']}"),
+        Segment(start_text(execution.started_at, now_ms=now_ms)),
+        Segment(duration_text((line["ended_at"] or now_ms) - execution.started_at)),
+        Segment(", ".join(_notes(line)), "dim"),
+    ]
+
+
+def _notes(line: Mapping[str, Any]) -> Iterator[str]:
+    if line["servers_failed"]:
+        yield f"{line['servers_failed']} failed"
+    if line["warning_count"]:
+        yield warnings_text(line["warning_count"])
+    yield from (condition["name"] for condition in line["conditions"])
+
+
+def wave_lines(view: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
+    """The execution as a small tree: waves, and under each its items with what went wrong."""
+    symbol, style = STATUS_LOOKS[Status(view["status"])]
+    title = f"{view['execution_id']}  {view['mode']} of {view['plan_id']}"
+    warnings = f" with {warnings_text(view['warning_count'])}" if view["warning_count"] else ""
+    yield [
+        Segment(symbol, style),
+        Segment(f" {clean(title)}  ", "strong"),
+        Segment(f"{view['status']}{warnings}", style),
+        Segment(f"  {view['progress_text']}", "dim"),
+    ]
+    if view["eta"] is not None:
+        yield [Segment(f"  {view['eta']['text']}", "dim")]
+    for wave in view["waves"]:
+        yield _wave_line(wave)
+        for server in wave["servers"]:
+            yield from _item_lines(server, now_ms=now_ms)
+    for warning in (view["verdict"] or {}).get("warnings", ()):
+        yield [Segment("  warning: ", "warn"), Segment(clean(warning))]
+
+
+def _wave_line(wave: Mapping[str, Any]) -> Line:
+    symbol, style = STATUS_LOOKS[Status(wave["status"])]
+    jobs = ", ".join(f"{job['job_id']} {job['state']}" for job in wave["jobs"]) or "no job yet"
+    return [Segment(f"  {symbol}", style), Segment(f" {clean(wave['name'])}  "), Segment(clean(jobs), "dim")]
+
+
+def _item_lines(server: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
+    since = "" if server["since"] is None else f"  {ago_text(server['since'], now_ms=now_ms)}"
+    yield [Segment(f"      {clean(server['server_id'])}  "), Segment(server["state"]), Segment(since, "dim")]
+    reason = server["failure_reason"] or server["reason"]
+    if reason:
+        yield [Segment(f"        {clean(reason)}", "bad" if server["failure_reason"] else "dim")]
+    for action in server["actions"]:
+        text = f"        {clean(action['name'])}  {action['state']}"
+        why = f": {clean(action['reason'])}" if action["reason"] else ""
+        yield [Segment(text + why, "bad" if action["state"] == "failed" else "dim")]
+
+
+def fact_lines(execution: Execution, *, now_ms: int, lessons: Lessons | None = None) -> Iterator[Line]:
+    """What there is to know, one fact a line."""
+    symbol, style = STATUS_LOOKS[execution.status]
+    yield [
+        Segment(symbol, style),
+        Segment(f" {clean(execution.execution_id)}  ", "strong"),
+        Segment(execution.status.value, style),
+    ]
+    for fact in explained(execution, now_ms, lessons):
+        when = "" if fact.at is None else f"  {clock_text(fact.at)}"
+        yield [Segment(f"  {fact.about:12}", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
+
+
+def polled_line(polled: Polled, *, now_ms: int) -> str | None:
+    """What a poll brought, if that is worth a line."""
+    execution = polled.execution
+    if polled.problem is not None:
+        told = f"no answer: {polled.problem.message}"
+    elif execution.closed and execution.verdict is not None:
+        verdict = execution.verdict
+        reasons = "; ".join([*([verdict.message] if verdict.message else []), *verdict.warnings])
+        told = verdict_words(verdict) + (f": {reasons}" if reasons else "")
+    elif polled.told:
+        told = f"{phase_of(execution)}, {polled.told} new"
+    else:
+        return None
+    return f"{clock_text(now_ms)} {clean(execution.execution_id)} {clean(told)}"

@@ -1,0 +1,97 @@
+"""How many items of an execution are done, and why an item failed.
+
+An item is done when what it is there for has happened. A failed, cancelled or unfinished item has ended at
+most, and is counted apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from longwatch.summaries import Status
+from longwatch.watching.model import ActionState, Execution, Mode, Server, ServerState, Verdict
+
+_BY_VERDICT = {Status.FAILED: "failed", Status.PARTIAL: "failed", Status.CANCELLED: "cancelled"}
+
+
+class ItemResult(StrEnum):
+    """What became of one item."""
+
+    OPEN = "open"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The items of an execution, counted by what became of them."""
+
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+    def words(self) -> str:
+        """For people: `3 of 5 done, 1 failed`."""
+        counts = ((self.failed, "failed"), (self.cancelled, "cancelled"))
+        rest = "".join(f", {count} {word}" for count, word in counts if count)
+        return f"{self.done} of {self.total} done{rest}"
+
+
+def progress_of(execution: Execution) -> Progress:
+    """Count the items of all waves."""
+    counts = Counter(item_result(server, execution) for _, server in execution.servers())
+    return Progress(
+        total=counts.total(),
+        done=counts[ItemResult.DONE],
+        failed=counts[ItemResult.FAILED],
+        cancelled=counts[ItemResult.CANCELLED],
+    )
+
+
+def item_result(server: Server, execution: Execution) -> ItemResult:
+    """What became of one item. A verdict also decides on items that never reached a final state."""
+    match server.state:
+        case ServerState.LAUNCHED:
+            return ItemResult.OPEN if _has_open_actions(server, execution) else ItemResult.DONE
+        case ServerState.TERMINATED:
+            return ItemResult.DONE if server.instance_id else ItemResult.FAILED
+        case ServerState.FAILED:
+            return ItemResult.FAILED
+        case ServerState.CANCELLED:
+            return ItemResult.CANCELLED
+    verdict = execution.verdict
+    return ItemResult(_BY_VERDICT.get(verdict.status, "open")) if verdict else ItemResult.OPEN
+
+
+def failure_reason(server: Server, execution: Execution) -> str | None:
+    """Why an item failed, in the source's words where it gave some; None for an item that did not fail."""
+    if item_result(server, execution) is not ItemResult.FAILED:
+        return None
+    if server.reason:
+        return server.reason
+    if server.state is ServerState.FAILED:
+        return f"{execution.source} gave no reason"
+    if server.state is ServerState.TERMINATED:
+        return "terminated, never seen launched"
+    return f"still {server.word or server.state.value} after its job finished"
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """The verdict for people: `succeeded with 2 warnings, late`."""
+    count = len(verdict.warnings)
+    warnings = f" with {warnings_text(count)}" if count else ""
+    return f"{verdict.status}{warnings}{', late' if verdict.late else ''}"
+
+
+def warnings_text(count: int) -> str:
+    return f"{count} {'warning' if count == 1 else 'warnings'}"
+
+
+def _has_open_actions(server: Server, execution: Execution) -> bool:
+    if execution.mode is not Mode.RECOVERY or execution.verdict is not None:
+        return False
+    return any(action.state is ActionState.IN_PROGRESS for action in server.actions)

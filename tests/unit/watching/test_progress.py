@@ -1,0 +1,85 @@
+"""How many items are done, and why the others are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from longwatch.summaries import Status
+from longwatch.watching.model import ActionState, Execution, Mode, Server, ServerState, Verdict, Wave
+from longwatch.watching.progress import failure_reason, progress_of, verdict_words
+from tests.unit.watching.making import (
+    CANCELLED,
+    EVIDENCE,
+    FAILED,
+    IN_PROGRESS,
+    LAUNCHED,
+    PENDING,
+    START,
+    TERMINATED,
+    action,
+    drill,
+    execution,
+    job,
+)
+
+RUNNING_ACTION, FAILED_ACTION = action(ActionState.IN_PROGRESS), action(ActionState.FAILED)
+
+
+def of(*servers: Server, mode: Mode = Mode.DRILL, status: Status | None = None) -> Execution:
+    verdict = Verdict(status, START, EVIDENCE) if status else None
+    return execution(Wave("one", (replace(job(), servers=servers),)), mode=mode, verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (drill(), "0 of 0 done"),
+        (drill(LAUNCHED, LAUNCHED, LAUNCHED, FAILED, PENDING), "3 of 5 done, 1 failed"),
+        (drill(FAILED, FAILED), "0 of 2 done, 2 failed"),
+        (drill(LAUNCHED, CANCELLED, FAILED), "1 of 3 done, 1 failed, 1 cancelled"),
+        (of(Server("s-1", TERMINATED, "i-1")), "1 of 1 done"),
+        (of(Server("s-1", TERMINATED)), "0 of 1 done, 1 failed"),
+        (of(Server("s-1", LAUNCHED, actions=(RUNNING_ACTION,))), "1 of 1 done"),
+        (of(Server("s-1", LAUNCHED, actions=(RUNNING_ACTION,)), mode=Mode.RECOVERY), "0 of 1 done"),
+        (of(Server("s-1", LAUNCHED, actions=(FAILED_ACTION,)), mode=Mode.RECOVERY), "1 of 1 done"),
+        (of(Server("s-1", PENDING), status=Status.FAILED), "0 of 1 done, 1 failed"),
+        (of(Server("s-1", PENDING), status=Status.CANCELLED), "0 of 1 done, 1 cancelled"),
+        (of(Server("s-1", PENDING), status=Status.SUCCEEDED), "0 of 1 done"),  # another writer's verdict
+        (of(Server("s-1", ServerState.UNKNOWN), status=Status.UNKNOWN), "0 of 1 done"),
+    ],
+)
+def test_an_item_that_failed_was_cancelled_or_is_unfinished_is_not_done(found: Execution, words: str) -> None:
+    assert progress_of(found).words() == words
+
+
+@pytest.mark.parametrize(
+    ("server", "status", "reason"),
+    [
+        (Server("s-1", FAILED, reason="no capacity"), None, "no capacity"),
+        (Server("s-1", FAILED), None, "drs gave no reason"),
+        (Server("s-1", TERMINATED), None, "terminated, never seen launched"),
+        (Server("s-1", PENDING, word="PENDING"), Status.PARTIAL, "still PENDING after its job finished"),
+        (Server("s-1", IN_PROGRESS), Status.FAILED, "still in_progress after its job finished"),
+        (Server("s-1", PENDING), None, None),
+        (Server("s-1", LAUNCHED), Status.PARTIAL, None),
+        (Server("s-1", CANCELLED), Status.PARTIAL, None),
+    ],
+)
+def test_every_failed_item_has_a_reason(server: Server, status: Status | None, reason: str | None) -> None:
+    assert failure_reason(server, of(server, status=status)) == reason
+
+
+@pytest.mark.parametrize(
+    ("warnings", "late", "words"),
+    [
+        ((), False, "succeeded"),
+        (("a",), False, "succeeded with 1 warning"),
+        (("a", "b"), True, "succeeded with 2 warnings, late"),
+    ],
+)
+def test_a_verdict_names_the_number_of_its_warnings(
+    warnings: tuple[str, ...], late: bool, words: str
+) -> None:
+    assert verdict_words(Verdict(Status.SUCCEEDED, START, EVIDENCE, None, late, warnings)) == words
