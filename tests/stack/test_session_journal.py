@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,27 @@ class Deployed:
     journal: Journal
     agent: ActingAgent
 
-    def start(self, session_id: str, act: str, *, execution: str | None = None) -> str:
+    def start(
+        self, session_id: str, act: str, *, execution: str | None = None, machine: str | None = None
+    ) -> str:
         arn: str = self.sfn.start_execution(
-            stateMachineArn=self.outputs["StateMachineArn"],
+            stateMachineArn=machine or self.outputs["StateMachineArn"],
             name=execution or f"{session_id}-{uuid.uuid4().hex[:6]}",
             input=json.dumps({"session_id": session_id, "payload": {"act": act}}),
         )["executionArn"]
         return arn
+
+    def put_foreign(self, session_id: str, at: str) -> None:
+        """A completion as an agent writes it that knows document 002 alone."""
+        self.dynamodb.put_item(
+            TableName=self.outputs["TableName"],
+            Item={
+                "PK": {"S": f"SESSION#{session_id}"},
+                "SK": {"S": f"EVENT#{at}"},
+                "Status": {"S": "AGENT_BACKGROUND_TASK_COMPLETED"},
+                "Timestamp": {"S": at},
+            },
+        )
 
     def play(self, act: str) -> tuple[dict[str, Any], list[Event]]:
         """One session to its end: the execution and the journal."""
@@ -90,12 +105,24 @@ class Deployed:
         return client("stepfunctions", self.url)
 
     @property
+    def dynamodb(self) -> Any:
+        return client("dynamodb", self.url)
+
+    @property
     def journal_url(self) -> str:
         return self.journal.url
 
 
 def new_session() -> str:
     return f"session-{uuid.uuid4()}"  # AgentCore wants 33 characters and more
+
+
+def moment(zone: str, seconds_ago: int) -> str:
+    """A time some seconds ago, as a clock of this zone writes it."""
+    hours, minutes = int(zone[1:3] or 0), int(zone[-2:]) if len(zone) > 3 else 0
+    offset = timedelta() if zone == "Z" else timedelta(hours=hours, minutes=minutes)
+    local = datetime.now(UTC) - timedelta(seconds=seconds_ago) + (-offset if zone[0] == "-" else offset)
+    return local.strftime("%Y-%m-%dT%H:%M:%S.%f") + zone
 
 
 def types(events: list[Event]) -> list[str]:
@@ -259,6 +286,69 @@ def test_an_agent_that_knows_no_execution_is_understood_by_its_times(deployed: D
         configure(deployed.url, _SFN_WAIT_SCALE=0)
 
     assert found["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("zone", "skew_seconds"),
+    [("Z", 50), ("+05:30", 0), ("-0800", 50), ("+14:00", 0), ("-11", 0)],
+)
+def test_a_completion_counts_in_any_offset_and_with_a_clock_that_is_late(
+    deployed: Deployed, zone: str, skew_seconds: int
+) -> None:
+    session_id = new_session()
+    configure(deployed.url, _SFN_WAIT_SCALE=0.02)
+    try:
+        execution = deployed.start(session_id, "foreign")
+        deployed.put_foreign(session_id, moment(zone, skew_seconds))
+        found = ended(deployed.sfn, execution)
+    finally:
+        configure(deployed.url, _SFN_WAIT_SCALE=0)
+
+    assert found["status"] == "SUCCEEDED"
+
+
+def test_a_completion_from_long_before_the_start_does_not_count(deployed: Deployed) -> None:
+    session_id = new_session()
+    deployed.put_foreign(session_id, moment("+05:30", 90))
+
+    found = ended(deployed.sfn, deployed.start(session_id, "foreign"))
+
+    assert found["error"] == "SessionUnconfirmed"
+
+
+def test_the_completion_of_an_earlier_execution_does_not_count_for_the_next(deployed: Deployed) -> None:
+    session_id = new_session()
+    configure(deployed.url, _SFN_WAIT_SCALE=0.02)
+    try:
+        execution = deployed.start(session_id, "foreign")
+        deployed.put_foreign(session_id, moment("Z", 0))
+        first = ended(deployed.sfn, execution)
+    finally:
+        configure(deployed.url, _SFN_WAIT_SCALE=0)
+
+    second = ended(deployed.sfn, deployed.start(session_id, "foreign"))
+
+    assert (first["status"], second["error"]) == ("SUCCEEDED", "SessionUnconfirmed")
+
+
+def test_the_limit_without_an_ending_can_be_set_in_minutes(deployed: Deployed) -> None:
+    name = f"minutes-{uuid.uuid4().hex[:8]}"
+    parameters = {
+        **uploaded(deployed.url, f"{name}-code"),
+        "AgentUrl": deployed.agent.url,
+        "TableName": f"{name}-journal",
+        "MaxMinutes": "3",
+    }
+    outputs = deploy(deployed.url, TEMPLATE, name, parameters)
+
+    execution = ended(
+        deployed.sfn, deployed.start(new_session(), "refuse", machine=outputs["StateMachineArn"])
+    )
+    silent = ended(deployed.sfn, deployed.start(new_session(), "foreign", machine=outputs["StateMachineArn"]))
+
+    assert execution["error"] == "SessionFailed"
+    assert silent["error"] == "SessionUnconfirmed"
+    assert "after 9 looks in 3 minutes" in silent["cause"]
 
 
 def test_an_execution_without_a_session_id_is_journaled_under_its_own_name(deployed: Deployed) -> None:

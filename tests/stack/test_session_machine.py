@@ -27,6 +27,18 @@ MOST_HISTORY_EVENTS = 25_000
 EVENTS_A_LOOK = 11  # a task is five, a choice and a wait two each
 DAY_SECONDS = 24 * 60 * 60
 
+COMPLETED = "AGENT_BACKGROUND_TASK_COMPLETED"
+EVALUATE = """
+const jsonata = require("jsonata");
+const { expression, bindings, pages } = JSON.parse(require("fs").readFileSync(0));
+(async () => {
+  let journal = { found: [], agentError: "", invocationError: "", previousEnd: 0 };
+  for (const Items of pages)
+    journal = await jsonata(expression).evaluate({}, { ...bindings, journal, states: { result: { Items } } });
+  console.log(JSON.stringify(journal));
+})();
+"""
+
 
 @pytest.fixture(scope="module")
 def template() -> dict[str, Any]:
@@ -149,6 +161,102 @@ def test_a_run_of_a_day_stays_far_from_the_limit_of_history_events(template: dic
     assert passed >= DAY_SECONDS
     assert looks * EVENTS_A_LOOK < MOST_HISTORY_EVENTS / 5
     assert template["Parameters"]["MaxLooks"]["MaxValue"] * EVENTS_A_LOOK < MOST_HISTORY_EVENTS
+
+
+def test_waits_of_a_limit_in_minutes_end_at_the_limit_and_fit_into_the_history(
+    template: dict[str, Any], machine: dict[str, Any]
+) -> None:
+    defaults = {name: about.get("Default") for name, about in template["Parameters"].items()}
+    most_minutes = template["Parameters"]["MaxMinutes"]["MaxValue"]
+    decide = str(machine["States"]["Decide"]["Choices"])
+
+    assert "$waitedSeconds >= ${MaxMinutes} * 60" in decide
+    for minutes in (1, 60, 1440, 10_080, most_minutes):
+        longest = max(defaults["MaxWaitSeconds"], minutes * 60 / 1000)  # as WaitForMore has it
+        waited, wait, looks = 0.0, float(defaults["FirstWaitSeconds"]), 1
+        while waited < minutes * 60:
+            waited += min(wait, minutes * 60 - waited)
+            wait = min(wait * 1.5, longest)
+            looks += 1
+        assert waited == minutes * 60
+        assert looks * EVENTS_A_LOOK < MOST_HISTORY_EVENTS
+
+
+def found_in(machine: dict[str, Any], *pages: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the machine makes of these pages, by the reference implementation of JSONata."""
+    if shutil.which("node") is None or not (ENGINES / "node_modules" / "jsonata").exists():
+        pytest.skip("jsonata is not installed; run `make engines`, which needs npm")
+    asked = {
+        "expression": machine["States"]["Look"]["Assign"]["journal"][2:-2],
+        "bindings": {"execution": "e-2", "startedMs": 1_794_736_800_000},  # 2026-11-15T10:00:00Z
+        "pages": pages,
+    }
+    result = subprocess.run(
+        ["node", "-e", EVALUATE], input=json.dumps(asked), capture_output=True, text=True, cwd=ENGINES
+    )
+    assert result.returncode == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def record(status: str, at: str, *, execution: str | None = None, error: str | None = None) -> dict[str, Any]:
+    item: dict[str, Any] = {"Status": {"S": status}, "Timestamp": {"S": at}}
+    if execution is not None:
+        item["Payload"] = {"M": {"execution": {"S": execution}}}
+    if error is not None:
+        item["ErrorMessage"] = {"S": error}
+    return item
+
+
+@pytest.mark.parametrize(
+    ("at", "counts"),
+    [
+        ("2026-11-15T10:00:05Z", True),
+        ("2026-11-15T10:00:05.123456+00:00", True),
+        ("2026-11-15T15:30:05+05:30", True),
+        ("2026-11-15T15:30:05+0530", True),
+        ("2026-11-15T05:00:05-05", True),
+        ("2026-11-15T05:00:05,25-05:00", True),
+        ("2026-11-14T22:00:05-12:00", True),
+        ("2026-11-16T00:00:05+14:00", True),
+        ("2026-11-15T10:00:05", True),  # without an offset it is UTC
+        ("2026-11-15 10:00:05z", True),
+        ("2026-11-15T09:59:00.000Z", True),  # a clock that is 60 s late
+        ("2026-11-15T11:59:00.000+02:00", True),
+        ("2026-11-15T09:58:59.999Z", False),
+        ("2026-11-15T10:30:00+05:30", False),  # 05:00 UTC, although its text is later than the start
+        ("2026-11-15T10:00:05-00:61x", False),
+        ("2026-02-30T10:00:00Z", False),
+        ("2026-11-15", False),
+        ("soon", False),
+    ],
+)
+def test_a_record_without_an_execution_counts_by_its_time_in_any_offset(
+    machine: dict[str, Any], at: str, counts: bool
+) -> None:
+    assert found_in(machine, [record(COMPLETED, at)])["found"] == ([COMPLETED] if counts else [])
+
+
+def test_a_record_of_this_execution_counts_whatever_its_clock_showed(machine: dict[str, Any]) -> None:
+    records = [record(COMPLETED, "2020-01-01T00:00:00Z", execution="e-2")]
+
+    assert found_in(machine, records)["found"] == [COMPLETED]
+
+
+def test_a_record_before_the_end_of_the_execution_before_belongs_to_that_one(machine: dict[str, Any]) -> None:
+    before = [
+        record(COMPLETED, "2026-11-15T09:59:30.100Z"),
+        record("SESSION_SUCCEEDED", "2026-11-15T09:59:30.200Z", execution="e-1"),
+    ]
+
+    assert found_in(machine, before)["found"] == []
+    assert found_in(machine, before, [record(COMPLETED, "2026-11-15T09:59:45Z")])["found"] == [COMPLETED]
+
+
+def test_the_error_of_the_agent_is_cut_to_what_a_record_holds(machine: dict[str, Any]) -> None:
+    failed = record("AGENT_BACKGROUND_TASK_FAILED", "2026-11-15T10:00:05Z", error="x" * 10_000)
+
+    assert found_in(machine, [failed])["agentError"] == "x" * 4_096
 
 
 TABLE, OTHER_TABLE = "JournalTable", "arn:aws:dynamodb:eu-west-1:000000000000:table/other"
