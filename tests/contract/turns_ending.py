@@ -276,6 +276,25 @@ class EndingContract(RacingContract):
         assert (ended.wire_status, ended.block_count) == ("failed", 1)
         assert other.turn("p", "s", turn).error == "the agent reported success; then exit code 3"
 
+    @pytest.mark.parametrize("batches", [1, 2])
+    @pytest.mark.parametrize("defer_end", [False, True])
+    def test_a_codex_turn_with_a_declined_command_is_partial_and_says_so(
+        self, session: Session, other: Conversations, batches: int, defer_end: bool
+    ) -> None:
+        turn = session.turn()
+        item = {"id": "i", "type": "command_execution", "command": "rm -r /", "status": "declined"}
+        lines = [line(type="item.completed", item=item), line(type="turn.completed")]
+
+        for batch in [lines] if batches == 1 else [[each] for each in lines]:
+            session.all.feed("p", "s", turn, batch, defer_end=defer_end)
+        if defer_end:
+            session.all.end("p", "s", turn, said={"exit_code": 0})
+
+        state = other.turn("p", "s", turn)
+        assert state.status is Status.PARTIAL
+        assert state.error == "the agent was denied permission: command_execution"
+        assert corrections(session.journal, turn) == []
+
     def test_the_tools_of_codex_are_used_once(self, session: Session) -> None:
         turn = session.turn()
         item = {"id": "item_1", "type": "command_execution", "command": "ls"}

@@ -17,6 +17,7 @@ from longwatch.turns.messages import (
     Reported,
     Said,
     as_text,
+    denial_reason,
 )
 
 SUBTYPES: Mapping[str, Reported] = {  # of a result; others that begin with "error" are failures
@@ -35,7 +36,6 @@ STOP_REASONS: Mapping[str, Reported] = {  # why the model stopped, in a result t
     "refusal": Reported.FAILURE,
 }
 KEPT_FIELDS = ("usage", "num_turns", "total_cost_usd", "session_id", "stop_reason", "permission_denials")
-MOST_NAMED = 5  # tools in one message
 
 
 def _assistant(line: Mapping[str, object]) -> Said:
@@ -150,18 +150,17 @@ def _outcome(line: Mapping[str, object]) -> tuple[Reported, str | None]:
         return stopped, f"the model stopped with {stop_reason!r}"
     denials = line.get("permission_denials")
     if denials:
-        return Reported.DENIED, f"the agent was denied permission: {_tools(denials)}"
+        return Reported.DENIED, denial_reason(_tools(denials))
     return Reported.SUCCESS, None
 
 
-def _tools(denials: object) -> str:
-    """The names of the tools that were denied, each once."""
+def _tools(denials: object) -> list[str]:
+    """The names of the tools that were denied."""
     items = denials if isinstance(denials, list) else [denials]
-    names = [
+    return [
         text_of(item, "tool_name") or "a tool" if isinstance(item, Mapping) else as_text(item)
         for item in items
     ]
-    return ", ".join(list(dict.fromkeys(names))[:MOST_NAMED])
 
 
 CLAUDE_CODE: Mapping[str, LineReading] = {"assistant": _assistant, "user": _user, "result": _result}

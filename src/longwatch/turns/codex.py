@@ -1,7 +1,8 @@
 """The lines of Codex (`codex exec --json`), as a table from `type` to its reading.
 
 An item is a message, a thought or the use of a tool; `turn.completed` and `turn.failed` report the outcome.
-A line of type `error` reports nothing: Codex prints it for a lost connection too, and then retries.
+A line of type `error` reports nothing: Codex prints it for a lost connection too, and then retries. A
+tool that was declined counts against the report: `turn.completed` does not mention it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from longwatch.turns.messages import (
     as_text,
 )
 
-FAILED_STATUSES = frozenset({"failed", "declined"})
+DECLINED = "declined"
+FAILED_STATUSES = frozenset({"failed", DECLINED})
 
 _Item = Mapping[str, object]
 
@@ -77,9 +79,11 @@ def _use(item: _Item, *, repeats_start: bool = False) -> BlockContent:
 
 
 def _result(item: _Item) -> BlockContent:
-    _, _, result = TOOLS[str(item["type"])](item)
+    name, _, result = TOOLS[str(item["type"])](item)
     call = text_of(item, "id")
     fields = {"tool_use_id": call or "", "result": result, "error": _error(item)}
+    if item.get("status") == DECLINED:
+        fields["denied"] = name
     return BlockContent(BlockKind.TOOL_RESULT, fields, call)
 
 

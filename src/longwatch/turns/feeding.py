@@ -14,6 +14,7 @@ from hashlib import blake2b
 from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, TurnEnded
 from longwatch.events import Event
 from longwatch.turns.lines import BlockContent, BlockKind, Report, Said, read_line, said
+from longwatch.turns.messages import despite_denials
 from longwatch.turns.state import TurnState, wire_word, with_line
 from longwatch.turns.storing import EventMaker
 from longwatch.turns.verdict import Evidence, judge, worse
@@ -76,6 +77,7 @@ class LineReader:
         self._keep_output = keep_output
         self._defer_end = defer_end
         self._ended: str | None = state.wire_status if state.has_ended else None
+        self._denied = set(state.denied)  # tools, those of this batch included
         self._uses: set[str] = set()  # of tools, in this batch
         self._named: set[str] = set()  # in this batch
         self._blank = 0  # lines since the last one with an event
@@ -114,6 +116,7 @@ class LineReader:
                 shown = position + 1 if first_line is None else number
                 batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
                 return number - 1
+            report = despite_denials(report, self._denied)
             if not self._take(batch, list(parts), key, number):
                 batch.problem = TurnEnded(
                     self._state.turn_id, self._ended or "", batch.accepted, batch.blocks
@@ -156,6 +159,8 @@ class LineReader:
                 continue
             self._named.add(name)
             batch.events.append(self._event(part, parent, key, (number, after), item))
+            if isinstance(denied := part.said.get("denied"), str) and part.type == "block":
+                self._denied.add(denied)
             if part.call_id is not None:
                 self._uses.add(part.call_id)
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -49,6 +49,22 @@ class Report:
     reported: Reported
     reason: str | None = None  # None only for success
     fields: Mapping[str, object] = field(default_factory=dict)
+
+
+MOST_NAMED = 5  # tools in one message
+
+
+def denial_reason(tools: Iterable[str]) -> str:
+    """Why a success with denied tools is none; each tool is named once."""
+    return f"the agent was denied permission: {', '.join(list(dict.fromkeys(tools))[:MOST_NAMED])}"
+
+
+def despite_denials(report: Report | None, denied: Iterable[str]) -> Report | None:
+    """The report beside the tools that were denied during the turn: a success with denials is `DENIED`."""
+    names = sorted(denied)
+    if report is None or not names or report.reported.severity >= Reported.DENIED.severity:
+        return report
+    return Report(Reported.DENIED, denial_reason(names), report.fields)
 
 
 @dataclass(frozen=True, slots=True)

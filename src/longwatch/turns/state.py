@@ -16,7 +16,7 @@ from longwatch.model.endings import CORRECTIONS
 from longwatch.model.process import Process
 from longwatch.numbering import NO_NUMBERS, Numbers
 from longwatch.runs import ENDS, Ending, Status
-from longwatch.turns.messages import BlockKind, Report, Reported
+from longwatch.turns.messages import BlockKind, Report, Reported, despite_denials
 
 LONGEST_POSITION_ID = 200  # characters of an event id in a position
 NOT_NUMBERED = 2**63  # blocks that name no line come after those that do
@@ -134,6 +134,7 @@ class TurnState:
     began_at: int | None = None  # the first sign of work
     blocks: tuple[Block, ...] = ()
     report: TurnReport | None = None
+    denied: frozenset[str] = frozenset()  # tools that the agent was refused, beside those that it reports
     ending: Ending | None = None  # what its readers were told
     correction: Ending | None = None  # what became known after the ending, and changes no answer
     last: Order | None = None
@@ -217,8 +218,8 @@ def wire_word(status: Status) -> str:
 
 
 def reported(state: TurnState) -> Report | None:
-    """What the agent of a turn has reported so far."""
-    return state.report.report if state.report is not None else None
+    """What the agent of a turn has reported so far, beside the tools that it was refused."""
+    return despite_denials(state.report.report, state.denied) if state.report is not None else None
 
 
 def turn_state(events: Iterable[Event]) -> TurnState:
@@ -281,6 +282,7 @@ class _Fold:
         self._began_at = state.began_at
         self._blocks: list[Block] | None = None  # not copied before there is a new one
         self._report = state.report
+        self._denied = state.denied
         self._ending = state.ending
         self._correction = state.correction
         self._last = state.last
@@ -322,6 +324,7 @@ class _Fold:
             began_at=self._began_at,
             blocks=before.blocks if self._blocks is None else tuple(self._blocks),
             report=self._report,
+            denied=self._denied,
             ending=self._ending,
             correction=self._correction,
             last=self._last,
@@ -330,6 +333,9 @@ class _Fold:
         )
 
     def _add_block(self, event: Event, name: str, *, is_new: bool) -> None:
+        denied = text_of(event.payload, "denied")
+        if denied is not None:
+            self._denied |= {denied}
         block = Block.of(event, name)
         if block is None:
             return
