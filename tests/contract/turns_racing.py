@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from longwatch.errors import JournalUnavailable, TurnEnded, TurnTaken, Unreachable
+from longwatch.errors import AlreadyThere, JournalUnavailable, TurnEnded, TurnTaken, Unreachable
 from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.model.process import process_of
@@ -170,6 +171,69 @@ class RacingContract(Contract):
         assert state.creation is not None
         assert state.creation.number == added.number == 1
         assert state.created_at == added.order[0]
+
+    @pytest.mark.parametrize("before", ["turn_numbered", "turn_created"])
+    def test_a_turn_that_two_create_at_once_is_created_once(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations, before: str
+    ) -> None:
+        meanwhile.before = before
+        meanwhile.happens = lambda: session.all.create_turn("p", "s", "quick", id="turn-mine")
+
+        state = slow.create_turn("p", "s", "slow", id="turn-mine")
+
+        created = [each for each in read_all(session.journal, "turn-mine")[0] if each.type == "turn_created"]
+        (added,) = session.all.conversation("p", "s").turns
+        assert state.creation is not None
+        assert [each.occurred_at for each in created] == [state.created_at] == [added.order[0]]
+        assert state.creation.number == added.number
+
+    def test_a_claimed_turn_keeps_its_number_although_others_were_added_since(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations
+    ) -> None:
+        def meanwhile_others() -> None:
+            session.all.create_turn("p", "s", "another")
+            session.all.create_turn("p", "s", "quick", id="turn-mine")
+
+        meanwhile.before, meanwhile.happens = "turn_created", meanwhile_others
+
+        slow.create_turn("p", "s", "slow", id="turn-mine")
+
+        created = [each for each in read_all(session.journal, "turn-mine")[0] if each.type == "turn_created"]
+        assert [each.payload["number"] for each in created] == [1]
+
+    def test_a_turn_that_many_create_and_end_at_once_has_one_ending(
+        self, session: Session, open_again: OpenAgain, clock: FakeClock
+    ) -> None:
+        writers = [Conversations(open_again(), clock) for _ in range(WRITERS)]
+        begin = threading.Barrier(WRITERS)
+
+        def make_and_end(number: int, writer: Conversations) -> None:
+            for each in range(5):
+                begin.wait()
+                writer.create_turn("p", "s", f"from {number}", id=f"turn-{each}")
+                writer.end("p", "s", f"turn-{each}", "turn_failed", {"error_message": f"by {number}"})
+
+        at_once([partial(make_and_end, *each) for each in enumerate(writers)])
+
+        for each in range(5):
+            types = [event.type for event in read_all(session.journal, f"turn-{each}")[0]]
+            counts = [types.count(type_) for type_ in ("turn_created", "turn_end_claimed")]
+            assert (counts, sum(type_ in ENDS for type_ in types)) == ([1, 1], 1)
+        numbers = [turn.number for turn in session.all.conversation("p", "s").turns]
+        assert sorted(set(numbers)) == sorted(numbers)
+
+    def test_an_id_that_two_sessions_choose_at_once_is_refused_to_one(
+        self, session: Session, meanwhile: Meanwhile, slow: Conversations
+    ) -> None:
+        session.all.create_conversation("p", "t")
+        meanwhile.before = "turn_created"
+        meanwhile.happens = lambda: session.all.create_turn("p", "t", "quick", id="turn-mine")
+
+        with suppress(AlreadyThere):  # the one with the later time
+            slow.create_turn("p", "s", "slow", id="turn-mine")
+
+        listed = [*session.all.turns("p", "s", thorough=True), *session.all.turns("p", "t", thorough=True)]
+        assert [state.turn_id for state in listed] == ["turn-mine"]
 
     def test_a_turn_that_was_added_after_its_creation_has_one_ending(
         self,

@@ -6,6 +6,8 @@ notices it only at the same run and time.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from longwatch.errors import EventConflict, JournalUnusable
 from longwatch.events import START, Event
 from longwatch.journal.base import Journal
@@ -21,14 +23,19 @@ def first_stored(journal: Journal, claim: Event) -> Event:
     return claim
 
 
-def _stored(journal: Journal, claim: Event) -> Event:
+def stored_events(journal: Journal, run_id: str) -> Iterator[Event]:
+    """Every event of a run from its beginning: claims bear an earlier time than a look-back reaches."""
     cursor, more = START, True
     while more:
-        page = journal.read(claim.run_id, after=cursor, limit=READ_EVENTS)
-        for event in page.events:
-            if event.event_id == claim.event_id:
-                return event
+        page = journal.read(run_id, after=cursor, limit=READ_EVENTS)
+        yield from page.events
         cursor, more = page.cursor, page.more
+
+
+def _stored(journal: Journal, claim: Event) -> Event:
+    for event in stored_events(journal, claim.run_id):
+        if event.event_id == claim.event_id:
+            return event
     raise JournalUnusable(
         f"Event {claim.event_id} is stored in {journal.url} but cannot be read. It may have expired."
     )

@@ -14,16 +14,15 @@ from hashlib import blake2b
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import (
     AlreadyThere,
-    EventConflict,
     TurnEnded,
     TurnNotFound,
     TurnTaken,
 )
-from longwatch.events import Event, text_of
+from longwatch.events import Event, number_of, text_of
 from longwatch.journal.base import Journal
 from longwatch.runs import Status
 from longwatch.settings import Settings
-from longwatch.turns.claims import first_stored
+from longwatch.turns.claims import first_stored, stored_events
 from longwatch.turns.deaths import Deaths
 from longwatch.turns.directory import Conversation
 from longwatch.turns.ending import (
@@ -44,6 +43,7 @@ from longwatch.turns.verdict import Evidence, evidence_of, worse
 
 NAME_CHARACTERS = 80  # of a prompt, in lists
 INTERRUPTED = "interrupted by the user"
+NUMBERED = "turn_numbered"
 GONE_AFTER_MS = 60_000  # a turn that was added longer ago and has no events has expired
 REMEMBERED_ENDS = 100_000  # ids of turns that are known to have ended
 
@@ -67,16 +67,17 @@ class Conversations(Projects):
         Of turns that are made at the same time the last one goes on, and the others are cancelled as well.
         """
         turn_id = new_turn_id() if id is None else checked_turn_id(id)
-        run_id = conversation_run(project_id, conversation_id)
         conversation = self._conversation(project_id, conversation_id, thorough=True)
         if not conversation.exists:
             self.conversation(project_id, conversation_id)
         known = self._turn(turn_id, thorough=True) if id is not None else TurnState(turn_id)
-        if known.creation is not None and not _belongs(known, project_id, conversation_id):
+        if known.creation is None or _belongs(known, project_id, conversation_id):
+            self._append(self._missing_of_creation(conversation, known, prompt, is_given=id is not None))
+            known = self._turn(turn_id, thorough=True)
+        if not _belongs(known, project_id, conversation_id):  # by now, if two sessions create it at once
             raise AlreadyThere(
                 f"Turn {turn_id!r} belongs to another session. Leave its id out, or choose another."
             )
-        self._append(self._missing_of_creation(conversation, run_id, known, prompt))
         self._cancel_earlier(project_id, conversation_id)
         return self._turn(turn_id, thorough=True)
 
@@ -87,7 +88,7 @@ class Conversations(Projects):
         """
         conversation = self.conversation(project_id, conversation_id, thorough=thorough)
         states = [self._turn(added.turn_id, thorough=thorough) for added in conversation.turns]
-        return [self._looked_after(state) for state in states if state.creation is not None]
+        return [self._looked_after(state) for state in states if _belongs(state, project_id, conversation_id)]
 
     def last_turn(self, conversation: Conversation) -> TurnState | None:
         """How the newest turn of a conversation stands; None if it has none."""
@@ -226,39 +227,41 @@ class Conversations(Projects):
             raise TurnNotFound(f"There is no turn {turn_id!r} in {self._journal.url}. Check its id.")
         return state
 
-    def _numbered(self, conversation: Conversation, run_id: str, turn_id: str) -> int:
-        """The number of a new turn, which no other turn of the conversation has."""
+    def _claim(self, conversation: Conversation, turn_id: str, *, is_given: bool) -> tuple[int, int]:
+        """The number and the creation time of a turn, the same for every writer that creates it.
+
+        Writers claim a number under one id and at one time, where every journal notices a second claim. Of
+        two writers that create one turn, the second finds the claim of the first: among the stored ones, or
+        when it collides with it. `is_given`: the caller chose the id, so that another writer may have it too.
+        """
+        run_id, now = conversation_run(conversation.project_id, conversation.id), self._clock.now_ms()
+        for claim in stored_events(self._journal, run_id) if is_given else ():
+            if claim.type == NUMBERED and _is_claim_of(claim, turn_id, now):
+                return _claimed(claim)
         number = conversation.next_number
         while True:
-            # Every writer claims a number under one id and at one time, where every journal notices a second.
-            at, fixed = conversation.created_at + number, {"turn_id": turn_id, "number": number}
-            try:
-                self._journal.append(
-                    [
-                        self._make_lasting(
-                            run_id, f"{run_id}#turn-{number}", "turn_numbered", at, {}, fixed=fixed
-                        )
-                    ]
-                )
-            except EventConflict:
-                number += 1
-            else:
-                return number
+            at = conversation.created_at + number
+            fixed = {"turn_id": turn_id, "number": number, "created_at": now}
+            wanted = self._make_lasting(run_id, f"{run_id}#turn-{number}", NUMBERED, at, {}, fixed=fixed)
+            claim = first_stored(self._journal, wanted)
+            if _is_claim_of(claim, turn_id, now):
+                return _claimed(claim)
+            number += 1
 
     def _missing_of_creation(
-        self, conversation: Conversation, run_id: str, known: TurnState, prompt: str | None
+        self, conversation: Conversation, known: TurnState, prompt: str | None, *, is_given: bool
     ) -> list[Event]:
-        """The events that create a turn, without those that are stored.
+        """The events that create a turn, without those that are stored: a creation may be interrupted.
 
-        A creation that was interrupted may have stored one of the two. The other one then gets the same
-        number and time, since every writer claims the end of the turn at the time of its creation.
+        Every writer claims the end of the turn at the time of its creation, so all give it the same time.
         """
         creation, added = known.creation, conversation.turn(known.turn_id)
-        stored = creation or added
-        number = stored.number if stored is not None else self._numbered(conversation, run_id, known.turn_id)
-        at = self._clock.now_ms()
-        if stored is not None and (creation is not None or at - stored.order[0] < GONE_AFTER_MS):
-            at = stored.order[0]
+        if creation is not None:
+            number, at = creation.number, creation.order[0]
+        else:
+            number, at = self._claim(conversation, known.turn_id, is_given=is_given)
+            number = added.number if added is not None else number
+        run_id = conversation_run(conversation.project_id, conversation.id)
         events = []
         if creation is None:
             events.append(self._turn_created(conversation, run_id, known.turn_id, at, prompt, number))
@@ -365,6 +368,17 @@ def _belongs(state: TurnState, project_id: str, conversation_id: str) -> bool:
         project_id,
         conversation_id,
     )
+
+
+def _is_claim_of(claim: Event, turn_id: str, now_ms: int) -> bool:
+    """Whether this claim of a number is for the turn, and not for one of its id that has expired."""
+    number, turn = _claimed(claim), text_of(claim.payload, "turn_id")
+    return turn == turn_id and now_ms - number[1] < GONE_AFTER_MS
+
+
+def _claimed(claim: Event) -> tuple[int, int]:
+    number, created_at = (number_of(claim.payload, name) for name in ("number", "created_at"))
+    return int(number or 0), int(created_at or 0)
 
 
 def _first_line(prompt: str | None) -> str | None:
