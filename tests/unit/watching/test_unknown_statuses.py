@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,9 +149,9 @@ def test_a_record_with_statuses_of_a_later_version_is_read_and_stays_open() -> N
 
 
 def test_an_outcome_that_a_source_cannot_know_is_an_end_and_no_unknown_status() -> None:
-    declaration = AWS["cloudformation"]
+    declaration = replace(AWS["cloudformation"], words={"gone": Meaning.ENDED})
     watched = execution(Wave("process", (Job("j-1"),)), mode=Mode.JOB)
-    said = understood(declaration, Thing({}, "GONE", {"gone": Meaning.ENDED}))
+    said = understood(declaration, Thing({}, "GONE"))
     assert said is not None
 
     known = applied(watched, answer(START, job_of(Job("j-1"), said)))

@@ -40,8 +40,8 @@ KEYS: Mapping[str, str] = {  # every key there is, and what it is for
     "unknown": "Error codes that mean: there is no such id",
     "status": "Path to the status (default for `url`: `status` or `state`)",
     "outcome": "Path, or list of paths, to the fields that say how it ended once the status says that it is "
-    "over. Until each has a word of these lists, it is not over (default for `url`: fields of the usual names "
-    "beside the status, such as `conclusion`, `result` and `exit_code`)",
+    "over. Until each has a word of these lists, it is not over (default for `url`: fields of the usual "
+    "names beside the status, such as `conclusion`, `result` and `exit_code`)",
     "accept_status_code": "`true`: a 2xx response without a status has succeeded (only with `url`)",
     "pending": "Words that mean: it has not begun",
     "running": "Words that mean: it goes on. A word that is in no list is no end either",
