@@ -446,6 +446,28 @@ def test_the_list_knows_the_end_that_only_the_machine_wrote(
     assert listed[events[0].run_id] == status
 
 
+def test_a_session_whose_function_never_started_is_listed_with_its_reason(deployed: Deployed) -> None:
+    found, events = deployed.play_with("complete", "Invoke", "0", "Lambda.ResourceNotFoundException")
+
+    assert found["status"] == "FAILED"
+    assert types(events) == ["SESSION_INITIATED", "SESSION_FAILED"]
+    listed = {run.run_id: run for run in deployed.journal.find_runs(limit=200).runs}[events[0].run_id]
+    assert (listed.kind, listed.status, listed.events) == ("session", "failed", 2)
+    assert "as the test asked" in str(listed.error)
+
+
+def test_the_list_counts_every_event_and_has_each_session_once(deployed: Deployed) -> None:
+    _, events = deployed.play("complete")
+    _, again = deployed.play_with("complete", "List", "0", "DynamoDb.InternalServerErrorException")
+
+    runs = deployed.journal.find_runs(limit=200).runs
+
+    counts = {run.run_id: run.events for run in runs}
+    assert len(counts) == len(runs)
+    assert counts[events[0].run_id] == len(events)
+    assert counts[again[0].run_id] == len(again)  # its invoker listed it
+
+
 @pytest.mark.parametrize(("act", "code"), [("complete", 0), ("fail", 1)])
 def test_a_watch_follows_the_machine_and_leaves_with_its_verdict(
     deployed: Deployed, act: str, code: int

@@ -138,10 +138,11 @@ def test_the_agent_is_not_asked_twice_unless_it_was_certainly_not_reached(machin
 
 
 def test_every_write_is_conditional(machine: dict[str, Any]) -> None:
-    writes = [state for _, state in tasks(machine) if state["Resource"].endswith("dynamodb:putItem")]
+    asked = {state["Resource"].rpartition(":")[2]: state["Arguments"] for _, state in tasks(machine)}
+    writes = [asked["putItem"], *(each["Put"] for each in asked["transactWriteItems"]["TransactItems"])]
 
-    assert writes
-    assert all(write["Arguments"]["ConditionExpression"] == "attribute_not_exists(PK)" for write in writes)
+    assert len(writes) == 3
+    assert all(write["ConditionExpression"] == "attribute_not_exists(PK)" for write in writes)
 
 
 def test_every_status_that_the_machine_names_is_one_of_ours() -> None:

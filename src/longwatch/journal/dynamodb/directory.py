@@ -85,7 +85,8 @@ class Directory:
         key = {name: old[name] for name in self._layout.key_names} if old else next(keys)
         for _ in range(MAX_PROBES - 1):
             there = read_entry(old, self._layout) if old else None
-            if old and (there is None or there.summary.run_id != run_id):
+            holder = there.summary.run_id if there else bare_entry(old or {}, self._layout)
+            if old and holder != run_id:
                 key, old = next(keys), None  # taken by another run that began in the same millisecond
                 continue
             if there is not None:
@@ -155,6 +156,11 @@ def calls_for_entry(events: Iterator[Event], known: Known) -> bool:
     if ours is None or listed is None or listed == NEVER:
         return False
     return ours == NEVER or ours - listed > RENEW_SECONDS
+
+
+def bare_entry(item: Item, layout: Layout) -> str | None:
+    """The run of an entry that a state machine wrote, which names its session and says no more of it."""
+    return None if layout.directory.summary in item else text_in(item, layout.directory.run_id)
 
 
 def read_entry(item: Item, layout: Layout) -> Listing | None:

@@ -13,10 +13,11 @@ from longwatch.errors import InvalidCursor
 from longwatch.events import Cursor
 from longwatch.journal.base import RunPage, RunQuery
 from longwatch.journal.dynamodb.client import Range, Table
-from longwatch.journal.dynamodb.directory import read_entry
+from longwatch.journal.dynamodb.directory import bare_entry, read_entry
 from longwatch.journal.dynamodb.layouts import Layout, whole_number_in
 from longwatch.journal.dynamodb.listing import NEVER, Listing
 from longwatch.journal.dynamodb.reading import Reader
+from longwatch.journal.dynamodb.session_summaries import SessionSummaries
 from longwatch.journal.dynamodb.values import AttributeValue, Item
 from longwatch.runs import STARTS, RunSummary, summarise
 
@@ -26,7 +27,6 @@ MOST_DAYS = 400  # one query each, so "since 1970" must not ask for twenty thous
 AHEAD_MS = DAY_MS  # writers' clocks may be ahead of ours
 LISTED_LATER_MS = 60_000  # how much later than its first event a run may be listed
 SESSION = STARTS["SESSION_INITIATED"]
-LAST_EVENTS = 10  # of a session, among which its end is looked for
 
 PREFIX = "l1."
 
@@ -39,6 +39,7 @@ class Finder:
         self._layout = layout
         self._clock = clock
         self._reader = Reader(table, layout, clock)
+        self._sessions = SessionSummaries(self._reader, clock)
 
     def find_runs(self, query: RunQuery, *, after: Cursor | None, limit: int) -> RunPage:
         """Some runs of the list, newest first."""
@@ -46,11 +47,8 @@ class Finder:
         found: list[RunSummary] = []
         last: Item = {}
         for item in self._entries(query, now, None if after is None else self._place_in(after)):
-            listing = read_entry(item, self._layout)
-            if listing is None or _is_over(listing, now):
-                continue
-            run = self._as_it_is(listing.run)
-            if not query.accepts(run):
+            run = self._run_of(item, query, now)
+            if run is None or not query.accepts(run):
                 continue
             if len(found) == limit:
                 return RunPage(_newest_first(found), self._cursor(last))
@@ -58,22 +56,25 @@ class Finder:
             last = item
         return RunPage(_newest_first(found))
 
-    def _as_it_is(self, run: RunSummary) -> RunSummary:
-        """The run with the end that its state machine wrote, which knows nothing of the list of runs."""
-        if run.ending is not None or run.kind != SESSION:
+    def _run_of(self, item: Item, query: RunQuery, now: int) -> RunSummary | None:
+        """The run that an entry lists; None if it expired or its kind is not wanted.
+
+        A session is summarised from its events: its state machine updates no entry.
+        """
+        listing = read_entry(item, self._layout)
+        may_be_session = query.kind in (None, SESSION)
+        if listing is None:
+            run_id = bare_entry(item, self._layout)
+            return None if run_id is None or not may_be_session else self._sessions.summary(run_id)
+        if _is_over(listing, now):
+            return None
+        run = listing.run
+        if run.kind != SESSION or not may_be_session:
             return run
-        wanted = Range(
-            partition=self._layout.partition(run.run_id),
-            low=self._layout.low(0),
-            high=self._layout.high(),
-            backward=True,
-            limit=LAST_EVENTS,
-        )
-        items = self._table.query(wanted).items
-        last = summarise(self._layout.stored(item, run.run_id).event for item in items)
-        if run.run_id not in last:
+        read = self._sessions.summary(run.run_id)
+        if read is None:
             return run
-        return replace(run.merged(last[run.run_id]), events=run.events, failed_calls=run.failed_calls)
+        return replace(run.merged(read), events=read.events, failed_calls=read.failed_calls)
 
     def find_run(self, run_id: str) -> RunSummary | None:
         """One run, from all of its events."""

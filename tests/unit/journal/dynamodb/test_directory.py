@@ -13,6 +13,7 @@ from longwatch.journal.dynamodb.client import Condition
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.listing import Listing, from_attributes, listings, to_attributes
+from longwatch.journal.dynamodb.values import Item
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
@@ -183,6 +184,99 @@ def test_runs_older_than_thirty_days_are_listed_when_asked_for(
     assert list(journal.find_runs().runs) == []
     assert [run.run_id for run in journal.find_runs(RunQuery(since=old)).runs] == ["wf-1"]
     assert list(journal.find_runs(RunQuery(since=0)).runs) != []
+
+
+def machine_entry(session_id: str, at: int) -> list[Item]:
+    """The claim and the entry of a session, as the state machine of session-journal.asl.json writes them."""
+    time = iso_from_ms(at)
+    ours: Item = {"Longwatch": {"N": "1"}, "RunId": {"S": session_id}}
+    claim: Item = {"PK": {"S": f"RUN#{session_id}"}, "SK": {"S": "LISTED"}, "StartedAt": {"N": str(at)}}
+    entry: Item = {"PK": {"S": f"RUNS#{time[:10]}"}, "SK": {"S": f"RUN#{time}#{session_id}"}}
+    return [{**claim, **ours}, {**entry, **ours, "Revision": {"N": "0"}}]
+
+
+def machine_event(session_id: str, status: str, at: int) -> Item:
+    time = iso_from_ms(at)
+    return {
+        "PK": {"S": f"SESSION#{session_id}"},
+        "SK": {"S": f"EVENT#{time}"},
+        "Status": {"S": status},
+        "Timestamp": {"S": time},
+    }
+
+
+FREE = Condition(expression="attribute_not_exists(PK)")
+
+
+class TestASession:
+    @pytest.fixture
+    def table(self) -> SimulatedTable:
+        return SimulatedTable("session")
+
+    def test_that_only_its_state_machine_wrote_is_listed(
+        self, table: SimulatedTable, clock: FakeClock
+    ) -> None:
+        for item in (
+            *machine_entry("s-1", NOW),
+            machine_event("s-1", "SESSION_INITIATED", NOW + 2),
+            machine_event("s-1", "SESSION_FAILED", NOW + 9_000),
+        ):
+            table.put(item, FREE)
+
+        (listed,) = opened(table, clock).find_runs().runs
+
+        assert (listed.run_id, listed.kind, listed.status) == ("s-1", "session", Status.FAILED)
+        assert (listed.events, listed.started_at) == (2, NOW + 2)
+
+    def test_is_listed_once_when_others_write_it_too(self, table: SimulatedTable, clock: FakeClock) -> None:
+        for item in (*machine_entry("s-1", NOW), machine_event("s-1", "SESSION_INITIATED", NOW + 2)):
+            table.put(item, FREE)
+        invoker, agent = opened(table, clock), opened(table, clock)
+        invoker.append([event("AGENT_INVOCATION_STARTED", NOW + 50, "s-1")])
+        agent.append([event("AGENT_ENTRYPOINT_STARTED", NOW + 60, "s-1")])
+        invoker.append([event("AGENT_INVOCATION_SUCCEEDED", NOW + 70, "s-1")])
+
+        (listed,) = opened(table, clock).find_runs().runs
+
+        assert (listed.run_id, listed.status, listed.events) == ("s-1", Status.RUNNING, 4)
+        assert len(entries(table)) == 1
+
+    def test_counts_every_event_whoever_wrote_it(self, table: SimulatedTable, clock: FakeClock) -> None:
+        warm = opened(table, clock)  # a Lambda function that stays for several statuses
+        for index, status in enumerate(("AGENT_INVOCATION_STARTED", "AGENT_BACKGROUND_TASK_STARTED")):
+            warm.append([event(status, NOW + index, "s-1")])
+        warm.append([event("AGENT_BACKGROUND_TASK_COMPLETED", NOW + 10, "s-1")])
+        warm.append([event("TASK_cleaning_COMPLETED", NOW + 11, "s-1")])
+        table.put(machine_event("s-1", "SESSION_SUCCEEDED", NOW + 20), FREE)
+
+        (listed,) = warm.find_runs().runs
+        found = warm.find_run("s-1")
+
+        assert found is not None
+        assert (listed.events, listed.status) == (found.events, Status.SUCCEEDED) == (5, Status.SUCCEEDED)
+
+    def test_that_has_settled_is_not_read_again_for_a_minute(
+        self, table: SimulatedTable, clock: FakeClock
+    ) -> None:
+        journal = opened(table, clock)
+        for item in (*machine_entry("s-1", NOW), machine_event("s-1", "SESSION_SUCCEEDED", NOW + 2)):
+            table.put(item, FREE)
+        journal.find_runs(RunQuery(since=NOW))
+        table.calls.clear()
+
+        journal.find_runs(RunQuery(since=NOW))
+        settled = len(table.calls)
+        clock.advance(61)
+        journal.find_runs(RunQuery(since=NOW))
+
+        assert len(table.calls) - settled > settled
+
+    def test_of_another_kind_of_query_is_not_read(self, table: SimulatedTable, clock: FakeClock) -> None:
+        journal = opened(table, clock)
+        for item in (*machine_entry("s-1", NOW), machine_event("s-1", "SESSION_INITIATED", NOW + 2)):
+            table.put(item, FREE)
+
+        assert list(journal.find_runs(RunQuery(kind="workflow")).runs) == []
 
 
 def test_a_scan_finds_runs_that_nobody_listed(table: SimulatedTable, clock: FakeClock) -> None:
