@@ -90,8 +90,13 @@ class PollingService:
         first one. Raises what is wrong with the settings or the journal's address; everything later comes to
         `on_error`.
         """
-        if not workflow_id:
-            raise InvalidInput(f"start_polling needs the id of a workflow, not {workflow_id!r}")
+        given: object = workflow_id
+        if not isinstance(given, str) or not given:
+            kind = "" if isinstance(given, str) else f" ({type(given).__name__})"
+            raise InvalidInput(
+                "start_polling needs the id of a workflow as a string, such as 'wf-1a2b3c4d', "
+                f"not {given!r}{kind}."
+            )
         with self._changed:
             self._check()
             run = self._current()

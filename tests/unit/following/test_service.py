@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import longwatch
@@ -275,9 +277,15 @@ class TestQ5OneWorkflowAtATime:
         assert len(stopping.values) == 1
         assert heard.values == []
 
-    def test_no_id_is_no_workflow(self, service: PollingService) -> None:
-        with pytest.raises(InvalidInput, match="needs the id"):
-            service.start_polling("")
+    @pytest.mark.parametrize("given", ["", 5, None, b"wf-1", ["wf-1"]])
+    def test_what_is_not_the_id_of_a_workflow_is_refused_at_once(
+        self, service: PollingService, given: Any
+    ) -> None:
+        with pytest.raises(InvalidInput, match="needs the id of a workflow as a string") as caught:
+            service.start_polling(given)
+
+        assert repr(given) in str(caught.value)
+        assert service.current_workflow_id is None
 
 
 class TestQ6PollingIsForSubscribers:
