@@ -76,6 +76,7 @@ def test_a_table_that_is_not_there_leads_to_the_template(endpoint: str) -> None:
         check_table("nowhere", region=REGION, endpoint=endpoint)
 
     assert caught.value.kind == "not-found"
+    assert "another region, set that: dynamodb://nowhere?region=REGION" in str(caught.value)
 
 
 def settings_at(endpoint: str, *, documents: str | None = None) -> Settings:
@@ -121,6 +122,7 @@ def test_a_table_that_was_chosen_and_is_missing_or_of_another_shape_is_a_problem
         return documents_at(settings_at(endpoint, documents=url)).problems[0]
 
     assert "There is no table 'not-there' for documents" in problem("not-there")
+    assert "If it is in another region" in problem("not-there")
     assert "but documents need pk (S) and sk (S). Deploy" in problem(wrong)
     assert "PK (S) and SK (S), but documents need" in problem(bare)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import LongwatchError, TableProblem, Throttled
 from longwatch.journal.dynamodb.connection import Connected
-from longwatch.journal.dynamodb.failures import translated
+from longwatch.journal.dynamodb.failures import other_region, translated
 from longwatch.journal.dynamodb.table import Shape
 from longwatch.journal.dynamodb.values import Item
 
@@ -166,9 +166,8 @@ class DocumentTable(Connected):
         deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table in `documents`."
         match problem.kind:
             case "not-found":
-                return TableProblem(
-                    "not-found", f"There is no table {at.table!r} for documents in {at.where}. {deploy}"
-                )
+                missing = f"There is no table {at.table!r} for documents in {at.where}."
+                return TableProblem("not-found", f"{missing} {other_region(at)} Otherwise: {deploy}")
             case "refused":
                 return TableProblem("refused", f"{problem} If it is no table for documents: {deploy}")
             case _:

@@ -90,8 +90,15 @@ def translated(error: Exception, at: TableAddress) -> JournalUnavailable | Table
 def no_such_table(at: TableAddress) -> TableProblem:
     """The table does not exist there."""
     return TableProblem(
-        "not-found", f"Table {at.table!r} was not found in {at.where}. Create it: {create_command(at)}"
+        "not-found",
+        f"Table {at.table!r} was not found in {at.where}. {other_region(at)} Otherwise create it: "
+        f"{create_command(at)}",
     )
+
+
+def other_region(at: TableAddress) -> str:
+    """What to do where the table exists and only the region is wrong, which is as often the cause."""
+    return f"If it is in another region, set that: dynamodb://{at.table}?region=REGION or LONGWATCH_REGION."
 
 
 def create_command(at: TableAddress) -> str:

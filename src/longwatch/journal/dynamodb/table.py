@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidJournalUrl, MissingExtra, TableProblem
-from longwatch.journal.dynamodb.failures import KEYS, TableAddress, create_command, sdk_errors, translated
+from longwatch.journal.dynamodb.failures import (
+    KEYS,
+    TableAddress,
+    create_command,
+    other_region,
+    sdk_errors,
+    translated,
+)
 from longwatch.journal.dynamodb.responses import check_responses
 
 if TYPE_CHECKING:
@@ -106,7 +113,10 @@ def check_shape(at: TableAddress, shape: Shape) -> TableReport:
     except sdk_errors() as error:
         problem = _as_problem(error, at)
         if problem.kind == "not-found":
-            told = f"There is no table {at.table!r} for {shape.holds} in {at.where}. {deploy}"
+            told = (
+                f"There is no table {at.table!r} for {shape.holds} in {at.where}. {other_region(at)} "
+                f"Otherwise: {deploy}"
+            )
             problem = TableProblem("not-found", told)
         raise problem from error
     finally:

@@ -14,7 +14,7 @@ from typing import Any
 
 from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
 from longwatch.journal.dynamodb.connection import Connected
-from longwatch.journal.dynamodb.failures import translated
+from longwatch.journal.dynamodb.failures import other_region, translated
 from longwatch.journal.dynamodb.table import Shape
 from longwatch.journal.dynamodb.values import Item, from_attribute, to_attribute
 from longwatch.summaries import Status
@@ -189,7 +189,8 @@ class DynamoExecutionStore(Connected):
         deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table."
         match problem.kind:
             case "not-found":
-                return TableProblem("not-found", f"There is no table {at.table!r} in {at.where}. {deploy}")
+                missing = f"There is no table {at.table!r} in {at.where}."
+                return TableProblem("not-found", f"{missing} {other_region(at)} Otherwise: {deploy}")
             case "refused":
                 return TableProblem("refused", f"{problem} If it has no {INDEX}: {deploy}")
             case _:

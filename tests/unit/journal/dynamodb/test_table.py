@@ -178,6 +178,7 @@ def test_a_table_that_is_not_there_leads_to_the_template(service: Service) -> No
     problem = problem_of(service)
 
     assert problem.kind == "not-found"
+    assert "If it is in another region, set that: dynamodb://events?region=REGION" in str(problem)
     assert (
         "aws cloudformation deploy --template-file infrastructure/dynamodb-table.yaml --stack-name events "
         "--parameter-overrides TableName=events --region eu-west-1"
