@@ -6,7 +6,9 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from longwatch.errors import AgentRefused, InvalidInput, InvalidSettings
 
@@ -15,7 +17,7 @@ QUALIFIER_VARIABLE = "LONGWATCH_AGENT_QUALIFIER"  # a version or endpoint of the
 URL_VARIABLE = "LONGWATCH_AGENT_URL"
 TIMEOUT_VARIABLE = "LONGWATCH_AGENT_TIMEOUT"
 DEFAULT_TIMEOUT_SECONDS = 60.0
-SHORTEST_SESSION_ID = 33  # characters; AgentCore refuses shorter ones
+SHORTEST_SESSION_ID, LONGEST_SESSION_ID = 33, 256  # characters that AgentCore takes
 ANSWER_BYTES = 100_000  # of an answer that are read; a state machine passes on 256 KB at most
 
 
@@ -36,14 +38,17 @@ class AgentCoreAgent:
             self._options["qualifier"] = qualifier
 
     def invoke(self, session_id: str, payload: Mapping[str, Any]) -> object:
-        if len(session_id) < SHORTEST_SESSION_ID:
+        sent = header_text(session_id)
+        if len(sent) > LONGEST_SESSION_ID:
+            sent = sha256(sent.encode()).hexdigest()
+        if len(sent) < SHORTEST_SESSION_ID:
             raise InvalidInput(
                 f"session id {session_id!r} has {len(session_id)} characters, and AgentCore wants at least "
                 f"{SHORTEST_SESSION_ID}; a UUID has 36"
             )
         answer = self._client.invoke_agent_runtime(
             **self._options,
-            runtimeSessionId=session_id,
+            runtimeSessionId=sent,
             contentType="application/json",
             payload=json.dumps(payload).encode(),
         )
@@ -69,7 +74,7 @@ class HttpAgent:
             data=json.dumps(payload).encode(),
             headers={
                 "Content-Type": "application/json",
-                "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": session_id,  # where AgentCore's own SDK looks
+                "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": header_text(session_id),  # as AgentCore's SDK
             },
         )
         try:
@@ -78,6 +83,16 @@ class HttpAgent:
         except urllib.error.HTTPError as error:
             said = error.read(500).decode(errors="replace")
             raise AgentRefused(f"the agent at {self._url} answered {error.code}: {said}") from error
+
+
+def header_text(session_id: str) -> str:
+    """The session id as a header can hold it: percent-encoded, unless all of it is visible ASCII.
+
+    The payload has the id unchanged, and agents that journal with longwatch take it from there.
+    """
+    if all("!" <= character <= "~" for character in session_id):
+        return session_id
+    return quote(session_id, safe="", errors="backslashreplace")
 
 
 def agent_from(environment: Mapping[str, str]) -> Agent:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from longwatch.aws.agents import Agent, agent_from
+from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.recording.sessions.recorder import (
     EXECUTION_VARIABLE,
@@ -26,24 +27,39 @@ from longwatch.recording.sessions.recorder import (
 )
 from longwatch.recording.sessions.statuses import SessionStatus
 
+ERROR_CHARACTERS = 4_096  # of the answer; a state machine ends at once if it gets more than 256 KB
+
 
 def handler(event: Mapping[str, Any], context: object = None) -> dict[str, Any]:
     """What Lambda calls."""
+    session_of(event)  # before the journal is opened: its problem would hide this one
     return invoke(event, open_session_journal(), lambda: agent_from(os.environ))
 
 
 def invoke(event: Mapping[str, Any], journal: Journal, agent: Callable[[], Agent]) -> dict[str, Any]:
     """Invoke the agent once, and journal STARTED, then SUCCEEDED or FAILED."""
-    session_id, execution = event["session_id"], event.get("execution")
+    session_id, execution = session_of(event), event.get("execution")
     recorder = SessionRecorder(journal, session_id, execution=execution)
     recorder.tell(SessionStatus.AGENT_INVOCATION_STARTED)
     try:
         answer = agent().invoke(session_id, request(event))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer to the state machine
         recorder.tell(SessionStatus.AGENT_INVOCATION_FAILED, error=error)
-        return {"session_id": session_id, "status": "failed", "error": failure_text(error)}
+        said = failure_text(error)[:ERROR_CHARACTERS]
+        return {"session_id": session_id, "status": "failed", "error": said}
     recorder.tell(SessionStatus.AGENT_INVOCATION_SUCCEEDED)
     return {"session_id": session_id, "status": "succeeded", "answer": answer}
+
+
+def session_of(event: object) -> str:
+    """The session of an event. Raises `InvalidInput` that says what an event looks like."""
+    session_id = event.get("session_id") if isinstance(event, Mapping) else None
+    if isinstance(session_id, str) and session_id:
+        return session_id
+    raise InvalidInput(
+        f"Invalid event: session_id is {session_id!r}. Start the state machine instead, or send "
+        '{"session_id": "ID", "payload": {…}} with a non-empty string as the id.'
+    )
 
 
 def request(event: Mapping[str, Any]) -> dict[str, Any]:

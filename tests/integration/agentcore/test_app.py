@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from longwatch.aws.agents import header_text
 from longwatch.events import Event
 from longwatch.integrations.bedrock_agentcore import BedrockAgentCoreApp
 from longwatch.journal.opening import open_journal
@@ -89,6 +90,18 @@ async def test_the_session_is_known_from_agentcore_s_own_header() -> None:
         return "ok"
 
     await post(app, {"question": "why"}, session_id)
+
+    assert types(session_id) == ["AGENT_ENTRYPOINT_STARTED"]
+
+
+async def test_a_session_id_beyond_ascii_is_the_one_in_the_payload() -> None:
+    app, session_id = BedrockAgentCoreApp(), f"セッション-{uuid.uuid4()}"
+
+    @app.entrypoint
+    def handle(payload: object) -> str:
+        return "ok"
+
+    await post(app, {"session_id": session_id}, header_text(session_id))
 
     assert types(session_id) == ["AGENT_ENTRYPOINT_STARTED"]
 

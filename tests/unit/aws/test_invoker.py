@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.exceptions import NoCredentialsError
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
@@ -96,6 +101,25 @@ class TestAnInvocation:
             },
         }
 
+    @pytest.mark.parametrize("event", [{}, {"session_id": ""}, {"session_id": 5}, {"payload": {}}, [], "s-1"])
+    def test_without_a_session_id_says_what_to_send(
+        self, event: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LONGWATCH_JOURNAL", "nonsense://")  # which must not hide the cause
+        agent = Answering()
+
+        with pytest.raises(InvalidInput, match=r'session_id is .* send \{"session_id": "ID"'):
+            handler(event, None)
+        with pytest.raises(InvalidInput, match="session_id"):
+            invoke(event, MemoryJournal(), lambda: agent)
+
+        assert not agent.asked
+
+    def test_answers_with_the_beginning_of_a_long_error(self) -> None:
+        answer = invoke(EVENT, MemoryJournal(), lambda: Answering(RuntimeError("x" * 1_000_000)))
+
+        assert len(answer["error"]) == 4_096
+
     def test_takes_a_payload_that_is_no_map(self) -> None:
         assert request({"session_id": SESSION, "payload": "why"})["input"] == "why"
 
@@ -158,9 +182,80 @@ class TestAgentCore:
         with pytest.raises(AgentRefused, match="500"):
             AgentCoreAgent(client, ARN, qualifier="live").invoke(SESSION, {"question": "why"})
 
+    @pytest.mark.parametrize(
+        ("session_id", "sent"),
+        [
+            ("sitzung-münchen-0123456789-0123456789", "sitzung-m%C3%BCnchen-0123456789-0123456789"),
+            ("セッション-東京", "%E3%82%BB%E3%83%83%E3%82%B7%E3%83%A7%E3%83%B3-%E6%9D%B1%E4%BA%AC"),
+            ("two words and a tab\t, 0123456789", "two%20words%20and%20a%20tab%09%2C%200123456789"),
+            ("東" * 100, sha256(b"%E6%9D%B1" * 100).hexdigest()),  # it takes at most 256 characters
+        ],
+    )
+    def test_gets_any_session_id_in_a_form_that_a_header_holds(self, session_id: str, sent: str) -> None:
+        client = boto3.client(
+            "bedrock-agentcore",
+            region_name="eu-west-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+        requests: list[Any] = []
+
+        def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+            requests.append(request)
+            return AWSResponse(request.url, 200, HTTPHeaders(), io.BytesIO(b"{}"))
+
+        client.meta.events.register("before-send", answer)
+
+        AgentCoreAgent(client, ARN).invoke(session_id, {"session_id": session_id})
+
+        header = requests[0].headers["X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"]
+        assert (header.decode() if isinstance(header, bytes) else header) == sent
+        assert json.loads(requests[0].body)["session_id"] == session_id
+
     def test_wants_long_session_ids_and_says_so(self) -> None:
         with pytest.raises(InvalidInput, match="at least 33"):
             AgentCoreAgent(None, ARN).invoke("s-1", {})
+
+
+class Posted(BaseHTTPRequestHandler):
+    """Answers every request with what it got."""
+
+    def do_POST(self) -> None:
+        got = {
+            "header": self.headers["X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"],
+            "payload": json.loads(self.rfile.read(int(self.headers["Content-Length"]))),
+        }
+        body = json.dumps(got).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Posted)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/invocations"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("session_id", "header"),
+    [("s-1", "s-1"), ("größe", "gr%C3%B6%C3%9Fe"), ("東京\n", "%E6%9D%B1%E4%BA%AC%0A")],
+)
+def test_an_agent_behind_http_gets_any_session_id(url: str, session_id: str, header: str) -> None:
+    answer = invoke({"session_id": session_id}, MemoryJournal(), lambda: HttpAgent(url))
+
+    assert answer["status"] == "succeeded"
+    assert answer["answer"]["header"] == header
+    assert answer["answer"]["payload"]["session_id"] == session_id
 
 
 class TestTheEnvironment:
