@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from longwatch.journal.claims import ending_id
 from longwatch.journal.opening import open_journal
 from longwatch.turns import Conversations, TurnState, turn_view
-from longwatch.turns.ending import ending_id
 from tests.contract.making import read_all
 from tests.contract.turns_making import assistant, line, result, text, tool_result, tool_use
 

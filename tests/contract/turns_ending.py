@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import pytest
 
 from longwatch.errors import TurnEnded, Unreachable
 from longwatch.journal.base import Journal
+from longwatch.journal.claims import END_CLAIMED, ending_id, store_death
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations
-from longwatch.turns.ending import CORRECTED, END_CLAIMED, ending_id
+from longwatch.turns.ending import CORRECTED
 from tests.contract.making import OpenAgain, event, read_all
 from tests.contract.turns_making import Session, assistant, line, result, text
 from tests.contract.turns_racing import Meanwhile, RacingContract, at_once
@@ -72,6 +74,24 @@ class EndingContract(RacingContract):
         # The failure that the slow writer reports is stored before its claim, and nobody passes over it.
         is_success = first in ("success", "end well") and second != "failure"
         assert told == ["completed" if is_success else "failed"] * 3
+        assert endings(session.journal, turn) == [ending_id(turn)]
+
+    @pytest.mark.parametrize("when", ["before it reads", "before it claims", "never"])
+    def test_the_death_that_an_observer_stores_is_the_ending_unless_another_came_first(
+        self, session: Session, meanwhile: Meanwhile, clock: FakeClock, other: Conversations, when: str
+    ) -> None:
+        turn = session.turn()
+        said = {"status": "died", "written_for": True, "processes": [], "not_before": 1, "not_after": 2}
+        death = event(turn, clock.now_ms(), "workflow_error", payload=said)
+        if when == "before it reads":
+            session.all.end("p", "s", turn)
+        elif when == "before it claims":
+            meanwhile.before, meanwhile.happens = END_CLAIMED, lambda: session.all.end("p", "s", turn)
+
+        store_death(cast(Journal, meanwhile), death)
+
+        state = other.turn("p", "s", turn)
+        assert state.status is (Status.DIED if when == "never" else Status.SUCCEEDED)
         assert endings(session.journal, turn) == [ending_id(turn)]
 
     def test_an_interrupt_and_a_result_at_the_same_time_have_one_answer(

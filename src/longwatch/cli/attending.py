@@ -21,7 +21,6 @@ from longwatch.following.observation import Observer
 from longwatch.journal.base import Journal
 from longwatch.model.attempts import FACT_TYPES
 from longwatch.runs import Ending, Status
-from longwatch.turns import Conversations
 
 TICK_SECONDS = 0.2
 TICKING_SHARE = 0.1  # of the time that a view may take for its ticks, however big the run is
@@ -73,8 +72,7 @@ async def attend(
     Raises BrokenPipeError as soon as nobody reads standard output any more.
     """
     loop = asyncio.get_running_loop()
-    store_death = Conversations(journal, clock).store_death
-    async with Hub(journal, clock=clock, store_death=store_death) as hub:
+    async with Hub(journal, clock=clock) as hub:
         follower = hub.follow(run_id, silent_after_seconds=silent_after_seconds)
         attendance = _Attendance(follower, view)
         timer = loop.call_later(timeout_seconds, follower.stop) if timeout_seconds is not None else None

@@ -17,7 +17,7 @@ from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, LongwatchError
-from longwatch.events import START, Cursor, Event, Page
+from longwatch.events import START, Cursor, Page
 from longwatch.following.channel import Channel, Death
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
@@ -33,6 +33,7 @@ from longwatch.following.tail import Listen, Tail
 from longwatch.following.threads import Threads, in_a_thread
 from longwatch.following.timers import alarms
 from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
+from longwatch.journal.claims import store_death
 from longwatch.model.liveness import Liveness, judge
 from longwatch.polling.schedules import JOURNAL_INTERVAL
 
@@ -62,7 +63,6 @@ class Hub:
         listen: Listen | None = None,
         executor: Executor | None = None,
         owns_journal: bool = False,
-        store_death: Callable[[Event], None] | None = None,
     ) -> None:
         self.journal = journal
         self.buffer_events = buffer_events
@@ -75,8 +75,6 @@ class Hub:
         self._arrivals = journal if isinstance(journal, Arrivals) else None
         self._owns_journal = owns_journal
         self.outage = Outage(journal)
-        # A turn has one ending, which its own rule stores; any other run takes the event as it is.
-        self._store_death = store_death or (lambda event: self.journal.append([event]))
         self._channels: dict[str, Channel] = {}
         self._seats: dict[Seat, None] = {}
         self._recollecting: dict[Channel, None] = {}
@@ -272,7 +270,7 @@ class Hub:
         )
         if found.death is not None:
             with suppress(EventConflict):  # another observer was first
-                self._store_death(found.death)
+                store_death(self.journal, found.death)
         return found
 
     def recollect(self, channel: Channel) -> None:

@@ -102,7 +102,7 @@ async def open_context(
         conversations = Conversations(journal, clock, settings=settings)
         async with (
             AsyncJournal(journal) as async_journal,
-            Hub(journal, clock=clock, store_death=conversations.store_death) as hub,
+            Hub(journal, clock=clock) as hub,
         ):
             board, versions = Board(hub, async_journal, closing), Versions()
             try:

@@ -15,10 +15,10 @@ from contextlib import suppress
 
 from longwatch.clock import Clock
 from longwatch.errors import EventConflict, JournalUnavailable, LongwatchError
-from longwatch.events import Event
 from longwatch.following.observation import Observer, read_known
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import INDEX_KINDS, Arrivals, Journal, RunQuery
+from longwatch.journal.claims import store_death
 from longwatch.model.liveness import Liveness
 from longwatch.runs import RunSummary, Status
 
@@ -34,13 +34,10 @@ Sleep = Callable[[float], Awaitable[None]]
 class OpenRuns:
     """The open runs of a journal, checked again and again."""
 
-    def __init__(
-        self, journal: Journal, observer: Observer, clock: Clock, store_death: Callable[[Event], object]
-    ) -> None:
+    def __init__(self, journal: Journal, observer: Observer, clock: Clock) -> None:
         self._journal = journal
         self._observer = observer
         self._clock = clock
-        self._store_death = store_death
         self._problems: set[str] = set()  # of this check
         self._logged: set[str] = set()  # of the check before
 
@@ -75,7 +72,7 @@ class OpenRuns:
         death = self._observer.death_of(run_id, read_known(self._journal, run_id))
         if death is not None:
             with suppress(EventConflict):  # another observer was first
-                self._store_death(death)
+                store_death(self._journal, death)
 
     def _died_of(self, runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
         local = [run for run in runs if self._observer.can_judge(run)]

@@ -166,8 +166,7 @@ async def serve(
     """Answer until a signal comes, and return it. Meanwhile open runs whose processes are gone are ended."""
     config = make_config(app, context.limits, trusted_proxies)
     server = Server(config, context.closing, ready)
-    store_death = context.conversations.store_death
-    open_runs = OpenRuns(context.journal, context.observer, context.clock, store_death)
+    open_runs = OpenRuns(context.journal, context.observer, context.clock)
     checking = asyncio.create_task(open_runs.run())
     try:
         await server.serve(sockets=[bound])

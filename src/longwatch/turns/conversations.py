@@ -2,13 +2,12 @@
 
 Every write is an event under an id that comes from what it says, so that doing it again changes nothing. A
 race between two writers is decided the same way on every journal: of several turns all but the last one end,
-and of several ends the first one counts (see `ending`).
+and of several ends the first one counts (see `journal.claims`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from hashlib import blake2b
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -20,23 +19,20 @@ from longwatch.errors import (
 )
 from longwatch.events import Event, number_of, text_of
 from longwatch.journal.base import Journal
+from longwatch.journal.claims import first_stored, stored_events, winning_ending
 from longwatch.runs import Status
 from longwatch.settings import Settings
-from longwatch.turns.claims import first_stored, stored_events
 from longwatch.turns.deaths import Deaths
 from longwatch.turns.directory import Conversation
 from longwatch.turns.ending import (
-    claimed_ending,
     correction_of,
     dead_event,
-    end_claim,
     ending_event,
-    ending_id,
     judged_event,
 )
 from longwatch.turns.feeding import Fed, LineReader
 from longwatch.turns.folds import Folds
-from longwatch.turns.names import checked_turn_id, conversation_run, is_turn_id, new_id, new_turn_id
+from longwatch.turns.names import checked_turn_id, conversation_run, new_id, new_turn_id
 from longwatch.turns.projects import Projects
 from longwatch.turns.state import TurnState, position_of, reported, wire_word
 from longwatch.turns.verdict import Evidence, evidence_of, worse
@@ -212,14 +208,6 @@ class Conversations(Projects):
         state = self._found(project_id, conversation_id, turn_id, thorough=True)
         return self._settled(state, dead_event(self._make, state, self._clock.now_ms(), message))
 
-    def store_death(self, event: Event) -> None:
-        """Store the ending that an observer writes for a run that died: for a turn, as its one ending."""
-        state = self._turn(event.run_id, thorough=True) if is_turn_id(event.run_id) else None
-        if state is None or state.creation is None:
-            self._journal.append([event])
-        else:
-            self._settled(state, replace(event, event_id=ending_id(event.run_id)))
-
     def find_turn(self, turn_id: str) -> TurnState:
         """A turn by its id alone, or `TurnNotFound`."""
         state = self._turn(turn_id)
@@ -333,8 +321,7 @@ class Conversations(Projects):
 
     def _store_ending(self, terminal: Event, created_at: int) -> None:
         """Store this ending, or the one that was claimed before it."""
-        winner = first_stored(self._journal, end_claim(terminal, created_at))
-        self._append([claimed_ending(winner)])
+        self._append([winning_ending(self._journal, terminal, created_at)])
 
     def _looked_after(self, state: TurnState) -> TurnState:
         """The turn, ended if the process that executes it is known to be gone without a word."""

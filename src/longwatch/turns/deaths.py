@@ -9,8 +9,8 @@ from longwatch.events import Event
 from longwatch.following.observation import Observer, read_known
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import Journal
+from longwatch.journal.claims import ending_id
 from longwatch.model.process import Presence
-from longwatch.turns.ending import ending_id
 from longwatch.turns.state import TurnState
 
 MOST_NOTICED = 1_000

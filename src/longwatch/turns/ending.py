@@ -1,9 +1,6 @@
-"""The one ending of a turn: of all writers who end it, the first to claim its end decides.
+"""The terminal events of a turn. Of all writers who end it, the first to claim its end decides (`claims`).
 
-Writers claim the end with an event of one id at one time, that of the turn's creation, where every journal
-notices a second claim. The claim holds the terminal event, which has a fixed id too and bears the true time.
-The loser of a race stores the winner's terminal event, so a writer that dies after its claim leaves no turn
-undecided. An outcome that arrives after the ending is a correction.
+An outcome that arrives after the ending is a correction.
 """
 
 from __future__ import annotations
@@ -12,25 +9,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 
-from longwatch.events import Event, number_of, text_of
+from longwatch.events import Event, text_of
+from longwatch.journal.claims import ending_id
 from longwatch.journal.codec import encode_payload
 from longwatch.model.endings import PROCESS_DIED, Ending, Status
 from longwatch.turns.state import TurnState
 from longwatch.turns.storing import EventMaker
 from longwatch.turns.verdict import Evidence, judge
 
-END_CLAIMED = "turn_end_claimed"
 CORRECTED = "turn_corrected"
 
 TYPES: Mapping[Status, str] = {  # of terminal events; other statuses are turn_failed, with a `status`
     Status.SUCCEEDED: "turn_completed",
     Status.CANCELLED: "turn_cancelled",
 }
-
-
-def ending_id(turn_id: str) -> str:
-    """The id of a turn's terminal event, the same for every writer. It sorts after the ids of its lines."""
-    return f"{turn_id}-ended"
 
 
 def ending_event(maker: EventMaker, turn_id: str, type_: str, at: int, said: Mapping[str, object]) -> Event:
@@ -65,37 +57,6 @@ def dead_event(maker: EventMaker, state: TurnState, at: int, message: str) -> Ev
         "exit_observed": False,
     }
     return ending_event(maker, state.turn_id, "workflow_error", at, said)
-
-
-def end_claim(terminal: Event, created_at: int) -> Event:
-    """The claim of the end of a turn that was created at this time."""
-    payload = {
-        "ends_as": terminal.type,
-        "ended_at": terminal.occurred_at,
-        "ending": dict(terminal.payload),
-    }
-    return replace(
-        terminal,
-        event_id=f"{terminal.run_id}-00-ending",
-        type=END_CLAIMED,
-        occurred_at=created_at,
-        payload=payload,
-        encoded=encode_payload(payload),
-    )
-
-
-def claimed_ending(claim: Event) -> Event:
-    """The terminal event that a claim holds. The same for every reader of the claim."""
-    payload = claim.payload["ending"]
-    assert isinstance(payload, dict)
-    return replace(
-        claim,
-        event_id=ending_id(claim.run_id),
-        type=str(claim.payload["ends_as"]),
-        occurred_at=int(number_of(claim.payload, "ended_at") or 0),
-        payload=payload,
-        encoded=encode_payload(payload),
-    )
 
 
 def correction_of(first: Ending, later: Event) -> Event | None:

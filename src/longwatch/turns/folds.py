@@ -9,8 +9,8 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from longwatch.events import START, Cursor, Event
 from longwatch.journal.base import Journal
+from longwatch.journal.claims import READ_EVENTS
 
-READ_EVENTS = 1_000
 REMEMBERED = 256  # folds of each sort
 
 

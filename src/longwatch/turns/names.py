@@ -6,12 +6,13 @@ import re
 import secrets
 
 from longwatch.errors import InvalidInput
+from longwatch.journal.claims import TURN_PREFIX
 
 PROJECTS_RUN = "projects"  # holds one event for each project: the list of them
 LONGEST_ID = 100  # characters
 
 _ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST_ID - 1}}}")
-_TURN_ID = re.compile(rf"turn-[A-Za-z0-9._-]{{1,{LONGEST_ID - len('turn-')}}}")
+_TURN_ID = re.compile(rf"{TURN_PREFIX}[A-Za-z0-9._-]{{1,{LONGEST_ID - len(TURN_PREFIX)}}}")
 
 
 def project_run(project_id: str) -> str:
@@ -32,7 +33,7 @@ def new_id() -> str:
 
 def new_turn_id() -> str:
     """An id for a turn. It is the id of its run, so it is unlike those of other runs."""
-    return f"turn-{secrets.token_hex(6)}"
+    return f"{TURN_PREFIX}{secrets.token_hex(6)}"
 
 
 def checked_id(what: str, text: str) -> str:
@@ -45,14 +46,9 @@ def checked_id(what: str, text: str) -> str:
     return text
 
 
-def is_turn_id(text: str) -> bool:
-    """Whether a run of this id may be a turn."""
-    return _TURN_ID.fullmatch(text) is not None
-
-
 def checked_turn_id(text: str) -> str:
     """The id of a turn, or `InvalidInput`."""
-    if not is_turn_id(text):
+    if not _TURN_ID.fullmatch(text):
         raise InvalidInput(
             f"{text[:LONGEST_ID]!r} can not be the id of a turn: it begins with 'turn-' and goes on with "
             "letters, digits, '.', '_' and '-'"

@@ -14,11 +14,15 @@ from pathlib import Path
 
 import pytest
 
+import longwatch
 from longwatch.events import Event
-from longwatch.following import DrainLimits, Hub, Reason
+from longwatch.following import DrainLimits, Ended, Hub, Reason
+from longwatch.journal.claims import ending_id
 from longwatch.journal.opening import open_journal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.process import process_of
 from longwatch.runs import Status
+from longwatch.turns import Conversations
 from tests.contract.making import event, new_run
 from tests.contract.watches import Watch
 
@@ -131,6 +135,28 @@ async def test_the_end_of_a_killed_recorder_is_written_once_though_several_proce
     assert {out for out, _ in said} == {"died died\n"}
     terminal = [each for each in journal.read(run).events if each.type == "workflow_error"]
     assert len(terminal) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
+async def test_the_death_of_an_executor_that_a_program_follows_is_the_one_ending_of_its_turn(
+    journal: SqliteJournal, path: Path
+) -> None:
+    conversations = Conversations(journal)
+    conversations.create_project("p")
+    conversations.create_conversation("p", "s")
+    turn = conversations.create_turn("p", "s", "go").turn_id
+    executor = await asyncio.create_subprocess_exec("sleep", "60")
+    conversations.start("p", "s", turn, process=process_of(executor.pid).fields)
+    executor.kill()
+    await executor.wait()
+
+    items = [item async for item in longwatch.follow(turn, journal=f"sqlite:///{path}")]
+
+    assert isinstance(items[-1], Ended)
+    assert items[-1].status is Status.DIED
+    types = {event.event_id: event.type for event in journal.read(turn).events}
+    assert types[ending_id(turn)] == "workflow_error"
+    assert list(types.values()).count("turn_end_claimed") == 1
 
 
 async def test_a_recorder_that_ends_by_itself_ends_the_watch_at_once(

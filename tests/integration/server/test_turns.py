@@ -6,9 +6,9 @@ import asyncio
 import subprocess
 import sys
 
+from longwatch.journal.claims import ending_id
 from longwatch.model.endings import ENDS
 from longwatch.model.process import process_of
-from longwatch.turns.ending import ending_id
 from tests.contract.making import read_all
 from tests.integration.server.stores import (
     LINES,

@@ -27,9 +27,7 @@ from tests.unit.following.test_observation import ALIVE, ELSEWHERE, GONE, HERE, 
 
 def open_runs(journal: MemoryJournal) -> OpenRuns:
     clock = FakeClock(now_ms=3_000_000)
-    return OpenRuns(
-        journal, Observer(journal, clock=clock, here=HERE), clock, Conversations(journal, clock).store_death
-    )
+    return OpenRuns(journal, Observer(journal, clock=clock, here=HERE), clock)
 
 
 async def checked(runs: OpenRuns, *, sleeps: int, on_sleep: dict[int, Event] | None = None) -> list[float]:
@@ -91,7 +89,7 @@ def test_a_turn_whose_executor_died_gets_its_one_ending(tmp_path: Path) -> None:
         with subprocess.Popen(["sleep", "60"]) as child:
             conversations.start("p1", "s1", turn.turn_id, process=process_of(child.pid).fields)
             child.kill()
-        runs = OpenRuns(journal, Observer(journal, clock=clock), clock, conversations.store_death)
+        runs = OpenRuns(journal, Observer(journal, clock=clock), clock)
 
         runs.end(runs.died())
         runs.end(runs.died())
@@ -150,7 +148,7 @@ def test_a_run_that_can_not_be_probed_is_logged_and_the_others_are_checked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     journal, clock = journal_of([GONE, GONE, GONE]), FakeClock(now_ms=3_000_000)
-    runs = OpenRuns(journal, Puzzled(journal, clock=clock, here=HERE), clock, lambda event: None)
+    runs = OpenRuns(journal, Puzzled(journal, clock=clock, here=HERE), clock)
 
     assert [run.run_id for run in runs.died()] == ["wf-2", "wf-0"]
     assert [record.message for record in caplog.records] == ["run wf-1 can not be checked: no probe"]
