@@ -118,7 +118,9 @@ class Run:
     def is_in_attempt(self, number: int) -> Callable[[Order], bool]:
         """Whether an event of this order belongs to the attempt of this number, from 1."""
         attempts = self.summary.attempts
-        at: dict[str | None, int] = {each.id: place for place, each in enumerate(attempts) if each.id}
+        at: dict[str | None, int] = {
+            name: place for place, each in enumerate(attempts) for name in (each.id, each.also) if name
+        }
         starts = [attempt.start for attempt in attempts]
 
         def belongs(order: Order) -> bool:

@@ -51,7 +51,7 @@ TYPES = sorted({*strategies.RUN_TYPES, *STARTS, *ENDS, "TASK_copy_STARTED", "tur
 SAID = [  # the fields that a fold looks at most
     *("status", "error", "error_message", "duration_ms", "count", "output", "written_for", "name", "kind"),
     *("operation", "tool_name", "tool_use_id", "node_id", "node_name", "agent_name"),
-    *("attempt", "error_code", "not_after", "not_before", "process", "processes"),
+    *("attempt", "execution", "error_code", "not_after", "not_before", "process", "processes"),
 ]
 SAYINGS = ["tool_use", "tool_result", "COMPLETE", "ok", "Failed", "İnterrupted", 2.5, 1.5, 0.5, -0.5]
 

@@ -17,7 +17,7 @@ DEAD_PREFIX = "dead-"  # of the ids of endings with the error code `producer_dea
 def to_json(facts: Lifecycle) -> list[Any]:
     """Lists and texts alone, as short as they can be: a store writes them with every append."""
     return [
-        [[*each.order, each.attempt] for each in facts.starts],
+        [[*each.order, each.attempt, *([True] if each.is_session else [])] for each in facts.starts],
         [_ending(each) for each in facts.endings],
         [[*each.order, each.is_owner, each.attempt, each.process.fields] for each in facts.members],
         facts.closed,
@@ -29,7 +29,7 @@ def from_json(value: list[Any]) -> Lifecycle:
     """The lifecycle that `to_json` wrote."""
     starts, endings, members, closed, dropped = value
     return Lifecycle(
-        starts=tuple(Start(_order(each[:4]), each[4]) for each in starts),
+        starts=tuple(Start(_order(each[:4]), each[4], each[5:] == [True]) for each in starts),
         endings=tuple(_ending_from(each) for each in endings),
         members=tuple(
             Member(process, _order(each[:4]), each[4], each[5])

@@ -1,9 +1,11 @@
 """The attempts of a run: its starts, its processes and its endings, put together.
 
-Starting a run id again opens a new attempt. Attempts share a journal and nothing else: an ending, a process
-or a call belongs to one of them, namely the attempt that its event names, else the one that its producer
-started or joined, else the one that was open at the time. The facts are a set, so any order of arrival gives
-the same attempts, and merging the same facts again changes nothing.
+Starting a run id again opens a new attempt. A session (`SESSION_INITIATED`) and the work inside it
+(`workflow_start`) are one attempt although each names it in its own way: a start joins the open attempt if
+that has no ending and no start of the same kind. Attempts share a journal and nothing else: an ending, a
+process or a call belongs to one of them, namely the attempt that its event names, else the one that its
+producer started or joined, else the one that was open at the time. The facts are a set, so any order of
+arrival gives the same attempts, and merging the same facts again changes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from longwatch.events import Event, Order
 from longwatch.model.endings import ENDS, Ending, Status, attempt_named
 from longwatch.model.process import Process
 
-ATTEMPT_STARTS = frozenset({"workflow_start", "SESSION_INITIATED"})
+SESSION_START = "SESSION_INITIATED"
+ATTEMPT_STARTS = frozenset({"workflow_start", SESSION_START})
 OWNER_TYPES = frozenset({"workflow_start", "turn_started"})  # the process that they name owns the run
 JOINED = "process_joined"
 CLOSED = "producer_closed"
@@ -35,6 +38,7 @@ class Start:
 
     order: Order
     attempt: str | None = None
+    is_session: bool = False  # the start of a session, not of the work inside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,12 @@ class Member:
 class Attempt:
     """One attempt at a run."""
 
-    id: str | None  # eight hex digits; None if its start names none
+    id: str | None  # eight hex digits, or the execution of a session; None if its start names none
     start: Order | None  # None: no start was seen
     ending: Ending | None = None
     members: tuple[Member, ...] = ()  # processes that have not left
     is_superseded: bool = False  # a later attempt has begun
+    also: str | None = None  # its other id: a session and the work inside it name one attempt each
 
     @property
     def status(self) -> Status:
@@ -142,7 +147,7 @@ def lifecycle_of(events: Iterable[Event]) -> Lifecycle:
             continue
         attempt = attempt_named(event)
         if event.type in ATTEMPT_STARTS:
-            starts.add(Start(event.order, attempt))
+            starts.add(Start(event.order, attempt, event.type == SESSION_START))
         process = Process.of(event.payload.get("process"))
         if process is not None:
             members.add(Member(process, event.order, event.type in OWNER_TYPES, attempt))
@@ -166,12 +171,16 @@ def _reduced(
         last = others[-MOST_MEMBERS - 1].order
         dropped = last if dropped is None else max(dropped, last)
     return Lifecycle(
-        starts=tuple(sorted(starts, key=lambda each: (each.order, each.attempt or ""))[-MOST_STARTS:]),
+        starts=tuple(sorted(starts, key=_start_key)[-MOST_STARTS:]),
         endings=_bounded_endings(endings),
         members=(*owners[-MOST_OWNERS:], *others[-MOST_MEMBERS:]),
         closed=tuple(sorted(closed)[-MOST_CLOSED:]),
         dropped=dropped,
     )
+
+
+def _start_key(start: Start) -> tuple[Order, str, bool]:
+    return start.order, start.attempt or "", start.is_session
 
 
 def _bounded_endings(endings: set[Ending]) -> tuple[Ending, ...]:
@@ -191,6 +200,23 @@ class _Draft:
     start: Order | None = None
     endings: list[Ending] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
+    kinds: set[bool] = field(default_factory=set)  # of its starts: whether they are a session's
+    also: str | None = None
+
+    def begin(self, start: Start) -> None:
+        """Take a start of this attempt; the first one dates it."""
+        self.kinds.add(start.is_session)
+        if self.start is None:
+            self.start = start.order
+
+    def takes(self, start: Start) -> bool:
+        """Whether a start that names another attempt belongs to this one: see the top of the module."""
+        return self.start is not None and start.is_session not in self.kinds and not self.is_over(start)
+
+    def merge(self, named: _Draft) -> None:
+        """Take the id of a draft that turned out to be this attempt, and the endings that name it."""
+        self.id, self.also = (self.id, named.id) if self.id is not None else (named.id, None)
+        self.endings += named.endings
 
     def is_over(self, start: Start) -> bool:
         """Whether a start that names no attempt opens one: only if an earlier start has come to its end.
@@ -201,7 +227,8 @@ class _Draft:
 
     def attempt(self, *, is_superseded: bool) -> Attempt:
         members = tuple(self.members)
-        return Attempt(self.id, self.start, ending_of(self.endings, members), members, is_superseded)
+        ending = ending_of(self.endings, members)
+        return Attempt(self.id, self.start, ending, members, is_superseded, self.also)
 
 
 Joins = tuple[tuple[Order, str], ...]  # when a producer named an attempt, and which; sorted
@@ -247,18 +274,19 @@ class _Drafts:
         current = self._drafts[-1] if self._drafts else None
         if start.attempt is None:
             if current is None or current.is_over(start):
-                self._drafts.append(_Draft(start=start.order))
-            elif current.start is None:
-                current.start = start.order
+                current = _Draft()
+                self._drafts.append(current)
+            current.begin(start)
             return
         named = self._by_id[start.attempt]
-        if named.start is not None:
-            return
-        named.start = start.order
-        if current is not None and current.start is None and not current.endings:
-            self._drafts[-1] = named
-        else:
+        if named.start is None and current is not None and current.takes(start):
+            current.merge(named)
+            named = self._by_id[start.attempt] = current
+        elif named.start is None:
+            if current is not None and current.start is None and not current.endings:
+                self._drafts.pop()
             self._drafts.append(named)
+        named.begin(start)
 
     def end(self, ending: Ending) -> None:
         """Give an ending to the attempt that it names, else that its producer started, else the open one."""

@@ -61,6 +61,10 @@ def ended(at: int, attempt: str | None = None, by: str | None = None) -> Event:
     return event("workflow_complete", at, by=by, number=8, **named)
 
 
+def initiated(at: int, execution: str) -> Event:
+    return event("SESSION_INITIATED", at, execution=execution)
+
+
 def died(
     at: int, *processes: Process, since: int = 5, until: int | None = 9, attempt: str | None = None
 ) -> Event:
@@ -117,6 +121,21 @@ A, B = "aaaaaaaa", "bbbbbbbb"
             [event("SESSION_INITIATED", 1), event("SESSION_FAILED", 2), event("SESSION_INITIATED", 9)],
             ["failed", "running"],
         ),
+        # a session and the work inside it are one attempt, whichever of them names it
+        ([event("SESSION_INITIATED", 1), start(2, A)], ["running"]),
+        ([initiated(1, "e1"), start(2, A)], ["running"]),
+        ([initiated(1, "e1"), start(2, A), ended(3, A)], ["succeeded"]),
+        ([initiated(1, "e1"), start(2, A), event("SESSION_FAILED", 3, execution="e1")], ["failed"]),
+        ([start(1, A), initiated(2, "e1"), event("SESSION_FAILED", 3, execution="e1")], ["failed"]),
+        ([initiated(1, "e1"), ended(2, A), start(3, A)], ["succeeded"]),  # a clock was set back
+        # but each of them opens one when it comes again, and after an ending
+        ([initiated(1, "e1"), start(2, A), initiated(5, "e2"), start(6, B)], ["unknown", "running"]),
+        ([initiated(1, "e1"), start(2, A), start(6, B)], ["unknown", "running"]),
+        (
+            [initiated(1, "e1"), event("SESSION_FAILED", 3, execution="e1"), start(6, A)],
+            ["failed", "running"],
+        ),
+        ([start(1), start(5, A)], ["unknown", "running"]),
         # lists of projects never end, so they are never started again
         ([event("project_added", 1), event("project_added", 2)], ["running"]),
     ],

@@ -2,7 +2,9 @@
  * The attempts of a run: its starts, its processes and its endings, put together. The same rules as in Python.
  *
  * An ending, a process or a call belongs to the attempt that its event names, else to the one that its producer
- * started or joined, else to the one that was open at the time. Any order of arrival gives the same attempts.
+ * started or joined, else to the one that was open at the time. A session and the work inside it are one attempt: a
+ * start joins the open attempt if that has no ending and no start of the same kind. Any order of arrival gives the
+ * same attempts.
  */
 
 import { ENDS, attemptNamed, endingBeats, endingOf } from "./endings.js";
@@ -12,7 +14,8 @@ import { numberOf, payloadOf, textOf } from "./payloads.js";
 /** @import { Ending, Status } from "./endings.js" */
 /** @import { Order, WireEvent } from "./order.js" */
 
-const ATTEMPT_STARTS = new Set(["workflow_start", "SESSION_INITIATED"]);
+const SESSION_START = "SESSION_INITIATED";
+const ATTEMPT_STARTS = new Set(["workflow_start", SESSION_START]);
 const OWNER_TYPES = new Set(["workflow_start", "turn_started"]); // the process that they name owns the run
 const JOINED = "process_joined";
 const CLOSED = "producer_closed";
@@ -27,6 +30,7 @@ const MOST_MEMBERS = 128; // beside the owners
  * @typedef {object} Start
  * @property {Order} order
  * @property {string | null} attempt
+ * @property {boolean} [isSession] The start of a session, not of the work inside it.
  *
  * @typedef {object} Member A process that worked on the run.
  * @property {string} id
@@ -35,7 +39,8 @@ const MOST_MEMBERS = 128; // beside the owners
  * @property {string | null} attempt
  *
  * @typedef {object} Attempt
- * @property {string | null} id Eight hex digits; null if its start names none.
+ * @property {string | null} id Eight hex digits, or the execution of a session; null if its start names none.
+ * @property {string | null} [also] Its other id: a session and the work inside it name one attempt each.
  * @property {Order | null} start null: no start was seen.
  * @property {Ending | null} ending
  * @property {Status} status Without an ending it runs, or is unknown once a later attempt has begun.
@@ -99,7 +104,7 @@ export class Lifecycle {
    */
   attemptAt(order) {
     const joined = joinedAt(this.#joins.get(order[1]) ?? [], order);
-    const named = joined === null ? -1 : this.attempts.findIndex(({ id }) => id === joined);
+    const named = this.#named(joined);
     return named >= 0 ? named : openAt(this.attempts, order);
   }
 
@@ -113,9 +118,14 @@ export class Lifecycle {
     const order = orderOf(event);
     const isFact = ENDS.has(event.type) || event.type === JOINED || ATTEMPT_STARTS.has(event.type);
     const stated = isFact ? attemptNamed(event) : null;
-    const named = stated === null ? -1 : this.attempts.findIndex(({ id }) => id === stated);
+    const named = this.#named(stated);
     if (named >= 0) return named;
     return ATTEMPT_STARTS.has(event.type) ? openAt(this.attempts, order) : this.attemptAt(order);
+  }
+
+  /** @param {string | null} name */
+  #named(name) {
+    return name === null ? -1 : this.attempts.findIndex(({ id, also }) => id === name || also === name);
   }
 
   /** @param {WireEvent} event */
@@ -124,7 +134,7 @@ export class Lifecycle {
     const order = orderOf(event);
     const attempt = attemptNamed(event);
     const starts = ATTEMPT_STARTS.has(event.type);
-    if (starts) this.#starts.push({ order, attempt });
+    if (starts) this.#starts.push({ order, attempt, isSession: event.type === SESSION_START });
     const id = processIdOf(said["process"]);
     if (id !== null) this.#members.push({ id, order, isOwner: OWNER_TYPES.has(event.type), attempt });
     if (attempt === null || event.producer == null || !(starts || event.type === JOINED)) return;
@@ -166,17 +176,18 @@ function bounded(endings) {
 /**
  * @typedef {object} Draft An attempt while its facts are gathered.
  * @property {string | null} id
+ * @property {string | null} also
  * @property {Order | null} start
+ * @property {Set<boolean>} kinds Of its starts: whether they are a session's.
  * @property {Ending[]} endings
  * @property {Set<string>} members Ids of processes that have not left.
  */
 
 /**
  * @param {string | null} id
- * @param {Order | null} [start]
  * @returns {Draft}
  */
-const draft = (id, start = null) => ({ id, start, endings: [], members: new Set() });
+const draft = (id) => ({ id, also: null, start: null, kinds: new Set(), endings: [], members: new Set() });
 
 /**
  * @param {Start[]} starts in their order
@@ -215,17 +226,36 @@ function attemptsOf(starts, endings, members) {
  * @param {Draft[]} drafts
  */
 function begin(start, byId, drafts) {
+  const isSession = Boolean(start.isSession);
   const current = drafts.at(-1);
+  let found = start.attempt === null ? current : /** @type {Draft} */ (byId.get(start.attempt));
   if (start.attempt === null) {
-    if (current === undefined || isOver(current, start)) drafts.push(draft(null, start.order));
-    else current.start ??= start.order;
-    return;
+    if (found === undefined || isOver(found, start)) drafts.push((found = draft(null)));
+  } else if (found?.start === null) {
+    if (current !== undefined && current.start !== null && !current.kinds.has(isSession) && !isOver(current, start)) {
+      merge(current, found);
+      found = current;
+      byId.set(start.attempt, current);
+    } else {
+      if (current !== undefined && current.start === null && !current.endings.length) drafts.pop();
+      drafts.push(found);
+    }
   }
-  const named = /** @type {Draft} */ (byId.get(start.attempt));
-  if (named.start !== null) return;
-  named.start = start.order;
-  if (current !== undefined && current.start === null && !current.endings.length) drafts.pop();
-  drafts.push(named);
+  if (found === undefined) return;
+  found.kinds.add(isSession);
+  found.start ??= start.order;
+}
+
+/**
+ * Give an attempt the id of a draft that turned out to be the same one, and the endings that name it.
+ *
+ * @param {Draft} current
+ * @param {Draft} named
+ */
+function merge(current, named) {
+  if (current.id === null) current.id = named.id;
+  else current.also = named.id;
+  current.endings.push(...named.endings);
 }
 
 /**
@@ -265,9 +295,9 @@ function draftFor(ending, starts, byId, drafts) {
  * @param {boolean} isSuperseded
  * @returns {Attempt}
  */
-function attempt({ id, start, endings, members }, isSuperseded) {
-  const ending = endingAmong(endings, members);
-  return { id, start, ending, status: ending?.status ?? (isSuperseded ? "unknown" : "running"), isSuperseded };
+function attempt({ id, also, start, endings, members }, isSuperseded) {
+  const ending = endingAmong(endings.sort(byOrder), members);
+  return { id, also, start, ending, status: ending?.status ?? (isSuperseded ? "unknown" : "running"), isSuperseded };
 }
 
 /**
