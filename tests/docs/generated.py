@@ -30,7 +30,7 @@ from longwatch.turns.verdict import VERDICTS, ProcessEnd
 from longwatch.watching.sources.declarations import Declaration
 from longwatch.watching.sources.reading import KEYS
 from longwatch.watching.sources.registry import sources as known_sources
-from longwatch.watching.sources.shipped import AWS, HTTP
+from longwatch.watching.sources.shipped import AWS, CI, HTTP
 from tests.docs.pages import ROOT
 
 PLACES: Mapping[str, str] = {  # part -> page under docs/
@@ -182,7 +182,8 @@ def session_records() -> str:
 def sources() -> str:
     """Every shipped source: what to type, and what may be asked for."""
     rows = ["| what to type | source | what it is | asks |", "|---|---|---|---|"]
-    calls = {each.name: _calls(each) for each in AWS.values()} | {"drs": "`drs:DescribeJobs`", "http": "GET"}
+    calls = {each.name: _calls(each) for each in AWS.values()} | {"drs": "`drs:DescribeJobs`"}
+    calls |= dict.fromkeys([*CI, "http"], "GET")
     for each in known_sources().entries:
         asks = calls.get(each.name, "the kernel")
         rows.append(f"| `{each.usage}` | `{each.name}` | {_cell(each.about)} | {asks} |")
@@ -197,9 +198,9 @@ def _calls(declaration: Declaration) -> str:
 def source_words() -> str:
     """What each word of each declared source means."""
     parts = []
-    for each in (*AWS.values(), HTTP):
+    for each in (*AWS.values(), *CI.values(), HTTP):
         words = {
-            word.upper() if each is not HTTP else word: meant.value for word, meant in each.words.items()
+            word.upper() if each.name in AWS else word: meant.value for word, meant in each.words.items()
         }
         parts.append(f"### {each.name}\n\n{_table(('word', 'means'), _by_meaning(words))}")
     return "\n\n".join(parts)

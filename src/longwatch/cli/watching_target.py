@@ -33,9 +33,11 @@ from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.model import Execution
 from longwatch.watching.poller import Poller
 from longwatch.watching.sources.addresses import address_of
-from longwatch.watching.sources.base import SourceProblem
+from longwatch.watching.sources.base import Source, SourceProblem
 from longwatch.watching.sources.beginning import taken_up
 from longwatch.watching.sources.declarations import normal
+from longwatch.watching.sources.declared import DeclaredSource
+from longwatch.watching.sources.http import unset_credentials
 from longwatch.watching.sources.registry import Entry, Sources, sources
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.opening import open_executions
@@ -161,7 +163,7 @@ def _begun(
                 return Outcome(Status.PENDING, Reason.SILENT, why)
             raise ExecutionNotFound(
                 f"There is no {target!r}: {entry.name} does not know it{_where(asked)}. "
-                "To wait for it, add --wait."
+                f"To wait for it, add --wait.{_credentials_hint(source)}"
             )
         why = found.message if isinstance(found, SourceProblem) else f"{entry.name} does not know it yet"
         if why != told:
@@ -173,6 +175,12 @@ def _begun(
         wish = found.retry_after_seconds if isinstance(found, SourceProblem) else None
         nap = max(WAIT_SECONDS, wish or 0.0)
         clock.sleep(nap if left is None else min(nap, left))
+
+
+def _credentials_hint(source: Source) -> str:
+    """What may be the cause if an endpoint does not know an id: many answer 404 without credentials."""
+    names = unset_credentials(source.declaration) if isinstance(source, DeclaredSource) else []
+    return f" If it is private, set {' and '.join(names)} first." if names else ""
 
 
 def _where(asked: Asked) -> str:

@@ -19,7 +19,7 @@ from longwatch.watching.sources.shipped import CODE_WORDS
 ACCEPT, CODE = "accept", "status-code"
 OPTIONS = ("status", "outcome", ACCEPT, *(each.value for each in Meaning))
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = re.compile(r"\$\{(?P<names>\w+(?:\|\w+)*)(?::-(?P<default>[^}]*))?\}")
 _SECRET_ENDINGS = ("apikey", "accesskey", "credential", "passwd", "password", "secret", "signature", "token")
 _SECRET_NAMES = frozenset({"auth", "pwd", "sig"})
 
@@ -84,11 +84,39 @@ def address_of(
 
 
 def expanded(value: str, quote: Callable[[str], str] = str) -> str:
-    """The value with `${NAME}` taken from the environment. Raises ValueError if it is not there."""
+    """The value with `${NAME}` taken from the environment. Raises ValueError if it is not set.
+
+    `${NAME|OTHER}` is the first of them that is set, and `${NAME:-default}` has a default.
+    """
 
     def found(match: re.Match[str]) -> str:
-        if match[1] not in os.environ:
-            raise ValueError(f"the environment variable {match[1]} is not set, and asking needs it")
-        return quote(os.environ[match[1]].strip())
+        value = _environment(match)
+        if value is None:
+            names = match["names"].replace("|", " or ")
+            raise ValueError(f"the environment variable {names} is not set. Set it and run the command again")
+        return quote(value)
 
     return _VARIABLE.sub(found, value)
+
+
+def with_defaults(value: str) -> str:
+    """The value with the defaults of its variables; `https://x` stands for one without at its beginning."""
+    return _VARIABLE.sub(lambda match: match["default"] or ("x" if match.start() else "https://x"), value)
+
+
+def unset_variables(value: str) -> list[str]:
+    """The optional variables (`${NAME:-}`) of a value that are not set, each with its alternatives."""
+    found = [match for match in _VARIABLE.finditer(value) if match["default"] == ""]
+    return [match["names"].replace("|", " or ") for match in found if not _environment(match)]
+
+
+def variables(value: str) -> list[str]:
+    """The variables of a value, each with its alternatives: `GH_TOKEN or GITHUB_TOKEN`."""
+    return [match["names"].replace("|", " or ") for match in _VARIABLE.finditer(value)]
+
+
+def _environment(match: re.Match[str]) -> str | None:
+    """The first variable that is set and not empty, or the default."""
+    values = (os.environ.get(name, "").strip() for name in match["names"].split("|"))
+    default: str | None = match["default"]
+    return next((value for value in values if value), default)

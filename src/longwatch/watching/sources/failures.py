@@ -128,12 +128,12 @@ def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
 
 
 def seconds_in(said: object) -> float | None:
-    """A number of seconds to wait, if it is one that can be meant."""
+    """A number of seconds to wait, if it is one that can be meant; at most a day."""
     try:
         seconds = float(said)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
-    return seconds if 0 < seconds <= LONGEST_WISH_SECONDS else None
+    return min(seconds, LONGEST_WISH_SECONDS) if seconds > 0 else None
 
 
 def _said(response: Mapping[str, Any]) -> tuple[str, str]:

@@ -10,7 +10,9 @@ import json
 import re
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
@@ -18,7 +20,14 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from longwatch.errors import InvalidInput
-from longwatch.watching.sources.addresses import checked, expanded, with_options, without_secrets
+from longwatch.watching.sources.addresses import (
+    checked,
+    expanded,
+    unset_variables,
+    variables,
+    with_options,
+    without_secrets,
+)
 from longwatch.watching.sources.asking import side_by_side
 from longwatch.watching.sources.base import SourceProblem
 from longwatch.watching.sources.declarations import Declaration, HttpCall, normal
@@ -32,6 +41,7 @@ from longwatch.watching.sources.translating import Thing, storable
 MOST_KEPT, MOST_KEPT_BYTES = 500, 16 * 1024  # answers with an ETag
 LONGEST_WORD_BYTES = 64  # of an answer that is a word and nothing else
 
+_EPOCH_FROM = 1e9  # a larger number of seconds is a time; a smaller one is how long to wait
 _NO_ENTRY = frozenset({401, 403, 407})
 _NOT_THERE = frozenset({404, 410})
 _LATER = frozenset({408, 425, 429})
@@ -55,8 +65,9 @@ class HttpAsker:
         self._kept.clear()
 
     def _ask_one(self, what: str) -> Found:
+        address = what
         try:
-            url = filled(expanded(self._call.url, _in_url), what, self._call.divider, quote=self._quoted)
+            url = with_scheme(self._filled(expanded(self._call.url, _in_url), what))
             declaration, address = with_options(self._declaration, url)
             if self._call.url == "{id}":
                 without_secrets(address)
@@ -65,13 +76,16 @@ class HttpAsker:
             return SourceProblem(str(error), lasting=True)
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            return SourceProblem(f"{_host(what, self._call.url)} can not be reached ({reason})")
+            return SourceProblem(f"{urlsplit(address).netloc} can not be reached ({reason})")
         # As it is declared: what the environment adds may be a secret.
-        shown = filled(self._call.url, what, self._call.divider, quote=self._quoted)
-        return found_in(page, declaration, shown)
+        return found_in(page, declaration, self._filled(self._call.url, what))
 
-    def _quoted(self, part: str) -> str:
-        return part if self._call.url == "{id}" else quote(part, safe="")
+    def _filled(self, url: str, what: str) -> str:
+        if self._call.url == "{id}":
+            return what
+        return filled(
+            url, what, self._call.divider, quote=lambda part: quote(part, safe=""), quote_path=_path
+        )
 
     def _get(self, url: str, headers: Mapping[str, str]) -> Page:
         with self._lock:
@@ -95,10 +109,11 @@ def found_in(page: Page, declaration: Declaration, url: str) -> Found:
         return None
     wish = retry_after(page.headers)
     told = f"{re.split('[?#]', url, maxsplit=1)[0]} answered {page.code}"  # what follows may be a secret
-    if page.code in _NO_ENTRY:
-        return SourceProblem(f"{told}. Pass what it asks for with --header", lasting=True)
-    if page.code in _LATER or page.code >= 500:
-        return SourceProblem(told, wish, throttled=page.code == 429)
+    throttled = is_throttled(page)
+    if page.code in _NO_ENTRY and not throttled:
+        return SourceProblem(f"{told}. {_credentials(declaration)}", lasting=True)
+    if throttled or page.code in _LATER or page.code >= 500:
+        return SourceProblem(told, wish, throttled=throttled)
     if not 200 <= page.code < 300:
         return SourceProblem(told, wish, lasting=True)
     fields = _json(page.body)
@@ -119,7 +134,9 @@ def sendable(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers with what the environment has. Raises ValueError, which never holds the value of one."""
     found = {}
     for name, value in headers.items():
-        found[name] = expanded(value).strip()
+        if unset_variables(value):
+            continue
+        found[name] = _basic(expanded(value).strip())
         if not found[name].isprintable() or not name.isascii() or not name.isprintable():
             raise ValueError(f"the header {name!r} holds a line break or something else that can not be sent")
         try:
@@ -179,23 +196,73 @@ def _is_json(page: Page) -> bool:
     return bool(page.body) and (kind.endswith("json") or page.body.lstrip()[:1] in (b"{", b"["))
 
 
+def is_throttled(page: Page) -> bool:
+    """Whether the server refuses because of a rate limit. GitHub does so with 403 as well as with 429."""
+    is_used_up = str(page.headers["X-RateLimit-Remaining"] or "").strip() == "0"
+    return page.code == 429 or (page.code == 403 and (is_used_up or page.headers["Retry-After"] is not None))
+
+
 def retry_after(headers: Message) -> float | None:
-    """How long the server wishes to be left alone: seconds, or until a date."""
-    said = headers["Retry-After"]
-    if said is None or (seconds := seconds_in(said)) is not None:
-        return seconds if said else None
+    """How long the server asks to wait: seconds, until a date, or until its rate limit is reset.
+
+    A date is compared with the server's own clock, if the response has its time.
+    """
+    said, now = headers["Retry-After"], _time_in(headers["Date"]) or time.time()
+    if said is not None:
+        until = _time_in(said)
+        return seconds_in(said) if until is None else seconds_in(until - now)
+    if str(headers["X-RateLimit-Remaining"] or headers["RateLimit-Remaining"] or "").strip() == "0":
+        reset = headers["X-RateLimit-Reset"] or headers["RateLimit-Reset"]
+        with suppress(TypeError, ValueError):
+            seconds = float(reset)
+            return seconds_in(seconds if seconds < _EPOCH_FROM else seconds - now)
+    return None
+
+
+def with_scheme(url: str) -> str:
+    """The URL; a host from the environment, such as GITLAB_HOST, may come without `https://`."""
+    return url if "://" in url.partition("?")[0] else f"https://{url}"
+
+
+def _time_in(said: str | None) -> float | None:
     try:
-        return seconds_in(parsedate_to_datetime(said).timestamp() - time.time())
+        return parsedate_to_datetime(said).timestamp() if said else None
     except ValueError:
         return None
 
 
+def _credentials(declaration: Declaration) -> str:
+    """What to do where the server wants to know who asks."""
+    assert isinstance(declaration.call, HttpCall)
+    names = [name for value in declaration.call.headers.values() for name in variables(value)]
+    if not names:
+        return "Pass the credentials with --header"
+    return f"Set {' and '.join(names)} to credentials that may read it"
+
+
+def unset_credentials(declaration: Declaration) -> list[str]:
+    """The variables for credentials that the declaration reads and that are not set."""
+    headers = declaration.call.headers.values() if isinstance(declaration.call, HttpCall) else ()
+    return [name for value in headers for name in unset_variables(value)]
+
+
+def _basic(value: str) -> str:
+    """`Basic USER:PASSWORD` as it is sent; what is encoded already has no colon."""
+    scheme, _, user = value.partition(" ")
+    if scheme.casefold() != "basic" or ":" not in user:
+        return value
+    return f"Basic {b64encode(user.strip().encode()).decode()}"
+
+
+def _path(part: str) -> str:
+    """A part of an id that is a path. It stays below where it is put."""
+    if any(step in ("", ".", "..") for step in part.split("/")):
+        raise ValueError(f"{part!r} has an empty step or one of dots. Write it as in the address of its page")
+    return quote(part, safe="/%")  # what is encoded already stays so
+
+
 def _in_url(value: str) -> str:
-    return quote(value, safe=":/")  # it may be a host or a path
-
-
-def _host(what: str, url: str) -> str:
-    return urlsplit(what if url == "{id}" else url).netloc or what
+    return quote(value, safe=":/").rstrip("/")  # it may be a host or a path
 
 
 def _json(body: bytes) -> Any:

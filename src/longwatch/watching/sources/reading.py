@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from longwatch.errors import InvalidInput, InvalidSettings
-from longwatch.watching.sources.addresses import checked
+from longwatch.watching.sources.addresses import checked, with_defaults
 from longwatch.watching.sources.declarations import (
     AwsCall,
     Declaration,
@@ -26,9 +26,11 @@ NEVER = "never"
 MEANINGS = tuple(each.value for each in Meaning)
 KEYS: Mapping[str, str] = {  # every key there is, and what it is for
     "about": "What it watches, for `longwatch watch --sources`",
-    "url": "The address to GET, with `{id}` where the id goes (or `{1}` and `{2}`, with `divider`); "
-    "`${NAME}` is taken from the environment",
-    "headers": "Headers of the request; `${NAME}` is taken from the environment",
+    "url": "The address to GET, with `{id}` where the id goes (or `{1}` and `{2}`, with `divider`); `{+id}` "
+    "keeps the slashes of the id; `${NAME}`, `${NAME|OTHER}` and `${NAME:-default}` are taken from the "
+    "environment",
+    "headers": "Headers of the request; `${NAME}` likewise. One with `${NAME:-}` is left out while NAME is "
+    "not set, and `Basic USER:PASSWORD` is encoded",
     "service": "Instead of `url`: the AWS service, by boto3's name for it",
     "operation": "The operation of the service, as its API calls it",
     "parameters": "Parameters of the operation, with `{id}` where the id goes",
@@ -61,6 +63,7 @@ KEYS: Mapping[str, str] = {  # every key there is, and what it is for
     "deadline": "After so long it is overdue, such as `1h`. It never ends anything (default: `never`)",
 }
 _PATHS = ("status", "results", "began", "plan", "since", "items", "item_name", "item_status", "item_reason")
+_PLACE = re.compile(r"\{\+?\w+\}")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -129,7 +132,7 @@ class _Reader:
         divider = self._text("divider", table)
         if url is not None:
             try:
-                checked(re.sub(r"\{\w+\}", "x", url))
+                checked(_PLACE.sub("x", with_defaults(url)))
             except ValueError as error:
                 self.wrong("url", str(error))
             self._has_place("url", [url])

@@ -16,7 +16,7 @@ from longwatch.errors import InvalidInput, InvalidSettings
 from longwatch.watching.sources.base import Source
 from longwatch.watching.sources.declarations import AwsCall, Declaration
 from longwatch.watching.sources.reading import declaration_from
-from longwatch.watching.sources.shipped import AWS, HTTP
+from longwatch.watching.sources.shipped import AWS, CI, HTTP
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -110,7 +110,9 @@ def sources(
         except InvalidSettings as error:
             mistakes += error.mistakes
             continue
-        if name in taken or name in RESERVED:
+        if name in CI:  # one's own declaration replaces it
+            entries = [each for each in entries if each.name != name]
+        elif name in taken or name in RESERVED:
             mistakes.append(
                 f"{where}: watches.{name} has the name of a source that is shipped; choose another"
             )
@@ -170,7 +172,7 @@ def _shipped(making: _Making) -> Iterator[Entry]:
     yield Entry(
         name="drs", usage="aws:drs:ID", about="A job of Elastic Disaster Recovery", origin=SHIPPED, make=drs
     )
-    for declaration in (*AWS.values(), HTTP):
+    for declaration in (*AWS.values(), *CI.values(), HTTP):
         yield _declared(declaration, SHIPPED, making)
     yield Entry(
         name="process", usage="pid:ID", about="A process of this machine", origin=SHIPPED, make=process

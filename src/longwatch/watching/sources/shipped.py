@@ -1,4 +1,4 @@
-"""The AWS services that longwatch knows, as declarations. A test holds each against botocore's own model."""
+"""The systems that longwatch knows, as declarations. A test holds those of AWS against botocore's models."""
 
 from __future__ import annotations
 
@@ -239,6 +239,85 @@ HTTP = Declaration(
     running_seconds=10.0,
 )
 
+GITHUB = Declaration(
+    name="github",
+    about="A run of a GitHub Actions workflow, by OWNER/REPOSITORY/RUN",
+    prefix="github:",
+    call=HttpCall(
+        url="${GITHUB_API_URL:-https://api.github.com}/repos/{+1}/actions/runs/{2}",
+        divider="/",
+        headers={
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+            "Authorization": "Bearer ${GH_TOKEN|GITHUB_TOKEN:-}",
+        },
+    ),
+    status="status",
+    outcome=("conclusion",),
+    words=words(
+        # An approval that is required comes as a conclusion; the run resumes under the same id.
+        pending="queued waiting requested pending action_required",
+        running="in_progress",
+        succeeded="success neutral",
+        failed="failure timed_out startup_failure",
+        cancelled="cancelled skipped",
+        ended="completed stale",
+    ),
+    began="run_started_at",
+    since="run_started_at",  # another attempt has the same id
+    pending_seconds=15.0,
+    running_seconds=15.0,
+)
+
+GITLAB = Declaration(
+    name="gitlab",
+    about="A GitLab pipeline, by GROUP/PROJECT/PIPELINE",
+    prefix="gitlab:",
+    call=HttpCall(
+        url="${GITLAB_HOST|CI_SERVER_URL:-https://gitlab.com}/api/v4/projects/{1}/pipelines/{2}",
+        divider="/",
+        headers={"PRIVATE-TOKEN": "${GITLAB_TOKEN|GITLAB_ACCESS_TOKEN:-}"},
+    ),
+    status="status",
+    outcome=("status",),  # it says all by itself
+    words=words(
+        pending="created waiting_for_resource waiting_for_callback preparing pending manual scheduled",
+        running="running canceling",
+        succeeded="success",
+        failed="failed",
+        cancelled="canceled skipped",
+    ),
+    reason=("yaml_errors",),
+    began="created_at",
+    pending_seconds=15.0,
+    running_seconds=15.0,
+)
+
+JENKINS = Declaration(
+    name="jenkins",
+    about="A Jenkins build, by the path of its page: job/NAME/NUMBER",
+    prefix="jenkins:",
+    call=HttpCall(
+        # Without `tree` the response holds every change and artifact of the build.
+        url="${JENKINS_URL}/{+1}/{2}/api/json?tree=building,result,timestamp,fullDisplayName,url",
+        divider="/",
+        headers={"Authorization": "Basic ${JENKINS_USER_ID:-}:${JENKINS_API_TOKEN:-}"},
+    ),
+    status="building",
+    outcome=("result",),  # set while it still builds, too
+    words=words(
+        running="true",
+        succeeded="SUCCESS",
+        failed="FAILURE UNSTABLE",
+        cancelled="ABORTED NOT_BUILT",
+        ended="false",
+    ),
+    began="timestamp",
+    pending_seconds=10.0,
+    running_seconds=10.0,
+)
+
 AWS: Mapping[str, Declaration] = {
     each.name: each for each in (STEP_FUNCTIONS, CODEBUILD, BATCH, GLUE, CLOUDFORMATION)
 }
+CI: Mapping[str, Declaration] = {each.name: each for each in (GITHUB, GITLAB, JENKINS)}

@@ -21,7 +21,14 @@ from longwatch.watching.model import (
     Wave,
 )
 from longwatch.watching.sources.base import SourceProblem
-from longwatch.watching.sources.declarations import Declaration, Items, Meaning, Operation, normal
+from longwatch.watching.sources.declarations import (
+    Declaration,
+    HttpCall,
+    Items,
+    Meaning,
+    Operation,
+    normal,
+)
 from longwatch.watching.sources.outcome_fields import qualified, qualifiers_of
 from longwatch.watching.sources.paths import value_at
 
@@ -156,6 +163,8 @@ def begun(
         began = time_ms(value_at(thing.fields, declaration.began))
     if plan is None and declaration.repeats:  # all runs behind one address are of a kind
         plan = re.split("[#?]", what, maxsplit=1)[0]
+    if plan is None and isinstance(declaration.call, HttpCall) and declaration.call.divider:
+        plan = what.rpartition(declaration.call.divider)[0]
     deadline = declaration.deadline_seconds
     job = Job(str(own or what), region=region, account=account)
     return Execution(

@@ -11,7 +11,7 @@ from longwatch.errors import InvalidSettings
 from longwatch.settings import load_settings
 from longwatch.watching.sources.declarations import AwsCall, HttpCall, Meaning
 from longwatch.watching.sources.reading import declaration_from
-from longwatch.watching.sources.shipped import COMMON_WORDS
+from longwatch.watching.sources.shipped import CODE_WORDS, COMMON_WORDS
 
 HTTP = {"url": "https://deploys.example/api/{id}", "status": "deploy.state", "succeeded": ["live"]}
 AWS = {
@@ -57,6 +57,21 @@ def test_an_endpoint_without_words_is_read_with_the_common_ones() -> None:
     assert declared.words == COMMON_WORDS
 
 
+def test_a_code_is_a_status_only_where_that_is_declared() -> None:
+    declared = declaration_from("jobs", {**HTTP, "accept_status_code": True}, where="here")
+
+    assert declared.words == {"live": Meaning.SUCCEEDED, **CODE_WORDS}
+
+
+@pytest.mark.parametrize(
+    "url", ["${BASE}/{+1}/{2}", "${BASE:-https://x.example}/{id}", "https://${HOST|NAME}/{id}"]
+)
+def test_a_server_may_come_from_the_environment(url: str) -> None:
+    declared = declaration_from("jobs", {"url": url, "divider": "/"}, where="here")
+
+    assert isinstance(declared.call, HttpCall)
+
+
 def test_steps_and_reasons_are_paths() -> None:
     table = {**HTTP, "items": "deploy.steps", "item_name": "title", "reason": ["error", "detail"]}
 
@@ -95,6 +110,11 @@ def test_steps_and_reasons_are_paths() -> None:
         ({"every": "soon"}, "watches.deploys.every must be a time such as 10s"),
         ({"every": "0.1s"}, "watches.deploys.every must be a time such as 10s"),
         ({"headers": "x"}, "watches.deploys.headers must be a table of texts"),
+        ({"outcome": "a["}, "watches.deploys.outcome 'a[' is no path"),
+        (
+            {"accept_status_code": "yes"},
+            "watches.deploys.accept_status_code must be true or false, not 'yes'",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_the_key_it_is_in(changes: dict[str, Any], told: str) -> None:
@@ -110,6 +130,7 @@ def test_a_mistake_is_told_with_the_key_it_is_in(changes: dict[str, Any], told: 
         ({"status": None}, "watches.deploys.status is missing"),
         ({"parameters": {"pipelineName": "x"}}, "watches.deploys.parameters has no {id}"),
         ({"ids": "ids"}, "watches.deploys.key is missing"),
+        ({"accept_status_code": True}, "watches.deploys.accept_status_code is for a `url` only"),
         ({"at_once": 0}, "watches.deploys.at_once must be a whole number from 1 to 1000, not 0"),
         ({"succeeded": None, "failed": None, "running": None}, "watches.deploys.succeeded is missing"),
     ],

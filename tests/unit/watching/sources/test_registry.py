@@ -61,6 +61,9 @@ def test_everything_that_is_shipped_is_listed() -> None:
         "batch",
         "glue",
         "cloudformation",
+        "github",
+        "gitlab",
+        "jenkins",
         "http",
         "process",
     ]
@@ -119,6 +122,16 @@ def test_mistakes_of_all_watches_are_told_at_once(tmp_path: Path) -> None:
         "watches.b.url",
         "watches.codebuild",
     }
+
+
+def test_a_ci_system_may_be_declared_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "longwatch.toml").write_text(WATCH.replace("deploys]", "github]"))
+
+    known = sources(load_settings(directory=tmp_path))
+
+    assert [each.origin for each in known.entries if each.name == "github"] == [
+        str(tmp_path / "longwatch.toml")
+    ]
 
 
 @pytest.mark.parametrize("name", ["batch", "http", "process", "aws", "pid"])
