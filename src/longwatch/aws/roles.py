@@ -6,17 +6,9 @@ account at hand would say so of every job that is not its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from longwatch.watching.sources.aws import (
-    ATTEMPTS,
-    CONNECT_TIMEOUT_SECONDS,
-    READ_TIMEOUT_SECONDS,
-    Connect,
-)
-
-if TYPE_CHECKING:
-    from botocore.config import Config
+from longwatch.watching.sources.aws import Connect, client_config, client_of
 
 SESSION_NAME = "longwatch-poller"  # what CloudTrail of the other account shows
 
@@ -38,7 +30,7 @@ def connecting(role_name: str | None, own_account: str | None) -> Connect:
                 )
             partition = session.get_partition_for_region(region or session.region_name)
             session = assumed(f"arn:{partition}:iam::{account}:role/{role_name}")
-        return session.client(service, region_name=region, config=impatient())
+        return client_of(session, service, region)
 
     return connect
 
@@ -53,7 +45,7 @@ def assumed(role_arn: str) -> Any:
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
 
     own, other = botocore.session.Session(), botocore.session.Session()
-    own.set_default_client_config(impatient())  # an STS that hangs must not take all of a poll's time
+    own.set_default_client_config(client_config())  # an STS that hangs must not take all of a poll's time
     fetcher = AssumeRoleCredentialFetcher(
         client_creator=own.create_client,
         source_credentials=own.get_credentials(),
@@ -63,14 +55,3 @@ def assumed(role_arn: str) -> Any:
     renewed = DeferredRefreshableCredentials(method="assume-role", refresh_using=fetcher.fetch_credentials)
     other._credentials = renewed  # type: ignore[attr-defined]  # there is no other way to hand them over
     return boto3.Session(botocore_session=other)
-
-
-def impatient() -> Config:
-    """Timeouts and tries that are over long before the function's own time is."""
-    from botocore.config import Config
-
-    return Config(
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        read_timeout=READ_TIMEOUT_SECONDS,
-        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-    )

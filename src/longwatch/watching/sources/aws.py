@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import MissingExtra
 from longwatch.watching.sources.asking import side_by_side
@@ -16,9 +16,12 @@ from longwatch.watching.sources.filling import filled
 from longwatch.watching.sources.paths import value_at
 from longwatch.watching.sources.translating import Thing
 
+if TYPE_CHECKING:
+    from botocore.config import Config
+
 MOST_PAGES = 50  # of one call: a service that never stops is a problem, not an answer
 CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 2, 10
-ATTEMPTS = 2  # boto3's own; the poller backs off outside
+ATTEMPTS = 2  # boto3's own, for requests without a response; the poller backs off outside
 
 Connect = Callable[[str, str | None, str | None], Any]
 """A boto3 client for this service in this region, with the rights in this account."""
@@ -140,16 +143,34 @@ def aws_client(service: str, region: str | None, account: str | None = None) -> 
     """A client with our timeouts. Whose account it asks in is up to the credentials around it."""
     try:
         import boto3
-        from botocore.config import Config
     except ImportError as error:
         raise MissingExtra(f"Asking {service}", "aws") from error
-    session: Any = boto3.Session()  # which services there are is not known to its types
-    return session.client(
-        service,
-        region_name=region,
-        config=Config(
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
-            read_timeout=READ_TIMEOUT_SECONDS,
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-        ),
+    return client_of(boto3.Session(), service, region)
+
+
+def client_of(session: Any, service: str, region: str | None) -> Any:
+    """A client of a boto3 session that retries only requests without a response.
+
+    A response may say how long to wait (`Retry-After`). boto3 would retry within seconds and hide it, so
+    every response goes to the poller, which waits as long as the service asks.
+    """
+    client = session.client(service, region_name=region, config=client_config())
+    name = client.meta.service_model.service_id.hyphenize()
+    client.meta.events.register_first(f"needs-retry.{name}", _leave_responses_alone)
+    return client
+
+
+def client_config() -> Config:
+    """Timeouts and attempts that are over long before a lease is."""
+    from botocore.config import Config
+
+    return Config(
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
     )
+
+
+def _leave_responses_alone(response: object = None, **_: object) -> bool | None:
+    """False stops boto3's retry; None leaves the decision to boto3."""
+    return None if response is None else False

@@ -25,8 +25,11 @@ from longwatch.watching.model import (
     Server,
     ServerState,
 )
+from longwatch.watching.sources.aws import aws_client
 from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.sources.declarations import AwsCall
 from longwatch.watching.sources.drs_log import LOG_CALL, log_of, wants_log, with_log
+from longwatch.watching.sources.failures import refusal, sdk_problem
 from longwatch.watching.sources.translating import LONGEST_WORD, storable
 
 CALL = "drs:DescribeJobs"
@@ -34,8 +37,6 @@ JOBS_AT_ONCE = 200  # ids in one call; the service takes 1,000, and its answers 
 MOST_PAGES = 100  # of one call: a service that never stops is a problem, not an answer
 MOST_LOG_PAGES = 20
 LOGS_SECONDS = 20.0  # for all logs of one question: leases must not run out over reasons
-CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 2, 10
-ATTEMPTS = 2  # boto3's own; the poller backs off outside
 
 JOB_STATES: Mapping[str, JobState] = {
     "PENDING": JobState.PENDING,
@@ -54,9 +55,7 @@ ACTION_STATES: Mapping[str, ActionState] = {
     "SUCCEEDED": ActionState.SUCCEEDED,
     "FAILED": ActionState.FAILED,
 }
-THROTTLING = frozenset(
-    {"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded"}
-)
+DESCRIBE_JOBS = AwsCall(service="DRS", signed_as="drs", operation="DescribeJobs")  # as problems name it
 
 Place = tuple[str | None, str | None]
 """A region and an account."""
@@ -97,9 +96,11 @@ class DrsSource:
         return found
 
     def _ask_some(self, place: Place, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
-        from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
-        from botocore.parsers import ResponseParserError
-
+        try:
+            from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+            from botocore.parsers import ResponseParserError
+        except ImportError:
+            return dict.fromkeys(ids, SourceProblem(str(MissingExtra("Asking DRS", "aws")), lasting=True))
         try:
             client = self._client(place)
             return {item["jobID"]: job_from(item) for item in self._pages(client, ids)}
@@ -110,9 +111,9 @@ class DrsSource:
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") == "ValidationException" and len(ids) > 1:
                 return self._ask_halves(place, ids)
-            problem = _refused(error.response, place)
-        except (BotoCoreError, ResponseParserError) as error:
-            problem = SourceProblem(f"DRS in {_where(place)} can not be reached ({error})")
+            problem = refusal(error.response, DESCRIBE_JOBS, _where(place))
+        except (BotoCoreError, ResponseParserError, ValueError) as error:
+            problem = sdk_problem(error, DESCRIBE_JOBS, _where(place))
         except _EndlessPages:
             problem = SourceProblem(f"DRS in {_where(place)} answered with more than {MOST_PAGES} pages")
         return dict.fromkeys(ids, problem)
@@ -188,21 +189,8 @@ class _EndlessPages(Exception):
 
 
 def drs_client(region: str | None, account: str | None = None) -> Any:
-    """A client with our timeouts. Whose account it asks in is up to the credentials around it."""
-    try:
-        import boto3
-        from botocore.config import Config
-    except ImportError as error:
-        raise MissingExtra("Asking DRS", "aws") from error
-    return boto3.Session().client(
-        "drs",
-        region_name=region,
-        config=Config(
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
-            read_timeout=READ_TIMEOUT_SECONDS,
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-        ),
-    )
+    """A client for DRS, as those of the declared services are."""
+    return aws_client("drs", region, account)
 
 
 def job_from(item: Mapping[str, Any]) -> Job:
@@ -278,30 +266,6 @@ def _answer(execution: Execution, told: Jobs, warnings: Mapping[tuple[Place, str
         if (place, job.job_id) in warnings:
             warned.append(warnings[place, job.job_id])
     return Answer(CALL, at, jobs, frozenset(missing), warnings=tuple(warned))
-
-
-def _refused(response: Mapping[str, Any], place: Place) -> SourceProblem:
-    error = response.get("Error", {})
-    code, message = error.get("Code", "unknown"), error.get("Message", "")
-    throttled = code in THROTTLING or response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 429
-    return SourceProblem(
-        f"DRS in {_where(place)} answered {code}" + (f": {message}" if message else ""),
-        _retry_after(response),
-        throttled,
-    )
-
-
-def _retry_after(response: Mapping[str, Any]) -> float | None:
-    """What the service wishes: as its errors model it, or as HTTP has it."""
-    headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    for said in (response.get("retryAfterSeconds"), headers.get("retry-after")):
-        try:
-            seconds = float(said)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            continue
-        if 0 < seconds < 86_400:
-            return seconds
-    return None
 
 
 def _where(place: Place) -> str:

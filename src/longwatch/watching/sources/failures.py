@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from longwatch.errors import MissingExtra
@@ -77,7 +79,7 @@ def refusal(response: Mapping[str, Any], call: AwsCall, where: str) -> SourcePro
     if code in NO_LOGIN:
         return SourceProblem(f"{told}. Renew the AWS credentials", lasting=True)
     throttled = code in THROTTLING or metadata.get("HTTPStatusCode") == 429
-    wish = seconds_in(metadata.get("HTTPHeaders", {}).get("retry-after") or response.get("retryAfterSeconds"))
+    wish = retry_after_in(response)
     return SourceProblem(told, wish, throttled, lasting=not throttled and is_refused_id(response, call))
 
 
@@ -125,6 +127,32 @@ def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
             lasting=True,
         )
     return SourceProblem(f"{call.service} in {where} can not be reached ({error})")
+
+
+def retry_after_in(response: Mapping[str, Any]) -> float | None:
+    """How long an AWS service asks to wait: as its errors model it, or in a header. The longest counts."""
+    headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    milliseconds = seconds_in(headers.get("x-amz-retry-after"))
+    found = (
+        seconds_in(response.get("retryAfterSeconds")),
+        wait_in(headers.get("retry-after"), date=headers.get("date")),
+        None if milliseconds is None else milliseconds / 1000,
+    )
+    return max((each for each in found if each is not None), default=None)
+
+
+def wait_in(said: str | None, *, date: str | None = None) -> float | None:
+    """The seconds that a `Retry-After` means. A time in it is compared with the server's own `date`."""
+    until = epoch_in(said)
+    return seconds_in(said) if until is None else seconds_in(until - (epoch_in(date) or time.time()))
+
+
+def epoch_in(said: str | None) -> float | None:
+    """The epoch seconds of an HTTP date."""
+    try:
+        return parsedate_to_datetime(said).timestamp() if said else None
+    except ValueError:
+        return None
 
 
 def seconds_in(said: object) -> float | None:

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from longwatch.watching.sources.addresses import checked
+from longwatch.watching.sources.failures import epoch_in
 
 TIMEOUT_SECONDS = 10.0  # without a byte
 WHOLE_SECONDS = 30.0  # for an answer with all of its redirects
@@ -41,6 +42,12 @@ class Page:
     body: bytes
     headers: Message
     moved_to: str | None = None  # where it came from, if not from the address that was asked for
+
+    @property
+    def date_ms(self) -> int | None:
+        """The server's time when it answered, in epoch ms."""
+        seconds = epoch_in(self.headers["Date"])
+        return None if seconds is None else round(seconds * 1000)
 
 
 def fetched(url: str, headers: Mapping[str, str]) -> Page:

@@ -13,8 +13,8 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -32,7 +32,7 @@ from longwatch.watching.sources.asking import side_by_side
 from longwatch.watching.sources.base import SourceProblem
 from longwatch.watching.sources.declarations import Declaration, HttpCall, normal
 from longwatch.watching.sources.declared import Found, Place
-from longwatch.watching.sources.failures import seconds_in
+from longwatch.watching.sources.failures import epoch_in, seconds_in, wait_in
 from longwatch.watching.sources.fetching import Page, fetched
 from longwatch.watching.sources.filling import filled
 from longwatch.watching.sources.outcome_fields import status_values
@@ -93,7 +93,7 @@ class HttpAsker:
         known = {} if kept is None else {"If-None-Match": str(kept.headers["ETag"])}
         page = fetched(url, {**headers, **known})
         if page.code == 304 and kept is not None:
-            return kept
+            return replace(kept, headers=page.headers)  # how long to wait, and what time it is there
         with self._lock:
             self._kept.pop(url, None)
             if page.code == 200 and page.headers["ETag"] and len(page.body) <= MOST_KEPT_BYTES:
@@ -207,14 +207,13 @@ def retry_after(headers: Message) -> float | None:
 
     A date is compared with the server's own clock, if the response has its time.
     """
-    said, now = headers["Retry-After"], _time_in(headers["Date"]) or time.time()
-    if said is not None:
-        until = _time_in(said)
-        return seconds_in(said) if until is None else seconds_in(until - now)
+    if headers["Retry-After"] is not None:
+        return wait_in(headers["Retry-After"], date=headers["Date"])
     if str(headers["X-RateLimit-Remaining"] or headers["RateLimit-Remaining"] or "").strip() == "0":
         reset = headers["X-RateLimit-Reset"] or headers["RateLimit-Reset"]
         with suppress(TypeError, ValueError):
             seconds = float(reset)
+            now = epoch_in(headers["Date"]) or time.time()
             return seconds_in(seconds if seconds < _EPOCH_FROM else seconds - now)
     return None
 
@@ -222,13 +221,6 @@ def retry_after(headers: Message) -> float | None:
 def with_scheme(url: str) -> str:
     """The URL; a host from the environment, such as GITLAB_HOST, may come without `https://`."""
     return url if "://" in url.partition("?")[0] else f"https://{url}"
-
-
-def _time_in(said: str | None) -> float | None:
-    try:
-        return parsedate_to_datetime(said).timestamp() if said else None
-    except ValueError:
-        return None
 
 
 def _credentials(declaration: Declaration) -> str:
