@@ -63,12 +63,16 @@ class Board:
         """Drills that are over, which say how long one takes."""
         for number in range(PAST):
             ago = (number + 1) * 24 * HOUR
-            drill = self.watched(f"x-past-{number:02}", ago_ms=ago, name="weekly drill")
-            at = drill.now.started_at
-            drill.hear(said(0, PENDING, PENDING), at=at + SECOND)
-            drill.hear(said(0, GOING, PENDING), at=at + 50 * SECOND)
-            drill.hear(said(0, LAUNCHED, GOING), at=at + (140 + number * 5) * SECOND)
-            drill.hear(said(0, LAUNCHED, LAUNCHED, state=DONE), at=at + (19 * 60 + number * 17) * SECOND)
+            names = ("databases", "services", "front", "edge")
+            drill = self.watched(f"x-past-{number:02}", *names, ago_ms=ago, name="weekly drill")
+            at, every = drill.now.started_at, range(len(names))
+            drill.hear(*(said(wave, PENDING, PENDING) for wave in every), at=at + SECOND)
+            drill.hear(*(said(wave, GOING, PENDING) for wave in every), at=at + 50 * SECOND)
+            drill.hear(*(said(wave, LAUNCHED, GOING) for wave in every), at=at + (140 + number * 5) * SECOND)
+            drill.hear(
+                *(said(wave, LAUNCHED, LAUNCHED, state=DONE) for wave in every),
+                at=at + (19 * 60 + number * 17) * SECOND,
+            )
 
     def running(self, execution_id: str = "x-running", ago_ms: int = 5 * MINUTE) -> Watched:
         """A drill of three waves: one is over, one goes on, one has not begun."""
@@ -126,6 +130,18 @@ class Board:
         found.hear(jobs, said(1, LAUNCHED, state=DONE), at=at + 6 * MINUTE)
         return found
 
+    def warned(self, execution_id: str = "x-warned") -> Watched:
+        """A drill that succeeded with warnings: a launch action failed, and a server was terminated."""
+        found = self.watched(execution_id, ago_ms=3 * HOUR, name="South drill")
+        at = found.now.started_at
+        lost = action("join domain", ActionState.FAILED, "AccessDenied: ssm:SendCommand")
+        servers = (
+            Server("s-web", LAUNCHED, "i-0web", (lost,), "LAUNCHED"),
+            Server("s-db", ServerState.TERMINATED, "i-0db", (), "TERMINATED"),
+        )
+        found.hear(Job("job-0", DONE, servers, word="COMPLETED"), at=at + 4 * MINUTE)
+        return found
+
     def overdue(self, execution_id: str = "x-overdue") -> Watched:
         """A job that nobody asks about any more."""
         found = self.watched(execution_id, ago_ms=50 * MINUTE, mode=Mode.JOB, source="codebuild")
@@ -153,6 +169,7 @@ class Board:
         for make in (
             self.partial,
             self.succeeded,
+            self.warned,
             self.overdue,
             self.recovery,
             self.running,

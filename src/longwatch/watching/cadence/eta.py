@@ -1,7 +1,8 @@
 """How long an execution still takes, with a range, or nothing if the past says too little.
 
-Only executions that went well count: one that failed early says nothing about how long success takes. What
-is left is asked of those that lasted longer in the same phase, so that what has passed already is known.
+Only executions of the same shape that went well count: a drill of 3 servers says nothing about one of 300,
+and one that failed early nothing about how long success takes. What is left is read from those that
+lasted longer in the same phase, so that what has passed already is known.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 
-from longwatch.watching.cadence.history import Sample
+from longwatch.watching.cadence.history import Sample, Shape
 from longwatch.watching.cadence.learned import phase_began_at
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, Mode
 from longwatch.watching.phases import Phase, phase_of
 
 FEWEST = 10  # past executions, for a range
 FEWEST_LIKE_IT = 5  # of them, that came as far as this one
 FAR = 1.5  # × what nine of ten stay below: a phase that lasts longer is far from usual
+MOST_TIMES = 2  # as many items, or half as many: beyond that it is another shape
 MINUTE, HOUR = 60.0, 3600.0
 
 
@@ -76,8 +78,36 @@ class Eta:
         return None
 
 
+def like(execution: Execution, own: Iterable[Sample], any_plan: Iterable[Sample]) -> list[Sample]:
+    """Past executions of the same shape: of its own plan or, if these are too few, of any plan.
+
+    Jobs of other systems are compared within their plan only: two builds have the same shape and nothing else
+    in common. The same holds while the items of an execution are not all listed.
+    """
+    same = [sample for sample in own if is_like(execution, sample.shape)]
+    if len(same) >= FEWEST or execution.mode is Mode.JOB or not _lists_all_items(execution):
+        return same
+    return [sample for sample in any_plan if is_like(execution, sample.shape)]
+
+
+def is_like(execution: Execution, shape: Shape | None) -> bool:
+    """Whether a past execution of this shape is comparable: as many waves, and about as many items."""
+    if shape is None or execution.total_waves != shape.waves:
+        return False
+    items = sum(1 for _ in execution.servers())
+    if items > MOST_TIMES * shape.items:
+        return False
+    return not _lists_all_items(execution) or shape.items <= MOST_TIMES * items
+
+
+def _lists_all_items(execution: Execution) -> bool:
+    if execution.total_waves is None or len(execution.waves) < execution.total_waves:
+        return False
+    return all(any(True for _ in wave.servers()) for wave in execution.waves)
+
+
 def eta_of(execution: Execution, samples: Iterable[Sample], now_ms: int) -> Eta | None:
-    """The ETA of an execution from past ones of its kind; None if it has ended or they say too little."""
+    """The ETA of an execution from past ones like it; None if it has ended or they say too little."""
     if execution.verdict is not None:
         return None
     return eta(

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from longwatch.events import START, Event, text_of
+from longwatch.events import START, Event, number_of, text_of
 from longwatch.journal.base import Journal, RunQuery
 from longwatch.summaries import STATUS_WORDS, Status
 from longwatch.watching import transitions
@@ -45,6 +45,14 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How large an execution is, which decides how long it takes."""
+
+    waves: int
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """How long one past execution took."""
 
@@ -52,6 +60,7 @@ class Sample:
     status: Status
     seconds: Mapping[Phase, float]  # of the phases that were seen, in their order
     whole: float  # seconds
+    shape: Shape | None = None  # None: not known, so it is like no other
 
     @property
     def went_well(self) -> bool:
@@ -95,6 +104,9 @@ class Timeline:
     def __init__(self) -> None:
         self._kind: Kind | None = None
         self._at: dict[str, int] = {}  # epoch ms: the earliest of each
+        self._waves: set[str] = set()
+        self._total_waves = 0
+        self._items: set[tuple[str, str]] = set()
         self._status: Status | None = None
         self._status_order: tuple[bool, tuple[int, str, int, str]] | None = None
 
@@ -105,8 +117,14 @@ class Timeline:
                 source, mode = text_of(said, "source"), text_of(said, "mode")
                 if source and mode:
                     self._kind = Kind(source, mode, text_of(said, "plan_id"))
+                self._total_waves = int(number_of(said, "total_waves") or 0)
                 self._earliest("start", event.occurred_at)
+            case transitions.JOB:
+                self._waves.add(text_of(said, "wave") or "")
             case transitions.SERVER:
+                wave = text_of(said, "wave") or ""
+                self._waves.add(wave)
+                self._items.add((wave, text_of(said, "server_id") or ""))
                 word = said.get("to")
                 if word in _BEGUN:
                     self._earliest("begun", event.occurred_at)
@@ -138,7 +156,8 @@ class Timeline:
             return None
         assert self._status is not None
         seen = {phase: seconds for phase, seconds in lengths.items() if seconds > 0}
-        return Sample(self._kind, self._status, seen, whole)
+        shape = Shape(max(self._total_waves, len(self._waves)), len(self._items))
+        return Sample(self._kind, self._status, seen, whole, shape)
 
     def _earliest(self, moment: str, at: int) -> None:
         self._at[moment] = min(self._at.get(moment, at), at)

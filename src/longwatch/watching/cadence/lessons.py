@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from longwatch.journal.base import Journal
 from longwatch.polling.schedules import EXECUTION_PHASES, Phased
-from longwatch.watching.cadence.eta import Eta, eta_of
+from longwatch.watching.cadence.eta import Eta, eta_of, like
 from longwatch.watching.cadence.history import KINDS, History, Kind, Sample, recorded_sample
 from longwatch.watching.cadence.learned import FEWEST, Learned, learn
 from longwatch.watching.due import deadline_at
@@ -74,6 +74,7 @@ class Lessons:
 
     def eta_of(self, execution: Execution, now_ms: int) -> Eta | None:
         """How long it still takes; None if the past says too little."""
+        kind = Kind.of(execution)
         with self._lock:
-            samples = self._history.samples(Kind.of(execution), fewest=FEWEST)
-        return eta_of(execution, samples, now_ms)
+            own, any_plan = self._history.samples(kind), self._history.samples(kind.of_any_plan)
+        return eta_of(execution, like(execution, own, any_plan), now_ms)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from longwatch.events import Event
 from longwatch.summaries import Status
 from longwatch.watching import transitions
-from longwatch.watching.cadence.history import Kind, Sample
+from longwatch.watching.cadence.history import Kind, Sample, Shape
 from longwatch.watching.cadence.worlds import Given
 from longwatch.watching.model import Evidence, Execution, Job, JobState, Server, ServerState, Verdict, Wave
 from longwatch.watching.phases import Phase
@@ -18,14 +19,16 @@ DRILLS = Kind("drs", "DRILL", "plan-1")
 DRILL = {Phase.PENDING: 808.0, Phase.STARTED: 76.0, Phase.IN_PROGRESS: 300.0}
 
 
-def sample(*seconds: float, kind: Kind = DRILLS, status: Status = Status.SUCCEEDED) -> Sample:
+def sample(
+    *seconds: float, kind: Kind = DRILLS, status: Status = Status.SUCCEEDED, shape: Shape | None = None
+) -> Sample:
     """An execution whose phases took so long."""
-    return Sample(kind, status, dict(zip(Phase, seconds, strict=False)), sum(seconds))
+    return Sample(kind, status, dict(zip(Phase, seconds, strict=False)), sum(seconds), shape)
 
 
 def drills(count: int, *, spread: float = 0.25, seed: int = 1) -> Sequence[Sample]:
-    """What the journal says of so many drills."""
-    return Given(DRILL, spread).past(Random(seed), count)
+    """What the journal says of so many drills of one server."""
+    return [replace(each, shape=Shape(1, 1)) for each in Given(DRILL, spread).past(Random(seed), count)]
 
 
 def execution(*states: ServerState, at: int = START_MS, **fields: object) -> Execution:

@@ -7,10 +7,10 @@ from statistics import fmean
 import pytest
 
 from longwatch.summaries import Status
-from longwatch.watching.cadence.eta import FEWEST, Eta, Range, eta, eta_of
-from longwatch.watching.cadence.history import Sample
+from longwatch.watching.cadence.eta import FEWEST, Eta, Range, eta, eta_of, is_like, like
+from longwatch.watching.cadence.history import Sample, Shape
 from longwatch.watching.cadence.worlds import Given
-from longwatch.watching.model import Evidence, ServerState, Verdict
+from longwatch.watching.model import Evidence, Execution, Job, Mode, Server, ServerState, Verdict, Wave
 from longwatch.watching.phases import Phase
 from tests.unit.watching.cadence.samples import DRILL, START_MS, drills, execution, sample
 
@@ -113,3 +113,49 @@ def test_about_eight_of_ten_fresh_executions_end_within_the_range_they_were_told
             inside.append(told.left.low <= sum(fresh.values()) - 600.0 <= told.left.high)
 
     assert 0.72 <= fmean(inside) <= 0.88
+
+
+def waves(*counts: int, total: int) -> Execution:
+    """An execution with waves of so many listed items each."""
+    made = tuple(
+        Wave(f"w{at}", (Job(f"j{at}", servers=tuple(Server(f"s-{n}") for n in range(count))),))
+        for at, count in enumerate(counts)
+    )
+    return execution(waves=made, total_waves=total)
+
+
+@pytest.mark.parametrize(
+    ("counts", "total", "shape", "alike"),
+    [
+        ((4,), 1, Shape(1, 4), True),
+        ((4,), 1, Shape(1, 8), True),
+        ((4,), 1, Shape(1, 2), True),
+        ((4,), 1, Shape(1, 9), False),
+        ((4,), 1, Shape(1, 1), False),
+        ((4,), 1, Shape(2, 4), False),
+        ((4,), 1, None, False),
+        ((4, 0), 2, Shape(2, 300), True),  # not all of its items are listed yet
+        ((4, 0), 2, Shape(2, 1), False),
+        ((4,), 3, Shape(3, 300), True),
+        ((4,), 3, Shape(1, 4), False),
+    ],
+)
+def test_only_executions_of_the_same_shape_are_compared(
+    counts: tuple[int, ...], total: int, shape: Shape | None, alike: bool
+) -> None:
+    assert is_like(waves(*counts, total=total), shape) is alike
+
+
+def test_nothing_is_like_an_execution_whose_number_of_waves_is_not_known() -> None:
+    assert not is_like(execution(ServerState.PENDING, total_waves=None), Shape(1, 1))
+
+
+def test_its_own_plan_counts_first_then_other_plans_of_the_same_shape() -> None:
+    mine = [sample(100.0, shape=Shape(1, 1)) for _ in range(FEWEST)]
+    others = [sample(9.0, shape=Shape(1, 1)), sample(9.0, shape=Shape(1, 50))]
+    pending = execution(ServerState.PENDING)
+
+    assert like(pending, mine, others) == mine
+    assert like(pending, mine[1:], [*mine[1:], *others]) == [*mine[1:], others[0]]
+    assert like(replace(pending, mode=Mode.JOB), mine[1:], [*mine[1:], *others]) == mine[1:]
+    assert like(waves(1, total=2), (), others) == []

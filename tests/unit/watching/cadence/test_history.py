@@ -9,7 +9,14 @@ from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
 from longwatch.summaries import Status
 from longwatch.watching import transitions
-from longwatch.watching.cadence.history import LONGEST_SECONDS, History, Kind, read_history, sample_of
+from longwatch.watching.cadence.history import (
+    LONGEST_SECONDS,
+    History,
+    Kind,
+    Shape,
+    read_history,
+    sample_of,
+)
 from longwatch.watching.model import ServerState
 from longwatch.watching.phases import Phase
 from tests.unit.watching.cadence.samples import DRILLS, START_MS, sample, story
@@ -36,6 +43,7 @@ def test_each_phase_lasts_from_the_look_that_saw_it_begin_to_the_one_that_saw_it
     assert told.whole == 1184.0
     assert told.kind == DRILLS
     assert told.status is Status.SUCCEEDED
+    assert told.shape == Shape(waves=1, items=2)
 
 
 def test_any_order_of_events_and_repeated_ones_give_the_same() -> None:
