@@ -124,7 +124,7 @@ def test_on_a_terminal_the_steps_are_drawn(endpoint: Endpoint, tmp_path: Path) -
     )
     endpoint.says({"state": "rolling", "steps": [{"name": "copy files", "status": "busy"}]})
     screen = Screen("watch", "deploys:42", *JOURNAL, columns=100, lines=30)
-    assert screen.draws("copy files  in_progress", "next look in")
+    assert screen.draws("copy files  in_progress", "next poll in")
 
     endpoint.says({"state": "live", "steps": [{"name": "copy files", "status": "live"}]})
 

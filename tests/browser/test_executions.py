@@ -19,7 +19,16 @@ from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Serve
 from tests.browser.serving import Served
 from tests.browser.test_markup import ATTACK, ATTACKS, ID, unharmed
 from tests.browser.test_views import serious, sideways, turn_light
-from tests.integration.server.execution_stories import FAILED, GOING, LAUNCHED, PENDING, action, fresh, said
+from tests.integration.server.execution_stories import (
+    FAILED,
+    GOING,
+    LAUNCHED,
+    PENDING,
+    action,
+    fresh,
+    now_ms,
+    said,
+)
 
 VIEWS = {
     "board": ("/executions", "East coast drill"),
@@ -27,6 +36,7 @@ VIEWS = {
     "running": ("/executions/x-running", "InsufficientInstanceCapacity"),
     "recovery": ("/executions/x-recovery", "join domain"),
     "ended": ("/executions/x-partial", "Evidence"),
+    "warned": ("/executions/x-warned", "2 warnings"),
     "overdue": ("/executions/x-overdue", "overdue: past its deadline"),
     "its run": ("/runs/x-running", "Board"),
     "none": ("/executions/x-nobody", "There is no such execution"),
@@ -69,8 +79,10 @@ def test_a_row_says_how_far_an_execution_is_and_why_it_still_runs(shown: Served,
     page = open_page(f"{shown.url}/executions")
 
     running = page.locator("a.execution-row", has_text="x-running")
-    expect(running).to_contain_text("1 of 4 waves · 4 of 9 servers")
-    expect(running).to_contain_text("waiting for 5 of 9 servers")
+    expect(running).to_contain_text("1 of 4 waves · 3 of 9 done, 1 failed")
+    expect(running).to_contain_text(
+        "waiting for services: s-svc-mail (in progress), s-svc-search (in progress)"
+    )
     expect(running).to_contain_text(re.compile(r"\d+ min – \d+ min to go"))
     expect(running.get_by_role("img")).to_have_attribute(
         "aria-label",
@@ -78,8 +90,9 @@ def test_a_row_says_how_far_an_execution_is_and_why_it_still_runs(shown: Served,
         "front: 2 pending; 1 more to come",
     )
     expect(page.locator("a.execution-row", has_text="x-overdue")).to_contain_text(
-        "unwatched: nobody has asked"
+        "unwatched: poll overdue by"
     )
+    expect(page.locator("a.execution-row", has_text="x-warned")).to_contain_text("succeeded with 2 warnings")
     expect(page.locator("a.execution-row", has_text="x-partial")).to_contain_text("partial")
 
 
@@ -93,13 +106,13 @@ def test_a_new_execution_appears_by_itself_goes_on_and_ends(
 
     drill = board.watched("x-live", "one", "two", name="fresh drill")
     row = page.locator("a.execution-row")
-    expect(row).to_contain_text("no server is listed yet")
+    expect(row).to_contain_text("waiting for one: the first response from drs about job job-0")
     drill.hear(said(0, LAUNCHED, GOING), said(1, PENDING))
-    expect(row).to_contain_text("1 of 3 servers")
+    expect(row).to_contain_text("1 of 3 done")
     drill.hear(said(0, LAUNCHED, FAILED, state=DONE), said(1, LAUNCHED, state=DONE))
 
     expect(row).to_contain_text("partial")
-    expect(row).to_contain_text("2 of 2 waves · 3 of 3 servers")
+    expect(row).to_contain_text("2 of 2 waves · 2 of 3 done, 1 failed")
     board.close()
 
 
@@ -118,8 +131,8 @@ def test_the_page_of_one_follows_its_servers_to_the_verdict(
     drill.hear(named(0, ("web", GOING), ("db", GOING)))
     expect(web).to_contain_text("in progress")
     expect(web.locator(".bar")).to_have_count(2)
-    drill.change(lease_holder="poller-7", lease_until=drill.now.started_at + 10**9)
-    expect(page.get_by_label("Watching")).to_contain_text("poller-7")
+    drill.change(lease_holder="poller-7", lease_until=now_ms() + 90_000)
+    expect(page.get_by_label("Polling")).to_contain_text("poller-7, expires in")
     drill.hear(named(0, ("web", LAUNCHED), ("db", FAILED), state=DONE))
 
     expect(page.locator(".execution-head .badge")).to_have_text("partial")
@@ -249,7 +262,7 @@ def test_no_field_of_an_execution_becomes_markup(tmp_path: Path, serve: Serve, o
     page.locator("a.execution-row").click()
     expect(page.locator("h1")).to_contain_text(ATTACKS[0])
     expect(page.locator(".server-reason").first).to_contain_text(ATTACKS[1])
-    expect(page.get_by_label("Watching")).to_contain_text(ATTACKS[0])
+    expect(page.get_by_label("Polling")).to_contain_text(ATTACKS[0])
     unharmed(page)
 
     evidence = (Evidence(ATTACK, drill.now.started_at, {ATTACK: [ATTACK, {ATTACK: ATTACK}]}),)

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Spans, spanKey, stretchOf } from "../../src/longwatch/server/viewer/app/execution-spans.js";
-import { conditionsAt, endingText, etaText, nextLook, waitingFor } from "../../src/longwatch/server/viewer/app/execution-words.js";
-import { lookOf, statesText } from "../../src/longwatch/server/viewer/app/server-states.js";
+import { conditionsAt, endingText, etaText, leaseText, nextPoll } from "../../src/longwatch/server/viewer/app/execution-words.js";
+import { isUnseen, lookOf, statesText } from "../../src/longwatch/server/viewer/app/server-states.js";
 import { progressText } from "../../src/longwatch/server/viewer/app/wave-strip.js";
 import { isFailure, wordsOf } from "../../src/longwatch/server/viewer/app/words.js";
 
@@ -20,7 +20,7 @@ const moved = (id, at, to, more = {}) => ({
 /** @param {object} [more] @returns {any} */
 const line = (more = {}) => ({
   execution_id: "x", plan_id: "p", name: null, source: "drs", mode: "DRILL", status: "running", phase: "started", started_at: START, ended_at: null,
-  late: false, warning_count: 0, total_waves: 1, stored_waves: 1, servers: 2, servers_ended: 0, servers_done: 0, servers_failed: 0, progress_text: "0 of 2 done", conditions: [], eta: null, deadline_at: START + 30 * MINUTE,
+  late: false, warning_count: 0, total_waves: 1, stored_waves: 1, servers: 2, servers_ended: 0, servers_done: 0, servers_failed: 0, progress_text: "0 of 2 done", conditions: [], waiting_for: "s-1 (pending)", eta: null, silent_at: START + 30 * MINUTE, deadline_at: START + 30 * MINUTE,
   last_polled_at: START, last_answer_at: START, last_change_at: START, last_error: null, failures: 0, next_poll_at: START + 15_000,
   lease_holder: null, lease_until: null, version: 1, closed: false, message: null, progress: [{ name: "one", status: "running", servers: 2, states: { pending: 2 } }], ...more,
 });
@@ -82,14 +82,6 @@ test("conditions that come with time alone appear though nothing was written", (
   assert.deepEqual(names(line({ closed: true }), 99), []);
 });
 
-test("an open execution says what it waits for", () => {
-  assert.equal(waitingFor(line({ servers: 0 })), "no server is listed yet");
-  assert.equal(waitingFor(line({ servers_ended: 1 })), "waiting for 1 of 2 servers");
-  assert.equal(waitingFor(line({ servers_ended: 2, total_waves: null })), "nobody has said whether more waves come");
-  assert.equal(waitingFor(line({ servers_ended: 2, total_waves: 3 })), "waiting for wave 2 of 3");
-  assert.equal(waitingFor(line({ servers_ended: 2, mode: "RECOVERY" })), "waiting for launch actions");
-});
-
 test("an ETA counts down, and says so when its time is up", () => {
   const eta = (/** @type {number | null} */ low, /** @type {number | null} */ high) => /** @type {any} */ ({ text: "usually 5 min", earliest_at: low, latest_at: high });
 
@@ -99,8 +91,25 @@ test("an ETA counts down, and says so when its time is up", () => {
   assert.equal(etaText(eta(START + 5000, START + 5100), START), "about 5 s to go");
   assert.equal(etaText(eta(START - 1, START + 30_000), START), "at most 30 s to go");
   assert.equal(etaText(eta(START - 2, START - 1), START), "should have ended by now");
-  assert.equal(nextLook(START + 12_000, START), "next look in 12 s");
-  assert.equal(nextLook(START - 12_000, START), "a look is due since 12 s");
+});
+
+test("the next poll and the lease say the time that is really left", () => {
+  const leased = line({ lease_holder: "poller-1", lease_until: START + 40_000 });
+
+  assert.equal(nextPoll(line({ next_poll_at: START + 12_000 }), START), "next poll in 12 s");
+  assert.equal(nextPoll(line({ next_poll_at: START - 12_000 }), START), "poll overdue by 12 s");
+  assert.equal(nextPoll(line({ next_poll_at: START - 1000 }), START), "next poll now");
+  assert.equal(nextPoll(leased, START), "poll in progress");
+  assert.equal(leaseText(line(), START), "none");
+  assert.equal(leaseText(leased, START), "poller-1, expires in 40 s");
+  assert.equal(leaseText(leased, START + 50_000), "expired 10 s ago: poller-1 did not release it");
+  assert.match(leaseText(leased, START - 60 * MINUTE), /^poller-1, ignored/);
+});
+
+test("what no response has mentioned has no state", () => {
+  assert.equal(isUnseen({ state: "pending", since: null, word: null }), true);
+  assert.equal(isUnseen({ state: "pending", since: START, word: null }), false);
+  assert.equal(isUnseen({ state: "launched", since: null, word: null }), false);
 });
 
 test("every state has a look, also one that nobody knows", () => {

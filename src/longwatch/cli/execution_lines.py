@@ -73,6 +73,8 @@ def wave_lines(view: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
     ]
     if view["eta"] is not None:
         yield [Segment(f"  {view['eta']['text']}", "dim")]
+    if view["waiting_for"] is not None:
+        yield [Segment("  waiting for ", "dim"), Segment(clean(view["waiting_for"]))]
     for wave in view["waves"]:
         yield _wave_line(wave)
         for server in wave["servers"]:
@@ -83,13 +85,16 @@ def wave_lines(view: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
 
 def _wave_line(wave: Mapping[str, Any]) -> Line:
     symbol, style = STATUS_LOOKS[Status(wave["status"])]
-    jobs = ", ".join(f"{job['job_id']} {job['state']}" for job in wave["jobs"]) or "no job yet"
+    jobs = (
+        ", ".join(f"{job['job_id']} {_state(job, 'no response yet')}" for job in wave["jobs"]) or "no job yet"
+    )
     return [Segment(f"  {symbol}", style), Segment(f" {clean(wave['name'])}  "), Segment(clean(jobs), "dim")]
 
 
 def _item_lines(server: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
     since = "" if server["since"] is None else f"  {ago_text(server['since'], now_ms=now_ms)}"
-    yield [Segment(f"      {clean(server['server_id'])}  "), Segment(server["state"]), Segment(since, "dim")]
+    name, state = clean(server["server_id"]), _state(server, "not listed yet")
+    yield [Segment(f"      {name}  "), Segment(state), Segment(since, "dim")]
     reason = server["failure_reason"] or server["reason"]
     if reason:
         yield [Segment(f"        {clean(reason)}", "bad" if server["failure_reason"] else "dim")]
@@ -97,6 +102,12 @@ def _item_lines(server: Mapping[str, Any], *, now_ms: int) -> Iterator[Line]:
         text = f"        {clean(action['name'])}  {action['state']}"
         why = f": {clean(action['reason'])}" if action["reason"] else ""
         yield [Segment(text + why, "bad" if action["state"] == "failed" else "dim")]
+
+
+def _state(thing: Mapping[str, Any], otherwise: str) -> str:
+    """The state of a job or an item. One that no response has mentioned has none."""
+    unseen = thing["state"] == "pending" and thing["since"] is None and thing["word"] is None
+    return otherwise if unseen else str(thing["state"])
 
 
 def fact_lines(execution: Execution, *, now_ms: int, lessons: Lessons | None = None) -> Iterator[Line]:
@@ -109,7 +120,7 @@ def fact_lines(execution: Execution, *, now_ms: int, lessons: Lessons | None = N
     ]
     for fact in explained(execution, now_ms, lessons):
         when = "" if fact.at is None else f"  {clock_text(fact.at)}"
-        yield [Segment(f"  {fact.about:12}", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
+        yield [Segment(f"  {fact.about:14}", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
 
 
 def polled_line(polled: Polled, *, now_ms: int) -> str | None:

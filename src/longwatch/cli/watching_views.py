@@ -53,7 +53,7 @@ class SourceLines:
 
 
 class SourcePicture:
-    """Draws the steps of the execution, the latest changes and when it is asked about next."""
+    """Draws the steps of the execution, the latest changes and when it is polled next."""
 
     def __init__(self, screen: Screen, lessons: Lessons | None = None) -> None:
         self._screen = screen
@@ -106,13 +106,13 @@ def picture(
 
 
 def watch_words(execution: Execution, *, now_ms: int) -> str:
-    """When it was asked about, when it is next, and what is wrong."""
+    """When it was polled, when it is polled next, and what is wrong."""
     facts = [f"running for {duration_text(max(0, now_ms - execution.started_at))}"]
     if execution.last_polled_at is not None:
-        facts.append(f"asked {ago_text(execution.last_polled_at, now_ms=now_ms)}")
+        facts.append(f"polled {ago_text(execution.last_polled_at, now_ms=now_ms)}")
     if execution.is_open:
         wait = max(0, next_poll_at(execution) - now_ms)
-        facts.append(f"next look in {wait / 1000:.0f} s")
+        facts.append(f"next poll in {wait / 1000:.0f} s")
     facts += [each.name for each in conditions(execution, now_ms)]
     return " · ".join(facts)
 

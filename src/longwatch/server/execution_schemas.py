@@ -60,6 +60,9 @@ class ExecutionLineShape(BaseModel):
     servers_failed: int
     progress_text: str = Field(description="For people, such as `3 of 5 done, 1 failed`.")
     conditions: list[ConditionShape]
+    waiting_for: str | None = Field(
+        description="What keeps it open: an item, a launch action, a job or a wave."
+    )
     eta: EtaShape | None
     deadline_at: Milliseconds | None
     last_polled_at: Milliseconds | None
@@ -67,6 +70,7 @@ class ExecutionLineShape(BaseModel):
     last_change_at: Milliseconds | None
     last_error: str | None
     failures: int
+    silent_at: Milliseconds | None = Field(description="When it is silent, if no poll brings anything new.")
     next_poll_at: Milliseconds | None
     lease_holder: str | None
     lease_until: Milliseconds | None

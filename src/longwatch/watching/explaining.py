@@ -1,19 +1,24 @@
-"""Why an execution stands as it does, in lines for people: the last fact, the next look, who is at it."""
+"""Why an execution stands as it does, in lines for people: what it waits for, who polls it, and when."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longwatch.watching.conditions import conditions
-from longwatch.watching.due import deadline_at, is_leased, next_poll_at
+from longwatch.watching.conditions import conditions_by, length_text
+from longwatch.watching.due import deadline_at, is_due, is_leased, next_poll_at
 from longwatch.watching.model import Execution
 from longwatch.watching.phases import delay_of, phase_of
 from longwatch.watching.progress import verdict_words
+from longwatch.watching.waiting import state_text, waiting_for
 
 if TYPE_CHECKING:
+    from longwatch.watching.cadence.eta import Eta
     from longwatch.watching.cadence.lessons import Lessons
+
+NOW_MS = 2000  # a poll that is overdue by less is about to happen
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,82 +32,109 @@ class Fact:
 
 def explained(execution: Execution, now_ms: int, lessons: Lessons | None = None) -> Iterator[Fact]:
     """Everything that says why it is still running, or how it ended; with lessons, how long others took."""
+    if execution.verdict is not None:
+        yield from _ending(execution)
+    elif execution.closed:
+        yield Fact("closed", "another program keeps it; longwatch does not poll it")
+    else:
+        eta = lessons.eta_of(execution, now_ms) if lessons else None
+        yield from _why_open(execution, now_ms, eta)
+        yield from _last_facts(execution)
+        yield _lease(execution, now_ms)
+        yield _next_poll(execution, now_ms)
+        yield from _deadline(execution, now_ms)
+
+
+def _ending(execution: Execution) -> Iterator[Fact]:
     verdict = execution.verdict
-    if verdict is not None:
-        yield Fact("verdict", _verdict_text(execution), verdict.at)
-        for reason in (verdict.message or "").split("; "):
-            if reason:
-                yield Fact("reason", reason)
-        for warning in verdict.warnings:
-            yield Fact("warning", warning)
-        for evidence in verdict.evidence:
-            yield Fact("evidence", evidence.call, evidence.at)
-        return
-    if execution.closed:
-        yield Fact("closed", "another program keeps it; longwatch does not ask about it")
-        return
-    yield Fact("phase", f"{phase_of(execution)}, {_cadence_text(execution)}")
-    for condition in conditions(execution, now_ms, lessons):
-        yield Fact(condition.name, condition.message)
-    eta = lessons.eta_of(execution, now_ms) if lessons else None
+    assert verdict is not None
+    corrects = f", corrects {verdict.corrects}" if verdict.corrects else ""
+    yield Fact("verdict", f"{verdict_words(verdict)}{corrects}", verdict.at)
+    for reason in (verdict.message or "").split("; "):
+        if reason:
+            yield Fact("reason", reason)
+    for warning in verdict.warnings:
+        yield Fact("warning", warning)
+    for evidence in verdict.evidence:
+        yield Fact("evidence", evidence.call, evidence.at)
+
+
+def _why_open(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[Fact]:
+    """The ETA first: what is usual tells whether the rest is worth a worry."""
     if eta is not None:
         expected = None if eta.left is None else now_ms + round(eta.left.middle * 1000)
         yield Fact("expected", f"{eta.words()} ({eta.executions} before it)", expected)
+    yield Fact("waiting for", waiting_for(execution, now_ms) or "")
+    for condition in conditions_by(execution, now_ms, eta):
+        yield Fact(condition.name, condition.message)
+    received = "" if execution.last_answer_at is not None else " (no response yet)"
+    yield Fact("phase", f"{phase_of(execution)}{received}, {_cadence_text(execution)}")
     yield Fact("waves", _waves_text(execution))
-    yield from _last_facts(execution)
-    yield _holder(execution, now_ms)
-    due = next_poll_at(execution)
-    yield Fact("next look", "when somebody watches" if due > now_ms else "due since", due)
-    deadline = deadline_at(execution)
-    if deadline is not None:
-        text = "its source is asked then" if deadline > now_ms else "passed; its source decides"
-        yield Fact("deadline", text, deadline)
 
 
 def _cadence_text(execution: Execution) -> str:
-    asked, due, plain = execution.last_polled_at, execution.next_poll_at, delay_of(execution)
-    if asked is None or due is None or due <= asked:
-        return f"asked about every {plain:g} s"
-    said = f"asked again after {(due - asked) / 1000:.0f} s"
-    return f"{said}, as its source wishes" if execution.failures else f"{said} rather than {plain:g} s"
+    polled, plain = execution.last_polled_at, delay_of(execution)
+    if polled is None:
+        return f"polled every {plain:g} s"
+    delay = f"{max(0, next_poll_at(execution) - polled) / 1000:.0f} s"
+    requested = execution.next_poll_at is not None and execution.next_poll_at > polled
+    if execution.failures:
+        why = f"as {execution.source} requests" if requested else f"after failed poll {execution.failures}"
+        return f"retried after {delay}, {why}"
+    return f"polled after {delay} instead of {plain:g} s" if requested else f"polled every {plain:g} s"
 
 
 def _last_facts(execution: Execution) -> Iterator[Fact]:
     if execution.last_change_at is not None:
         yield Fact("last change", _counts(execution), execution.last_change_at)
     if execution.last_answer_at is not None:
-        yield Fact("last answer", execution.source, execution.last_answer_at)
+        yield Fact("last response", execution.source, execution.last_answer_at)
     else:
-        yield Fact("last answer", f"none yet from {execution.source}")
+        yield Fact("last response", f"none yet from {execution.source}")
     if execution.last_error:
         yield Fact("last error", execution.last_error, execution.last_polled_at)
 
 
-def _holder(execution: Execution, now_ms: int) -> Fact:
-    holder = execution.lease_holder
+def _lease(execution: Execution, now_ms: int) -> Fact:
+    """Who may poll it now, and until when. Pollers release leases: the holder of an expired one died."""
+    holder, until = execution.lease_holder, execution.lease_until
+    if holder is None or until is None:
+        return Fact("lease", "none")
     if is_leased(execution, now_ms):
-        return Fact("asked by", holder or "somebody", execution.lease_until)
-    if holder is not None:  # a poller gives its lease back, so this one has died
-        return Fact("asked by", f"nobody; {holder} did not come back", execution.lease_until)
-    return Fact("asked by", "nobody at this moment")
+        return Fact("lease", f"{holder}, expires in {length_text(until - now_ms)}", until)
+    if until > now_ms:
+        return Fact("lease", f"{holder}, ignored: it expires too far ahead for a correct clock", until)
+    return Fact("lease", f"expired {length_text(now_ms - until)} ago: {holder} did not release it", until)
 
 
-def _verdict_text(execution: Execution) -> str:
-    verdict = execution.verdict
-    assert verdict is not None
-    corrects = f", corrects {verdict.corrects}" if verdict.corrects else ""
-    return f"{verdict_words(verdict)}{corrects}"
+def _next_poll(execution: Execution, now_ms: int) -> Fact:
+    due, until = next_poll_at(execution), execution.lease_until
+    if until is not None and is_leased(execution, now_ms):
+        left = length_text(max(due, until) - now_ms)
+        return Fact("next poll", f"in progress; if it does not finish, in {left}", max(due, until))
+    if not is_due(execution, now_ms):
+        return Fact("next poll", f"in {length_text(due - now_ms)}", due)
+    overdue = now_ms - due
+    return Fact("next poll", "now" if overdue < NOW_MS else f"overdue by {length_text(overdue)}", due)
+
+
+def _deadline(execution: Execution, now_ms: int) -> Iterator[Fact]:
+    deadline = deadline_at(execution)
+    if deadline is not None:
+        left = deadline - now_ms
+        text = (
+            f"in {length_text(left)}" if left > 0 else f"passed {length_text(-left)} ago; the source decides"
+        )
+        yield Fact("deadline", text, deadline)
 
 
 def _waves_text(execution: Execution) -> str:
-    there, total = len(execution.waves), execution.total_waves
-    if total is None:
-        return f"{there}, and nobody has said whether more come"
-    return f"{there} of {total}"
+    stored, total = len(execution.waves), execution.total_waves
+    return f"{stored}, and more may follow" if total is None else f"{stored} of {total}"
 
 
 def _counts(execution: Execution) -> str:
-    counts: dict[str, int] = {}
-    for _, server in execution.servers():
-        counts[server.state.value] = counts.get(server.state.value, 0) + 1
-    return ", ".join(f"{count} {state}" for state, count in counts.items()) or "no server is listed"
+    """The states that responses gave; what no response has mentioned has none."""
+    servers = [server for _, server in execution.servers()]
+    counts = Counter(state_text(each) for each in servers)
+    return ", ".join(f"{count} {state}" for state, count in counts.items()) or "no item is listed"

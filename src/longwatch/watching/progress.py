@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from longwatch.summaries import Status
-from longwatch.watching.model import ActionState, Execution, Mode, Server, ServerState, Verdict
+from longwatch.watching.model import Execution, Mode, Server, ServerState, Verdict
 
 _BY_VERDICT = {Status.FAILED: "failed", Status.PARTIAL: "failed", Status.CANCELLED: "cancelled"}
 
@@ -94,4 +94,4 @@ def warnings_text(count: int) -> str:
 def _has_open_actions(server: Server, execution: Execution) -> bool:
     if execution.mode is not Mode.RECOVERY or execution.verdict is not None:
         return False
-    return any(action.state is ActionState.IN_PROGRESS for action in server.actions)
+    return not all(action.state.is_final for action in server.actions)

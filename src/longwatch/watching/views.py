@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from longwatch.watching.conditions import conditions
+from longwatch.watching.conditions import conditions_by, silent_at
 from longwatch.watching.due import deadline_at, next_poll_at
 from longwatch.watching.model import Execution, Job, Server, Verdict
 from longwatch.watching.outcomes import wave_outcome
 from longwatch.watching.phases import phase_of
 from longwatch.watching.progress import failure_reason, progress_of
+from longwatch.watching.waiting import waiting_for
 
 if TYPE_CHECKING:
+    from longwatch.watching.cadence.eta import Eta
     from longwatch.watching.cadence.lessons import Lessons
 
 NOT_YET = "running"
@@ -40,6 +42,7 @@ def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None
     """An execution as one line of a list."""
     states = [server.state for _, server in execution.servers()]
     verdict, progress = execution.verdict, progress_of(execution)
+    eta = lessons.eta_of(execution, now_ms) if lessons and execution.is_open else None
     return {
         "execution_id": execution.execution_id,
         "plan_id": execution.plan_id,
@@ -60,15 +63,17 @@ def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None
         "servers_failed": progress.failed,
         "progress_text": progress.words(),
         "conditions": [
-            {"name": each.name, "message": each.message} for each in conditions(execution, now_ms, lessons)
+            {"name": each.name, "message": each.message} for each in conditions_by(execution, now_ms, eta)
         ],
-        "eta": eta_view(execution, now_ms, lessons),
+        "waiting_for": waiting_for(execution, now_ms),
+        "eta": eta_view(eta, now_ms) if eta else None,
         "deadline_at": deadline_at(execution),
         "last_polled_at": execution.last_polled_at,
         "last_answer_at": execution.last_answer_at,
         "last_change_at": execution.last_change_at,
         "last_error": execution.last_error,
         "failures": execution.failures,
+        "silent_at": silent_at(execution, eta) if execution.is_open else None,
         "next_poll_at": None if execution.closed else next_poll_at(execution),
         "lease_holder": execution.lease_holder,
         "lease_until": execution.lease_until,
@@ -76,11 +81,8 @@ def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None
     }
 
 
-def eta_view(execution: Execution, now_ms: int, lessons: Lessons | None) -> dict[str, Any] | None:
-    """When it will probably have ended; None if it has, or if the past says too little."""
-    eta = lessons.eta_of(execution, now_ms) if lessons and execution.is_open else None
-    if eta is None:
-        return None
+def eta_view(eta: Eta, now_ms: int) -> dict[str, Any]:
+    """When it will probably have ended."""
     left = eta.left
     return {
         "text": eta.words(),

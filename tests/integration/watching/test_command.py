@@ -102,7 +102,7 @@ def test_warnings_failed_items_and_their_reasons_are_on_every_surface(
     assert (view["warning_count"], view["progress_text"]) == (1, "2 of 2 done")
     assert "succeeded with 1 warning  2 of 2 done" in shell.executions("show", "x-gone").stdout
     assert "warning: s-00000000000000002 was terminated" in shell.executions("show", "x-gone").stdout
-    assert "verdict     succeeded with 1 warning" in shell.executions("explain", "x-gone").stdout
+    assert "verdict       succeeded with 1 warning" in shell.executions("explain", "x-gone").stdout
     assert "1 of 2 done, 1 failed" in shell.executions("show", "x-lost").stdout
     assert "the launch failed: no disk" in shell.executions("show", "x-lost").stdout
     assert "succeeded; 1 warning: s-00000000000000002 was terminated" in shell("tail", "x-gone").stdout
@@ -163,10 +163,10 @@ def test_a_learned_cadence_is_chosen_by_an_option_or_by_the_settings(
     shell.clock.advance(91)
     overruled = asked_again("--plain")
 
-    assert "asked about every 45 s" in plain
-    assert "rather than 45 s" in learned
-    assert "rather than 45 s" in by_setting
-    assert "asked about every 45 s" in overruled
+    assert "polled every 45 s" in plain
+    assert "instead of 45 s" in learned
+    assert "instead of 45 s" in by_setting
+    assert "polled every 45 s" in overruled
 
 
 def test_an_outage_is_told_and_explained(shell: Shell, drs: DrsSimulator, clock: FakeClock) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from longwatch.watching.cadence.eta import Eta, Range
 from longwatch.watching.conditions import (
     SILENT_AFTER_MS,
+    SILENT_AT_LEAST_MS,
+    SILENT_PENDING_AFTER_MS,
     UNREACHABLE_AFTER,
     UNWATCHED_AFTER_MS,
     conditions,
+    silence_ms,
 )
-from longwatch.watching.model import Execution, JobState, Wave
-from tests.unit.watching.making import MINUTE, PENDING, SECOND, START, drill, execution, job
+from longwatch.watching.model import Execution, Job, JobState, Wave
+from longwatch.watching.phases import Phase
+from tests.unit.watching.making import IN_PROGRESS, MINUTE, PENDING, SECOND, START, drill, execution, job
+
+if TYPE_CHECKING:
+    from longwatch.watching.cadence.lessons import Lessons
 
 NOW = START + 40 * MINUTE
 
@@ -38,7 +47,7 @@ def test_nothing_is_said_of_one_that_runs_as_it_should() -> None:
     ("more", "before", "after"),
     [
         ({"deadline_ms": 40 * MINUTE}, -1, 0),
-        ({"last_change_at": NOW - SILENT_AFTER_MS}, 0, 1),
+        ({"last_change_at": NOW - SILENT_PENDING_AFTER_MS}, 0, 1),
         ({"last_polled_at": NOW - 45 * SECOND - UNWATCHED_AFTER_MS}, 0, 1),
     ],
 )
@@ -50,7 +59,7 @@ def test_a_condition_begins_to_the_millisecond(more: dict[str, Any], before: int
 def test_overdue_says_for_how_long() -> None:
     (found,) = conditions(watched(deadline_ms=30 * MINUTE), NOW)
 
-    assert (found.name, found.message) == ("overdue", "past its deadline for 10 min; it is asked about on")
+    assert (found.name, found.message) == ("overdue", "past its deadline by 10 min; polling continues")
 
 
 def test_an_unreachable_source_is_named_with_what_it_said() -> None:
@@ -59,7 +68,7 @@ def test_an_unreachable_source_is_named_with_what_it_said() -> None:
     (found,) = conditions(failing, NOW)
 
     assert found.name == "unreachable"
-    assert found.message == "drs has not answered 3 times in a row: throttled"
+    assert found.message == "no response from drs to 3 polls in a row: throttled"
     assert names(watched(failures=UNREACHABLE_AFTER - 1)) == []
 
 
@@ -78,6 +87,52 @@ def test_a_job_that_the_source_no_longer_knows_is_named() -> None:
     (found,) = conditions(lost, NOW)
 
     assert (found.name, found.message) == ("missing", "drs no longer knows j-1")
+
+
+def test_a_job_that_the_source_never_knew_is_not_called_forgotten() -> None:
+    unknown = execution(Wave("one", (Job("j-9", JobState.MISSING, since=NOW),)), last_polled_at=NOW)
+
+    found = {each.name: each.message for each in conditions(unknown, NOW)}
+
+    assert found["missing"] == "job id unknown to drs: j-9; check the id, the region and the account"
+
+
+@pytest.mark.parametrize(
+    ("phase", "usual_seconds", "minutes"),
+    [
+        (Phase.PENDING, None, 30),
+        (Phase.STARTED, None, 10),
+        (Phase.IN_PROGRESS, None, 10),
+        (Phase.PENDING, 40 * 60, 60),  # long phases are normal there
+        (Phase.PENDING, 8 * 60, 12),  # and short ones here
+        (Phase.STARTED, 20 * 60, 30),
+        (Phase.STARTED, 5, 5),  # a few polls have to have brought nothing
+    ],
+)
+def test_silence_is_measured_against_the_phase_and_against_history(
+    phase: Phase, usual_seconds: float | None, minutes: int
+) -> None:
+    assert silence_ms(phase, usual_seconds) == minutes * MINUTE
+
+
+def test_an_execution_that_is_no_longer_pending_is_silent_after_ten_minutes() -> None:
+    busy = replace(watched(last_change_at=NOW - SILENT_AFTER_MS), waves=drill(IN_PROGRESS).waves)
+
+    assert names(busy, NOW) == []
+    assert names(busy, NOW + 1) == ["silent"]
+
+
+def test_history_decides_when_an_execution_of_its_shape_is_silent() -> None:
+    class Past:
+        def eta_of(self, execution: Execution, now_ms: int) -> Eta:
+            usual = Range(60.0, 120.0, 180.0)
+            return Eta(0.0, Range(1e4, 2e4, 3e4), 4e4, None, 20, Phase.PENDING, 0.0, usual)
+
+    waiting = watched(last_change_at=NOW - SILENT_AT_LEAST_MS)
+    past = cast("Lessons", Past())
+
+    assert conditions(waiting, NOW, past) == []
+    assert [each.name for each in conditions(waiting, NOW + 1, past)] == ["silent"]
 
 
 def test_one_that_nobody_asks_about_is_unwatched() -> None:

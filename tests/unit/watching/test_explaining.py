@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from longwatch.summaries import Status
 from longwatch.watching.explaining import explained
-from longwatch.watching.model import Execution, Verdict, Wave
+from longwatch.watching.model import Execution, Job, Verdict, Wave
 from longwatch.watching.views import execution_view
 from tests.unit.watching.making import (
     EVIDENCE,
@@ -24,28 +28,23 @@ def told(found: Execution) -> dict[str, str]:
     return {fact.about: fact.text for fact in explained(found, NOW)}
 
 
-def test_an_open_one_tells_its_phase_its_last_fact_and_its_next_look() -> None:
-    facts = told(
-        drill(
-            LAUNCHED,
-            IN_PROGRESS,
-            last_polled_at=NOW,
-            last_answer_at=NOW,
-            last_change_at=NOW,
-            lease_holder="poller-1",
-            lease_until=NOW + 1,
-        )
-    )
+def test_an_open_one_tells_what_it_waits_for_its_last_response_and_its_next_poll() -> None:
+    facts = told(drill(LAUNCHED, IN_PROGRESS, last_polled_at=NOW, last_answer_at=NOW, last_change_at=NOW))
 
-    assert facts["phase"] == "in_progress, asked about every 30 s"
-    assert facts["waves"] == "1 of 1"
-    assert facts["last change"] == "1 launched, 1 in_progress"
-    assert facts["asked by"] == "poller-1"
-    assert {"last answer", "next look", "deadline"} <= facts.keys()
+    assert facts == {
+        "waiting for": "s-2 (in progress)",
+        "phase": "in_progress, polled every 30 s",
+        "waves": "1 of 1",
+        "last change": "1 launched, 1 in progress",
+        "last response": "drs",
+        "lease": "none",
+        "next poll": "in 30 s",
+        "deadline": "in 29 min",
+    }
 
 
 def test_waves_that_may_come_are_a_reason() -> None:
-    assert told(drill(total_waves=None))["waves"] == "1, and nobody has said whether more come"
+    assert told(drill(total_waves=None))["waves"] == "1, and more may follow"
 
 
 def test_an_ended_one_tells_its_verdict_and_its_evidence() -> None:
@@ -80,25 +79,66 @@ def test_a_view_has_the_waves_the_servers_and_the_verdict() -> None:
     assert view["next_poll_at"] is None
 
 
-def test_a_poller_that_did_not_come_back_is_named() -> None:
-    facts = told(drill(LAUNCHED, lease_holder="poller-1", lease_until=NOW - 1))
+@pytest.mark.parametrize(
+    ("lease", "text"),
+    [
+        ({}, "none"),
+        ({"lease_holder": "poller-1", "lease_until": NOW + 60_000}, "poller-1, expires in 60 s"),
+        (
+            {"lease_holder": "poller-1", "lease_until": NOW - 90_000},
+            "expired 90 s ago: poller-1 did not release it",
+        ),
+        (
+            {"lease_holder": "poller-1", "lease_until": NOW + 60 * MINUTE},
+            "poller-1, ignored: it expires too far ahead for a correct clock",
+        ),
+    ],
+)
+def test_the_lease_is_shown_with_its_holder_and_its_expiry(lease: dict[str, Any], text: str) -> None:
+    assert told(drill(LAUNCHED, **lease))["lease"] == text
 
-    assert facts["asked by"] == "nobody; poller-1 did not come back"
-    assert told(drill(LAUNCHED))["asked by"] == "nobody at this moment"
+
+@pytest.mark.parametrize(
+    ("more", "text", "at"),
+    [
+        ({"last_polled_at": NOW - 10_000}, "in 20 s", NOW + 20_000),
+        ({"last_polled_at": NOW, "failures": 2}, "in 10 s", NOW + 10_000),  # it backs off
+        ({"last_polled_at": NOW, "next_poll_at": NOW + 90_000}, "in 90 s", NOW + 90_000),
+        ({"last_polled_at": NOW - 31_000}, "now", NOW - 1000),
+        ({}, "overdue by 60 s", START),
+        (
+            {"lease_holder": "poller-1", "lease_until": NOW + 40_000},
+            "in progress; if it does not finish, in 40 s",
+            NOW + 40_000,
+        ),
+    ],
+)
+def test_the_next_poll_is_shown_with_the_time_that_is_really_left(
+    more: dict[str, Any], text: str, at: int
+) -> None:
+    (fact,) = [each for each in explained(drill(LAUNCHED, **more), NOW) if each.about == "next poll"]
+
+    assert (fact.text, fact.at) == (text, at)
 
 
-def test_what_is_due_or_was_never_answered_says_so() -> None:
-    facts = told(drill(LAUNCHED, deadline_ms=MINUTE))
+def test_nothing_is_shown_as_a_response_that_was_not_received() -> None:
+    planned = Wave("one", (Job("j-1"),), expected_servers=("s-1", "s-2"))
 
-    assert facts["last answer"] == "none yet from drs"
-    assert facts["next look"] == "due since"
-    assert facts["deadline"] == "passed; its source decides"
+    facts = told(execution(planned, deadline_ms=MINUTE, last_change_at=NOW))
+
+    assert facts["last response"] == "none yet from drs"
+    assert facts["phase"] == "pending (no response yet), polled every 45 s"
+    assert facts["last change"] == "2 not listed yet"
+    assert facts["waiting for"] == "the first response from drs about job j-1"
+    assert facts["deadline"] == "passed 0 s ago; the source decides"
 
 
-def test_a_source_that_wants_to_be_left_alone_is_said_to() -> None:
+def test_a_source_that_asks_for_a_pause_is_polled_after_it() -> None:
     facts = told(
         drill(LAUNCHED, last_polled_at=NOW, next_poll_at=NOW + 40_000, failures=1, last_error="busy")
     )
+    own = told(drill(LAUNCHED, last_polled_at=NOW, last_answer_at=START, failures=2, last_error="busy"))
 
-    assert facts["phase"] == "in_progress, asked again after 40 s, as its source wishes"
+    assert facts["phase"] == "in_progress (no response yet), retried after 40 s, as drs requests"
     assert facts["last error"] == "busy"
+    assert own["phase"] == "in_progress, retried after 10 s, after failed poll 2"

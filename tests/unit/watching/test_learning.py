@@ -76,7 +76,7 @@ def test_the_next_look_that_the_past_asks_for_is_in_the_record_for_everybody() -
     assert next_poll_at(world.record) == world.start + 90_000
     assert not is_due(world.record, world.start + 89_999)
     assert {fact.about: fact.text for fact in explained(world.record, world.start)}["phase"] == (
-        "pending, asked again after 90 s rather than 45 s"
+        "pending, polled after 90 s instead of 45 s"
     )
 
 

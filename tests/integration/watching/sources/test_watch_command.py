@@ -288,4 +288,4 @@ def test_a_picture_fits_the_screen_and_shows_the_last_steps(clock: FakeClock) ->
     assert len(text) <= 20
     assert max(len(line) for line in text) <= 60
     assert "STEP_49" in "\n".join(text)
-    assert "next look in 15 s" in text[-2]
+    assert "next poll in 15 s" in text[-2]

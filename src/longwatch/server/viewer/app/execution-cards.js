@@ -4,7 +4,7 @@
  */
 
 import { fill, h, say } from "./dom.js";
-import { etaText, isOpen, nextLook, rounded, waitingFor } from "./execution-words.js";
+import { etaText, isOpen, leaseText, nextPoll, rounded } from "./execution-words.js";
 import { ago, counted, isoTime, length, moment, ticking, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { valueTree } from "./value-tree.js";
@@ -14,7 +14,7 @@ import { waveStrip } from "./wave-strip.js";
 /** @typedef {import("./types.js").Eta} Eta */
 /** @typedef {import("./types.js").Fact} Fact */
 
-const FROM_OUTSIDE = ["phase", "unwatched", "unreachable", "missing", "overdue", "slow", "silent", "usually", "expected", "waves"]; // told elsewhere on the page
+const FROM_OUTSIDE = ["waiting for", "phase", "unwatched", "unreachable", "missing", "overdue", "slow", "silent", "expected", "waves"]; // told elsewhere on the page
 const FEWEST = 10; // past executions, for an ETA
 
 /**
@@ -23,7 +23,7 @@ const FEWEST = 10; // past executions, for an ETA
  * @returns {HTMLElement[]}
  */
 export function cardsOf(execution, now) {
-  return execution.verdict ? [verdictCard(execution), evidenceCard(execution), watchCard(execution, now)] : [progressCard(execution, now), etaCard(execution, now), watchCard(execution, now)];
+  return execution.verdict ? [verdictCard(execution), evidenceCard(execution), watchCard(execution, now)] : [etaCard(execution, now), progressCard(execution, now), watchCard(execution, now)];
 }
 
 /**
@@ -34,7 +34,8 @@ export function cardsOf(execution, now) {
  */
 export function tickCards(cards, execution, now) {
   for (const said of cards.querySelectorAll("[data-ago]")) say(said, ago(Number(/** @type {HTMLElement} */ (said).dataset["ago"]), now));
-  for (const said of cards.querySelectorAll("[data-next]")) say(said, nextLook(execution.next_poll_at, now));
+  for (const said of cards.querySelectorAll("[data-next]")) say(said, nextPoll(execution, now));
+  for (const said of cards.querySelectorAll("[data-lease]")) say(said, leaseText(execution, now));
   for (const said of cards.querySelectorAll("[data-elapsed]")) say(said, ticking(now - execution.started_at));
   const { eta } = execution;
   for (const said of cards.querySelectorAll("[data-left]")) say(said, etaText(eta, now));
@@ -64,7 +65,7 @@ function evidenceCard({ verdict }) {
     "section",
     { class: "card", "aria-label": "Evidence" },
     h("h2", {}, "Evidence"),
-    ...(verdict?.evidence ?? []).map((each) => h("div", { class: "evidence" }, h("p", {}, h("code", {}, each.call), " answered ", timeElement(each.at, moment(each.at, Date.now()))), valueTree(each.fields, { open: 3 }))),
+    ...(verdict?.evidence ?? []).map((each) => h("div", { class: "evidence" }, h("p", {}, h("code", {}, each.call), " ", timeElement(each.at, moment(each.at, Date.now()))), valueTree(each.fields, { open: 3 }))),
     verdict?.evidence.length ? null : h("p", { class: "dim" }, "None was recorded."),
   );
 }
@@ -81,15 +82,9 @@ function progressCard(execution, now) {
     h("h2", {}, isOpen(execution) ? "Still running" : "Kept by another program"),
     h("p", { class: "big nums" }, items),
     waveStrip(execution),
-    h("p", {}, isOpen(execution) ? `${waitingFor(execution)}${whereOf(execution)}` : "longwatch does not ask about it."),
+    h("p", {}, isOpen(execution) ? `Waiting for ${execution.waiting_for ?? "its end"}.` : "longwatch does not poll it."),
     phase ? h("p", { class: "dim" }, `Phase ${phase.replace(/_/g, " ")}, under way for `, h("span", { class: "nums", data: { elapsed: "" } }, ticking(now - execution.started_at))) : null,
   );
-}
-
-/** @param {Execution} execution */
-function whereOf({ progress, servers, servers_ended: ended }) {
-  const names = progress.filter(({ status }) => status === "running").map(({ name }) => name);
-  return ended < servers && names.length && progress.length > 1 ? ` in ${names.join(", ")}` : "";
 }
 
 /**
@@ -98,8 +93,8 @@ function whereOf({ progress, servers, servers_ended: ended }) {
  */
 function etaCard(execution, now) {
   const { eta, deadline_at: deadline } = execution;
-  const until = deadline === null ? null : h("p", { class: "dim" }, "Deadline ", timeElement(deadline, moment(deadline, now)), ". Past it its source is asked at once, and followed.");
-  if (!eta) return h("section", { class: "card", "aria-label": "ETA" }, h("h2", {}, "ETA"), h("p", { class: "dim" }, `Not known yet: it takes ${FEWEST} past executions of this kind in the journal.`), until);
+  const until = deadline === null ? null : h("p", { class: "dim" }, "Deadline ", timeElement(deadline, moment(deadline, now)), ". Past it the source is polled at once, and its response decides.");
+  if (!eta) return h("section", { class: "card", "aria-label": "ETA" }, h("h2", {}, "ETA"), h("p", { class: "dim" }, `Not known yet: it takes ${FEWEST} past executions of the same shape in the journal.`), until);
   return h(
     "section",
     { class: "card", "aria-label": "ETA" },
@@ -107,7 +102,7 @@ function etaCard(execution, now) {
     h("p", { class: "big nums", data: { left: "" } }, etaText(eta, now)),
     eta.earliest_at === null ? null : h("p", {}, eta.text),
     etaBar(eta, now - execution.started_at),
-    h("p", { class: "dim" }, `From ${eta.samples} past executions of its kind.`),
+    h("p", { class: "dim" }, `From ${eta.samples} past executions of the same shape.`),
     until,
   );
 }
@@ -147,7 +142,7 @@ function watchCard(execution, now) {
   for (const fact of facts) {
     list.append(h("dt", {}, fact.about), factText(fact, now));
   }
-  return h("section", { class: "card", "aria-label": "Watching" }, h("h2", {}, execution.verdict ? "How it was watched" : "Who watches"), list);
+  return h("section", { class: "card", "aria-label": "Polling" }, h("h2", {}, execution.verdict ? "How it was polled" : "Polling"), list);
 }
 
 /**
@@ -155,8 +150,11 @@ function watchCard(execution, now) {
  * @param {number} now
  */
 function factText({ about, text, at }, now) {
-  if (about === "next look") return h("dd", {}, h("span", { class: "nums", data: { next: "" } }), at === null ? null : h("span", { class: "dim" }, " ", timeElement(at, moment(at, now))));
-  const when = at === null ? null : h("span", { class: "dim" }, text ? " · " : "", about === "asked by" ? "until " : "", at > now ? timeElement(at, moment(at, now)) : h("time", { title: isoTime(at), data: { ago: String(at) } }));
+  // These count on while nothing is written.
+  if (about === "next poll") return h("dd", {}, h("span", { class: "nums", data: { next: "" } }));
+  if (about === "lease") return h("dd", {}, h("span", { class: "nums", data: { lease: "" } }));
+  if (at !== null && at > now) return h("dd", {}, timeElement(at, moment(at, now)));
+  const when = at === null ? null : h("span", { class: "dim" }, text ? " · " : "", h("time", { title: isoTime(at), data: { ago: String(at) } }));
   return h("dd", {}, text, when);
 }
 
@@ -168,7 +166,7 @@ function endedFacts(execution) {
   const { last_answer_at: answered, last_change_at: changed, deadline_at: deadline, last_error: error, version } = execution;
   return [
     { about: "source", text: execution.source, at: null },
-    { about: "last answer", text: "", at: answered },
+    { about: "last response", text: "", at: answered },
     { about: "last change", text: "", at: changed },
     { about: "deadline", text: execution.late ? "ended after it" : "", at: deadline },
     { about: "last error", text: error ?? "", at: null },

@@ -3,7 +3,7 @@
  */
 
 import { fill, h, say } from "./dom.js";
-import { conditionsAt, endingText, etaText, isOpen, nextLook, waitingFor } from "./execution-words.js";
+import { conditionsAt, endingText, etaText, isOpen, nextPoll } from "./execution-words.js";
 import { ago, isoTime, length, ticking } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { executionPath } from "./router.js";
@@ -82,7 +82,11 @@ function state(execution, now) {
     return [`is-${statusOf(execution.status)}`, endingText(execution), execution.message ?? ""];
   }
   if (!isOpen(execution)) return ["dim", "kept by another program", ""];
+  // What is usual comes first: it tells whether a condition is worth a worry.
   const [condition] = conditionsAt(execution, now);
-  const more = [etaText(execution.eta, now), nextLook(execution.next_poll_at, now)].filter(Boolean).join(" · ");
-  return condition ? ["is-partial", `${condition.name}: ${condition.message}`, more] : ["", waitingFor(execution), more];
+  const eta = etaText(execution.eta, now);
+  const waits = `waiting for ${execution.waiting_for ?? "its end"}`;
+  const said = condition ? `${condition.name}: ${condition.message}` : waits;
+  const more = [condition ? waits : "", nextPoll(execution, now)].filter(Boolean).join(" · ");
+  return [condition ? "is-partial" : "", [eta, said].filter(Boolean).join(" · "), more];
 }

@@ -8,9 +8,9 @@ import { counted, ticking } from "./format.js";
 /** @typedef {import("./types.js").Condition} Condition */
 /** @typedef {import("./types.js").ExecutionLine} ExecutionLine */
 
-const SILENT_AFTER_MS = 10 * 60_000;
 const UNWATCHED_AFTER_MS = 3 * 60_000;
-const UNREACHABLE_AFTER = 3; // polls in a row without an answer
+const LONGEST_LEASE_MS = 10 * 60_000;
+const UNREACHABLE_AFTER = 3; // polls in a row without a response
 const BY_THE_CLOCK = ["unwatched", "overdue", "silent"];
 
 /** @param {ExecutionLine} execution */
@@ -25,27 +25,13 @@ export const isOpen = (execution) => execution.ended_at === null && !execution.c
 export function conditionsAt(execution, now) {
   if (!isOpen(execution)) return [];
   const found = [];
-  const { next_poll_at: next, deadline_at: deadline, failures, last_change_at: changed, started_at: started } = execution;
+  const { next_poll_at: next, deadline_at: deadline, silent_at: silent, failures, last_change_at: changed, started_at: started } = execution;
   const waited = next === null ? 0 : now - next;
-  if (waited > UNWATCHED_AFTER_MS) found.push({ name: "unwatched", message: `nobody has asked for ${rounded(waited)} beyond its time. Is longwatch executions watch, or a poller, running?` });
+  if (waited > UNWATCHED_AFTER_MS) found.push({ name: "unwatched", message: `poll overdue by ${rounded(waited)}; is longwatch executions watch, or a poller, running?` });
   found.push(...execution.conditions.filter(({ name }) => !BY_THE_CLOCK.includes(name)));
-  if (deadline !== null && now >= deadline) found.push({ name: "overdue", message: `past its deadline for ${rounded(now - deadline)}; it is asked about on` });
-  const quiet = now - Math.max(changed ?? 0, started);
-  if (quiet > SILENT_AFTER_MS && failures < UNREACHABLE_AFTER) found.push({ name: "silent", message: `nothing new for ${rounded(quiet)}` });
+  if (deadline !== null && now >= deadline) found.push({ name: "overdue", message: `past its deadline by ${rounded(now - deadline)}; polling continues` });
+  if (silent !== null && now > silent && failures < UNREACHABLE_AFTER) found.push({ name: "silent", message: `nothing new for ${rounded(now - Math.max(changed ?? 0, started))}` });
   return found;
-}
-
-/**
- * What an open execution waits for.
- * @param {ExecutionLine} execution
- */
-export function waitingFor(execution) {
-  const { progress, total_waves: total, servers, servers_ended: ended } = execution;
-  if (!servers) return "no server is listed yet";
-  if (ended < servers) return `waiting for ${servers - ended} of ${counted(servers, "server")}`;
-  if (total === null) return "nobody has said whether more waves come";
-  if (progress.length < total) return `waiting for wave ${progress.length + 1} of ${total}`;
-  return execution.mode === "RECOVERY" ? "waiting for launch actions" : "all servers have ended, its jobs have not";
 }
 
 /**
@@ -72,13 +58,35 @@ export function endingText({ status, warning_count: warnings, late }) {
 }
 
 /**
- * When somebody asks next.
- * @param {number | null} at
+ * When it is polled next. Whoever has the lease is at it.
+ * @param {ExecutionLine} execution
  * @param {number} now
  */
-export function nextLook(at, now) {
+export function nextPoll(execution, now) {
+  const { next_poll_at: at } = execution;
   if (at === null) return "";
-  return at > now ? `next look in ${ticking(at - now)}` : now - at < 2000 ? "next look now" : `a look is due since ${ticking(now - at)}`;
+  if (isLeased(execution, now)) return "poll in progress";
+  return at > now ? `next poll in ${ticking(at - now)}` : now - at < 2000 ? "next poll now" : `poll overdue by ${ticking(now - at)}`;
+}
+
+/**
+ * Who may poll it now, and until when.
+ * @param {ExecutionLine} execution
+ * @param {number} now
+ */
+export function leaseText(execution, now) {
+  const { lease_holder: holder, lease_until: until } = execution;
+  if (holder === null || until === null) return "none";
+  if (isLeased(execution, now)) return `${holder}, expires in ${ticking(until - now)}`;
+  return until > now ? `${holder}, ignored: it expires too far ahead for a correct clock` : `expired ${ticking(now - until)} ago: ${holder} did not release it`;
+}
+
+/**
+ * @param {ExecutionLine} execution
+ * @param {number} now
+ */
+function isLeased({ lease_holder: holder, lease_until: until }, now) {
+  return holder !== null && until !== null && now < until && until <= now + LONGEST_LEASE_MS;
 }
 
 /** @param {number} ms */

@@ -6,7 +6,7 @@ import { beforePaint, fill, h, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { showCards } from "./execution-cards.js";
 import { ExecutionModel, isMissing } from "./execution-model.js";
-import { conditionsAt, isOpen } from "./execution-words.js";
+import { conditionsAt, etaText, isOpen } from "./execution-words.js";
 import { length, moment, ticking, timeElement } from "./format.js";
 import { icon, iconButton, statusMark } from "./icons.js";
 import { offerKeys } from "./keys.js";
@@ -24,6 +24,7 @@ export class LiveExecution extends Part {
   #status = h("span");
   #facts = h("ul", { class: "run-facts" });
   #took = h("strong", { class: "nums" });
+  #eta = h("strong", { class: "nums" });
   #conditions = h("ul", { class: "conditions", "aria-label": "Conditions" });
   #cards = h("div", { class: "cards" });
   #waves = /** @type {import("./wave-table.js").Waves} */ (h("lw-waves"));
@@ -125,18 +126,20 @@ export class LiveExecution extends Part {
    */
   #drawFacts(execution, now) {
     const { mode, plan_id: plan, source, started_at: started, ended_at: ended } = execution;
-    const told = JSON.stringify([mode, plan, source, started, isOpen(execution)]);
+    const told = JSON.stringify([mode, plan, source, started, isOpen(execution), execution.eta === null]);
     if (this.#facts.dataset["told"] !== told) {
       this.#facts.dataset["told"] = told;
       fill(
         this.#facts,
         h("li", {}, h("span", { class: `tag mode-${mode}` }, mode)),
         h("li", {}, this.#took),
+        isOpen(execution) && execution.eta ? h("li", {}, this.#eta) : null,
         h("li", {}, h("span", {}, "started ", timeElement(started, moment(started, now)))),
         h("li", {}, h("span", { class: "cut" }, "plan ", h("code", {}, plan))),
-        h("li", {}, h("span", { class: "dim" }, `asked at ${source}`)),
+        h("li", {}, h("span", { class: "dim" }, `polled at ${source}`)),
       );
     }
+    say(this.#eta, etaText(execution.eta, now));
     say(this.#took, ended === null ? ticking(now - started) : length(ended - started));
   }
 }

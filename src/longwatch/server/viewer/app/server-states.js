@@ -36,6 +36,12 @@ export function stateMark(state, word = null) {
 }
 
 /**
+ * Whether no response has mentioned a job or a server yet: its state is only the one it was stored with.
+ * @param {{state: string, since: number | null, word?: string | null}} of
+ */
+export const isUnseen = ({ state, since, word }) => state === "pending" && since === null && !word;
+
+/**
  * `3 launched, 1 failed`.
  * @param {Record<string, number>} states
  */

@@ -79,7 +79,9 @@
  * @property {string} progress_text such as `3 of 5 done, 1 failed`
  * @property {number} warning_count
  * @property {Condition[]} conditions
+ * @property {string | null} waiting_for
  * @property {Eta | null} eta
+ * @property {number | null} silent_at
  * @property {number | null} deadline_at
  * @property {number | null} last_polled_at
  * @property {number | null} last_answer_at

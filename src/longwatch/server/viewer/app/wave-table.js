@@ -9,7 +9,7 @@ import { isOpen } from "./execution-words.js";
 import { spanKey, stretchOf } from "./execution-spans.js";
 import { clock, length, ticking, timeElement } from "./format.js";
 import { statusMark } from "./icons.js";
-import { lookOf, stateMark, statesText, wordOf } from "./server-states.js";
+import { isUnseen, lookOf, stateMark, statesText, wordOf } from "./server-states.js";
 import { state } from "./states.js";
 import { everySecond } from "./ticker.js";
 import { share, ticks } from "./time-scale.js";
@@ -80,7 +80,7 @@ export class Waves extends Part {
     const { total_waves: total } = execution;
     const coming = total === null ? null : total - execution.waves.length;
     this.#coming.hidden = coming === 0 || !isOpen(execution);
-    say(this.#coming, coming === null ? "Nobody has said whether more waves come." : `${coming} more ${coming === 1 ? "wave" : "waves"} to come.`);
+    say(this.#coming, coming === null ? "More waves may follow: their number is not set." : `${coming} more ${coming === 1 ? "wave" : "waves"} to come.`);
     if (!execution.waves.length) fill(this.#list, state({ symbol: "board", title: "No wave yet", text: "Its waves appear here as soon as the record has them." }));
     this.#tick(Date.now());
   }
@@ -128,7 +128,7 @@ export class Waves extends Part {
         "div",
         { class: "server" },
         h("span", { class: "server-name" }, h("code", { class: "cut", title: server.server_id }, server.server_id), server.instance_id ? h("code", { class: "cut dim", title: `launched as ${server.instance_id}` }, server.instance_id) : null),
-        h("span", { class: "server-state" }, stateMark(server.state, server.word), sinceMark(server)),
+        h("span", { class: "server-state" }, isUnseen(server) ? h("span", { class: "dim" }, "not listed yet") : stateMark(server.state, server.word), sinceMark(server)),
         this.#bars(spanKey(wave.name, server.server_id), server, execution),
       ),
       reasonMark(server),
@@ -238,7 +238,7 @@ function sinceMark({ state: now, since }) {
 /** @param {import("./types.js").Job} job */
 function jobMark(job) {
   const where = [job.region, job.account].filter(Boolean).join(" ");
-  return h("span", { class: "job", title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; the source says ${job.word}` : ""}` }, h("code", { class: "cut" }, job.job_id), h("span", { class: `dim${job.state === "missing" ? " is-partial" : ""}` }, wordOf(job.state)));
+  return h("span", { class: "job", title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; the source says ${job.word}` : ""}` }, h("code", { class: "cut" }, job.job_id), h("span", { class: `dim${job.state === "missing" ? " is-partial" : ""}` }, isUnseen(job) ? "no response yet" : wordOf(job.state)));
 }
 
 define("lw-waves", Waves);
