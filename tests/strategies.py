@@ -28,6 +28,8 @@ RUN_TYPES = (
     "producer_closed",
     "process_joined",
     "operator_note",
+    "execution_closed",
+    "wave_added",
 )
 
 _A, _B = "aaaaaaaa", "bbbbbbbb"  # attempts

@@ -54,6 +54,10 @@ _KINDS = {  # types that only occur in runs of one kind -> that kind
     "execution_asked": "execution",
     "execution_ended": "execution",
     "execution_corrected": "execution",
+    "execution_closed": "execution",
+    "watch_stopped": "execution",
+    "wave_added": "execution",
+    "wave_count_set": "execution",
 }
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from longwatch.errors import AlreadyThere, AmbiguousExecution, VersionConflict
+from longwatch.journal.memory import MemoryJournal
 from longwatch.summaries import Status
 from longwatch.watching.answers import applied
 from longwatch.watching.model import ActionState, Execution, Job, JobState, Mode, Server, Verdict, Wave
+from longwatch.watching.operators import Operator, Statement
 from longwatch.watching.stores.base import Changes, ExecutionStore, place_of
 from tests.unit.watching.making import (
     EVIDENCE,
@@ -125,6 +127,23 @@ class ExecutionsContract:
             store.update(new_execution())
 
         assert not list(store.find())
+
+    def test_an_operator_wins_against_a_poller_that_read_the_record_before(
+        self, store: ExecutionStore
+    ) -> None:
+        store.add(fresh := new_execution())
+        seen = _get(store, fresh)
+        operator, why = Operator(store, MemoryJournal()), Statement("ana", "it is done")
+
+        waiting = operator.set_wave_count(seen, 2, why)
+        closed = operator.close(seen, Status.FAILED, why)
+
+        with pytest.raises(VersionConflict):
+            store.update(replace(seen, verdict=Verdict(Status.SUCCEEDED, START, EVIDENCE), closed=True))
+        now = _get(store, fresh)
+        assert (waiting.total_waves, now.total_waves) == (2, 2)
+        assert (now.closed, now.status, now.verdict) == (True, Status.FAILED, closed.verdict)
+        assert not list(store.open_executions())
 
     def test_a_cancel_between_read_and_write_survives(
         self, store: ExecutionStore, write: Writes, read: Reads

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from longwatch.cli.execution_lines import COLUMNS, fact_lines, list_row, polled_line, wave_lines
+from longwatch.cli.execution_options import opened_store, store_option, wave_from
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
+from longwatch.cli.operate import add_wave, close, set_waves, stop_watching
 from longwatch.cli.options import common_options, output_option, pass_invocation
 from longwatch.cli.table import table
 from longwatch.cli.terminal import Terminal, remark, write_data, write_json, write_json_lines
@@ -19,22 +20,18 @@ from longwatch.cli.times import span_ms
 from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
-from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, Job, Mode, Wave
+from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, Mode
 from longwatch.watching.sources.registry import sources
-from longwatch.watching.stores.opening import open_executions
 from longwatch.watching.transitions import started
 from longwatch.watching.views import execution_line, execution_view
 
 if TYPE_CHECKING:
     from longwatch.watching.cadence.lessons import Lessons
     from longwatch.watching.poller import Polled
-    from longwatch.watching.stores.base import ExecutionStore
 
 SUCCEEDED, FAILED, RUNNING = 0, 1, 4
 PAST_SHOWN = 100  # executions that an ETA rests on: each is a read of the journal, and somebody waits
 NEVER = "never"
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group()
@@ -42,14 +39,8 @@ def command() -> None:
     """Watch work that runs in other systems."""
 
 
-def store_option(command: F) -> F:
-    """`--executions`: where they are kept."""
-    return click.option(
-        "--executions",
-        "url",
-        metavar="URL",
-        help="Where executions are: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
-    )(command)
+for decision in (close, stop_watching, add_wave, set_waves):
+    command.add_command(decision)
 
 
 @command.command("add")
@@ -119,7 +110,7 @@ def add(
     )
     if source == "http":
         _check_addresses(fresh.job_ids())
-    with _store(invocation, url) as store:
+    with opened_store(invocation, url) as store:
         added = store.add(fresh)
         with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
             journal.append([started(added)])
@@ -143,7 +134,7 @@ def add(
 def list_(invocation: Invocation, status: str | None, limit: int, url: str | None, output: str) -> None:
     """List executions, newest first."""
     now = invocation.clock.now_ms()
-    with _store(invocation, url) as store:
+    with opened_store(invocation, url) as store:
         found = store.find(status=Status(status) if status else None, limit=limit)
     lessons = _lessons(invocation, found)
     if output == "json":
@@ -168,7 +159,7 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
 def show(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
     """Show the waves, jobs and servers of an execution, and how long it still takes if the past tells."""
     now = invocation.clock.now_ms()
-    with _store(invocation, url) as store:
+    with opened_store(invocation, url) as store:
         found = meant(store, execution)
     view = execution_view(found, now_ms=now, lessons=_lessons(invocation, [found]))
     if output == "json":
@@ -185,7 +176,7 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
 def explain(invocation: Invocation, execution: str, url: str | None) -> None:
     """Say why an execution is still running, or how it ended."""
     now = invocation.clock.now_ms()
-    with _store(invocation, url) as store:
+    with opened_store(invocation, url) as store:
         found = meant(store, execution)
     lessons = _lessons(invocation, [found])
     Terminal.of_stdout().show(fact_lines(found, now_ms=now, lessons=lessons))
@@ -224,7 +215,7 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     known = sources(settings, clock=clock)
     try:
         with (
-            _store(invocation, url) as store,
+            opened_store(invocation, url) as store,
             open_journal(settings=settings, clock=clock) as journal,
         ):
             lessons = None
@@ -253,15 +244,6 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     if any(status is not Status.SUCCEEDED for status in ended):
         return FAILED
     return RUNNING if is_open else SUCCEEDED
-
-
-def wave_from(text: str, *, region: str | None, account: str | None) -> Wave:
-    """`NAME=JOB,JOB` as a wave; one without jobs has not begun."""
-    name, equals, jobs = text.partition("=")
-    if not name.strip() or not equals:
-        raise InvalidInput(f"{text!r} is no wave; write NAME=JOB, or NAME=JOB,JOB for several jobs")
-    ids = [each.strip() for each in jobs.split(",") if each.strip()]
-    return Wave(name.strip(), tuple(Job(each, region=region, account=account) for each in ids))
 
 
 def _check_addresses(urls: Sequence[str]) -> None:
@@ -294,12 +276,3 @@ def _lessons(invocation: Invocation, executions: Sequence[Execution]) -> Lessons
         except LongwatchError as error:
             remark(f"No word on how long it usually takes: {error}")
             return None
-
-
-@contextmanager
-def _store(invocation: Invocation, url: str | None) -> Iterator[ExecutionStore]:
-    store = open_executions(url, settings=invocation.settings(), clock=invocation.clock)
-    try:
-        yield store
-    finally:
-        store.close()

@@ -54,10 +54,12 @@ ENDS: Mapping[str, Status] = {  # event type -> how the run ended, unless the ev
     "turn_corrected": Status.UNKNOWN,
     "execution_ended": Status.UNKNOWN,
     "execution_corrected": Status.UNKNOWN,
+    "execution_closed": Status.UNKNOWN,
+    "watch_stopped": Status.UNKNOWN,
 }
 
 CORRECTIONS = frozenset(  # terminal events that say what an earlier one had wrong
-    {"execution_corrected", "turn_corrected"}
+    {"execution_corrected", "execution_closed", "turn_corrected"}
 )
 
 STATUS_WORDS: Mapping[str, Status] = {  # words of other producers, translated at the door
@@ -79,7 +81,10 @@ STATUS_WORDS: Mapping[str, Status] = {  # words of other producers, translated a
 SESSION_PREFIXES = ("SESSION_", "AGENT_", "TASK_")
 
 # Written by observers of a run, not by its work: never a sign of activity.
-OBSERVER_TYPES = frozenset({"notified", "late_batch", "producer_closed", "operator_note"})
+OBSERVER_TYPES = frozenset(
+    {"notified", "late_batch", "producer_closed", "operator_note"}
+    | {"execution_closed", "watch_stopped", "wave_added", "wave_count_set"}  # decisions of operators
+)
 
 MAYBE_OBSERVER_TYPES = OBSERVER_TYPES | {"workflow_error"}  # which an observer writes for a run that died
 

@@ -1,4 +1,4 @@
-"""What the journal knows and the record does not: somebody told what they saw, and died before writing it."""
+"""What the journal knows and the record does not: a poller or an operator died between the two writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from longwatch.events import START, Event
+from longwatch.events import START, Event, number_of, text_of
 from longwatch.journal.base import Journal
 from longwatch.watching.model import (
     Action,
@@ -18,7 +18,9 @@ from longwatch.watching.model import (
     ServerState,
     Wave,
 )
-from longwatch.watching.transitions import ACTION, JOB, SERVER
+from longwatch.watching.transitions import ACTION, JOB, SERVER, WAVE_ADDED, WAVE_COUNT_SET
+
+_FOLDED = (JOB, SERVER, ACTION, WAVE_ADDED, WAVE_COUNT_SET)
 
 
 def untaken(execution: Execution, journal: Journal) -> list[Event]:
@@ -33,6 +35,8 @@ def folded(execution: Execution, events: Iterable[Event]) -> Execution:
     events = list(events)
     if not events:
         return execution
+    for event in events:
+        execution = _with_decision(execution, event)
     jobs = {(wave.name, job.job_id): job for wave in execution.waves for job in wave.jobs}
     last = execution.last_change_at
     for event in events:
@@ -48,8 +52,26 @@ def _changes(journal: Journal, run_id: str) -> Iterable[Event]:
     cursor, more = START, True
     while more:
         page = journal.read(run_id, after=cursor)
-        yield from (event for event in page.events if event.type in (JOB, SERVER, ACTION))
+        yield from (event for event in page.events if event.type in _FOLDED)
         cursor, more = page.cursor, page.more
+
+
+def _with_decision(execution: Execution, event: Event) -> Execution:
+    """The execution with the wave that an operator added, or the wave count that was set."""
+    if event.type not in (WAVE_ADDED, WAVE_COUNT_SET):
+        return execution
+    said, total = event.payload, number_of(event.payload, "total_waves")
+    execution = replace(execution, total_waves=None if total is None else int(total))
+    name = text_of(said, "wave")
+    if name is None or name in {wave.name for wave in execution.waves}:
+        return execution
+    region, account = text_of(said, "region"), text_of(said, "account")
+    jobs = tuple(Job(job_id, region=region, account=account) for job_id in _texts(said, "jobs"))
+    return replace(execution, waves=(*execution.waves, Wave(name, jobs, _texts(said, "servers"))))
+
+
+def _texts(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(map(str, said.get(name) or ()))
 
 
 def _with_jobs(wave: Wave, jobs: Mapping[tuple[Any, Any], Job]) -> Wave:

@@ -16,6 +16,10 @@ from enum import StrEnum
 from longwatch.summaries import Status
 
 DEFAULT_DEADLINE_MS = 30 * 60 * 1000
+OPERATOR_CLOSED, OPERATOR_STOPPED = (
+    "operator:close",
+    "operator:stop-watching",
+)  # calls of an operator's evidence
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -187,6 +191,11 @@ class Verdict:
     late: bool = False  # past its deadline
     warnings: tuple[str, ...] = ()
     corrects: Status | None = None  # what an earlier verdict had said; None: this is the first
+
+    @property
+    def is_by_operator(self) -> bool:
+        """Whether an operator gave it, rather than a rule."""
+        return any(each.call in (OPERATOR_CLOSED, OPERATOR_STOPPED) for each in self.evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

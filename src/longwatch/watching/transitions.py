@@ -11,7 +11,16 @@ from hashlib import sha256
 
 from longwatch.events import Event
 from longwatch.summaries import Status
-from longwatch.watching.model import Evidence, Execution, Job, JobState, Server, Verdict, Wave
+from longwatch.watching.model import (
+    OPERATOR_CLOSED,
+    Evidence,
+    Execution,
+    Job,
+    JobState,
+    Server,
+    Verdict,
+    Wave,
+)
 
 STARTED = "execution_started"
 JOB = "job_transition"
@@ -20,8 +29,29 @@ ACTION = "action_transition"
 ASKED = "execution_asked"
 ENDED = "execution_ended"
 CORRECTED = "execution_corrected"
+CLOSED = "execution_closed"
+WATCH_STOPPED = "watch_stopped"
+WAVE_ADDED = "wave_added"
+WAVE_COUNT_SET = "wave_count_set"
 
-_RANKS = {kind: rank for rank, kind in enumerate((STARTED, JOB, SERVER, ACTION, ASKED, ENDED, CORRECTED))}
+_RANKS = {
+    kind: rank
+    for rank, kind in enumerate(
+        (
+            STARTED,
+            JOB,
+            SERVER,
+            ACTION,
+            ASKED,
+            ENDED,
+            CORRECTED,
+            CLOSED,
+            WATCH_STOPPED,
+            WAVE_ADDED,
+            WAVE_COUNT_SET,
+        )
+    )
+}
 
 
 def started(execution: Execution) -> Event:
@@ -71,12 +101,43 @@ def ended(execution: Execution, verdict: Verdict) -> Event:
     }
     if verdict.message:
         payload["message" if verdict.status is Status.SUCCEEDED else "error_message"] = verdict.message
+    if verdict.corrects is not None:
+        payload["corrects"] = verdict.corrects.value
+    if verdict.is_by_operator:
+        return _decided(execution, verdict, payload)
     if verdict.corrects is None:
         return _event(execution, ENDED, "end", verdict.at, payload)
-    payload["corrects"] = verdict.corrects.value
     return _event(
         execution, CORRECTED, f"{verdict.corrects}:{verdict.status}@{verdict.at}", verdict.at, payload
     )
+
+
+def _decided(execution: Execution, verdict: Verdict, payload: Mapping[str, object]) -> Event:
+    """The end that an operator stated, or that nobody states because an operator stopped the watching."""
+    cited = verdict.evidence[0]
+    kind = CLOSED if cited.call == OPERATOR_CLOSED else WATCH_STOPPED
+    subject = f"{cited.fields.get('operator')}:{verdict.status}@{verdict.at}"
+    return _event(execution, kind, subject, verdict.at, {**payload, **cited.fields})
+
+
+def wave_added(execution: Execution, wave: Wave, by: Mapping[str, object], at: int) -> Event:
+    """An operator added this wave, which the execution has by now."""
+    payload = {
+        "wave": wave.name,
+        "jobs": [job.job_id for job in wave.jobs],
+        "servers": list(wave.expected_servers),
+        "region": next((job.region for job in wave.jobs), None),
+        "account": next((job.account for job in wave.jobs), None),
+        "total_waves": execution.total_waves,
+        **by,
+    }
+    return _event(execution, WAVE_ADDED, f"{wave.name}@{at}", at, payload)
+
+
+def wave_count_set(execution: Execution, before: int | None, by: Mapping[str, object], at: int) -> Event:
+    """An operator said how many waves the execution has."""
+    payload = {"from": before, "total_waves": execution.total_waves, **by}
+    return _event(execution, WAVE_COUNT_SET, f"{execution.total_waves}@{at}", at, payload)
 
 
 def _job_changes(
@@ -147,7 +208,7 @@ def _event(execution: Execution, kind: str, subject: str, at: int, payload: Mapp
     return Event(
         run_id=execution.run_id,
         # One poll sees many changes at one moment, and readers sort those by id: the end comes last.
-        event_id=f"x{_RANKS[kind]}-{sha256(named.encode()).hexdigest()[:32]}",
+        event_id=f"x{_RANKS[kind]:x}-{sha256(named.encode()).hexdigest()[:32]}",
         type=kind,
         occurred_at=at,
         payload={key: value for key, value in payload.items() if value is not None},

@@ -222,7 +222,7 @@ def test_mistakes_are_named(shell: Shell) -> None:
 
     with pytest.raises(AlreadyThere, match="'x-1'"):
         shell.executions("add", "--plan", "p-1", "--id", "x-1")
-    with pytest.raises(InvalidInput, match="write NAME=JOB"):
+    with pytest.raises(InvalidInput, match="Write NAME=JOB"):
         shell.executions("add", "--plan", "p-1", "--wave", "db")
     with pytest.raises(ExecutionNotFound, match="executions list"):
         shell.executions("show", "x-2")

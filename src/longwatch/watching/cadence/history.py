@@ -133,7 +133,7 @@ class Timeline:
             case transitions.ENDED:
                 self._earliest("end", event.occurred_at)
                 self._ended(event, corrected=False)
-            case transitions.CORRECTED:
+            case transitions.CORRECTED | transitions.CLOSED:
                 self._ended(event, corrected=True)
 
     def sample(self) -> Sample | None:

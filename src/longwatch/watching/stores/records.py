@@ -71,7 +71,8 @@ def record_of(execution: Execution) -> Record:
     """The record for this execution: what it was read from, with what has become of it."""
     read = execution.stored or {}
     record: Record = {**read, **_always(execution)}
-    if not read or "TotalWaves" in read:
+    # A record without a wave count has as many as are stored, until an operator says otherwise.
+    if not read or "TotalWaves" in read or execution.total_waves != (len(execution.waves) or None):
         record["TotalWaves"] = execution.total_waves
     optional = {
         "EndTime": execution.verdict.at // 1000 if execution.verdict and execution.closed else None,
@@ -131,8 +132,11 @@ def verdict_from(record: Mapping[str, Any]) -> Verdict | None:
 
 
 def is_foreign(execution: Execution) -> bool:
-    """Whether the verdict is another writer's word."""
-    return execution.verdict is not None and any(each.call == FOREIGN for each in execution.verdict.evidence)
+    """Whether another writer or an operator gave the verdict: no answer of a source corrects it."""
+    verdict = execution.verdict
+    if verdict is None:
+        return False
+    return verdict.is_by_operator or any(each.call == FOREIGN for each in verdict.evidence)
 
 
 def own_verdict(execution: Execution) -> Verdict | None:

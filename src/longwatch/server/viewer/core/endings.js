@@ -39,11 +39,13 @@ export const ENDS = new Map(
     ["turn_corrected", "unknown"],
     ["execution_ended", "unknown"],
     ["execution_corrected", "unknown"],
+    ["execution_closed", "unknown"],
+    ["watch_stopped", "unknown"],
   ]),
 );
 
 /** Terminal events that say what an earlier one had wrong. */
-const CORRECTIONS = new Set(["execution_corrected", "turn_corrected"]);
+const CORRECTIONS = new Set(["execution_corrected", "execution_closed", "turn_corrected"]);
 
 /** Words of other producers, translated at the door. */
 export const STATUS_WORDS = new Map(
@@ -65,7 +67,10 @@ export const STATUS_WORDS = new Map(
 );
 
 /** Types that observers of a run write, not its work: never a sign of activity. */
-export const OBSERVER_TYPES = new Set(["notified", "late_batch", "producer_closed", "operator_note"]);
+export const OBSERVER_TYPES = new Set([
+  ...["notified", "late_batch", "producer_closed", "operator_note"],
+  ...["execution_closed", "watch_stopped", "wave_added", "wave_count_set"], // decisions of operators
+]);
 
 const PRODUCER_DEAD = "producer_dead"; // error code of a death in journals of before
 
@@ -94,6 +99,10 @@ const KINDS = new Map([
   ["execution_asked", "execution"],
   ["execution_ended", "execution"],
   ["execution_corrected", "execution"],
+  ["execution_closed", "execution"],
+  ["watch_stopped", "execution"],
+  ["wave_added", "execution"],
+  ["wave_count_set", "execution"],
 ]);
 
 /**

@@ -1,0 +1,48 @@
+"""Options that commands of executions share, and what they are read into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from longwatch.cli.invocation import Invocation
+from longwatch.errors import InvalidInput
+from longwatch.watching.model import Job, Wave
+from longwatch.watching.stores.opening import open_executions
+
+if TYPE_CHECKING:
+    from longwatch.watching.stores.base import ExecutionStore
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_option(command: F) -> F:
+    """`--executions`: where they are kept."""
+    return click.option(
+        "--executions",
+        "url",
+        metavar="URL",
+        help="Where executions are: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
+    )(command)
+
+
+@contextmanager
+def opened_store(invocation: Invocation, url: str | None) -> Iterator[ExecutionStore]:
+    """The store of executions, closed afterwards."""
+    store = open_executions(url, settings=invocation.settings(), clock=invocation.clock)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def wave_from(text: str, *, region: str | None, account: str | None) -> Wave:
+    """`NAME=JOB,JOB` as a wave; one without jobs has not begun."""
+    name, equals, jobs = text.partition("=")
+    if not name.strip() or not equals:
+        raise InvalidInput(f"Invalid wave {text!r}. Write NAME=JOB, or NAME=JOB,JOB for several jobs.")
+    ids = [each.strip() for each in jobs.split(",") if each.strip()]
+    return Wave(name.strip(), tuple(Job(each, region=region, account=account) for each in ids))
