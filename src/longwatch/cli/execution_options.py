@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -44,5 +45,23 @@ def wave_from(text: str, *, region: str | None, account: str | None) -> Wave:
     name, equals, jobs = text.partition("=")
     if not name.strip() or not equals:
         raise InvalidInput(f"Invalid wave {text!r}. Write NAME=JOB, or NAME=JOB,JOB for several jobs.")
-    ids = [each.strip() for each in jobs.split(",") if each.strip()]
-    return Wave(name.strip(), tuple(Job(each, region=region, account=account) for each in ids))
+    return Wave(name.strip(), tuple(Job(each, region=region, account=account) for each in ids_in(jobs)))
+
+
+def ids_in(text: str) -> tuple[str, ...]:
+    """`ID,ID` as ids."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def waves_with_servers(waves: Sequence[Wave], servers: Sequence[str]) -> tuple[Wave, ...]:
+    """The waves with the servers that `NAME=ID,ID` names for each."""
+    named: dict[str, tuple[str, ...]] = {}
+    for text in servers:
+        name, _, ids = text.partition("=")
+        if not ids_in(ids):
+            raise InvalidInput(f"Invalid servers {text!r}. Write WAVE=ID, or WAVE=ID,ID for several servers.")
+        named[name.strip()] = (*named.get(name.strip(), ()), *ids_in(ids))
+    unknown = sorted(named.keys() - {wave.name for wave in waves})
+    if unknown:
+        raise InvalidInput(f"No wave {unknown[0]!r} for --servers. Add it with --wave {unknown[0]}=JOB.")
+    return tuple(replace(wave, expected_servers=named.get(wave.name, ())) for wave in waves)

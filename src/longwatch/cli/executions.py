@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longwatch.cli.execution_lines import COLUMNS, fact_lines, list_row, polled_line, wave_lines
-from longwatch.cli.execution_options import opened_store, store_option, wave_from
+from longwatch.cli.execution_options import opened_store, store_option, wave_from, waves_with_servers
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
 from longwatch.cli.operate import add_wave, close, set_waves, stop_watching
@@ -23,6 +23,7 @@ from longwatch.runs import Status
 from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, Mode
 from longwatch.watching.sources.registry import sources
 from longwatch.watching.transitions import started
+from longwatch.watching.validation import check_new
 from longwatch.watching.views import execution_line, execution_view
 
 if TYPE_CHECKING:
@@ -48,6 +49,18 @@ for decision in (close, stop_watching, add_wave, set_waves):
 @click.option(
     "--wave", "waves", multiple=True, metavar="NAME=JOB,…", help="A wave and its jobs; again for each wave."
 )
+@click.option(
+    "--servers",
+    multiple=True,
+    metavar="NAME=ID,…",
+    help="The servers that the plan names for a wave; again for each wave.",
+)
+@click.option(
+    "--total-waves",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many waves it has. [default: those given with --wave]",
+)
 @click.option("--id", "execution_id", metavar="ID", help="Its id. [default: a new one]")
 @click.option("--name", help="Its name. [default: the plan's]")
 @click.option(
@@ -63,7 +76,9 @@ for decision in (close, stop_watching, add_wave, set_waves):
 )
 @click.option("--region", help="The region of its jobs. [default: where the credentials point]")
 @click.option("--account", metavar="ID", help="The account of its jobs.")
-@click.option("--more-waves", is_flag=True, help="More waves than these may come.")
+@click.option(
+    "--more-waves", is_flag=True, help="More waves may come; it stays open until their count is set."
+)
 @click.option(
     "--deadline",
     default="30m",
@@ -78,6 +93,8 @@ def add(
     invocation: Invocation,
     plan: str,
     waves: tuple[str, ...],
+    servers: tuple[str, ...],
+    total_waves: int | None,
     execution_id: str | None,
     name: str | None,
     mode: str | None,
@@ -97,6 +114,11 @@ def add(
     names = list(sources(invocation.settings()))
     if source not in names:
         raise InvalidInput(f"There is no source {source!r}; known are {', '.join(names)}.")
+    if more_waves and total_waves is not None:
+        raise InvalidInput(
+            "--more-waves and --total-waves exclude each other. State the count if you know it."
+        )
+    named = [wave_from(text, region=region, account=account) for text in waves]
     fresh = Execution(
         execution_id=execution_id or f"x-{secrets.token_hex(6)}",
         plan_id=plan,
@@ -104,10 +126,11 @@ def add(
         source=source,
         mode=Mode(mode.upper()) if mode else Mode.DRILL if source == "drs" else Mode.JOB,
         started_at=now - now % 1000,
-        waves=tuple(wave_from(text, region=region, account=account) for text in waves),
-        total_waves=None if more_waves or not waves else len(waves),
+        waves=waves_with_servers(named, servers),
+        total_waves=None if more_waves else total_waves or len(waves) or None,
         deadline_ms=_deadline(deadline),
     )
+    check_new(fresh, is_count_stated=total_waves is not None)
     if source == "http":
         _check_addresses(fresh.job_ids())
     with opened_store(invocation, url) as store:
@@ -118,6 +141,9 @@ def add(
         write_json(execution_view(added, now_ms=now))
     else:
         write_data([added.execution_id])
+    if more_waves:
+        name = added.execution_id
+        remark(f"It stays open until its wave count is set: longwatch executions set-waves {name} N")
 
 
 @command.command("list")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
 
-from longwatch.cli.execution_options import opened_store, store_option, wave_from
+from longwatch.cli.execution_options import ids_in, opened_store, store_option, wave_from
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
 from longwatch.cli.options import common_options, output_option, pass_invocation
@@ -19,6 +20,7 @@ from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
 from longwatch.watching.model import Execution
 from longwatch.watching.operators import OUTCOMES, Operator, Statement
+from longwatch.watching.validation import check_has_work, check_wave
 from longwatch.watching.views import execution_view
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,19 +73,26 @@ def stop_watching(invocation: Invocation, /, **given: Any) -> None:
 @click.command("add-wave")
 @decision_options
 @click.argument("wave", metavar="NAME=JOB,…")
+@click.option("--servers", default="", metavar="ID,…", help="The servers that the plan names for it.")
 @click.option("--region", help="The region of its jobs. [default: where the credentials point]")
 @click.option("--account", metavar="ID", help="The account of its jobs.")
 @common_options
 @pass_invocation
 def add_wave(
-    invocation: Invocation, /, wave: str, region: str | None, account: str | None, **given: Any
+    invocation: Invocation, /, wave: str, servers: str, region: str | None, account: str | None, **given: Any
 ) -> None:
     """Add a wave to an open execution.
 
     Its jobs are running already, or will be. A wave count that is too small for one more grows by one.
     """
-    fresh = wave_from(wave, region=region, account=account)
-    _decide(invocation, lambda by, found, why: by.add_wave(found, fresh, why), **given)
+    fresh = replace(wave_from(wave, region=region, account=account), expected_servers=ids_in(servers))
+
+    def add(by: Operator, found: Execution, why: Statement) -> Execution:
+        check_wave(fresh, found.source)
+        check_has_work(fresh)
+        return by.add_wave(found, fresh, why)
+
+    _decide(invocation, add, **given)
 
 
 @click.command("set-waves")

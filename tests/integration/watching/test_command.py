@@ -14,6 +14,8 @@ from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 
 JOURNAL = "sqlite:///watching.db"
+JOB, OTHER_JOB = "drsjob-0123456789abcdef0", "drsjob-0123456789abcdef1"
+SERVER = "s-0123456789abcdef0"
 
 
 @pytest.fixture(autouse=True)
@@ -185,13 +187,13 @@ def test_an_outage_is_told_and_explained(shell: Shell, drs: DrsSimulator, clock:
 
 
 def test_lists_are_data_too(shell: Shell, drs: DrsSimulator) -> None:
-    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--mode", "recovery", "--more-waves")
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--mode", "recovery", "--total-waves", "2")
 
     (line,) = json.loads(shell.executions("list", "-o", "json").stdout)
     lines = shell.executions("list", "-o", "jsonl").stdout.splitlines()
     view = json.loads(shell.executions("show", "x-1", "-o", "json").stdout)
 
-    assert (line["status"], line["mode"], line["total_waves"]) == ("running", "RECOVERY", None)
+    assert (line["status"], line["mode"], line["total_waves"]) == ("running", "RECOVERY", 2)
     assert json.loads(lines[0]) == line
     assert view["waves"] == []
     assert "No executions" in shell.executions("list", "--status", "failed").stderr
@@ -203,7 +205,9 @@ def test_what_is_added_can_be_printed_whole(shell: Shell) -> None:
         "--plan",
         "p-1",
         "--wave",
-        "db=j-1,j-2",
+        f"db={JOB},{OTHER_JOB}",
+        "--servers",
+        f"db={SERVER}",
         "--deadline",
         "never",
         "--region",
@@ -213,21 +217,52 @@ def test_what_is_added_can_be_printed_whole(shell: Shell) -> None:
     )
 
     view = json.loads(added.stdout)
-    assert [job["job_id"] for job in view["waves"][0]["jobs"]] == ["j-1", "j-2"]
+    assert [job["job_id"] for job in view["waves"][0]["jobs"]] == [JOB, OTHER_JOB]
+    assert [server["server_id"] for server in view["waves"][0]["servers"]] == [SERVER]
     assert (view["deadline_at"], view["execution_id"][:2]) == (None, "x-")
 
 
 def test_mistakes_are_named(shell: Shell) -> None:
-    shell.executions("add", "--plan", "p-1", "--id", "x-1")
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={JOB}")
 
     with pytest.raises(AlreadyThere, match="'x-1'"):
-        shell.executions("add", "--plan", "p-1", "--id", "x-1")
+        shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={JOB}")
     with pytest.raises(InvalidInput, match="Write NAME=JOB"):
         shell.executions("add", "--plan", "p-1", "--wave", "db")
     with pytest.raises(ExecutionNotFound, match="executions list"):
         shell.executions("show", "x-2")
     with pytest.raises(ExecutionNotFound, match="executions list"):
         shell.executions("explain", "x-2")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--wave", "db=j-1"), "Invalid DRS job id 'j-1'. Use drsjob- and 17 letters or digits"),
+        (("--wave", f"db={JOB}", "--servers", "db=i-1"), "Invalid DRS source server id 'i-1'. Use s- and 17"),
+        (("--wave", f"db={JOB}", "--servers", "web=i-1"), "No wave 'web' for --servers"),
+        (("--wave", f"db={JOB}", "--servers", "db"), "Invalid servers 'db'. Write WAVE=ID"),
+        (("--wave", f"db={JOB}", "--region", "Ireland"), "Invalid region 'Ireland'. Use the code of an AWS"),
+        (("--wave", f"db={JOB}", "--account", "12345"), "Invalid account '12345'. Use the 12 digits"),
+        ((), "without a wave and without a wave count could never end. Add --wave NAME=JOB"),
+        (("--more-waves",), "without a wave and without a wave count could never end"),
+        (("--wave", "db="), r"Wave 'db' has no job and no server.*db=JOB,JOB"),
+        (("--wave", f"db={JOB}", "--total-waves", "2", "--more-waves"), "exclude each other"),
+    ],
+)
+def test_what_could_not_be_watched_to_its_end_is_rejected(
+    shell: Shell, words: tuple[str, ...], why: str
+) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        shell.executions("add", "--plan", "p-1", *words)
+
+    assert "No executions" in shell.executions("list").output
+
+
+def test_an_execution_whose_wave_count_is_not_known_says_what_it_waits_for(shell: Shell) -> None:
+    added = shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={JOB}", "--more-waves")
+
+    assert "longwatch executions set-waves x-1 N" in added.stderr
 
 
 @pytest.mark.parametrize(

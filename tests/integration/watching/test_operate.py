@@ -110,6 +110,9 @@ def test_the_operator_is_the_login_name_unless_another_is_named(
         (("close", "x-1", "--as", "failed", "--reason", " "), "The reason is empty"),
         (("add-wave", "x-1", "web", *WHY), "Invalid wave 'web'. Write NAME=JOB"),
         (("add-wave", "x-1", "db=drsjob-00000000000000009", *WHY), "already has a wave 'db'"),
+        (("add-wave", "x-1", "web=j-9", *WHY), "Invalid DRS job id 'j-9'"),
+        (("add-wave", "x-1", "web=", "--servers", "s-9", *WHY), "Invalid DRS source server id 's-9'"),
+        (("add-wave", "x-1", "web=", *WHY), "Wave 'web' has no job and no server"),
     ],
 )
 def test_a_decision_that_cannot_be_made_changes_nothing(
