@@ -9,6 +9,12 @@ DEFAULT_TABLE = "agentify-workflow-events"
 MAX_PAYLOAD_BYTES = 350 * 1024  # document 001: leaves 50 KB of DynamoDB's 400 KB for keys and attributes
 CAPTURE_POLICIES = ("off", "summary", "full")
 LAYOUTS = ("workflow", "session")
+DEFAULT_OTHER_STATUSES = (
+    "CANCELLING",
+    "PAUSED",
+    "TIMEOUT",
+    "COMPLETED_WITH_WARNINGS",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +250,14 @@ SETTINGS: tuple[Setting, ...] = (
         False,
         _boolean,
         "Executions are asked about when the past says that something happens, rather than every 45/15/30 s",
+    ),
+    Setting(
+        "executions.other_statuses",
+        "other_statuses",
+        "LONGWATCH_OTHER_STATUSES",
+        DEFAULT_OTHER_STATUSES,
+        _names,
+        "Statuses of other writers to query in an executions table without the index PollStateIndex",
     ),
     Setting(
         "server.host",

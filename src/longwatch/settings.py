@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from longwatch.errors import InvalidSettings
-from longwatch.known_settings import DEFAULT_TABLE, MAX_PAYLOAD_BYTES, SETTINGS, Setting
+from longwatch.known_settings import (
+    DEFAULT_OTHER_STATUSES,
+    DEFAULT_TABLE,
+    MAX_PAYLOAD_BYTES,
+    SETTINGS,
+    Setting,
+)
 
 __all__ = [
     "AGENTIFY_FILE",
@@ -58,6 +64,7 @@ class Settings:
     carry_context: bool = True
     heartbeat_seconds: float | None = None  # None: what the journal says; 0: none
     learned_cadence: bool = False
+    other_statuses: tuple[str, ...] = DEFAULT_OTHER_STATUSES
     server_host: str = "127.0.0.1"
     server_port: int = 8321
     server_allow_hosts: tuple[str, ...] = ()

@@ -36,6 +36,9 @@ Reads = Callable[[str, str], dict[str, Any]]
 """The record as it lies there."""
 
 
+OTHER_STATUSES = ("CANCELLING", "PAUSED", "TIMEOUT", "COMPLETED_WITH_WARNINGS", "On hold")
+
+
 class ExecutionsContract:
     """The promises of `longwatch.watching.stores.base.ExecutionStore`."""
 
@@ -196,6 +199,7 @@ class ExecutionsContract:
         )
         assert record["Waves"][0]["Servers"][0]["Status"] == "LAUNCHED"
         assert record["Waves"][0]["Status"] == "COMPLETED"
+        assert "PollState" not in record
         assert not [each for each in store.open_executions() if each.execution_id == execution_id]
 
     def test_what_longwatch_does_not_know_stays(
@@ -238,6 +242,54 @@ class ExecutionsContract:
         assert found is not None
         assert (found.is_open, found.verdict) == (False, None)
         assert execution_id not in [each.execution_id for each in store.open_executions()]
+
+    @pytest.mark.parametrize("word", OTHER_STATUSES)
+    def test_a_status_of_another_writer_is_kept_and_stays_open_and_listed(
+        self, store: ExecutionStore, write: Writes, read: Reads, word: str
+    ) -> None:
+        seen = store.add(new_execution())
+        write({**read(seen.execution_id, "p-1"), "Status": word})
+
+        with pytest.raises(VersionConflict):
+            store.update(replace(seen, verdict=Verdict(Status.SUCCEEDED, START, EVIDENCE), closed=True))
+        now = _get(store, seen)
+        polled = store.update(applied(now, answer(START + 1_000, job(IN_PROGRESS))))
+
+        assert (now.other_status, now.status, now.is_open) == (word, Status.RUNNING, True)
+        assert [each.execution_id for each in store.open_executions()] == [seen.execution_id]
+        assert list(store.find()) == list(store.find(status=Status.RUNNING)) == [polled]
+        assert read(seen.execution_id, "p-1")["Status"] == word
+
+    def test_an_end_under_a_status_of_another_writer_keeps_that_status_and_is_listed(
+        self, store: ExecutionStore, write: Writes, read: Reads
+    ) -> None:
+        seen = store.add(new_execution())
+        write({**read(seen.execution_id, "p-1"), "Status": "On hold"})
+        verdict = Verdict(Status.FAILED, START + 9_000, EVIDENCE)
+
+        closed = store.update(replace(_get(store, seen), verdict=verdict, closed=True))
+
+        assert read(seen.execution_id, "p-1")["Status"] == "On hold"
+        assert (closed.closed, closed.verdict, closed.other_status) == (True, verdict, "On hold")
+        assert list(store.open_executions()) == list(store.unsettled()) == []
+        assert list(store.find()) == list(store.find(status=Status.FAILED)) == [closed]
+        assert list(store.find(status=Status.RUNNING)) == []
+
+    @pytest.mark.parametrize("word", ["CANCELLED", "COMPLETED", "Failed"])
+    def test_an_end_that_another_writer_sets_is_unsettled_until_it_is_acknowledged(
+        self, store: ExecutionStore, write: Writes, read: Reads, word: str
+    ) -> None:
+        seen = store.add(new_execution())
+        assert list(store.unsettled()) == []
+        write({**read(seen.execution_id, "p-1"), "Status": word})
+
+        (found,) = store.unsettled()
+        store.update(_get(store, seen))
+
+        assert (found.execution_id, found.closed) == (seen.execution_id, True)
+        assert list(store.unsettled()) == []
+        assert [each.execution_id for each in store.find()] == [seen.execution_id]
+        assert read(seen.execution_id, "p-1")["Status"] == word
 
     def test_open_ones_come_oldest_first_and_all_of_them(self, store: ExecutionStore) -> None:
         ids = [

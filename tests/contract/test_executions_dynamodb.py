@@ -13,9 +13,21 @@ import pytest
 from longwatch.errors import TableProblem, VersionConflict
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.values import from_attribute, to_attribute
-from longwatch.watching.stores.dynamodb import INDEX, DynamoExecutionStore
-from tests.contract.executions import ExecutionsContract, Reads, Writes, new_execution
+from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutionStore
+from longwatch.watching.stores.records import POLL_STATE
+from tests.contract.executions import OTHER_STATUSES, ExecutionsContract, Reads, Writes, new_execution
 from tests.contract.tables import REGION, Shared, client_of
+
+POLL_STATE_TYPE: Any = {"AttributeName": POLL_STATE, "AttributeType": "S"}
+SPARSE: Any = {
+    "IndexName": POLL_INDEX,
+    "KeySchema": [
+        {"AttributeName": POLL_STATE, "KeyType": "HASH"},
+        {"AttributeName": "StartTime", "KeyType": "RANGE"},
+    ],
+    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["Status"]},
+}
 
 
 class SharedExecutionStore(Shared, DynamoExecutionStore):
@@ -87,9 +99,37 @@ class TestDynamoExecutionStore(ExecutionsContract):
             list(store.open_executions())
 
 
+class TestTableOfAnEarlierRelease(TestDynamoExecutionStore):
+    """The same promises without the PollStateIndex, as far as the configured statuses go."""
+
+    @pytest.fixture
+    def store(self, engine_url: str) -> Iterator[DynamoExecutionStore]:
+        with new_execution_table(engine_url, poll_index=False) as at:
+            yield SharedExecutionStore(at, other_statuses=OTHER_STATUSES)
+
+    @pytest.mark.parametrize("word", ["CANCELLED", "COMPLETED"])  # an index by status knows one spelling
+    def test_an_end_that_another_writer_sets_is_unsettled_until_it_is_acknowledged(
+        self, store: ExecutionStore, write: Writes, read: Reads, word: str
+    ) -> None:
+        super().test_an_end_that_another_writer_sets_is_unsettled_until_it_is_acknowledged(
+            store, write, read, word
+        )
+
+    def test_a_status_that_is_not_configured_is_not_found_and_the_log_says_so(
+        self, store: DynamoExecutionStore, write: Writes, read: Reads, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        seen = store.add(new_execution())
+        write({**read(seen.execution_id, "p-1"), "Status": "Parked"})
+
+        assert list(store.open_executions()) == list(store.find()) == []
+        (warning,) = caplog.messages
+        assert warning.startswith("PollStateIndex cannot be queried")
+        assert warning.endswith(f"found only for {', '.join(OTHER_STATUSES)}")
+
+
 @contextmanager
-def new_execution_table(endpoint: str) -> Iterator[TableAddress]:
-    """An empty table as document 004 has it, deleted afterwards."""
+def new_execution_table(endpoint: str, *, poll_index: bool = True) -> Iterator[TableAddress]:
+    """An empty table as the template makes it, or as earlier releases did. Deleted afterwards."""
     name = f"executions-{secrets.token_hex(4)}"
     client = client_of(endpoint)
     client.create_table(
@@ -100,6 +140,7 @@ def new_execution_table(endpoint: str) -> Iterator[TableAddress]:
             {"AttributeName": "PlanId", "AttributeType": "S"},
             {"AttributeName": "Status", "AttributeType": "S"},
             {"AttributeName": "StartTime", "AttributeType": "N"},
+            *([POLL_STATE_TYPE] if poll_index else []),
         ],
         KeySchema=[
             {"AttributeName": "ExecutionId", "KeyType": "HASH"},
@@ -113,7 +154,8 @@ def new_execution_table(endpoint: str) -> Iterator[TableAddress]:
                     {"AttributeName": "StartTime", "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "ALL"},
-            }
+            },
+            *([SPARSE] if poll_index else []),
         ],
     )
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from longwatch.errors import NewerJournal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from longwatch.watching.transitions import started
-from tests.contract.executions import ChangesContract, Reads, Writes, new_execution
+from tests.contract.executions import ChangesContract, Reads, Writes, foreign, new_execution
 
 
 class TestSqliteExecutionStore(ChangesContract):
@@ -78,3 +80,26 @@ class TestSqliteExecutionStore(ChangesContract):
         with pytest.raises(NewerJournal, match="version 99"):
             list(other.open_executions())
         other.close()
+
+    def test_what_an_earlier_release_polled_is_open_under_a_status_of_another_writer(
+        self, path: Path
+    ) -> None:
+        folder = files("longwatch.watching.stores") / "migrations"
+        with SqliteJournal(path) as journal:
+            journal.append([started(new_execution())])  # which makes the file ours
+        connection = sqlite3.connect(path)
+        for name in ("0001_executions.sql", "0002_changes.sql"):
+            connection.executescript((folder / name).read_text(encoding="utf-8"))
+        connection.execute("CREATE TABLE execution_schema (version INTEGER NOT NULL) STRICT")
+        connection.execute("INSERT INTO execution_schema VALUES (2)")
+        for name, word, version in (("x-1", "PAUSED", 3), ("x-2", "PAUSED", 0), ("x-3", "FAILED", 3)):
+            record = {**foreign(name), "Status": word, "Version": version}
+            row = (name, "p-1", word, 1, json.dumps(record))
+            connection.execute("INSERT INTO executions VALUES (?,?,?,?,?)", row)
+        connection.commit()
+        connection.close()
+
+        with closing(SqliteExecutionStore(path)) as store:
+            found = [(each.execution_id, each.other_status) for each in store.open_executions()]
+
+        assert found == [("x-1", "PAUSED")]

@@ -144,3 +144,19 @@ def test_a_table_without_its_index_is_told(endpoint: str) -> None:
 
     with pytest.raises(TableProblem, match="has no index StatusIndex, which executions need"):
         check_shape(TableAddress(table=name, region=REGION, endpoint=endpoint), EXECUTIONS)
+
+
+def test_an_executions_table_of_an_earlier_release_is_a_warning_that_names_the_statuses(
+    endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(settings_at(endpoint), other_statuses=("PAUSED", "HELD"))
+    with new_execution_table(endpoint, poll_index=False) as old, new_execution_table(endpoint) as new:
+        monkeypatch.setattr("longwatch.watching.stores.opening.DEFAULT_TABLE", old.table)
+        without = executions_at(settings)
+        monkeypatch.setattr("longwatch.watching.stores.opening.DEFAULT_TABLE", new.table)
+        complete = executions_at(settings)
+
+    (warning,) = without.warnings
+    assert "has no index PollStateIndex" in warning
+    assert "found only under PAUSED, HELD, the newest 100 of each" in warning
+    assert not without.problems + complete.problems + complete.warnings

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from longwatch.watching.stores.dynamodb import INDEX, TEMPLATE
+from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE
 from longwatch.watching.stores.opening import DEFAULT_TABLE, open_executions
+from longwatch.watching.stores.records import POLL_STATE
 from tests.contract.executions import new_execution
 from tests.stack.deploying import REGION, client, deploy, settled, uploaded
 from tests.stack.templates import ROOT, load_template
@@ -25,7 +26,7 @@ def test_the_table_has_the_default_name_of_the_product() -> None:
 
 
 def test_executions_are_found_by_status_and_start(table: dict[str, Any]) -> None:
-    (index,) = table["GlobalSecondaryIndexes"]
+    index, _ = table["GlobalSecondaryIndexes"]
 
     assert index == {
         "IndexName": INDEX,
@@ -35,6 +36,14 @@ def test_executions_are_found_by_status_and_start(table: dict[str, Any]) -> None
         ],
         "Projection": {"ProjectionType": "ALL"},
     }
+
+
+def test_the_index_of_what_is_still_polled_is_sparse_and_not_written_by_polls(table: dict[str, Any]) -> None:
+    _, index = table["GlobalSecondaryIndexes"]
+
+    assert index["IndexName"] == POLL_INDEX
+    assert [key["AttributeName"] for key in index["KeySchema"]] == [POLL_STATE, "StartTime"]
+    assert index["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["Status"]}
 
 
 def test_executions_can_be_kept_in_the_deployed_table(ministack_url: str) -> None:
@@ -76,7 +85,7 @@ def test_a_table_alone_becomes_the_whole_with_its_records_in_place(ministack_url
 
     grown = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     assert stack["StackStatus"] == "UPDATE_COMPLETE"
-    assert set(alone) == {"TableName", "TableArn", "StatusIndexArn", "Environment"}
+    assert set(alone) == {"TableName", "TableArn", "StatusIndexArn", "PollStateIndexArn", "Environment"}
     assert alone.items() <= grown.items()
     assert {"FinderFunctionName", "PollerFunctionName", "RuleName", "DeadLetterQueueName"} <= set(grown)
     assert store.get(added.execution_id) == added

@@ -19,6 +19,7 @@ from tests.stack.policies import Statement, statements
 from tests.stack.templates import ROOT, load_template
 
 INDEX = "ExecutionTable.Arn/index/StatusIndex"
+POLL_INDEX = "ExecutionTable.Arn/index/PollStateIndex"
 JOURNAL = "arn:AWS::Partition:dynamodb:AWS::Region:AWS::AccountId:table/JournalTableName"
 LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
 
@@ -41,11 +42,13 @@ def test_cfn_lint_finds_nothing() -> None:
     assert (result.returncode, result.stdout) == (0, "")
 
 
-def test_the_finder_may_read_the_index_and_invoke_the_poller_and_nothing_else(
+def test_the_finder_may_read_the_records_and_invoke_the_poller_and_nothing_else(
     template: dict[str, Any],
 ) -> None:
     assert statements(template, "ExecutionFinderRole") == [
         Statement(("dynamodb:Query",), (INDEX,)),
+        Statement(("dynamodb:Query",), (POLL_INDEX,)),
+        Statement(("dynamodb:GetItem",), ("ExecutionTable",)),
         Statement(("lambda:InvokeFunction",), ("ExecutionPollerFunction",)),
         Statement(LOGS, ("ExecutionFinderLogs",)),
     ]

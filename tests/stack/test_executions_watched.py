@@ -21,7 +21,7 @@ from longwatch.summaries import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill, recovery
 from longwatch.watching.model import ActionState, Execution, Mode
-from longwatch.watching.stores.dynamodb import INDEX
+from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX
 from tests.engines.start import EngineMissing
 from tests.stack.executions import (
     Deployed,
@@ -214,6 +214,19 @@ def test_a_throttled_source_keeps_the_execution_open_and_is_asked_again(stack: D
     assert (last["Result"], last["PollErrors"], last["ExecutionsEnded"]) == ("ended", 0, 1)
 
 
+def test_an_execution_under_a_status_of_another_writer_is_found_and_polled(stack: Deployed) -> None:
+    execution_id = stack.start(drill("s-1", pending=0, active=600))
+    stack.poll(execution_id)
+    first = stack.get(execution_id)
+    set_status(stack, execution_id, "Held by the change board")
+
+    stack.find()
+    found = stack.once(execution_id, partial(is_asked_again, first), within=LOOK_SECONDS)
+
+    assert (found.other_status, found.closed) == ("Held by the change board", False)
+    cancel(stack, execution_id)
+
+
 def test_another_service_is_asked_where_that_was_allowed(
     stack: Deployed, left_alone: tuple[Deployed, str, str]
 ) -> None:
@@ -348,7 +361,7 @@ def test_a_rollback_brings_back_the_code_and_leaves_the_index(other: Deployed) -
     assert code_digests(other) == digest
     assert other.client("events").describe_rule(Name=other.outputs["RuleName"])["State"] == "DISABLED"
     table = other.client("dynamodb").describe_table(TableName=other.outputs["TableName"])["Table"]
-    assert [each["IndexName"] for each in table["GlobalSecondaryIndexes"]] == [INDEX]
+    assert [each["IndexName"] for each in table["GlobalSecondaryIndexes"]] == [INDEX, POLL_INDEX]
     execution_id = other.start(drill("s-1", pending=0, active=0))
     assert other.poll(execution_id)["result"] == "ended"
 
@@ -384,11 +397,15 @@ def began(poll: dict[str, Any]) -> float:
 
 
 def cancel(stack: Deployed, execution_id: str) -> None:
+    set_status(stack, execution_id, "CANCELLED")
+
+
+def set_status(stack: Deployed, execution_id: str, word: str) -> None:
     """As an orchestrator does that knows nothing of longwatch."""
     stack.client("dynamodb").update_item(
         TableName=stack.outputs["TableName"],
         Key={"ExecutionId": {"S": execution_id}, "PlanId": {"S": "plan"}},
-        UpdateExpression="SET #status = :cancelled",
+        UpdateExpression="SET #status = :word",
         ExpressionAttributeNames={"#status": "Status"},
-        ExpressionAttributeValues={":cancelled": {"S": "CANCELLED"}},
+        ExpressionAttributeValues={":word": {"S": word}},
     )

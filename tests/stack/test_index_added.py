@@ -7,6 +7,7 @@ import secrets
 import shlex
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 from longwatch.watching.poller import Poller
 from longwatch.watching.sources.drs import DrsSource
-from longwatch.watching.stores.dynamodb import INDEX, TEMPLATE, DynamoExecutionStore
+from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE, DynamoExecutionStore
 from longwatch.watching.watcher import Watcher
 from tests.contract.tables import REGION, client_of
 from tests.docs.pages import Page
@@ -69,9 +70,10 @@ def table(request: pytest.FixtureRequest, engine: str) -> Iterator[TableAddress]
     made.delete_table(TableName=name)
 
 
-def documented(command: str) -> dict[str, Any]:
+def documented(command: str, naming: str = "") -> dict[str, Any]:
     """The arguments of this call, as the page types it."""
-    (typed,) = [block.text for block in PAGE.blocks() if f"aws dynamodb {command} " in block.text]
+    calls = [block.text for block in PAGE.blocks() if f"aws dynamodb {command} " in block.text]
+    (typed,) = [text for text in calls if naming in text]
     words = shlex.split(typed.replace("\\\n", " "))
     options = dict(zip(words[3::2], words[4::2], strict=True))
     found: dict[str, Any] = {}
@@ -81,24 +83,24 @@ def documented(command: str) -> dict[str, Any]:
     return found
 
 
-def add_index(at: TableAddress) -> None:
+def add_index(at: TableAddress, name: str = INDEX) -> None:
     """Do what the page says, and wait until the index is there."""
     made: Any = client_of(str(at.endpoint))
-    asked = {**documented("update-table"), "TableName": at.table}
+    asked = {**documented("update-table", name), "TableName": at.table}
     billing = made.describe_table(TableName=at.table)["Table"].get("BillingModeSummary", {})
     if billing.get("BillingMode") != "PAY_PER_REQUEST":
         asked["GlobalSecondaryIndexUpdates"][0]["Create"]["ProvisionedThroughput"] = UNITS
     made.update_table(**asked)
-    wait_for_index(made, at.table)
+    wait_for_index(made, at.table, name)
 
 
-def wait_for_index(made: Any, table: str) -> None:
+def wait_for_index(made: Any, table: str, name: str = INDEX) -> None:
     give_up_at = time.monotonic() + ENDS_WITHIN_SECONDS
     while True:
         indexes = made.describe_table(TableName=table)["Table"].get("GlobalSecondaryIndexes", [])
-        if [each["IndexStatus"] for each in indexes if each["IndexName"] == INDEX] == ["ACTIVE"]:
+        if [each["IndexStatus"] for each in indexes if each["IndexName"] == name] == ["ACTIVE"]:
             return
-        assert time.monotonic() < give_up_at, f"{INDEX} of {table} is not active: {indexes}"
+        assert time.monotonic() < give_up_at, f"{name} of {table} is not active: {indexes}"
         time.sleep(ASK_EVERY_SECONDS)
 
 
@@ -237,18 +239,40 @@ def test_a_stack_gets_the_index_by_an_update_and_keeps_its_records(
 def _stack(table: str, *, indexed: bool) -> dict[str, Any]:
     """A stack with our table, before and after it gets the index."""
     plain: dict[str, Any] = load_template(ROOT / TEMPLATE)["Resources"]["ExecutionTable"]["Properties"]
-    properties = {**plain, "TableName": table}
-    if not indexed:
-        del properties["GlobalSecondaryIndexes"]
-        attributes = plain["AttributeDefinitions"]
-        properties["AttributeDefinitions"] = [each for each in attributes if each["AttributeName"] in KEYS]
+    indexes = plain["GlobalSecondaryIndexes"][: int(indexed)]  # AWS adds one in an update
+    used = {*KEYS, *(key["AttributeName"] for index in indexes for key in index["KeySchema"])}
+    attributes = [each for each in plain["AttributeDefinitions"] if each["AttributeName"] in used]
+    properties = {**plain, "TableName": table, "AttributeDefinitions": attributes}
+    del properties["GlobalSecondaryIndexes"]
+    if indexes:
+        properties["GlobalSecondaryIndexes"] = indexes
     return {"Resources": {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}}
 
 
-def test_the_page_asks_for_the_index_that_the_template_has() -> None:
-    (index,) = load_template(ROOT / TEMPLATE)["Resources"]["ExecutionTable"]["Properties"][
+def test_the_page_asks_for_the_indexes_that_the_template_has() -> None:
+    indexes = load_template(ROOT / TEMPLATE)["Resources"]["ExecutionTable"]["Properties"][
         "GlobalSecondaryIndexes"
     ]
-    (created,) = documented("update-table")["GlobalSecondaryIndexUpdates"]
 
-    assert created == {"Create": index}
+    created = [
+        update
+        for name in (INDEX, POLL_INDEX)
+        for update in documented("update-table", name)["GlobalSecondaryIndexUpdates"]
+    ]
+    assert created == [{"Create": index} for index in indexes]
+
+
+def test_what_is_polled_after_the_second_index_was_added_is_found_under_any_status(
+    table: TableAddress, clock: FakeClock
+) -> None:
+    store = DynamoExecutionStore(table)
+    add_index(table)
+    put(table, polling("x-1", "j-1", clock.now_ms()))
+
+    add_index(table, POLL_INDEX)
+    (found,) = store.open_executions()
+    store.update(replace(found, last_polled_at=clock.now_ms()))
+    put(table, {**get(table, "x-1"), "Status": "Held back"})
+
+    assert [each.other_status for each in store.open_executions()] == ["Held back"]
+    store.close()

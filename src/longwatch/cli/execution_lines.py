@@ -41,7 +41,7 @@ def list_row(execution: Execution, now_ms: int, lessons: Lessons | None) -> list
     return [
         Segment(symbol, style),
         Segment(clean(execution.execution_id), "strong"),
-        Segment(execution.status.value, style),
+        Segment(clean(execution.other_status or execution.status.value), style),
         Segment(execution.mode.value),
         Segment(clean(execution.name or execution.plan_id)),
         Segment(line["phase"] or ""),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from longwatch.cli.checks import Finding, check_parent, look_at_file
 from longwatch.documents.opening import DEFAULT_TABLE as DOCUMENTS_TABLE
@@ -17,6 +18,9 @@ from longwatch.settings import Settings
 from longwatch.watching.stores.opening import DEFAULT_TABLE as EXECUTIONS_TABLE
 from longwatch.watching.stores.opening import FORMS as EXECUTIONS_FORMS
 from longwatch.watching.stores.opening import executions_url
+
+if TYPE_CHECKING:
+    from longwatch.journal.dynamodb.table import TableReport
 
 NOT_NEEDED_BY_ALL = ("not-found", "access-denied")  # trouble that is none for whoever keeps nothing there
 
@@ -49,10 +53,17 @@ def look_at_executions(settings: Settings, finding: Finding) -> None:
     if parts.scheme == "sqlite":
         _look_at_file(sqlite_path(url, parts), ("execution_schema", _COUNT_EXECUTIONS), settings, finding)
     elif parts.scheme == "dynamodb":
-        from longwatch.watching.stores.dynamodb import SHAPE
+        from longwatch.watching.stores.dynamodb import NEWEST_BY_STATUS, SHAPE
 
         place = table_place(url, parts, settings, default_table=EXECUTIONS_TABLE)
-        _look_at_table(place, SHAPE, "`longwatch executions`", finding, is_chosen=False)
+        report = _look_at_table(place, SHAPE, "`longwatch executions`", finding, is_chosen=False)
+        for index in report.missing_indexes if report else ():
+            finding.warnings.append(
+                f"Table {place.table!r} has no index {index}: executions whose Status another writer changed "
+                f"are found only under {', '.join(settings.other_statuses) or 'no status'}, the newest "
+                f"{NEWEST_BY_STATUS} of each. Deploy {SHAPE.template} again or add the index, or list more "
+                "statuses in executions.other_statuses."
+            )
 
 
 def _look_at_file(path: Path, tables: Sequence[str], settings: Settings, finding: Finding) -> None:
@@ -89,7 +100,7 @@ def _look_at_file(path: Path, tables: Sequence[str], settings: Settings, finding
 
 def _look_at_table(
     place: TablePlace, shape: object, needed_by: str, finding: Finding, *, is_chosen: bool
-) -> None:
+) -> TableReport | None:
     from longwatch.journal.dynamodb.failures import TableAddress
     from longwatch.journal.dynamodb.table import Shape, check_shape
 
@@ -102,7 +113,8 @@ def _look_at_table(
         if is_chosen or error.kind not in NOT_NEEDED_BY_ALL:
             raise
         finding.warnings.append(f"{error} Only {needed_by} need it.")
-        return
+        return None
     finding.add("region", report.address.region or "–", place.endpoint or "")
     finding.add("status", report.status, report.billing)
     finding.add("items", f"{report.item_count:,}", "DynamoDB counts about every six hours")
+    return report

@@ -47,6 +47,7 @@ class ExecutionLineShape(BaseModel):
     source: str
     mode: Literal["DRILL", "RECOVERY", "JOB"]
     status: StatusWord
+    other_status: str | None = Field(description="Set in the record by another writer, verbatim; else null.")
     phase: Literal["pending", "started", "in_progress"] | None = Field(description="Null once it has ended.")
     started_at: Milliseconds
     ended_at: Milliseconds | None

@@ -12,6 +12,7 @@ from longwatch.watching.due import deadline_at, is_due, is_leased, next_poll_at
 from longwatch.watching.model import Execution
 from longwatch.watching.phases import delay_of, phase_of
 from longwatch.watching.progress import verdict_words
+from longwatch.watching.stores.records import status_writer
 from longwatch.watching.waiting import state_text, waiting_for
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Fact:
 
 def explained(execution: Execution, now_ms: int, lessons: Lessons | None = None) -> Iterator[Fact]:
     """Everything that says why it is still running, or how it ended; with lessons, how long others took."""
+    if execution.other_status is not None:
+        yield Fact("status", f"{execution.other_status}, set by {status_writer(execution)}")
     if execution.verdict is not None:
         yield from _ending(execution)
     elif execution.closed:

@@ -13,7 +13,7 @@ from longwatch.summaries import Status
 from longwatch.watching.conditions import UNWATCHED_AFTER_MS
 from longwatch.watching.due import is_due, is_leased, next_poll_at
 from longwatch.watching.model import Execution, Mode
-from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.stores.base import ExecutionStore, place_of
 from longwatch.watching.stores.records import is_untold
 
 SHORTEST_SECONDS = min(EXECUTION_PHASES.seconds.values())
@@ -132,9 +132,13 @@ class Finder:
 
 
 def untold(store: ExecutionStore) -> list[Execution]:
-    """Those that another writer cancelled while they were watched: nobody has told their end yet."""
-    newest = store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE)
-    return [each for each in newest if is_untold(each)]
+    """Those that another writer ended, and whose end is not in the journal yet.
+
+    The store knows those that were open. One that was cancelled after its end is searched among the newest.
+    """
+    cancelled = store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE)
+    found = {place_of(each): each for each in (*store.unsettled(), *cancelled)}
+    return [each for each in found.values() if is_untold(each)]
 
 
 def next_look(tick: Tick, now_ms: int, *, shortest_ms: int = round(SHORTEST_SECONDS * 1000)) -> int | None:

@@ -212,6 +212,7 @@ class Execution:
     deadline_ms: int | None = DEFAULT_DEADLINE_MS  # after the start; past it the source is asked and followed
     verdict: Verdict | None = None
     closed: bool = False  # its verdict is told, or it is another writer's: there is nothing left to do
+    other_status: str | None = None  # set by another writer, verbatim; None: a status of ours
     last_polled_at: int | None = None
     last_answer_at: int | None = None  # when the source last answered
     last_change_at: int | None = None  # when a poll last brought something new

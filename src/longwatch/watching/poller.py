@@ -258,14 +258,28 @@ class Poller:
     def _close(self, execution: Execution, began: float, *, told: int, phase: Phase | None = None) -> Polled:
         assert execution.verdict is not None
         new = told + self._tell([ended(execution, execution.verdict)])
-        try:
-            closed = self._store.update(replace(execution, closed=True, lease_holder=None, lease_until=None))
-        except VersionConflict:
+        closed = self._stored_as_closed(execution)
+        if closed is None:
             return self._overtaken(execution, began, told=new)
         if self._lessons is not None:
             with suppress(LongwatchError):  # it has ended all the same, and others can be learned from
                 self._lessons.learn_from(self._journal, closed.run_id)
         return self._done(closed, Result.ENDED, began, phase=phase, told=new)
+
+    def _stored_as_closed(self, execution: Execution) -> Execution | None:
+        """The closed execution; None if another writer ended it, or another poller took it over.
+
+        A status that another writer sets meanwhile is kept, and does not undo the verdict.
+        """
+        record = execution
+        for _ in range(TRIES):
+            try:
+                return self._store.update(replace(record, closed=True, lease_holder=None, lease_until=None))
+            except VersionConflict:
+                record = self._read(execution.execution_id, execution.plan_id)
+                if record.closed or not _is_same_lease(record, execution):
+                    return None
+        return None
 
     def _overtaken(self, before: Execution, began: float, *, told: int) -> Polled:
         """Somebody wrote in between. If that ended the execution, its end is told."""

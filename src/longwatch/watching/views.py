@@ -50,6 +50,7 @@ def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None
         "source": execution.source,
         "mode": execution.mode.value,
         "status": execution.status.value,
+        "other_status": execution.other_status,
         "phase": phase_of(execution).value if execution.is_open else None,
         "started_at": execution.started_at,
         "ended_at": verdict.at if verdict else None,

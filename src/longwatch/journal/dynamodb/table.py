@@ -54,6 +54,7 @@ class TableReport:
     ttl: str | None  # ENABLED, DISABLED, …; None: no right to ask
     clock_skew_seconds: float | None  # our clock minus the service's, to half a second; None: not told
     warnings: tuple[str, ...] = ()
+    missing_indexes: tuple[str, ...] = ()  # of those that the store works without
 
 
 def check_table(
@@ -100,6 +101,7 @@ class Shape:
     keys: tuple[tuple[str, str], ...]  # partition key and sort key, each with its type
     indexes: tuple[str, ...]
     template: str
+    optional: tuple[str, ...] = ()  # indexes that an earlier release did not create
 
 
 def check_shape(at: TableAddress, shape: Shape) -> TableReport:
@@ -142,6 +144,7 @@ def check_shape(at: TableAddress, shape: Shape) -> TableReport:
         item_count=described.get("ItemCount", 0),
         ttl=None,
         clock_skew_seconds=None,
+        missing_indexes=tuple(_missing_indexes(described, shape.optional)),
     )
 
 

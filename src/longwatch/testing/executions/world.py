@@ -172,6 +172,10 @@ class FragileStore:
         world.shown_before = found
         return iter(shown)
 
+    def unsettled(self) -> Iterator[Execution]:
+        with self._world.call(self._who, "query", Unreachable):
+            return iter(list(self._world.store.unsettled()))
+
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
     ) -> Sequence[Execution]:

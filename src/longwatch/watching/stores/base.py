@@ -54,10 +54,16 @@ class ExecutionStore(Protocol):
     def open_executions(self) -> Iterator[Execution]:
         """All that seem to be open, oldest first. A hint: read one again before deciding anything."""
 
+    def unsettled(self) -> Iterator[Execution]:
+        """Closed ones that still need a poller: another writer ended them while they were open. A hint."""
+
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
     ) -> Sequence[Execution]:
         """The newest executions, newest first; with a status, those that stand so. A hint as well.
+
+        One under a status of another writer that longwatch does not know is listed by its verdict, or as
+        running while it has none.
 
         With `after`, only those that stand after this place: going on from each page's last one lists every
         execution once.

@@ -1,5 +1,9 @@
 """Executions in a DynamoDB table as document 004 has it: `ExecutionId` and `PlanId`, and the `StatusIndex`.
 
+The sparse `PollStateIndex` finds what pollers still have to do under a status of another writer. Its entries
+change when an execution is first polled and when it is closed, so they cost next to nothing. A table without
+this index works: the statuses in `other_statuses` are queried instead, the newest records of each.
+
 Readers need the rights to GetItem and Query (of the table and of the index), writers also UpdateItem, and
 whoever adds executions PutItem.
 """
@@ -10,33 +14,46 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain, islice
 from typing import Any
 
 from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
 from longwatch.journal.dynamodb.connection import Connected
-from longwatch.journal.dynamodb.failures import other_region, translated
+from longwatch.journal.dynamodb.failures import TableAddress, other_region, translated
 from longwatch.journal.dynamodb.table import Shape
 from longwatch.journal.dynamodb.values import Item, from_attribute, to_attribute
+from longwatch.known_settings import DEFAULT_OTHER_STATUSES
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one, place_of
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.records import (
+    ENDED,
     GUARDED,
     KEY,
+    OPEN,
+    POLL_STATE,
     POLLING,
     STATUS_WORDS,
     WORDS,
     Record,
     execution_from,
+    is_untold,
     record_of,
 )
 
 TEMPLATE = "infrastructure/executions.yaml"
 INDEX = "StatusIndex"
+POLL_INDEX = "PollStateIndex"
 SHAPE = Shape(
-    holds="executions", keys=(("ExecutionId", "S"), ("PlanId", "S")), indexes=(INDEX,), template=TEMPLATE
+    holds="executions",
+    keys=(("ExecutionId", "S"), ("PlanId", "S")),
+    indexes=(INDEX,),
+    template=TEMPLATE,
+    optional=(POLL_INDEX,),
 )
+NEWEST_BY_STATUS = 100  # records read for each status where the table has no PollStateIndex
+NO_INDEX = ("refused", "access-denied")  # AWS checks the right to an index before its existence
 LOST = "ConditionalCheckFailedException"
 
 log = logging.getLogger(__name__)
@@ -44,6 +61,13 @@ log = logging.getLogger(__name__)
 
 class DynamoExecutionStore(Connected):
     """An `ExecutionStore` through boto3's low-level client."""
+
+    def __init__(
+        self, address: TableAddress, *, other_statuses: Sequence[str] = DEFAULT_OTHER_STATUSES
+    ) -> None:
+        super().__init__(address)
+        self._other_statuses = other_statuses
+        self._is_warned = False
 
     def add(self, execution: Execution) -> Execution:
         record = record_of(replace(execution, version=1, stored=None))
@@ -124,24 +148,28 @@ class DynamoExecutionStore(Connected):
         }
 
     def open_executions(self) -> Iterator[Execution]:
-        return self._with_status(POLLING)
+        found = {place_of(each): each for each in self._with_status(POLLING)}
+        for each in self._under_other_statuses(OPEN):
+            if not each.closed:
+                found.setdefault(place_of(each), each)
+        yield from sorted(found.values(), key=place_of)
+
+    def unsettled(self) -> Iterator[Execution]:
+        ends = [word for word in STATUS_WORDS if word != POLLING]
+        yield from (each for each in self._with_poll_state(OPEN, instead=ends) if is_untold(each))
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
     ) -> Sequence[Execution]:
         words = STATUS_WORDS if status is None else [WORDS[status]] if status in WORDS else []
-        found = [each for word in words for each in self._newest(word, limit, after)]
-        return sorted(found, key=place_of, reverse=True)[:limit]
-
-    def _newest(self, word: str, limit: int, after: Place | None) -> list[Execution]:
-        """So many, and all that began in the same moment as the last: the index does not order those."""
-        found: list[Execution] = []
-        for each in self._with_status(word, newest=limit, until_ms=after[0] if after else None):
-            if len(found) >= limit and each.started_at != found[-1].started_at:
-                break
-            if after is None or place_of(each) < after:
-                found.append(each)
-        return found
+        until_ms = after[0] if after else None
+        lists = [self._with_status(word, newest=limit, until_ms=until_ms) for word in words]
+        lists += [self._under_other_statuses(state, until_ms=until_ms) for state in (OPEN, ENDED)]
+        found: dict[Place, Execution] = {}
+        for each in lists:
+            wanted = (one for one in each if status is None or one.status is status)
+            found |= {place_of(one): one for one in _newest(wanted, limit, after)}
+        return sorted(found.values(), key=place_of, reverse=True)[:limit]
 
     def _with_status(
         self, word: str, *, newest: int | None = None, until_ms: int | None = None
@@ -158,15 +186,75 @@ class DynamoExecutionStore(Connected):
         if until_ms is not None:
             asked["KeyConditionExpression"] += " AND StartTime <= :until"
             asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
+        for item in self._all_pages(asked):
+            found = _understood(_record(item))
+            if found is not None:
+                yield found
+
+    def _under_other_statuses(self, state: str, *, until_ms: int | None = None) -> Iterator[Execution]:
+        """Those in this poll state that no query by our own words would find, newest first."""
+        for each in self._with_poll_state(state, instead=self._other_statuses, until_ms=until_ms):
+            if (each.stored or {}).get("Status") not in STATUS_WORDS:
+                yield each
+
+    def _with_poll_state(
+        self, state: str, *, instead: Sequence[str], until_ms: int | None = None
+    ) -> Iterator[Execution]:
+        """Those in this poll state whose status is not POLLING, newest first.
+
+        Without the index: the newest records under each of the statuses `instead`.
+        """
+        keys = self._keys_in(state, until_ms)
+        try:
+            first = next(keys, None)
+        except TableProblem as problem:
+            if problem.kind not in NO_INDEX:
+                raise
+            self._warn_once(problem)
+            for word in instead:
+                newest = self._with_status(word, newest=NEWEST_BY_STATUS, until_ms=until_ms)
+                yield from islice(newest, NEWEST_BY_STATUS)
+            return
+        for key in chain([first] if first else [], keys):
+            with self._translation() as client:
+                answer: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
+            found = _understood(_record(answer["Item"])) if answer.get("Item") else None
+            if found is not None:
+                yield found
+
+    def _keys_in(self, state: str, until_ms: int | None) -> Iterator[Item]:
+        asked: dict[str, Any] = {
+            "TableName": self.address.table,
+            "IndexName": POLL_INDEX,
+            "KeyConditionExpression": f"{POLL_STATE} = :state",
+            "FilterExpression": "#status <> :polling",
+            "ExpressionAttributeNames": {"#status": "Status"},
+            "ExpressionAttributeValues": {":state": {"S": state}, ":polling": {"S": POLLING}},
+            "ScanIndexForward": False,
+        }
+        if until_ms is not None:
+            asked["KeyConditionExpression"] += " AND StartTime <= :until"
+            asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
+        for item in self._all_pages(asked):
+            yield {name: item[name] for name in KEY}
+
+    def _all_pages(self, asked: dict[str, Any]) -> Iterator[Item]:
         while True:
             answer = self._queried(asked)
-            for item in answer["Items"]:
-                found = _understood(_record(item))
-                if found is not None:
-                    yield found
+            yield from answer["Items"]
             if not answer.get("LastEvaluatedKey"):
                 return
             asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _warn_once(self, problem: TableProblem) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            log.warning(
+                "%s cannot be queried (%s). Executions under statuses of other writers are found only for %s",
+                POLL_INDEX,
+                problem,
+                ", ".join(self._other_statuses) or "none",
+            )
 
     def _conditional(self, call: str, asked: dict[str, Any]) -> Record | None:
         """Make the write: None. Or, if its condition does not hold, the record that is there."""
@@ -195,6 +283,17 @@ class DynamoExecutionStore(Connected):
                 return TableProblem("refused", f"{problem} If it has no {INDEX}: {deploy}")
             case _:
                 return problem
+
+
+def _newest(found: Iterator[Execution], limit: int, after: Place | None) -> list[Execution]:
+    """So many, and all that began in the same moment as the last: an index does not order those."""
+    newest: list[Execution] = []
+    for each in found:
+        if len(newest) >= limit and each.started_at != newest[-1].started_at:
+            break
+        if after is None or place_of(each) < after:
+            newest.append(each)
+    return newest
 
 
 def _understood(record: Record) -> Execution | None:

@@ -13,7 +13,7 @@ from longwatch.journal.base import Listening
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place, only_one, place_of
-from longwatch.watching.stores.records import GUARDED, Record, execution_from, record_of
+from longwatch.watching.stores.records import GUARDED, Record, execution_from, is_untold, record_of
 
 
 class MemoryExecutionStore:
@@ -65,6 +65,9 @@ class MemoryExecutionStore:
     def open_executions(self) -> Iterator[Execution]:
         found = [each for each in self._all() if not each.closed]
         yield from sorted(found, key=lambda each: each.started_at)
+
+    def unsettled(self) -> Iterator[Execution]:
+        yield from (each for each in self._all() if is_untold(each))
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None

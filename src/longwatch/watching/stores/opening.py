@@ -48,7 +48,8 @@ def open_executions(
 
             return _memory.open(url, parts, lambda _: MemoryExecutionStore())
         case "dynamodb":
-            return _open_dynamodb(table_place(url, parts, settings, default_table=DEFAULT_TABLE))
+            place = table_place(url, parts, settings, default_table=DEFAULT_TABLE)
+            return _open_dynamodb(place, settings.other_statuses)
         case _:
             raise InvalidJournalUrl(f"{url!r} is no address of executions; write {FORMS}")
 
@@ -58,7 +59,7 @@ def executions_url(settings: Settings) -> str:
     return beside_journal(settings, DEFAULT_TABLE)
 
 
-def _open_dynamodb(place: TablePlace) -> ExecutionStore:
+def _open_dynamodb(place: TablePlace, other_statuses: tuple[str, ...]) -> ExecutionStore:
     if find_spec("boto3") is None:
         raise MissingExtra("DynamoDB", "aws")
 
@@ -68,5 +69,6 @@ def _open_dynamodb(place: TablePlace) -> ExecutionStore:
     return DynamoExecutionStore(
         TableAddress(
             table=place.table, region=place.region, endpoint=place.endpoint, short_way=place.short_way
-        )
+        ),
+        other_statuses=other_statuses,
     )

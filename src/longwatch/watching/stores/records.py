@@ -3,6 +3,9 @@
 A record is a plain map. Times are epoch seconds, ours with milliseconds as decimals. What another writer put
 into a record, a wave or a server stays there. A record without our attributes reads as well: somebody has
 started its jobs, and its waves are all there are. `TotalWaves` of null says that more may come.
+
+`Status` belongs to its last writer. longwatch replaces POLLING and what longwatch itself wrote; any other
+value stays verbatim. `PollState` says what pollers still have to do, whatever `Status` says.
 """
 
 from __future__ import annotations
@@ -28,6 +31,10 @@ STATUS_WORDS: Mapping[str, Status] = {
     "UNKNOWN": Status.UNKNOWN,
 }
 WORDS = {status: word for word, status in STATUS_WORDS.items()}
+POLL_STATE = "PollState"
+OPEN = "OPEN"  # polled until the source reports an end
+ENDED = "ENDED"  # closed under a status of another writer, which no query by our own words would list
+WRITERS = ("StatusSetBy", "UpdatedBy", "LastModifiedBy", "ModifiedBy", "CancelledBy", "PausedBy")
 KEY = ("ExecutionId", "PlanId")
 FOREIGN = "record:Status"  # the call that a verdict of another writer cites
 GUARDED = ("Version", "Status", "Waves")  # must be as they were read, or an update is refused
@@ -52,7 +59,8 @@ def execution_from(record: Mapping[str, Any]) -> Execution:
         total_waves=_whole(record["TotalWaves"]) if "TotalWaves" in record else len(waves) or None,
         deadline_ms=from_seconds(deadline),
         verdict=verdict,
-        closed=_word(record) != POLLING,
+        closed=_is_closed(record),
+        other_status=_other_status(record),
         last_polled_at=from_seconds(record.get("LastPolledTime")),
         last_answer_at=from_seconds(record.get("LastAnswerTime")),
         last_change_at=from_seconds(record.get("LastChangeTime")),
@@ -85,6 +93,7 @@ def record_of(execution: Execution) -> Record:
         "LastError": execution.last_error,
         "Name": execution.name,
         "Verdict": _verdict_record(execution.verdict) if execution.verdict else None,
+        POLL_STATE: _poll_state(execution),
     }
     for name, value in optional.items():
         if value is None:
@@ -96,14 +105,11 @@ def record_of(execution: Execution) -> Record:
 
 def _always(execution: Execution) -> Record:
     read: Any = (execution.stored or {}).get("Waves") or ()
-    word = WORDS[execution.status] if execution.closed else POLLING
-    if execution.closed and execution.verdict is None:  # a word of another writer that is not for us
-        word = str((execution.stored or {}).get("Status", "UNKNOWN"))
     at = execution.last_answer_at or execution.started_at
     return {
         "ExecutionId": execution.execution_id,
         "PlanId": execution.plan_id,
-        "Status": word,
+        "Status": _status_to_write(execution),
         "StartTime": (execution.stored or {}).get("StartTime", execution.started_at // 1000),
         "ExecutionType": execution.mode.value,
         "Source": execution.source,
@@ -115,6 +121,50 @@ def _always(execution: Execution) -> Record:
             for number, wave in enumerate(execution.waves)
         ],
     }
+
+
+def _status_to_write(execution: Execution) -> str:
+    """The status that longwatch reports, or the one that another writer set: that is not ours to change."""
+    there = (execution.stored or {}).get("Status")
+    if there and not _is_our_status(execution.stored or {}):
+        return str(there)
+    return WORDS[execution.status] if execution.closed else POLLING
+
+
+def _is_our_status(record: Mapping[str, Any]) -> bool:
+    if _word(record) == POLLING:
+        return True
+    ours = record.get("Verdict")
+    if not isinstance(ours, Mapping) or WORDS.get(Status(ours["Status"])) != _word(record):
+        return False
+    return all(each["Call"] != FOREIGN for each in ours.get("Evidence") or ())
+
+
+def _poll_state(execution: Execution) -> str | None:
+    if not execution.closed:
+        return OPEN
+    return ENDED if execution.verdict and _status_to_write(execution) not in STATUS_WORDS else None
+
+
+def _is_closed(record: Mapping[str, Any]) -> bool:
+    """Whether nothing is left to poll. A status that longwatch does not know closes nothing it has polled."""
+    word = _word(record)
+    if word in STATUS_WORDS:
+        return word != POLLING
+    if record.get(POLL_STATE) == OPEN:
+        return False
+    return "Verdict" in record or not _whole(record.get("Version"))
+
+
+def _other_status(record: Mapping[str, Any]) -> str | None:
+    return None if _word(record) in STATUS_WORDS or not record.get("Status") else str(record["Status"])
+
+
+def status_writer(execution: Execution) -> str:
+    """Who set the status, as far as the record says: other programs name themselves in various attributes."""
+    record = execution.stored or {}
+    named = [f"{record[name]} ({name})" for name in WRITERS if record.get(name)]
+    return f"another writer: {', '.join(named)}" if named else "another writer"
 
 
 def verdict_from(record: Mapping[str, Any]) -> Verdict | None:
@@ -150,7 +200,7 @@ def is_untold(execution: Execution) -> bool:
     if not execution.closed or execution.version == 0 or execution.verdict is None:
         return False
     said = (execution.stored or {}).get("Verdict")
-    if execution.lease_holder is not None:
+    if (execution.stored or {}).get(POLL_STATE) == OPEN or execution.lease_holder is not None:
         return True  # whoever had it was about to tell, and gives the lease back after that
     return not (isinstance(said, Mapping) and said.get("Status") == execution.verdict.status.value)
 

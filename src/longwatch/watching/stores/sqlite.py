@@ -23,7 +23,16 @@ from longwatch.summaries import Status
 from longwatch.watching.model import Execution
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one
 from longwatch.watching.stores.memory import changed
-from longwatch.watching.stores.records import GUARDED, POLLING, WORDS, Record, execution_from, record_of
+from longwatch.watching.stores.records import (
+    GUARDED,
+    OPEN,
+    POLLING,
+    STATUS_WORDS,
+    WORDS,
+    Record,
+    execution_from,
+    record_of,
+)
 
 PACKAGE = "longwatch.watching.stores"
 
@@ -38,13 +47,17 @@ READ = (
     "SELECT record FROM executions WHERE execution_id = ? AND plan_id = coalesce(?, plan_id) "
     f"LIMIT {PLANS_READ}"
 )
-OPEN = "SELECT record FROM executions WHERE status = ? ORDER BY started_at"
+READ_OPEN = "SELECT record FROM executions WHERE status = ? OR poll_state = ? ORDER BY started_at"
+READ_UNSETTLED = "SELECT record FROM executions WHERE poll_state = ? AND status <> ? ORDER BY started_at"
 LIST = (
     "SELECT record FROM executions WHERE {} ORDER BY started_at DESC, execution_id DESC, plan_id DESC LIMIT ?"
 )
-WITH_STATUS = "status = ?"
+WITH_STATUS = (
+    "(status = ? OR status NOT IN ({}) AND coalesce(json_extract(record, '$.Verdict.Status'), 'running') = ?)"
+)
 AFTER = "(started_at, execution_id, plan_id) < (?, ?, ?)"
 LAST_CHANGE = "SELECT coalesce(max(change), 0) FROM execution_changes"
+KNOWN = ", ".join(f"'{word}'" for word in STATUS_WORDS)
 CHANGES = (
     "SELECT change, record FROM execution_changes JOIN executions USING (execution_id, plan_id) "
     "WHERE change > ? ORDER BY change LIMIT ?"
@@ -95,16 +108,24 @@ class SqliteExecutionStore:
         return _execution(str(row[-1]))
 
     def open_executions(self) -> Iterator[Execution]:
-        for (text,) in self._fetch(OPEN, (POLLING,)):
-            yield _execution(text)
+        for (text,) in self._fetch(READ_OPEN, (POLLING, OPEN)):
+            found = _execution(text)
+            if not found.closed:
+                yield found
+
+    def unsettled(self) -> Iterator[Execution]:
+        for (text,) in self._fetch(READ_UNSETTLED, (OPEN, POLLING)):
+            found = _execution(text)
+            if found.closed:
+                yield found
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
     ) -> Sequence[Execution]:
         holds, values = ["TRUE"], list[object]()
         if status is not None:
-            holds.append(WITH_STATUS)
-            values.append(WORDS.get(status, ""))
+            holds.append(WITH_STATUS.format(KNOWN))
+            values += [WORDS.get(status, ""), status.value]
         if after is not None:
             holds.append(AFTER)
             values += after

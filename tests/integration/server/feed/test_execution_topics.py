@@ -31,7 +31,7 @@ class Unnumbered:
     def __init__(self) -> None:
         self._store = MemoryExecutionStore()
         self.add, self.get, self.update = self._store.add, self._store.get, self._store.update
-        self.find, self.close = self._store.find, self._store.close
+        self.find, self.unsettled, self.close = self._store.find, self._store.unsettled, self._store.close
         self.looks = 0
         self.trouble: Exception | None = None
 
