@@ -1,26 +1,49 @@
-"""Heartbeats in a SQLite file delay no event and change nothing that readers of events see."""
+"""Heartbeats beside a SQLite file delay no event and change nothing that readers of events see."""
 
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
 
+IMPORTS = "from pathlib import Path; from longwatch.journal.sqlite import SqliteJournal"
 STEP = Event(run_id="wf-1", event_id="e1", type="step", occurred_at=1_000)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    yield
+    holder.execute("COMMIT")
+    holder.close()
 
 
 def test_a_locked_file_skips_the_heartbeat_at_once(tmp_path: Path) -> None:
     with SqliteJournal(tmp_path / "j.db") as journal:
-        journal.append([STEP])
         journal.beat("p", 1)
-        holder = sqlite3.connect(journal.path, isolation_level=None)
-        holder.execute("BEGIN IMMEDIATE")
 
-        journal.beat("p", 2)
-        holder.execute("COMMIT")
-        holder.close()
+        with locked(tmp_path / "j.db-heartbeats"):
+            journal.beat("p", 2)
+            journal.prune(2)
+
+        assert journal.heartbeats(["p"]) == {"p": 1}
+
+
+def test_a_heartbeat_is_stored_while_the_journal_is_locked(tmp_path: Path) -> None:
+    with SqliteJournal(tmp_path / "j.db") as journal:
+        journal.append([STEP])
+
+        with locked(journal.path):
+            journal.beat("p", 1)
 
         assert journal.heartbeats(["p"]) == {"p": 1}
 
@@ -47,6 +70,51 @@ def test_a_follower_in_this_process_is_not_woken_by_a_heartbeat(tmp_path: Path) 
         listening.close()
 
     assert calls == []
+
+
+@pytest.mark.parametrize("inotify", [True, False])
+def test_a_follower_in_another_process_is_not_woken_by_a_heartbeat(tmp_path: Path, inotify: bool) -> None:
+    path = tmp_path / "j.db"
+    with SqliteJournal(path) as journal:
+        journal.append([STEP])
+        journal.beat("p", 1)  # creates the file
+        listening = journal.listen(lambda: None, inotify=inotify)
+        listening.told(), listening.changed()
+
+        beats = f"with SqliteJournal(Path({str(path)!r})) as journal:\n    journal.beat('q', 2)"
+        subprocess.run([sys.executable, "-c", f"{IMPORTS}\n{beats}"], check=True)
+
+        assert not listening.told()
+        assert not listening.changed()
+        assert journal.heartbeats(["p", "q"]) == {"p": 1, "q": 2}
+        listening.close()
+
+
+def test_heartbeats_of_an_earlier_version_are_read_from_the_journal_itself(tmp_path: Path) -> None:
+    with SqliteJournal(tmp_path / "j.db") as journal:
+        journal.append([STEP])
+        before = sqlite3.connect(journal.path, isolation_level=None)
+        before.execute("INSERT INTO heartbeats VALUES ('p', 5), ('q', 6), ('r', 7)")
+        before.close()
+        journal.beat("q", 2)
+        journal.beat("r", 9)
+
+        assert journal.heartbeats(["p", "q", "r"]) == {"p": 5, "q": 6, "r": 9}
+
+
+def test_a_heartbeat_file_that_is_lost_is_created_anew(tmp_path: Path) -> None:
+    path = tmp_path / "j.db-heartbeats"
+    with SqliteJournal(tmp_path / "j.db") as journal:
+        journal.append([STEP])
+        journal.beat("p", 1)
+        path.unlink()
+
+        for at in (2, 3):  # the first one finds out
+            journal.beat("p", at)
+
+        assert journal.heartbeats(["p"]) == {"p": 3}
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert list(journal.read("wf-1").events) == [STEP]
 
 
 def test_old_heartbeats_are_pruned(tmp_path: Path) -> None:

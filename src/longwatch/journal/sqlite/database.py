@@ -36,11 +36,12 @@ class Schema:
     """What a kind of file looks like: whose it is, and the scripts that bring an empty one up to date."""
 
     application_id: int  # tells our files from other SQLite databases
-    package: str  # where its folder `migrations` lies
+    package: str  # where its folder of migrations lies
+    folder: str = "migrations"
 
     def scripts(self) -> list[str]:
         """The migrations in order; the file's `user_version` counts those that were run."""
-        folder = files(self.package) / "migrations"
+        folder = files(self.package) / self.folder
         names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
         return [(folder / name).read_text(encoding="utf-8") for name in names]
 
@@ -64,8 +65,10 @@ class Database:
         recreates: bool = False,
         must_exist: bool = False,
         synchronous: str = "FULL",
+        checkpoint_pages: int = CHECKPOINT_PAGES,
     ) -> None:
         self.path = path
+        self._checkpoint_pages = checkpoint_pages
         self._synchronous = synchronous  # NORMAL: a commit does not wait for the disk
         # How often the file was lost: what was read before says nothing about the file now.
         self.generation = 0
@@ -107,7 +110,7 @@ class Database:
             except BaseException:
                 connection.close()
                 raise
-            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {self._checkpoint_pages}")
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
             with self._write_lock:  # together, since another thread may close them at any moment
                 self._writer, self._opened, self._was_open = connection, opened, True

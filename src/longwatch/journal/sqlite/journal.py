@@ -31,8 +31,8 @@ from longwatch.journal.memory import list_cursor, list_edge_of
 from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 from longwatch.journal.sqlite.heartbeats import (
     INTERVAL_SECONDS,
-    PRUNE_HEARTBEATS,
-    HeartbeatWriter,
+    PRUNE,
+    HeartbeatFile,
     read_heartbeats,
 )
 from longwatch.journal.sqlite.rows import (
@@ -107,7 +107,7 @@ class SqliteJournal(ClosesOnExit):
         self.path = path.expanduser().absolute()
         self._clock = clock
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
-        self._heartbeats = HeartbeatWriter(self.path, schema=SCHEMA, clock=clock)
+        self._heartbeats = HeartbeatFile(self.path, clock=clock)
         self._waiting = SimpleQueue[None]()  # one entry: something was appended here since `wait` last looked
         self._seen_position = 0
         self._seen_in = 0  # the generation of the file that the position belongs to
@@ -237,11 +237,13 @@ class SqliteJournal(ClosesOnExit):
         self._heartbeats.beat(process_id, at_ms)
 
     def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
-        return read_heartbeats(self._database, process_ids)
+        earlier, found = read_heartbeats(self._database, process_ids), self._heartbeats.read(process_ids)
+        return {**earlier, **{each: max(at, earlier.get(each, at)) for each, at in found.items()}}
 
     def prune(self, before_ms: int, *, batch: int = 1000) -> int:
         with self._database.writing() as connection:
-            connection.execute(PRUNE_HEARTBEATS, (before_ms,))
+            connection.execute(PRUNE, (before_ms,))
+        self._heartbeats.prune(before_ms)
         gone, after = 0, ""
         while runs := self._database.fetch(OLD_RUNS, (before_ms, after)):
             for run_id, last_at in runs:
