@@ -191,7 +191,8 @@ def _ending(
     )
     # A verdict in the record may not be in the journal yet: it comes first, and this one corrects it.
     earlier = () if given is None else (ended(execution, given),)
-    claimed = replace(execution, verdict=verdict)
+    # Open until it is journaled, also if it was closed: pollers look for what is left to do among open ones.
+    claimed = replace(execution, verdict=verdict, closed=False)
     return Decision(claimed, (*earlier, ended(claimed, verdict)), lambda now: replace(now, closed=True))
 
 

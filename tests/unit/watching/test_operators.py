@@ -84,6 +84,30 @@ def test_an_execution_that_is_no_longer_watched_can_be_closed(desk: Desk) -> Non
     assert (desk.record.status, desk.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
 
 
+@pytest.mark.parametrize("status", ["CANCELLED", "CANCELLING", "COMPLETED"])
+def test_closing_changes_a_status_that_another_program_set(desk: Desk, status: str) -> None:
+    desk.poller().poll("x-1")
+    desk.write(Status=status)
+    desk.poller().poll("x-1")
+
+    operator(desk).close(desk.record, Status.FAILED, WHY)
+
+    assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
+    assert (desk.record.stored or {})["Status"] == "FAILED"
+    assert list(desk.store.open_executions()) == []
+
+
+def test_stopping_to_watch_leaves_a_status_that_another_program_set(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.write(Status="CANCELLING")
+
+    operator(desk).stop_watching(desk.record, WHY)
+
+    assert (desk.record.stored or {})["Status"] == "CANCELLING"
+    assert (desk.record.status, desk.status) == (Status.UNKNOWN, Status.UNKNOWN)
+    assert list(desk.store.open_executions()) == []
+
+
 Deciding = Callable[[Operator, Execution], Execution]
 DECISIONS: dict[str, Deciding] = {
     "close": lambda by, record: by.close(record, Status.FAILED, WHY),
@@ -142,6 +166,21 @@ def test_a_decision_is_no_activity_of_the_execution(desk: Desk, decide: Deciding
     assert before is not None
     assert after is not None
     assert after.last_event_at == before.last_event_at
+
+
+def test_a_poller_completes_the_correction_of_an_operator_that_died(desk: Desk) -> None:
+    desk.source.say(DONE)
+    desk.poller().poll("x-1")
+    desk.journal.refuse(lambda event: event.type == "execution_closed")
+    with pytest.raises(InvalidEvent):
+        operator(desk).close(desk.record, Status.FAILED, WHY)
+    desk.journal.recover()
+    desk.clock.advance(LEASE_MS / 1000)
+
+    (found,) = desk.store.open_executions()
+    polled = desk.poller().poll(found.execution_id)
+
+    assert (polled.result, desk.record.status, desk.status) == (Result.ENDED, Status.FAILED, Status.FAILED)
 
 
 @pytest.mark.parametrize("kind", ["close", "stop watching"])

@@ -18,7 +18,7 @@ from typing import Any
 from longwatch.clock import ms_from_iso
 from longwatch.errors import InvalidInput
 from longwatch.summaries import Status
-from longwatch.watching.model import DEFAULT_DEADLINE_MS, Evidence, Execution, Mode, Verdict
+from longwatch.watching.model import DEFAULT_DEADLINE_MS, OPERATOR_CLOSED, Evidence, Execution, Mode, Verdict
 from longwatch.watching.stores.waves import from_seconds, seconds, wave_from, wave_record
 
 POLLING = "POLLING"
@@ -124,11 +124,22 @@ def _always(execution: Execution) -> Record:
 
 
 def _status_to_write(execution: Execution) -> str:
-    """The status that longwatch reports, or the one that another writer set: that is not ours to change."""
+    """The status that longwatch reports, or the one that another writer set.
+
+    That is not ours to change, but an operator who closes the execution changes it.
+    """
     there = (execution.stored or {}).get("Status")
-    if there and not _is_our_status(execution.stored or {}):
+    if there and not _is_our_status(execution.stored or {}) and not _is_being_closed(execution):
         return str(there)
     return WORDS[execution.status] if execution.closed else POLLING
+
+
+def _is_being_closed(execution: Execution) -> bool:
+    """Whether an operator closes it with this write. A status that is set later is not the operator's."""
+    verdict = execution.verdict
+    if verdict is None or verdict.evidence[0].call != OPERATOR_CLOSED:
+        return False
+    return verdict != own_verdict(execution)
 
 
 def _is_our_status(record: Mapping[str, Any]) -> bool:
