@@ -43,6 +43,11 @@ class Patience:
     timeout_seconds: float | None = None
     silent_after_seconds: float | None = None
 
+    def after(self, seconds: float) -> Patience:
+        """What is left of it after so long."""
+        left = None if self.timeout_seconds is None else max(0.0, self.timeout_seconds - seconds)
+        return replace(self, timeout_seconds=left)
+
 
 class SourceWatch:
     """One execution, asked about and shown until it ends or patience does."""
@@ -58,6 +63,7 @@ class SourceWatch:
         self._cursor: Cursor = START
         self._last_news = clock.monotonic()
         self._told: set[str] = set()  # remarks that were made already
+        self._refused: tuple[float, Polled] | None = None  # until when the source asked to wait
 
     def run(self, execution: Execution, patience: Patience) -> Outcome:
         """Watch it. Raises BrokenPipeError once nobody reads standard output any more."""
@@ -73,6 +79,7 @@ class SourceWatch:
                 self._show(execution, polled.problem)
                 if execution.closed:
                     return ended(execution)
+                self._note_wait(polled)
                 if ends is not None and self._clock.monotonic() >= ends and polled.result in _ASKED:
                     return _standing(polled)  # it was asked just now
             silent = self._clock.monotonic() - self._last_news
@@ -91,6 +98,13 @@ class SourceWatch:
             self._remark(f"{error}; it is tried again")
             return None
 
+    def _note_wait(self, polled: Polled) -> None:
+        """Remember how long the source asked to wait."""
+        if polled.result not in _ASKED:
+            return
+        wait = polled.problem.retry_after_seconds if polled.problem else None
+        self._refused = None if wait is None else (self._clock.monotonic() + wait, polled)
+
     def _next(self, execution: Execution, polled: Polled | None) -> float:
         """Seconds until it is asked about again."""
         if polled is None:
@@ -105,11 +119,12 @@ class SourceWatch:
             until = min(until, ends)
         while (left := until - self._clock.monotonic()) > 0:
             self._view.tick(execution, now_ms=self._clock.now_ms())
-            self._clock.sleep(min(left, SLICE_SECONDS))
-            _leave_if_nobody_reads()
+            wait_for_readers(self._clock, min(left, SLICE_SECONDS))
 
     def _last_look(self, execution: Execution) -> Outcome:
-        """A deadline does not decide: ask the source once more how it stands."""
+        """A deadline does not decide: ask the source once more how it stands, unless it asked to wait."""
+        if self._refused is not None and self._clock.monotonic() < self._refused[0]:
+            return _standing(self._refused[1])
         try:
             latest = self._store.get(execution.execution_id, execution.plan_id) or execution
             if latest.is_open:
@@ -205,6 +220,14 @@ def ended(execution: Execution) -> Outcome:
     if verdict.warnings:
         told.append(f"{warnings_text(len(verdict.warnings))}: {'; '.join(verdict.warnings)}")
     return Outcome(execution.status, Reason.ENDED, "; ".join(told) or None)
+
+
+def wait_for_readers(clock: Clock, seconds: float) -> None:
+    """Sleep. Raises BrokenPipeError once standard output has no reader."""
+    until = clock.monotonic() + seconds
+    while (left := until - clock.monotonic()) > 0:
+        clock.sleep(min(left, SLICE_SECONDS))
+        _leave_if_nobody_reads()
 
 
 def _leave_if_nobody_reads() -> None:

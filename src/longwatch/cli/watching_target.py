@@ -20,7 +20,7 @@ from longwatch.cli.table import Column, table
 from longwatch.cli.terminal import Terminal, remark
 from longwatch.cli.text import clean
 from longwatch.cli.views import print_json_lines, text_printer
-from longwatch.cli.watching_source import Patience, SourceWatch
+from longwatch.cli.watching_source import Patience, SourceWatch, wait_for_readers
 from longwatch.cli.watching_views import SourceLines, SourcePicture, SourceView
 from longwatch.clock import Clock
 from longwatch.errors import ExecutionNotFound, InvalidInput
@@ -30,6 +30,7 @@ from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
 from longwatch.watching.cadence.history import read_history
 from longwatch.watching.cadence.lessons import Lessons
+from longwatch.watching.due import SOURCE_BACKOFF
 from longwatch.watching.model import Execution
 from longwatch.watching.poller import Poller
 from longwatch.watching.sources.addresses import address_of
@@ -104,6 +105,7 @@ def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str
     store = open_executions(asked.url, settings=settings, clock=clock)
     try:
         with open_journal(settings=settings, clock=clock) as journal:
+            began = clock.monotonic()
             begun = _begun(store, known, entry, target, what, asked, clock)
             if isinstance(begun, Outcome):
                 return target, begun
@@ -112,7 +114,7 @@ def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str
             poller = Poller(store, journal, known, clock=clock, lessons=learned, ttl_hours=hours)
             with _shown(asked.output, clock, journal) as view:
                 watch = SourceWatch(store, journal, poller, view, clock=clock)
-                return begun.execution_id, watch.run(begun, asked.patience)
+                return begun.execution_id, watch.run(begun, asked.patience.after(clock.monotonic() - began))
     finally:
         known.close()
         store.close()
@@ -147,9 +149,12 @@ def _begun(
     asked: Asked,
     clock: Clock,
 ) -> Execution | Outcome:
-    """The execution, once there is one; with --wait it may take a while."""
-    timeout, began = asked.patience.timeout_seconds, clock.monotonic()
-    told = None
+    """The execution, once its source has answered. An outage is waited out, as any later one is.
+
+    With --wait an id that the source does not know is waited for too. What no waiting changes is raised.
+    """
+    began, backoff = clock.monotonic(), SOURCE_BACKOFF
+    reported = None
     while True:
         source = known[entry.name]
         found = taken_up(store, source, target, what, region=asked.region)
@@ -157,24 +162,32 @@ def _begun(
             return found
         if isinstance(found, SourceProblem) and found.lasting:
             raise InvalidInput(f"{found.message}.")
-        if not asked.wait:
-            if isinstance(found, SourceProblem):
-                why = f"{found.message}. To go on trying, add --wait"
-                return Outcome(Status.PENDING, Reason.SILENT, why)
+        if found is None and not asked.wait:
             raise ExecutionNotFound(
                 f"There is no {target!r}: {entry.name} does not know it{_where(asked)}. "
                 f"To wait for it, add --wait.{_credentials_hint(source)}"
             )
-        why = found.message if isinstance(found, SourceProblem) else f"{entry.name} does not know it yet"
-        if why != told:
+        why = f"{entry.name} does not know it yet" if found is None else found.message
+        if reported is None or (found is None) is not reported:  # an outage is reported once
             remark(f"longwatch: waiting for {clean(target)}: {clean(why)}")
-            told = why
-        left = None if timeout is None else timeout - (clock.monotonic() - began)
-        if left is not None and left <= 0:
-            return Outcome(Status.PENDING)
-        wish = found.retry_after_seconds if isinstance(found, SourceProblem) else None
-        nap = max(WAIT_SECONDS, wish or 0.0)
-        clock.sleep(nap if left is None else min(nap, left))
+            reported = found is None
+        waited = clock.monotonic() - began
+        if (given_up := _given_up(asked.patience, waited, found)) is not None:
+            return given_up
+        backoff = SOURCE_BACKOFF if found is None else backoff.failed()
+        nap = WAIT_SECONDS if found is None else found.retry_after_seconds or backoff.delay or WAIT_SECONDS
+        timeout = asked.patience.timeout_seconds
+        wait_for_readers(clock, nap if timeout is None else min(nap, timeout - waited))
+
+
+def _given_up(patience: Patience, waited: float, found: SourceProblem | None) -> Outcome | None:
+    """What becomes of a watch that has waited so long without a first answer; None: it waits on."""
+    if patience.timeout_seconds is not None and waited >= patience.timeout_seconds:
+        return Outcome(Status.PENDING, error=None if found is None else found.message)
+    if patience.silent_after_seconds is not None and waited >= patience.silent_after_seconds:
+        why = "it has not begun" if found is None else found.message
+        return Outcome(Status.PENDING, Reason.SILENT, f"nothing new for {waited:.0f} s: {why}")
+    return None
 
 
 def _credentials_hint(source: Source) -> str:

@@ -24,6 +24,7 @@ Place = tuple[str | None, str | None]
 """A region and an account."""
 Found = Thing | SourceProblem | None
 """What was said about one id; None: the system does not know it."""
+FIRST_MS = 5_000  # how old the response that `begin` got may be as the first answer
 LATER_JOB = SourceProblem(
     "nothing tells a job that has ended from a later one of the same address", lasting=True
 )
@@ -46,6 +47,7 @@ class DeclaredSource:
         self.declaration = declaration
         self._asker = asker
         self._clock = clock
+        self._first: dict[tuple[Place, str], tuple[int, Thing]] = {}  # responses that asked to wait, and when
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class DeclaredSource:
         for execution in executions:
             for job in _jobs(execution) if execution.key not in past else ():
                 places.setdefault((job.region, job.account), {})[job.job_id] = None
-        found = {place: self._asker.ask(place, list(ids)) for place, ids in places.items()}
+        found = {place: self._found(place, list(ids), at) for place, ids in places.items()}
         return {
             each.key: LATER_JOB if each.key in past else self._answer(each, found, at) for each in executions
         }
@@ -74,12 +76,23 @@ class DeclaredSource:
         said = understood(self.declaration, found)
         if said is None:
             return no_status(self.declaration, what, found)
-        return begun(
-            self.declaration, what, found, said, region=place[0], account=account, now=self._clock.now_ms()
-        )
+        now = self._clock.now_ms()
+        execution = begun(self.declaration, what, found, said, region=place[0], account=account, now=now)
+        if found.again_seconds is not None:
+            self._first[place, _jobs(execution)[0].job_id] = (now, found)
+        return execution
 
     def close(self) -> None:
         self._asker.close()
+
+    def _found(self, place: Place, ids: Sequence[str], at: int) -> Mapping[str, Found]:
+        """What the system says about each id. A response to `begin` that asked to wait is the first one."""
+        first = {each: self._first.pop((place, each), None) for each in ids}
+        found: dict[str, Found] = {
+            each: kept[1] for each, kept in first.items() if kept is not None and at - kept[0] <= FIRST_MS
+        }
+        rest = [each for each in ids if each not in found]
+        return {**found, **self._asker.ask(place, rest)} if rest else found
 
     def _answer(self, execution: Execution, found: Mapping[Place, Mapping[str, Found]], at: int) -> Told:
         """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import ssl
 import threading
 import time
 from base64 import b64encode
@@ -17,7 +19,7 @@ from dataclasses import replace
 from email.message import Message
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from longwatch.errors import InvalidInput
 from longwatch.watching.sources.addresses import (
@@ -75,8 +77,7 @@ class HttpAsker:
         except (ValueError, InvalidInput) as error:
             return SourceProblem(str(error), lasting=True)
         except (OSError, HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            return SourceProblem(f"{urlsplit(address).netloc} can not be reached ({reason})")
+            return unreachable(urlsplit(address), getattr(error, "reason", None) or error)
         # As it is declared: what the environment adds may be a secret.
         return found_in(page, declaration, self._filled(self._call.url, what))
 
@@ -101,6 +102,21 @@ class HttpAsker:
             if len(self._kept) > MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
         return page
+
+
+def unreachable(address: SplitResult, reason: object) -> SourceProblem:
+    """The problem that a request without a response is: an outage, unless it is surely the address."""
+    if isinstance(reason, socket.gaierror) and reason.errno == socket.EAI_NONAME:
+        return SourceProblem(
+            f"Host name {address.hostname!r} does not resolve. Check the address", lasting=True
+        )
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return SourceProblem(
+            f"The certificate of {address.netloc} is not trusted ({reason.verify_message}). Check the "
+            "address, or name the file of its authority in SSL_CERT_FILE",
+            lasting=True,
+        )
+    return SourceProblem(f"{address.netloc} can not be reached ({reason})")
 
 
 def found_in(page: Page, declaration: Declaration, url: str) -> Found:

@@ -107,7 +107,7 @@ def test_a_server_that_wishes_for_patience_gets_no_more_than_there_is(
 
     watched = shell.watch(f"{endpoint.url}/job", "--wait", "--timeout", "10s")
 
-    assert watched.return_value == 4
+    assert watched.return_value == 3
     assert clock.monotonic() - began <= 11
 
 
