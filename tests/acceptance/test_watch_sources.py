@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -206,3 +207,19 @@ def test_sources_are_listed(longwatch: Longwatch) -> None:
     assert done.returncode == 0
     assert "aws:cloudformation:ID" in done.stdout
     assert "pid:ID" in done.stdout
+
+
+def test_watching_executions_draws_them_before_the_first_response(longwatch: Longwatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never answers
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/job"
+        added = longwatch(
+            *("executions", "add", "--plan", "p-1", "--id", "x-1", "--source", "http"),
+            *("--wave", f"one={url}", *JOURNAL),
+        )
+        screen = Screen("executions", "watch", *JOURNAL, columns=120, lines=30)
+
+        drew = screen.draws("x-1  p-1  0 of 0 done", "waiting for the first response from http")
+
+        screen.process.kill()
+        screen.ends()
+    assert (added.returncode, drew) == (0, True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
@@ -10,11 +10,12 @@ from longwatch.cli.table import Column
 from longwatch.cli.text import clean
 from longwatch.cli.times import ago_text, clock_text, duration_text, start_text
 from longwatch.runs import Status
-from longwatch.watching.explaining import explained
+from longwatch.watching.explaining import Fact, next_poll_text
 from longwatch.watching.model import Execution
 from longwatch.watching.phases import phase_of
-from longwatch.watching.progress import verdict_words, warnings_text
+from longwatch.watching.progress import progress_of, verdict_words, warnings_text
 from longwatch.watching.views import execution_line
+from longwatch.watching.waiting import waiting_for
 
 if TYPE_CHECKING:
     from longwatch.watching.cadence.lessons import Lessons
@@ -110,7 +111,7 @@ def _state(thing: Mapping[str, Any], otherwise: str) -> str:
     return otherwise if unseen else str(thing["state"])
 
 
-def fact_lines(execution: Execution, *, now_ms: int, lessons: Lessons | None = None) -> Iterator[Line]:
+def fact_lines(execution: Execution, facts: Iterable[Fact]) -> Iterator[Line]:
     """What there is to know, one fact a line."""
     symbol, style = STATUS_LOOKS[execution.status]
     yield [
@@ -118,7 +119,7 @@ def fact_lines(execution: Execution, *, now_ms: int, lessons: Lessons | None = N
         Segment(f" {clean(execution.execution_id)}  ", "strong"),
         Segment(execution.status.value, style),
     ]
-    for fact in explained(execution, now_ms, lessons):
+    for fact in facts:
         when = "" if fact.at is None else f"  {clock_text(fact.at)}"
         yield [Segment(f"  {fact.about:14}", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
 
@@ -133,7 +134,21 @@ def polled_line(polled: Polled, *, now_ms: int) -> str | None:
         reasons = "; ".join([*([verdict.message] if verdict.message else []), *verdict.warnings])
         told = verdict_words(verdict) + (f": {reasons}" if reasons else "")
     elif polled.told:
-        told = f"{phase_of(execution)}, {polled.told} new"
+        told = _standing(execution, now_ms)
     else:
         return None
     return f"{clock_text(now_ms)} {clean(execution.execution_id)} {clean(told)}"
+
+
+def open_line(execution: Execution, *, now_ms: int) -> str:
+    """An open execution before it is polled: what it waits for, and when the next poll is."""
+    told = f"{_standing(execution, now_ms)}; next poll {next_poll_text(execution, now_ms)}"
+    return f"{clock_text(now_ms)} {clean(execution.execution_id)} {clean(told)}"
+
+
+def _standing(execution: Execution, now_ms: int) -> str:
+    """How far it is, once a response has said so, and what it waits for."""
+    waits = f"waiting for {waiting_for(execution, now_ms) or 'its verdict'}"
+    if execution.last_answer_at is None:
+        return waits
+    return f"{phase_of(execution)}, {progress_of(execution).words()}, {waits}"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longwatch.cli.execution_lines import COLUMNS, fact_lines, list_row, polled_line, wave_lines
+from longwatch.cli.execution_lines import COLUMNS, fact_lines, list_row, wave_lines
 from longwatch.cli.execution_options import opened_store, store_option, wave_from, waves_with_servers
+from longwatch.cli.executions_views import shown
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
 from longwatch.cli.operate import add_wave, close, set_waves, stop_watching
@@ -20,11 +21,12 @@ from longwatch.cli.times import span_ms
 from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
+from longwatch.watching.explaining import explained
 from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, Mode
 from longwatch.watching.sources.registry import sources
 from longwatch.watching.transitions import started
 from longwatch.watching.validation import check_new
-from longwatch.watching.views import execution_line, execution_view
+from longwatch.watching.views import execution_line, execution_view, facts_view
 
 if TYPE_CHECKING:
     from longwatch.watching.cadence.lessons import Lessons
@@ -197,15 +199,19 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
 @command.command("explain")
 @click.argument("execution", metavar="EXECUTION")
 @store_option
+@output_option("text", "json")
 @common_options
 @pass_invocation
-def explain(invocation: Invocation, execution: str, url: str | None) -> None:
+def explain(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
     """Say why an execution is still running, or how it ended."""
     now = invocation.clock.now_ms()
     with opened_store(invocation, url) as store:
         found = meant(store, execution)
-    lessons = _lessons(invocation, [found])
-    Terminal.of_stdout().show(fact_lines(found, now_ms=now, lessons=lessons))
+    facts = list(explained(found, now, _lessons(invocation, [found])))
+    if output == "json":
+        write_json(facts_view(found, facts))
+    else:
+        Terminal.of_stdout().show(fact_lines(found, facts))
 
 
 @command.command("watch")
@@ -216,10 +222,14 @@ def explain(invocation: Invocation, execution: str, url: str | None) -> None:
     help="Ask when the past says that something happens, or every 45/15/30 s. [default: as in the settings]",
 )
 @store_option
+@output_option()
 @common_options
 @pass_invocation
-def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | None) -> int:
+def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | None, output: str) -> int:
     """Ask about all open executions until none is open.
+
+    What is open is shown at once, with what it waits for: on a terminal as a picture, elsewhere as lines.
+    With -o jsonl each change is a line as of `list`, with -o json all of them are one document at the end.
 
     Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all that ended
     meanwhile succeeded; 1: one of them did not; 4: something is still running (with --once).
@@ -233,17 +243,17 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     def report(polled: Polled) -> None:
         if polled.execution.closed:
             ended.append(polled.execution.status)
-        line = polled_line(polled, now_ms=clock.now_ms())
-        if line:
-            write_data([line])
+        view.take(polled)
 
     settings = invocation.settings()
     known = sources(settings, clock=clock)
     try:
         with (
             opened_store(invocation, url) as store,
+            shown(output, clock) as view,
             open_journal(settings=settings, clock=clock) as journal,
         ):
+            view.begin(each for each in store.open_executions() if not each.closed)
             lessons = None
             if settings.learned_cadence if learned is None else learned:
                 from longwatch.watching.cadence.history import read_history
@@ -259,12 +269,13 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
                 lessons=lessons,
                 ttl_hours=settings.ttl_hours,
             )
-            watcher = Watcher(store, poller, clock=clock)
+            watcher = Watcher(store, poller, clock=clock, on_tick=view.tick)
             if once:
                 watcher.look()
             else:
                 watcher.run(until_idle=True)
             is_open = any(not each.closed for each in store.open_executions())
+            view.finish()
     finally:
         known.close()
     if any(status is not Status.SUCCEEDED for status in ended):

@@ -100,7 +100,8 @@ def picture(
     view = execution_view(execution, now_ms=now_ms, lessons=lessons)
     steps = [_fitted(line, width) for line in wave_lines(view, now_ms=now_ms)]
     if len(steps) > room:  # the end of a long list is where something happens
-        steps = [steps[0], *(steps[-(room - 1) :] if room > 1 else [])]
+        head = min(room, 1 + (view["eta"] is not None) + (view["waiting_for"] is not None))
+        steps = [*steps[:head], *(steps[head - room :] if room > head else [])]
     blank: Line = [Segment("")]
     return [*steps, blank, *changes, blank, *below]
 

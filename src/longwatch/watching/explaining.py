@@ -115,10 +115,17 @@ def _next_poll(execution: Execution, now_ms: int) -> Fact:
     if until is not None and is_leased(execution, now_ms):
         left = length_text(max(due, until) - now_ms)
         return Fact("next poll", f"in progress; if it does not finish, in {left}", max(due, until))
+    return Fact("next poll", next_poll_text(execution, now_ms), due)
+
+
+def next_poll_text(execution: Execution, now_ms: int) -> str:
+    """When it is polled next, in a few words: `in 12 s`, `in progress`, `overdue by 5 min`."""
+    due = next_poll_at(execution)
+    if is_leased(execution, now_ms):
+        return "in progress"
     if not is_due(execution, now_ms):
-        return Fact("next poll", f"in {length_text(due - now_ms)}", due)
-    overdue = now_ms - due
-    return Fact("next poll", "now" if overdue < NOW_MS else f"overdue by {length_text(overdue)}", due)
+        return f"in {length_text(due - now_ms)}"
+    return "now" if now_ms - due < NOW_MS else f"overdue by {length_text(now_ms - due)}"
 
 
 def _deadline(execution: Execution, now_ms: int) -> Iterator[Fact]:

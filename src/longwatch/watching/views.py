@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from longwatch.watching.conditions import conditions_by, silent_at
@@ -15,6 +16,7 @@ from longwatch.watching.waiting import waiting_for
 if TYPE_CHECKING:
     from longwatch.watching.cadence.eta import Eta
     from longwatch.watching.cadence.lessons import Lessons
+    from longwatch.watching.explaining import Fact
 
 NOT_YET = "running"
 
@@ -97,6 +99,16 @@ def eta_view(eta: Eta, now_ms: int) -> dict[str, Any]:
         "elapsed_ms": round(eta.elapsed * 1000),
         "beyond_usual": eta.is_late,
         "samples": eta.executions,
+    }
+
+
+def facts_view(execution: Execution, facts: Iterable[Fact]) -> dict[str, Any]:
+    """Why an execution stands as it does, fact by fact."""
+    return {
+        "execution_id": execution.execution_id,
+        "plan_id": execution.plan_id,
+        "status": execution.status.value,
+        "facts": [{"about": fact.about, "text": fact.text, "at": fact.at} for fact in facts],
     }
 
 

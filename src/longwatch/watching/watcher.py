@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -40,10 +40,18 @@ class Round:
 class Watcher:
     """Watches all open executions of a store until it is stopped."""
 
-    def __init__(self, store: ExecutionStore, poller: Poller, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        store: ExecutionStore,
+        poller: Poller,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        on_tick: Callable[[Collection[Execution]], None] | None = None,
+    ) -> None:
         self._store = store
         self._poller = poller
         self._clock = clock
+        self._on_tick = on_tick  # called about twice a second between polls, with what was open at the last
         self._open: dict[ExecutionKey, Execution] = {}  # as of the last round
         self._looked_back: float | None = None  # monotonic seconds
 
@@ -62,6 +70,8 @@ class Watcher:
                 nap = self._nap(round_)
             until = self._clock.monotonic() + nap
             while not stop.is_set() and (left := until - self._clock.monotonic()) > INSTANT_SECONDS:
+                if self._on_tick is not None:
+                    self._on_tick(self._open.values())
                 self._clock.sleep(min(left, SLICE_SECONDS))
 
     def look(self) -> Round:

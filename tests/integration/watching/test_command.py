@@ -63,7 +63,10 @@ def test_an_execution_is_added_watched_and_shown(shell: Shell, drs: DrsSimulator
     assert added.stdout == "x-1\n"
     assert "running" in before.stdout
     assert watched.return_value == 0
-    assert "x-1 started, " in watched.stdout
+    first = "x-1 waiting for db: the first response from drs about job"
+    assert first in watched.stdout.splitlines()[0]
+    assert "; next poll now" in watched.stdout.splitlines()[0]
+    assert "x-1 started, 0 of 3 done, waiting for db: s-00000000000000001 (in progress)" in watched.stdout
     assert watched.stdout.splitlines()[-1].endswith("x-1 succeeded")
     assert shown.stdout.count("launched") == 3
     assert "drs:DescribeJobs" in explained.stdout
@@ -115,6 +118,29 @@ def test_one_look_leaves_what_is_running_and_says_so(shell: Shell, drs: DrsSimul
     shell.executions("add", "--plan", "p-1", "--wave", f"db={job}")
 
     assert shell.executions("watch", "--once").return_value == 4
+
+
+def test_explaining_and_watching_are_data_too(shell: Shell, drs: DrsSimulator) -> None:
+    job = drs.play(drill("s-1", pending=10, active=10))
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--wave", f"db={job}")
+
+    before = json.loads(shell.executions("explain", "x-1", "-o", "json").stdout)
+    once = json.loads(shell.executions("watch", "--once", "-o", "json").stdout)
+    shell.clock.advance(60)
+    lines = [json.loads(line) for line in shell.executions("watch", "-o", "jsonl").stdout.splitlines()]
+    after = json.loads(shell.executions("explain", "x-1", "-o", "json").stdout)
+
+    assert (before["execution_id"], before["plan_id"], before["status"]) == ("x-1", "p-1", "running")
+    assert before["facts"][0]["about"] == "waiting for"
+    assert [each["waiting_for"] for each in once] == ["s-00000000000000001 (pending)"]
+    assert [each["status"] for each in lines] == ["running", "succeeded"]
+    assert (after["facts"][0]["about"], after["facts"][0]["text"]) == ("verdict", "succeeded")
+
+
+def test_nothing_to_watch_is_said(shell: Shell) -> None:
+    watched = shell.executions("watch")
+
+    assert (watched.return_value, watched.stdout, watched.stderr) == (0, "", "No open executions.\n")
 
 
 def play_past(shell: Shell, drs: DrsSimulator, count: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
@@ -162,3 +162,18 @@ def test_with_nothing_to_do_it_rests_for_a_while() -> None:
     place.watcher.run(stop=stop)
 
     assert sum(place.clock.slept) == NAP_SECONDS
+
+
+def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
+    place, ticks, stop = Place("a"), [], threading.Event()
+    poller = Poller(place.store, place.journal, {"drs": place.source}, clock=place.clock)
+
+    def on_tick(found: Collection[Execution]) -> None:
+        assert [each.execution_id for each in found] == ["a"]
+        ticks.append(place.clock.now_ms())
+        if len(ticks) == 3:
+            stop.set()
+
+    Watcher(place.store, poller, clock=place.clock, on_tick=on_tick).run(stop=stop)
+
+    assert [later - ticks[0] for later in ticks] == [0, 500, 1000]

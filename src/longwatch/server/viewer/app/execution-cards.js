@@ -14,7 +14,7 @@ import { waveStrip } from "./wave-strip.js";
 /** @typedef {import("./types.js").Eta} Eta */
 /** @typedef {import("./types.js").Fact} Fact */
 
-const FROM_OUTSIDE = ["waiting for", "phase", "unwatched", "unreachable", "missing", "overdue", "slow", "silent", "expected", "waves"]; // told elsewhere on the page
+const FROM_OUTSIDE = ["waiting for", "phase", "unwatched", "unreachable", "missing", "unknown status", "overdue", "slow", "silent", "expected", "waves"]; // told elsewhere on the page
 const FEWEST = 10; // past executions, for an ETA
 
 /**
