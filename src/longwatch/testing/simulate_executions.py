@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import click
 
 from longwatch.testing.executions.bugs import Bug
-from longwatch.testing.executions.simulation import EXECUTIONS, ExecutionSimulation
+from longwatch.testing.executions.faults import Fault
+from longwatch.testing.executions.simulation import EXECUTIONS, PLAYED_FAULTS, ExecutionSimulation
 from longwatch.testing.simulate import FAILED, INTERRUPTED, Progress, counted
 from longwatch.testing.simulation.running import Summary, play_seeds
 from longwatch.testing.simulation.simulation import Outcome
@@ -27,9 +28,10 @@ class Executions:
     """What to simulate, in words that another process understands."""
 
     bug: Bug | None = None
+    faults: frozenset[Fault] = PLAYED_FAULTS
 
     def simulation(self) -> ExecutionSimulation:
-        return ExecutionSimulation(bug=self.bug)
+        return ExecutionSimulation(bug=self.bug, faults=self.faults)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,12 +44,22 @@ class Executions:
 @click.option(
     "--bug", type=click.Choice([each.value for each in Bug]), help="Plant this bug, to see it found."
 )
-def command(executions: int, start: int, seed: int | None, jobs: int | None, bug: str | None) -> None:
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    type=click.Choice([each.value for each in Fault]),
+    help="Play only these faults; again for each. Default: all that are played in CI.",
+)
+def command(
+    executions: int, start: int, seed: int | None, jobs: int | None, bug: str | None, faults: tuple[str, ...]
+) -> None:
     """Simulate drills, recoveries, pollers that die and sources that fail, and check every verdict.
 
     Each seed has five executions.
     """
-    subject = Executions(bug=None if bug is None else Bug(bug))
+    played = frozenset(map(Fault, faults)) or PLAYED_FAULTS
+    subject = Executions(bug=None if bug is None else Bug(bug), faults=played)
     if seed is not None:
         _replay(subject, seed)
         return
@@ -101,9 +113,11 @@ def _told(summary: Summary, seconds: float) -> str:
 
 def _failure(outcome: Outcome, subject: Executions) -> str:
     bug = "" if subject.bug is None else f" --bug {subject.bug}"
+    named = () if subject.faults == PLAYED_FAULTS else sorted(subject.faults)
+    faults = "".join(f" --fault {each}" for each in named)
     return (
         f"seed {outcome.seed} failed, trace {outcome.digest}: {outcome.problem}\n"
-        f"replay it: {PROGRAM}{bug} --seed {outcome.seed}"
+        f"replay it: {PROGRAM}{bug}{faults} --seed {outcome.seed}"
     )
 
 

@@ -49,6 +49,7 @@ class ServerScript:
     steps: Steps
     actions: Sequence[ActionScript] = ()
     listed_from: float = 0.0  # seconds: a job may list its servers one by one
+    with_instance: frozenset[str] = frozenset({"LAUNCHED", "TERMINATED"})  # words under which it has one
 
     def at(self, seconds: float, number: int) -> dict[str, Any] | None:
         """The server as DRS would list it, or None before it does."""
@@ -56,7 +57,7 @@ class ServerScript:
             return None
         word = word_at(self.steps, seconds)
         shown: dict[str, Any] = {"sourceServerID": server_id_of(self.server_id), "launchStatus": word}
-        if word in ("LAUNCHED", "TERMINATED"):
+        if word in self.with_instance:
             shown["recoveryInstanceID"] = f"i-{number:017x}"
         runs = [
             run

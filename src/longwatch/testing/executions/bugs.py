@@ -16,12 +16,14 @@ from longwatch.errors import VersionConflict
 from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.summaries import Status
-from longwatch.watching import due, outcomes, poller, transitions
+from longwatch.watching import due, operators, outcomes, poller, transitions
 from longwatch.watching.answers import Answer, applied
-from longwatch.watching.model import Evidence, Execution, Mode, Verdict, Wave
+from longwatch.watching.model import Evidence, Execution, Job, Mode, Server, ServerState, Verdict, Wave
+from longwatch.watching.operators import Operator
 from longwatch.watching.poller import Claim, Polled, Poller, Result
 from longwatch.watching.sources.base import SourceProblem, Told
-from longwatch.watching.stores import memory
+from longwatch.watching.stores import memory, records
+from longwatch.watching.telling import tell
 
 
 class Bug(StrEnum):
@@ -39,6 +41,11 @@ class Bug(StrEnum):
     NO_CONDITION = "no-condition"  # records are written whatever was written in between
     NO_REREAD = "no-reread"  # what the index shows is taken for true
     LEASE_FOR_EVER = "lease-for-ever"  # what a dead poller held stays its own
+    STATUS_OVERWRITTEN = "status-overwritten"  # a status of another program is replaced by the verdict
+    UNKNOWN_FAILS = "unknown-fails"  # a launch status that no table has is pending, which fails in the end
+    OPERATOR_FORGETS = (
+        "operator-forgets"  # a verdict of an operator is stored as closed before it is journaled
+    )
 
 
 @contextmanager
@@ -133,6 +140,24 @@ def _lease_for_ever(execution: Execution, now_ms: int, *, to_other_than: str = "
     return execution.lease_holder not in (None, to_other_than)
 
 
+def _unknown_fails(server: Server, job: Job | None, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
+    if server.state is ServerState.UNKNOWN:
+        server = replace(server, state=ServerState.PENDING)
+    return _server_outcome(server, job, mode, now_ms)
+
+
+_server_outcome = outcomes.server_outcome
+
+
+def _operator_forgets(self: Operator, execution: Execution, decide: operators.Decide) -> Execution:
+    decision = decide(execution, self._clock.now_ms())
+    done = self._store.update(
+        replace(decision.settled(decision.claimed), lease_holder=None, lease_until=None)
+    )
+    tell(self._journal, decision.events)
+    return done
+
+
 _PATCHES: Mapping[Bug, tuple[tuple[Any, str, Any], ...]] = {
     Bug.EMPTY_IS_DONE: ((outcomes, "wave_outcome", _empty_is_done),),
     Bug.STORED_WAVES_ARE_ALL: ((outcomes, "execution_outcome", _stored_waves_are_all),),
@@ -146,4 +171,7 @@ _PATCHES: Mapping[Bug, tuple[tuple[Any, str, Any], ...]] = {
     Bug.NO_CONDITION: ((memory, "GUARDED", ()),),
     Bug.NO_REREAD: ((Poller, "_read", _no_reread),),
     Bug.LEASE_FOR_EVER: ((poller, "is_leased", _lease_for_ever),),
+    Bug.STATUS_OVERWRITTEN: ((records, "_is_our_status", lambda record: True),),
+    Bug.UNKNOWN_FAILS: ((outcomes, "server_outcome", _unknown_fails),),
+    Bug.OPERATOR_FORGETS: ((Operator, "_apply", _operator_forgets),),
 }

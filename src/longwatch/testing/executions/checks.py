@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from longwatch.events import START, Event
 from longwatch.summaries import Status
+from longwatch.testing.executions.deciding import Operators
 from longwatch.testing.executions.machines import Orchestrator
 from longwatch.testing.executions.oracle import changes_after_the_end, status_at, visits
 from longwatch.testing.executions.plans import NEVER, ExecutionPlan
-from longwatch.testing.executions.world import PLAN_ID, World
+from longwatch.testing.executions.world import World
 from longwatch.watching.conditions import conditions
 from longwatch.watching.model import Execution, Verdict
 from longwatch.watching.stores.records import is_foreign
@@ -18,49 +20,87 @@ from longwatch.watching.stores.records import is_foreign
 MOST_EVENTS = 10_000
 
 
-def problems(world: World, orchestrator: Orchestrator) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One execution after the simulation: what was planned, what others did, and what is left of it."""
+
+    world: World
+    plan: ExecutionPlan
+    record: Execution
+    events: list[Event]
+    is_cancelled: bool  # by its orchestrator
+    other_status: str | None  # set by its orchestrator, beside a cancel
+    is_tried: bool  # by an operator, who may have died in the middle of it
+    decided: Status | None  # by an operator, who was told that it is done
+
+    @property
+    def is_by_operator(self) -> bool:
+        return self.record.verdict is not None and self.record.verdict.is_by_operator
+
+
+def problems(world: World, orchestrator: Orchestrator, operators: Operators) -> Iterator[str]:
     """Every promise that was broken."""
-    for plan in world.plans.values():
-        record = world.store.get(plan.execution_id, PLAN_ID)
+    for key, plan in world.plans.items():
+        record = world.store.get(plan.execution_id, plan.plan_id)
         if record is None:
-            yield f"{plan.execution_id} is gone"
+            yield f"{plan.key} is gone"
             continue
         events = sorted(
-            world.journal.read(plan.execution_id, after=START, limit=MOST_EVENTS).events,
+            world.journal.read(record.run_id, after=START, limit=MOST_EVENTS).events,
             key=lambda event: event.order,
         )
-        for problem in _of_one(world, orchestrator, plan, record, events):
-            yield f"{plan.execution_id} ({', '.join(plan.words) or 'nothing odd'}): {problem}"
+        case = Case(
+            world,
+            plan,
+            record,
+            events,
+            is_cancelled=key in orchestrator.cancelled,
+            other_status=orchestrator.statuses.get(key),
+            is_tried=key in operators.tried,
+            decided=operators.decided.get(key),
+        )
+        for check in (_verdict, _status, _ending, _transitions, _rest):
+            for problem in check(case):
+                yield f"{plan.key} ({', '.join(plan.words) or 'nothing odd'}): {problem}"
 
 
-def _of_one(
-    world: World, orchestrator: Orchestrator, plan: ExecutionPlan, record: Execution, events: list[Event]
-) -> Iterator[str]:
-    yield from _verdict(world, orchestrator, plan, record)
-    yield from _ending(world, orchestrator, plan, record, events)
-    yield from _transitions(world, orchestrator, plan, record, events)
-    if (record.stored or {}).get("Notes") != "not ours":
+def _rest(case: Case) -> Iterator[str]:
+    if (case.record.stored or {}).get("Notes") != "not ours":
         yield "what another program wrote into the record is gone"
 
 
-def _verdict(
-    world: World, orchestrator: Orchestrator, plan: ExecutionPlan, record: Execution
-) -> Iterator[str]:
-    verdict = record.verdict
-    if plan.execution_id in orchestrator.cancelled:
+def _status(case: Case) -> Iterator[str]:
+    """A status of another program is never overwritten, unless an operator states the outcome."""
+    there = (case.record.stored or {}).get("Status")
+    if case.other_status is None or case.is_cancelled or case.is_by_operator:
+        return
+    if there != case.other_status:
+        yield f"another program set {case.other_status}, and the record says {there}"
+
+
+def _verdict(case: Case) -> Iterator[str]:
+    record, verdict = case.record, case.record.verdict
+    if case.is_cancelled and not case.is_by_operator:
         if verdict is None or verdict.status is not Status.CANCELLED:
             yield f"its orchestrator cancelled it, and it is {record.status}"
         return
-    if verdict is None:
-        return
-    if is_foreign(record):
+    if case.decided is not None and (not case.is_by_operator or record.status is not case.decided):
+        yield f"an operator decided {case.decided}, and it is {record.status}"
+    if case.is_by_operator:
+        if not case.is_tried:
+            yield f"no operator decided, and it is {record.status} by one"
+    elif is_foreign(record):
         yield f"nobody else ended it, and it is {record.status}"
-        return
-    asked = world.asked_at.get((plan.execution_id, verdict.evidence[0].at))
+    elif verdict is not None:
+        yield from _own_verdict(case, verdict)
+
+
+def _own_verdict(case: Case, verdict: Verdict) -> Iterator[str]:
+    asked = case.world.asked_at.get((case.plan.key, verdict.evidence[0].at))
     if asked is None:
         yield "its verdict cites an answer that nobody gave"
         return
-    truth = status_at(plan, asked)
+    truth = status_at(case.plan, asked)
     if truth is None:
         yield f"false verdict {verdict.status} from {asked:.0f} s: nothing was certain then"
     elif truth is Status.UNKNOWN:
@@ -68,7 +108,7 @@ def _verdict(
             yield f"verdict {verdict.status} on a job that was lost, without a warning"
     elif truth is not verdict.status:
         yield f"false verdict {verdict.status} from {asked:.0f} s: it was {truth}"
-    if verdict.late != _is_late(record, verdict):
+    if verdict.late != _is_late(case.record, verdict):
         yield f"late is {verdict.late}, and its deadline says otherwise"
 
 
@@ -76,39 +116,37 @@ def _is_late(record: Execution, verdict: Verdict) -> bool:
     return record.deadline_ms is not None and verdict.at > record.started_at + record.deadline_ms
 
 
-def _ending(
-    world: World, orchestrator: Orchestrator, plan: ExecutionPlan, record: Execution, events: list[Event]
-) -> Iterator[str]:
-    ends = [event for event in events if event.type == "execution_ended"]
-    corrections = [event for event in events if event.type == "execution_corrected"]
+def _ending(case: Case) -> Iterator[str]:
+    record = case.record
+    ends = [event for event in case.events if event.type == "execution_ended"]
+    corrections = [event for event in case.events if event.type == "execution_corrected"]
     if len(ends) > 1:
         yield f"{len(ends)} ends were told"
-    may_change = changes_after_the_end(plan) or plan.execution_id in orchestrator.cancelled
-    if corrections and not may_change:
+    if corrections and not (changes_after_the_end(case.plan) or case.is_cancelled):
         yield "an end was corrected, and nothing had changed"
     if len(corrections) > 1:
         yield f"{len(corrections)} corrections were told"
     if not record.closed:
-        yield from _is_open(world, plan, record, ends)
+        yield from _is_open(case, ends)
         return
-    if plan.execution_id in orchestrator.cancelled and record.version == 0:
-        return  # it was cancelled before anybody had watched it
-    if len(ends) != 1:
+    if (case.is_cancelled or case.other_status) and record.version == 0:
+        return  # another program took it before anybody had watched it
+    if len(ends) != 1 and not case.is_tried:
         yield f"it is closed, and {len(ends)} ends were told"
-    run = world.journal.find_run(plan.execution_id)
+    run = case.world.journal.find_run(record.run_id)
     if run is None or run.status is not record.status:
         yield f"its record says {record.status}, its journal {run.status if run else 'nothing'}"
 
 
-def _is_open(world: World, plan: ExecutionPlan, record: Execution, ends: list[Event]) -> Iterator[str]:
+def _is_open(case: Case, ends: list[Event]) -> Iterator[str]:
     if ends:
         yield "an end was told, and it is open"
-    names = {each.name for each in conditions(record, world.clock.now_ms())}
+    names = {each.name for each in conditions(case.record, case.world.clock.now_ms())}
     if not names:
         yield "it is open, and nothing says why"
-    if is_lost(plan) and "missing" in names:
+    if is_lost(case.plan) and "missing" in names:
         return
-    truth = status_at(plan, world.now_of(plan))
+    truth = status_at(case.plan, case.world.now_of(case.plan))
     if truth is not None:
         yield f"it has been {truth} for long, and is still open ({', '.join(sorted(names))})"
 
@@ -118,31 +156,29 @@ def is_lost(plan: ExecutionPlan) -> bool:
     return any(job.gone is not None and job.gone[1] == NEVER for job in plan.jobs)
 
 
-def _transitions(
-    world: World, orchestrator: Orchestrator, plan: ExecutionPlan, record: Execution, events: list[Event]
-) -> Iterator[str]:
+def _transitions(case: Case) -> Iterator[str]:
     told: Counter[tuple[str, str]] = Counter()
     last: dict[str, str] = {}
-    for event in events:
+    for event in case.events:
         if event.type == "server_transition":
             server_id, state = str(event.payload["server_id"]), str(event.payload["to"])
             told[server_id, state] += 1
             last[server_id] = state
-    lost = world.visible.get(plan.execution_id, set()) - told.keys()
+    lost = case.world.visible.get(case.plan.key, set()) - told.keys()
     if lost:
         yield f"seen and never told: {sorted(lost)}"
-    possible = visits(plan)
+    possible = visits(case.plan)
     twice = {key: times for key, times in told.items() if times > possible.get(key, 0)}
     if twice:
         yield f"told more often than it was so: {twice}"
     kept = {
         server.server_id: server.state.value
-        for wave in record.waves
+        for wave in case.record.waves
         for job in wave.jobs
         for server in job.servers
     }
-    if plan.execution_id in orchestrator.cancelled:
-        # Nothing is written to a record after it was cancelled, and what was seen by then is told.
+    if case.is_cancelled or case.is_by_operator:
+        # Nothing is written to a record after somebody else ended it, and what was seen by then is told.
         if not kept.items() <= told.keys():
             yield f"the record has what its events have not: {kept}"
     elif kept != last:

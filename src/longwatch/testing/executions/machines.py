@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
+from longwatch.testing.executions.faults import Fault
 from longwatch.testing.executions.plans import ExecutionPlan, WavePlan
 from longwatch.testing.executions.world import (
     CALM,
-    PLAN_ID,
     Died,
     FragileJournal,
     FragileStore,
@@ -19,7 +19,7 @@ from longwatch.testing.executions.world import (
     World,
 )
 from longwatch.watching.finder import Finder
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.poller import Claim, Polled, Poller, Result
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.stores.records import is_foreign
@@ -29,6 +29,8 @@ TICK_SECONDS = 15.0
 LOOK_SECONDS = 8.0
 CALM_TICK_SECONDS = 30.0
 MOST_SKEW_MS = 2_000
+FAR_SKEW_MS = 50_000  # two such clocks are up to 100 seconds apart
+JUMP_MS = 600_000
 
 
 class Noting(Poller):
@@ -43,20 +45,21 @@ class Noting(Poller):
         # Who comes late may find an end that another program wrote, and tells that instead of the answer.
         is_written = polled.result in (Result.ASKED, Result.ENDED) and not is_foreign(polled.execution)
         if is_written and not isinstance(told, SourceProblem):
-            seen = self._world.visible.setdefault(claim.execution.execution_id, set())
+            seen = self._world.visible.setdefault(claim.execution.key, set())
             for job in told.jobs.values():
                 seen |= {(each.server_id, each.state.value) for each in job.servers}
         return polled
 
 
 class Skewed:
-    """A clock that is wrong by so many milliseconds."""
+    """A clock that is wrong by so many milliseconds, and by more from each of these moments on."""
 
-    def __init__(self, clock: Clock, skew_ms: int) -> None:
-        self._clock, self._skew = clock, skew_ms
+    def __init__(self, clock: Clock, skew_ms: int, jumps: Sequence[tuple[float, int]] = ()) -> None:
+        self._clock, self._skew, self._jumps = clock, skew_ms, jumps
 
     def now_ms(self) -> int:
-        return self._clock.now_ms() + self._skew
+        jumped = sum(by for at, by in self._jumps if at <= self._clock.monotonic())
+        return self._clock.now_ms() + self._skew + jumped
 
     def monotonic(self) -> float:
         return self._clock.monotonic()
@@ -72,6 +75,8 @@ class Machine:
         self.world, self.name = world, name
         self.random = Random(f"{world.random.random()}/{name}")
         self.clock = Skewed(world.clock, self.random.randint(-MOST_SKEW_MS, MOST_SKEW_MS))
+        if Fault.CLOCKS in world.faults:
+            self.clock = _wrong_clock(world, Random(f"{self.random.random()}/clock"))
         self._lives = 0
         self._start()
 
@@ -99,9 +104,9 @@ class Machine:
         if again is not None:
             again()
 
-    def poll(self, execution_id: str) -> None:
+    def poll(self, key: ExecutionKey) -> None:
         """Ask about one execution; what is answered may be settled much later."""
-        claim = self.poller.claim(execution_id, PLAN_ID)
+        claim = self.poller.claim(key.execution_id, key.plan_id)
         if not isinstance(claim, Claim):
             return
         told = self.poller.ask([claim])[claim.execution.key]
@@ -131,6 +136,17 @@ class Machine:
         """From now on it works by itself."""
 
 
+def _wrong_clock(world: World, random: Random) -> Skewed:
+    """A clock that is wrong by up to 50 seconds, or jumps by ten minutes and perhaps back."""
+    skew = random.choice([-1, 1]) * random.randint(0, FAR_SKEW_MS)
+    if random.random() < 0.5:
+        return Skewed(world.clock, skew)
+    world.fault("clocks that jumped")
+    at, by = random.uniform(0.0, 300.0), random.choice([-1, 1]) * JUMP_MS
+    back = [(at + random.uniform(10.0, 300.0), -by)] if random.random() < 0.5 else []
+    return Skewed(world.clock, skew, [(at, by), *back])
+
+
 class LambdaMachine(Machine):
     """A finder that hands out polls, as on AWS: late, twice, or not at all."""
 
@@ -151,10 +167,10 @@ class LambdaMachine(Machine):
         if chance < 0.06:
             self.world.fault("polls begun twice")
         for _ in range(2 if chance < 0.06 else 1):
-            self.world.later(self.random.uniform(0.0, 2.0), lambda: self._poll(execution.execution_id))
+            self.world.later(self.random.uniform(0.0, 2.0), lambda: self._poll(execution.key))
 
-    def _poll(self, execution_id: str) -> None:
-        self.guarded(lambda: self.poll(execution_id))
+    def _poll(self, key: ExecutionKey) -> None:
+        self.guarded(lambda: self.poll(key))
 
 
 class EmbeddedMachine(Machine):
@@ -179,7 +195,8 @@ class Orchestrator:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.cancelled: set[str] = set()
+        self.cancelled: set[ExecutionKey] = set()
+        self.statuses: dict[ExecutionKey, str] = {}  # what it has set last, beside a cancel
 
     def begin(self) -> None:
         for plan in self._world.plans.values():
@@ -190,7 +207,7 @@ class Orchestrator:
         started = self._world.clock.now_ms() / 1000
         record: dict[str, Any] = {
             "ExecutionId": plan.execution_id,
-            "PlanId": PLAN_ID,
+            "PlanId": plan.plan_id,
             "Status": "POLLING",
             "StartTime": started,
             "ExecutionType": plan.mode.value,
@@ -214,6 +231,8 @@ class Orchestrator:
                     self._at(moment, lambda wave=wave: self._refresh(plan, wave))  # type: ignore[misc]
         if plan.cancelled is not None:
             self._at(plan.cancelled, lambda: self.cancel(plan))
+        for at, status in plan.statuses:
+            self._at(at, lambda status=status: self.set_status(plan, status))  # type: ignore[misc]
 
     def _at(self, seconds: float, task: Callable[[], None]) -> None:
         self._world.later(seconds, task)
@@ -242,19 +261,33 @@ class Orchestrator:
 
     def _change(self, plan: ExecutionPlan, change: Callable[[list[Any]], list[Any]]) -> None:
         record = self._world.raw(plan)
-        if record is not None and record["Status"] == "POLLING":
+        if record is not None and _seems_open(record):
             self._world.store.write({**record, "Waves": change(list(record["Waves"]))})
             self._world.trace.mark("orchestrator", f"writes waves of {plan.execution_id}")
 
     def cancel(self, plan: ExecutionPlan) -> None:
         """Cancel it, if it seems to be open."""
         record = self._world.raw(plan)
-        if record is None or record["Status"] != "POLLING" or plan.cancelled is None:
+        if record is None or not _seems_open(record) or plan.cancelled is None:
             return
-        self.cancelled.add(plan.execution_id)
+        self.cancelled.add(plan.key)
         self._world.trace.mark("orchestrator", f"cancels {plan.execution_id}")
         now = self._world.clock.now_ms() // 1000
         self._world.store.write({**record, "Status": "CANCELLED", "EndTime": now})
+
+    def set_status(self, plan: ExecutionPlan, status: str) -> None:
+        """Set a status that longwatch does not have, if the execution seems to be open."""
+        record = self._world.raw(plan)
+        if record is None or not _seems_open(record):
+            return
+        self.statuses[plan.key] = status
+        self._world.trace.mark("orchestrator", f"sets {plan.execution_id} to {status}")
+        self._world.store.write({**record, "Status": status})
+
+
+def _seems_open(record: Mapping[str, Any]) -> bool:
+    """Whether its status is not an end, to another program."""
+    return record["Status"] not in ("COMPLETED", "PARTIAL", "FAILED", "CANCELLED", "UNKNOWN")
 
 
 class Meddling:
@@ -272,7 +305,12 @@ class Meddling:
         if due and self._random.random() < 0.5:
             self._orchestrator.cancel(plan)
             return
+        if plan.statuses and self._random.random() < 0.5:
+            at, status = self._random.choice(plan.statuses)
+            if self._world.now_of(plan) > at - 60:
+                self._orchestrator.set_status(plan, status)
+                return
         others = [each for each in self._machines if each.name != who]
         if others:
             other = self._random.choice(others)
-            other.guarded(lambda: other.poll(plan.execution_id))
+            other.guarded(lambda: other.poll(plan.key))

@@ -10,6 +10,9 @@ from longwatch.watching.model import Mode
 GRACE = 120.0  # seconds, as the documents have it
 TOLERANCE = 6.0  # clocks of pollers differ by as much
 
+LAUNCH_STATUSES = frozenset({"PENDING", "IN_PROGRESS", "LAUNCHED", "FAILED", "TERMINATED"})
+ACTION_ENDS = frozenset({"SUCCEEDED", "FAILED"})
+
 GOOD, BAD, CANCELLED, LOST = "good", "bad", "cancelled", "lost"
 
 
@@ -38,7 +41,7 @@ def visits(plan: ExecutionPlan) -> dict[tuple[str, str], int]:
     for job in plan.jobs:
         for server in job.script.servers:
             for _, word in server.steps:
-                key = (server.server_id, word.lower())
+                key = (server.server_id, word.lower() if word in LAUNCH_STATUSES else "unknown")
                 counted[key] = counted.get(key, 0) + 1
     return counted
 
@@ -85,6 +88,8 @@ def _fate(mode: Mode, job: JobPlan, server: ServerScript, then: float, seconds: 
         return GOOD
     if word == "FAILED":
         return BAD
+    if word not in LAUNCH_STATUSES:
+        return None  # it may mean anything, however long ago the job has finished
     if end + GRACE - TOLERANCE > seconds:
         return None
     return CANCELLED if _was_cancelled(job) else BAD
@@ -98,6 +103,8 @@ def _launched(
     now = then - job.begins
     begun = [action for action in server.actions if action.begins <= now]
     if end > seconds or any(action.ends is None or action.ends > now for action in begun):
+        return None
+    if any(action.status not in ACTION_ENDS for action in begun):
         return None
     since = max(after for after, word in server.steps if word == "LAUNCHED")
     return GOOD if begun or job.begins + since + GRACE - TOLERANCE <= seconds else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from longwatch.testing.drs.scripts import ActionScript, JobScript, ServerScript, Steps, server_id_of
-from longwatch.watching.model import Mode
+from longwatch.watching.model import ExecutionKey, Mode
 
 NEVER = float("inf")
 LONGEST_PENDING, LONGEST_ACTIVE = 110.0, 130.0  # seconds; short phases, so that many can be played
@@ -44,14 +44,21 @@ class ExecutionPlan:
     """One execution, as far as chance decides it beforehand."""
 
     execution_id: str
+    plan_id: str = "plan-1"
     mode: Mode
     begins: float  # seconds after the start of the simulation
     waves: tuple[WavePlan, ...]
     tells_total: bool = True  # else nobody ever says how many waves there are
     deadline: float | None = None  # seconds
     cancelled: float | None = None  # seconds after its start at which its orchestrator cancels it
+    statuses: tuple[tuple[float, str], ...] = ()  # seconds after its start, and what another program sets
+    decided: tuple[float, str] | None = None  # seconds after its start, and what an operator decides
     foreign: bool = False  # its record has nothing of ours, as an earlier phase wrote it
     words: list[str] = field(default_factory=list)  # what is odd about it, for the summary
+
+    @property
+    def key(self) -> ExecutionKey:
+        return ExecutionKey(self.plan_id, self.execution_id)
 
     @property
     def jobs(self) -> tuple[JobPlan, ...]:
@@ -60,7 +67,7 @@ class ExecutionPlan:
     @property
     def last(self) -> float:
         """Seconds after its start at which the last thing happens."""
-        moments = [0.0, self.cancelled or 0.0]
+        moments = [0.0, self.cancelled or 0.0, *(at for at, _ in self.statuses)]
         for wave in self.waves:
             moments.append(wave.stored)
             moments += [job.begins + _last_step(job.script) for job in wave.jobs]

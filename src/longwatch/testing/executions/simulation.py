@@ -10,7 +10,10 @@ from random import Random
 
 from longwatch.testing.executions.bugs import Bug, planted
 from longwatch.testing.executions.checks import problems
+from longwatch.testing.executions.deciding import Operators
+from longwatch.testing.executions.faults import Fault, with_faults
 from longwatch.testing.executions.machines import (
+    JUMP_MS,
     EmbeddedMachine,
     LambdaMachine,
     Machine,
@@ -19,12 +22,13 @@ from longwatch.testing.executions.machines import (
 )
 from longwatch.testing.executions.oracle import GRACE
 from longwatch.testing.executions.plans import draw_execution
-from longwatch.testing.executions.world import CALM, PLAN_ID, Climate, World
+from longwatch.testing.executions.world import CALM, Climate, World
 from longwatch.testing.simulation.simulation import Outcome
 from longwatch.watching.conditions import conditions
 from longwatch.watching.model import Execution
 
 EXECUTIONS = 5  # of each seed
+PLAYED_FAULTS = frozenset({Fault.OPERATORS, Fault.OTHER_STATUSES, Fault.UNKNOWN_VALUES})
 SILENT = 600.0  # seconds
 CALM_SECONDS = SILENT + 2 * GRACE + 60.0  # the longest backoff and the longest lease are in it
 STEP_SECONDS = 60.0
@@ -35,12 +39,14 @@ class ExecutionSimulation:
     """Executions in virtual time; the seed alone decides what happens. `bug` is for the simulator's tests."""
 
     bug: Bug | None = None
+    faults: frozenset[Fault] = PLAYED_FAULTS
 
     def play(self, seed: int, *, trace: bool = False) -> Outcome:
         """Play this seed. With `trace` every step is kept, to be read."""
         with quiet(), planted(self.bug) if self.bug else nullcontext():
-            world, found = _play(seed, keep=trace)
-        world.tally.events = sum(len(world.journal.read(each, limit=10_000).events) for each in world.plans)
+            world, found = _play(seed, self.faults, keep=trace)
+        runs = {record.run_id for record in _records(world)}
+        world.tally.events = sum(len(world.journal.read(each, limit=10_000).events) for each in runs)
         world.tally.virtual_seconds = world.seconds
         return Outcome(
             seed, found[0] if found else None, world.trace.digest, world.tally, tuple(world.trace.lines)
@@ -59,26 +65,28 @@ def quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _play(seed: int, *, keep: bool) -> tuple[World, list[str]]:
+def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[World, list[str]]:
     random = Random(f"{seed}/executions")
-    plans = [draw_execution(f"e{number}", random) for number in range(EXECUTIONS)]
-    world = World(seed, plans, draw_climate(random), keep=keep)
+    plans = with_faults([draw_execution(f"e{number}", random) for number in range(EXECUTIONS)], faults, seed)
+    world = World(seed, plans, draw_climate(random), keep=keep, faults=faults)
     machines = [_machine(world, name, random) for name in random.choice([("a",), ("a", "b"), ("a", "b")])]
-    orchestrator = Orchestrator(world)
+    orchestrator, operators = Orchestrator(world), Operators(world)
     orchestrator.begin()
+    operators.begin()
     world.in_between = Meddling(world, machines, orchestrator)
     for machine in machines:
         machine.begin()
     world.run(max(plan.begins + plan.last for plan in plans) + 1.0)
     world.climate = CALM
-    for _ in range(round(CALM_SECONDS / STEP_SECONDS)):
+    calm = CALM_SECONDS + (JUMP_MS / 1000 if Fault.CLOCKS in faults else 0.0)
+    for _ in range(round(calm / STEP_SECONDS)):
         world.run(world.seconds + STEP_SECONDS)
         if all(record.closed for record in _records(world)):
             break
-    found = list(problems(world, orchestrator))
+    found = list(problems(world, orchestrator, operators))
     if not found:
         _review(world, machines[0])
-        found = list(problems(world, orchestrator))
+        found = list(problems(world, orchestrator, operators))
     _count(world)
     return world, found
 
@@ -104,15 +112,16 @@ def _machine(world: World, name: str, random: Random) -> Machine:
 
 
 def _records(world: World) -> list[Execution]:
-    return [found for each in world.plans if (found := world.store.get(each, PLAN_ID)) is not None]
+    keys = world.plans
+    return [found for key in keys if (found := world.store.get(key.execution_id, key.plan_id)) is not None]
 
 
 def _review(world: World, machine: Machine) -> None:
     """Ask again about what is closed: later truth is told, and nothing else."""
 
     def review_all() -> None:
-        for execution_id in world.plans:
-            machine.poller.review(execution_id, PLAN_ID)
+        for key in world.plans:
+            machine.poller.review(key.execution_id, key.plan_id)
 
     machine.guarded(review_all)
 

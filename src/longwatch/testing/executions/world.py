@@ -20,6 +20,7 @@ from longwatch.journal.base import DEFAULT_READ_LIMIT
 from longwatch.journal.memory import MemoryJournal
 from longwatch.summaries import Status
 from longwatch.testing.clock import FakeClock
+from longwatch.testing.executions.faults import Fault
 from longwatch.testing.executions.plans import ExecutionPlan, JobPlan
 from longwatch.testing.simulation.trace import Tally, Trace
 from longwatch.watching.answers import Answer
@@ -56,18 +57,27 @@ CALM = Climate()
 class World:
     """Time, chance, and everything that is shared."""
 
-    def __init__(self, seed: int, plans: Sequence[ExecutionPlan], climate: Climate, *, keep: bool) -> None:
+    def __init__(
+        self,
+        seed: int,
+        plans: Sequence[ExecutionPlan],
+        climate: Climate,
+        *,
+        keep: bool,
+        faults: frozenset[Fault] = frozenset(),
+    ) -> None:
         self.clock = FakeClock()
         self.start = self.clock.now_ms()
-        self.plans = {plan.execution_id: plan for plan in plans}
+        self.plans = {plan.key: plan for plan in plans}
         self.climate = climate
+        self.faults = faults
         self.random = Random(f"{seed}/world")
         self.store = MemoryExecutionStore()
         self.journal = MemoryJournal(clock=self.clock)
         self.tally = Tally()
         self.trace = Trace(lambda: self.seconds, keep=keep)
-        self.asked_at: dict[tuple[str, int], float] = {}  # by execution and stamp: true seconds
-        self.visible: dict[str, set[tuple[str, str]]] = {}  # what answers that were written down had
+        self.asked_at: dict[tuple[ExecutionKey, int], float] = {}  # by execution and stamp: true seconds
+        self.visible: dict[ExecutionKey, set[tuple[str, str]]] = {}  # what answers that were written down had
         self.in_between: Callable[[str], None] = lambda who: None  # what somebody else might do
         self.depth = 0
         self._tasks: list[tuple[float, int, Callable[[], None]]] = []
@@ -134,15 +144,12 @@ class World:
 
     def raw(self, plan: ExecutionPlan) -> Mapping[str, Any] | None:
         """The record as another program reads it."""
-        found = self.store.get(plan.execution_id, PLAN_ID)
+        found = self.store.get(plan.execution_id, plan.plan_id)
         return None if found is None else found.stored
 
     def now_of(self, plan: ExecutionPlan) -> float:
         """Seconds since the execution began."""
         return self.seconds - plan.begins
-
-
-PLAN_ID = "plan-1"
 
 
 class FragileStore:
@@ -228,9 +235,9 @@ class SimulatedDrs:
         return {each.key: problem or self._answer(each) for each in executions}
 
     def _answer(self, execution: Execution) -> Answer:
-        plan, at = self._world.plans[execution.execution_id], self._now_ms()
+        plan, at = self._world.plans[execution.key], self._now_ms()
         seconds = self._world.now_of(plan)
-        self._world.asked_at[execution.execution_id, at] = seconds
+        self._world.asked_at[execution.key, at] = seconds
         known = {job.job_id: job for job in plan.jobs}
         jobs: dict[str, Job] = {}
         for job_id in execution.job_ids():
