@@ -21,7 +21,7 @@ from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import INDEX_KINDS, WORK, Journal, RunQuery
 from longwatch.journal.json_views import listed_view
-from longwatch.runs import RunSummary, Status
+from longwatch.runs import Condition, RunSummary, Status
 
 if TYPE_CHECKING:
     from longwatch.following.observation import ObservedRun, Observer
@@ -30,13 +30,14 @@ PAGE_RUNS = 500
 NARROW_COLUMNS = 60
 
 COLUMNS = (
-    Column("", 10, 1),
-    Column("RUN", 9, 11, elastic=True),
-    Column("STATUS", 6, 9),
+    Column("", 11, 1),
+    Column("RUN", 10, 11, elastic=True),
+    Column("STATUS", 7, 9),
+    Column("CONDITION", 6, 12, elastic=True),  # left out if no run has one
     Column("KIND", 1, 8),
-    Column("NAME", 7, 12, elastic=True),
+    Column("NAME", 8, 12, elastic=True),
     Column("STARTED", 3, 8),
-    Column("AGE", 8, 8),
+    Column("AGE", 9, 8),
     Column("DURATION", 5, 8, right=True),
     Column("EVENTS", 4, 6, right=True),
     Column("AGENTS", 0, 6, right=True),
@@ -98,7 +99,7 @@ def command(
         write_json_lines(_view(each, now) for each in runs)
     elif runs:
         terminal = Terminal.of_stdout()
-        terminal.show(run_table([each.run for each in runs], now_ms=now, width=terminal.columns))
+        terminal.show(run_table(runs, now_ms=now, width=terminal.columns))
     if not runs:
         remark("No runs." if query == WORK else "No runs like that.")
     elif more:
@@ -140,18 +141,38 @@ def _scan(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> 
 
 
 def run_table(
-    runs: Sequence[RunSummary], *, now_ms: int, width: int | None, zone: tzinfo | None = None
+    runs: Sequence[ObservedRun], *, now_ms: int, width: int | None, zone: tzinfo | None = None
 ) -> list[Line]:
-    """The runs as a table that fits the width."""
-    return table(COLUMNS, [_row(run, now_ms, zone) for run in runs], width=width)
+    """The runs as a table that fits the width. The gravest condition of a run's processes is in it."""
+    rows = [_row(each, now_ms, zone) for each in runs]
+    wanted = [
+        place for place, column in enumerate(COLUMNS) if column.title != "CONDITION" or _any(rows, place)
+    ]
+    columns = [COLUMNS[place] for place in wanted]
+    return table(columns, [[row[place] for place in wanted] for row in rows], width=width)
 
 
-def _row(run: RunSummary, now_ms: int, zone: tzinfo | None) -> list[Segment]:
+def _any(rows: Sequence[Sequence[Segment]], place: int) -> bool:
+    return any(row[place].text for row in rows)
+
+
+def _condition_text(conditions: Sequence[Condition], now_ms: int, zone: tzinfo | None) -> str:
+    if not conditions:
+        return ""
+    gravest = max(conditions, key=lambda each: each.gravity)
+    if gravest.since is None:
+        return gravest.name
+    return f"{gravest.name} since {start_text(gravest.since, now_ms=now_ms, zone=zone)}"
+
+
+def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
+    run = found.run
     symbol, style = STATUS_LOOKS[run.status]
     return [
         Segment(symbol, style),
         Segment(clean(run.run_id), "strong"),
         Segment(run.status.value, style),
+        Segment(_condition_text(found.conditions, now_ms, zone), "warn"),
         Segment(clean(run.kind)),
         Segment(clean(run.name or "")),
         Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),

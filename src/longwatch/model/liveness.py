@@ -21,6 +21,7 @@ from longwatch.model.process import Presence, Process
 
 CLOCK_SKEW_MS = 60_000
 NO_HEARTBEAT_AFTER_MS = 180_000  # three of the longest interval
+_BY_GRAVITY = ("crowded", "no heartbeat", "unattended", "undelivered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,12 @@ class Condition:
 
     name: str  # silent, missing, no heartbeat, unattended, undelivered or crowded
     message: str
+    since: int | None = None  # epoch ms, where that is not the time of the last event
+
+    @property
+    def gravity(self) -> int:
+        """Of several conditions of a run's processes, the one with the highest gravity is shown first."""
+        return _BY_GRAVITY.index(self.name) if self.name in _BY_GRAVITY else -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +196,9 @@ def _missing_heartbeats(
             since = datetime.fromtimestamp(seen_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             process = member.process
             yield Condition(
-                "no heartbeat", f"no heartbeat since {since} from process {process.pid} on {process.host}"
+                "no heartbeat",
+                f"no heartbeat since {since} from process {process.pid} on {process.host}",
+                since=seen_at,
             )
 
 

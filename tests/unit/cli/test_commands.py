@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,11 @@ from longwatch.cli.ship import exit_code, summary
 from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.verify import verification_lines
 from longwatch.errors import InvalidInput, JournalUnusable
+from longwatch.following.observation import ObservedRun
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.verify import Verifier
 from longwatch.recording.outbox import Outbox, ShipReport
-from longwatch.runs import summarise
+from longwatch.runs import Condition, summarise
 from longwatch.settings import SETTINGS, load_settings
 from longwatch.testing.clock import FakeClock
 from tests.unit.cli.samples import START_MS, failing, research, session
@@ -95,8 +97,41 @@ def test_a_scan_is_refused_where_it_makes_no_sense(file: str) -> None:
         invoke("runs", "--journal", file, "--scan")
 
 
+UNATTENDED = Condition("unattended", "process 1 (wrapper) is gone; process 2 on vm still runs")
+UNDELIVERED = Condition("undelivered", "process 1 on vm is gone and left events")
+SILENT_PROCESS = Condition("no heartbeat", "no heartbeat since …", since=START_MS)
+
+
+def observed_runs(*conditions: Condition) -> list[ObservedRun]:
+    first, *others = [summarise(events).popitem()[1] for events in (research(), failing(), session())]
+    return [ObservedRun(first), *(ObservedRun(run, conditions) for run in others)]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "shown"),
+    [
+        ([UNATTENDED], "unattended"),
+        ([SILENT_PROCESS, UNATTENDED, UNDELIVERED], "undelivered"),
+        ([SILENT_PROCESS], "no heartbeat since 10:02:11"),
+    ],
+)
+def test_the_gravest_condition_of_a_run_is_in_the_table(conditions: list[Condition], shown: str) -> None:
+    now, runs = START_MS + 600_000, observed_runs(*conditions)
+
+    heading, *rows = [paint(line, colour=False) for line in run_table(runs, now_ms=now, width=None, zone=UTC)]
+
+    at = heading.index("CONDITION")
+    assert [row[at:].startswith(shown) for row in rows] == [False, True, True]
+
+
+def test_the_table_has_no_column_for_conditions_that_no_run_has() -> None:
+    heading, *_ = run_table(observed_runs(), now_ms=START_MS, width=None)
+
+    assert "CONDITION" not in paint(heading, colour=False)
+
+
 def test_the_table_of_runs_fits_every_width() -> None:
-    runs = [summarise(events).popitem()[1] for events in (research(), failing(), session())]
+    runs = observed_runs(SILENT_PROCESS)
 
     for width in (30, 40, 60, 80, 100, 140):
         lines = run_table(runs, now_ms=START_MS + 600_000, width=width)
