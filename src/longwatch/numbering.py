@@ -1,10 +1,12 @@
-"""Which of a producer's numbers were seen: a small set of ranges, cheap to store and to compare."""
+"""Which numbers of events or lines were seen: a small set of ranges, cheap to store and to compare."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+from longwatch.events import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,22 @@ class Numbers:
 
 
 NO_NUMBERS = Numbers()
+
+
+def with_line(lines: Numbers, payload: Mapping[str, object]) -> Numbers:
+    """These lines of an agent's output and the one of an event, with the blank lines before it.
+
+    Blank lines have no event. Events of earlier versions do not say where the line before them was, so they
+    count for all before them.
+    """
+    number = number_of(payload, "line_number")
+    if number is None or number < 0:
+        return lines
+    last, first = int(number), int(number_of(payload, "after_line") or 0) + 1
+    low, high = min(first, last), last
+    if any(known[0] <= low and high <= known[1] for known in lines.ranges[-1:]):
+        return lines
+    return lines | Numbers(((low, high),))
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

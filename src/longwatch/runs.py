@@ -15,7 +15,7 @@ from longwatch.events import Event, Order, number_of
 from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Joins, Lifecycle, Start, joined_at
 from longwatch.model.endings import attempt_named
 from longwatch.model.liveness import Condition
-from longwatch.numbering import NO_NUMBERS, Numbers
+from longwatch.numbering import NO_NUMBERS, Numbers, with_line
 from longwatch.summaries import ENDS, STARTS, STATUS_WORDS, Ending, Origin, RunSummary, Status, summarise
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 SILENT_AFTER_MS = 60_000
+LINE_TYPES = frozenset({"block", "turn_line", "turn_result", "output"})  # of the output of an agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Run:
     counts: Mapping[str, int] = field(default_factory=dict)  # event type -> how many
     producers: Mapping[str, ProducerTally] = field(default_factory=dict)
     joined: Mapping[str, Joins] = field(default_factory=dict)  # producer -> the attempts that it named
+    lines: Numbers = NO_NUMBERS  # of the agent's output that were fed to a turn
 
     @property
     def run_id(self) -> str:
@@ -163,7 +165,12 @@ def fold(events: Iterable[Event], onto: Run | None = None) -> Run | None:
     summary = summarise(group)[group[0].run_id]
     if onto is None:
         return Run(
-            summary, NO_CALLS.plus(group), _counted({}, group), _tallied({}, group), _joined_by({}, group)
+            summary,
+            NO_CALLS.plus(group),
+            _counted({}, group),
+            _tallied({}, group),
+            _joined_by({}, group),
+            _with_lines(NO_NUMBERS, group),
         )
     return Run(
         summary=onto.summary.merged(summary),
@@ -171,6 +178,7 @@ def fold(events: Iterable[Event], onto: Run | None = None) -> Run | None:
         counts=_counted(onto.counts, group),
         producers=_tallied(onto.producers, group),
         joined=_joined_by(onto.joined, group),
+        lines=_with_lines(onto.lines, group),
     )
 
 
@@ -184,6 +192,13 @@ def _joined_by(before: Mapping[str, Joins], events: Iterable[Event]) -> Mapping[
             known = joined.get(event.producer, ())
             joined[event.producer] = tuple(sorted({*known, (event.order, attempt)}))
     return joined
+
+
+def _with_lines(lines: Numbers, events: Iterable[Event]) -> Numbers:
+    for event in events:
+        if event.type in LINE_TYPES:
+            lines = with_line(lines, event.payload)
+    return lines
 
 
 def _counted(before: Mapping[str, int], events: Iterable[Event]) -> dict[str, int]:
@@ -227,4 +242,7 @@ def conditions(
         for low, high in tally.missing():
             span = f"{low}" if low == high else f"{low}–{high}"
             found.append(Condition("missing", f"missing {span} of producer {producer}"))
+    for low, high in run.lines.gaps():
+        span = f"line {low}" if low == high else f"lines {low}–{high}"
+        found.append(Condition("missing", f"missing {span} of the agent's output"))
     return found

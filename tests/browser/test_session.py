@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import PHONE, OpenPage
+from tests.browser.conftest import DESKTOP, PHONE, OpenPage
 from tests.browser.serving import Served
 from tests.browser.stories import DONE, LOOK, PROJECT, SESSION, THOUGHT, feed, new_turn, result, said
+from tests.browser.test_views import sideways
 
 
 def live(open_page: OpenPage, served: Served, *, hash: str = "", **how: int) -> Page:
@@ -111,3 +115,18 @@ def test_on_a_phone_the_parts_of_a_project_take_turns(served: Served, open_page:
     expect(page.locator(".pane-turns")).to_be_hidden()
     page.get_by_role("button", name="Sessions").click()
     expect(page.get_by_role("link", name="Draft a chapter")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_the_run_of_a_turn_shows_a_gap_in_the_lines_of_its_agent(
+    served: Served, open_page: OpenPage, width: int
+) -> None:
+    path = new_turn(served, "Count to ten.")
+    for first_line, text in ((1, "one"), (5, "five"), (2, "two")):
+        body = json.dumps(said({"type": "text", "text": text})).encode()
+        served.call("POST", f"{path}/lines?first={first_line}", body, kind="application/x-ndjson")
+
+    page = open_page(f"{served.url}/runs/{path.rsplit('/', 1)[1]}", width=width)
+
+    expect(page.locator("lw-run-head .conditions li")).to_have_text("missing lines 3–4 of the agent's output")
+    assert sideways(page) == 0

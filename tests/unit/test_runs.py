@@ -191,6 +191,18 @@ def test_missing_events_are_named_also_after_the_end() -> None:
     ]
 
 
+def test_missing_lines_of_an_agent_are_named_until_they_are_fed() -> None:
+    run = run_of(*(told("block", 1000, line_number=at, after_line=after) for at, after in [(9, 6), (4, 3)]))
+    whole = fold([told("block", 1001, line_number=at, after_line=at - 1) for at in (1, 2, 3, 5, 6)], onto=run)
+
+    assert [condition.message for condition in conditions(run, now_ms=1000)] == [
+        "missing lines 1–3 of the agent's output",
+        "missing lines 5–6 of the agent's output",
+    ]
+    assert whole is not None
+    assert conditions(whole, now_ms=1000) == []
+
+
 def test_a_late_event_ends_the_condition_of_missing_it() -> None:
     run = run_of(told("note", 1000, number=1), told("note", 1002, number=3))
 

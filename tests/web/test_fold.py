@@ -24,7 +24,7 @@ import longwatch.summaries
 from longwatch.events import CALL_WORDS, Event
 from longwatch.journal.codec import to_line
 from longwatch.journal.json_views import run_view
-from longwatch.runs import ENDS, STARTS, STATUS_WORDS, fold
+from longwatch.runs import ENDS, LINE_TYPES, STARTS, STATUS_WORDS, fold
 from tests import strategies
 from tests.web.node import NodeLines, answering
 
@@ -47,10 +47,13 @@ WORDS = _words_of(
     longwatch.runs,
     longwatch.summaries,
 )
-TYPES = sorted({*strategies.RUN_TYPES, *STARTS, *ENDS, "TASK_copy_STARTED", "turn_started", "block"})
+TYPES = sorted(
+    {*strategies.RUN_TYPES, *STARTS, *ENDS, *LINE_TYPES, "TASK_copy_STARTED", "turn_started", "block"}
+)
 SAID = [  # the fields that a fold looks at most
     *("status", "error", "error_message", "duration_ms", "count", "output", "written_for", "name", "kind"),
     *("operation", "tool_name", "tool_use_id", "node_id", "node_name", "agent_name"),
+    *("line_number", "after_line"),
     *("attempt", "execution", "error_code", "not_after", "not_before", "process", "processes"),
 ]
 SAYINGS = ["tool_use", "tool_result", "COMPLETE", "ok", "Failed", "İnterrupted", 2.5, 1.5, 0.5, -0.5]

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from longwatch.events import Event, Order, number_of, text_of
 from longwatch.model.endings import CORRECTIONS
 from longwatch.model.process import Process
-from longwatch.numbering import NO_NUMBERS, Numbers
+from longwatch.numbering import NO_NUMBERS, Numbers, with_line
 from longwatch.runs import ENDS, Ending, Status
 from longwatch.turns.messages import BlockKind, Report, Reported, despite_denials
 
@@ -248,18 +248,6 @@ def tag_of(state: TurnState) -> str:
     last = f"{len(state.seen)}\0{state.last}\0{ending}"
     digest = hashlib.blake2b(last.encode(errors="replace"), digest_size=8).hexdigest()
     return f"{state.wire_status}-{state.block_count}-{digest}"
-
-
-def with_line(lines: Numbers, payload: Mapping[str, object]) -> Numbers:
-    """These lines and the one of an event, with the blank lines before it, which have no event.
-
-    Events of earlier versions do not say where the line before them was, so they count for all before them.
-    """
-    number = _whole(payload, "line_number", -1)
-    first = _whole(payload, "after_line", 0) + 1
-    if number < 0 or (number in lines and first in lines):
-        return lines
-    return lines | Numbers(((min(first, number), number),))
 
 
 def part_of(turn_id: str, event_id: str) -> str | None:

@@ -1,4 +1,4 @@
-/** Which of a producer's numbers were seen: sorted ranges that neither touch nor overlap. */
+/** Which numbers of events or lines were seen: sorted ranges that neither touch nor overlap. */
 
 /** @typedef {[low: number, high: number]} Range */
 
@@ -6,13 +6,16 @@ export class Numbers {
   /** @type {Range[]} */
   #ranges = [];
 
-  /** @param {number} number */
-  add(number) {
+  /**
+   * @param {number} low
+   * @param {number} [high] for a whole range
+   */
+  add(low, high = low) {
     const ranges = this.#ranges;
     const last = ranges.at(-1);
-    if (last && number === last[1] + 1) last[1] = number; // the next in a row: the cheap and common case
-    else if (!last || number > last[1]) ranges.push([number, number]);
-    else this.#insert(number);
+    if (last && low === last[1] + 1) last[1] = high; // the next in a row: the cheap and common case
+    else if (!last || low > last[1]) ranges.push([low, high]);
+    else if (low < last[0] || high > last[1]) this.#insert([low, high]);
   }
 
   get size() {
@@ -37,11 +40,11 @@ export class Numbers {
     return gaps;
   }
 
-  /** @param {number} number */
-  #insert(number) {
+  /** @param {Range} range */
+  #insert(range) {
     /** @type {Range[]} */
     const joined = [];
-    for (const [low, high] of [...this.#ranges, /** @type {Range} */ ([number, number])].sort((a, b) => a[0] - b[0])) {
+    for (const [low, high] of [...this.#ranges, range].sort((a, b) => a[0] - b[0])) {
       const current = joined.at(-1);
       if (current && low <= current[1] + 1) current[1] = Math.max(current[1], high);
       else joined.push([low, high]);

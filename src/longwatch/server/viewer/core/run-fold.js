@@ -18,6 +18,7 @@ import { numberOf, payloadOf, toolStatus } from "./payloads.js";
 /** @import { Order, WireEvent } from "./order.js" */
 
 export const SILENT_AFTER_MS = 60_000;
+const LINE_TYPES = new Set(["block", "turn_line", "turn_result", "output"]); // of the output of an agent
 
 /**
  * @typedef {object} Condition Something worth saying about a run that is no part of its history.
@@ -78,6 +79,7 @@ export class RunFold {
   #counts = new Map();
   /** @type {Map<string, {seen: Numbers, stated: number | null}>} */
   #producers = new Map();
+  #lines = new Numbers(); // of the agent's output that were fed to a turn
   /** @type {Attempt[] | null} */
   #attempts;
   /** @type {Origin | null} */
@@ -168,6 +170,10 @@ export class RunFold {
         const span = low === high ? `${low}` : `${low}–${high}`;
         found.push({ name: "missing", message: `missing ${span} of producer ${producer}` });
       }
+    }
+    for (const [low, high] of this.#lines.gaps(null)) {
+      const span = low === high ? `line ${low}` : `lines ${low}–${high}`;
+      found.push({ name: "missing", message: `missing ${span} of the agent's output` });
     }
     return found;
   }
@@ -278,6 +284,20 @@ export class RunFold {
     this.#lifecycle.add(event);
     this.#calls.add(event);
     this.#tally(event);
+    if (LINE_TYPES.has(type)) this.#noteLine(payloadOf(event));
+  }
+
+  /**
+   * Blank lines have no event. Events of earlier versions do not say where the line before them was, so they count for
+   * all before them.
+   *
+   * @param {Record<string, any>} said
+   */
+  #noteLine(said) {
+    const number = numberOf(said, "line_number");
+    if (number === null || number < 0) return;
+    const last = Math.trunc(number);
+    this.#lines.add(Math.min(Math.trunc(numberOf(said, "after_line") ?? 0) + 1, last), last);
   }
 
   /**
