@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from tests.acceptance.conftest import Longwatch
-from tests.contract.tables import new_table
+from tests.contract.tables import client_of, new_table
+from tests.engines.no_scan import without_scan
 
 pytestmark = pytest.mark.needs_ministack
 
@@ -46,6 +49,61 @@ def test_a_scan_finds_every_run_of_the_table(longwatch: Longwatch, journal: str,
     found = json.loads(longwatch("runs", "--scan", "--journal", table, "-o", "json").stdout)
 
     assert [run["run_id"] for run in found] == ["wf-1a2b3c4d"]
+
+
+def put_theirs(table: str, *run_ids: str, padding: int = 0) -> None:
+    """Runs as another producer writes them, with no entry in the list."""
+    parts = urlsplit(table)
+    options = dict(parse_qsl(parts.query))
+    for run_id in run_ids:
+        item: dict[str, Any] = {"note": {"S": "x" * padding}}
+        if options["layout"] == "workflow":
+            item |= {"workflow_id": {"S": run_id}, "timestamp": {"N": "1794736800000"}}
+            item["event_type"] = {"S": "workflow_complete"}
+        else:
+            time = "2026-11-15T10:00:00.000Z"
+            item |= {"PK": {"S": f"SESSION#{run_id}"}, "SK": {"S": f"EVENT#{time}"}}
+            item |= {"Status": {"S": "SESSION_SUCCEEDED"}, "Timestamp": {"S": time}}
+        client_of(options["endpoint"]).put_item(TableName=parts.netloc, Item=item)
+
+
+def test_runs_of_other_producers_are_listed_beside_ours(
+    longwatch: Longwatch, journal: str, table: str
+) -> None:
+    longwatch("import", "-", "--journal", table, stdin=exported(longwatch, journal))
+    put_theirs(table, "theirs")
+
+    done = longwatch("runs", "--journal", table, "-o", "json")
+
+    found = {run["run_id"]: run["status"] for run in json.loads(done.stdout)}
+    assert found == {"wf-1a2b3c4d": "succeeded", "theirs": "succeeded"}
+    assert "other producers" not in done.stderr
+
+
+def test_a_list_that_may_lack_runs_says_so(longwatch: Longwatch, table: str) -> None:
+    put_theirs(table, *(f"theirs-{number}" for number in range(14)), padding=390_000)  # 5.4 MB
+
+    done = longwatch("runs", "--journal", table, "-o", "json")
+    whole = longwatch("runs", "--scan", "--journal", table, "-o", "json")
+
+    assert 0 < len(json.loads(done.stdout)) < 14
+    assert "Only the first 4 pages (1 MB each) were scanned" in done.stderr
+    assert len(json.loads(whole.stdout)) == 14
+    assert "other producers" not in whole.stderr
+
+
+def test_without_the_right_to_scan_the_list_is_there_and_says_what_it_lacks(
+    longwatch: Longwatch, journal: str, table: str, ministack_url: str
+) -> None:
+    longwatch("import", "-", "--journal", table, stdin=exported(longwatch, journal))
+    put_theirs(table, "theirs")
+
+    with without_scan(ministack_url) as url:
+        done = longwatch("runs", "--journal", table.replace(ministack_url, url), "-o", "json")
+
+    assert done.returncode == 0, done.stderr
+    assert [run["run_id"] for run in json.loads(done.stdout)] == ["wf-1a2b3c4d"]
+    assert "Runs of other producers are not listed: the right dynamodb:Scan is missing" in done.stderr
 
 
 def test_doctor_describes_the_table_and_the_clock(longwatch: Longwatch, table: str) -> None:

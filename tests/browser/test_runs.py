@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
+from longwatch.clock import SYSTEM_CLOCK
 from longwatch.journal.sqlite import SqliteJournal
 from tests.browser import stories
 from tests.browser.conftest import OpenPage, Serve
 from tests.browser.serving import Served
+from tests.contract.tables import client_of, new_table
+from tests.engines.no_scan import without_scan
 
 
 def test_a_new_run_appears_by_itself_and_its_end_too(served: Served, open_page: OpenPage) -> None:
@@ -106,3 +110,29 @@ def test_an_empty_journal_says_how_to_record_a_first_run(
     page.get_by_role("button", name="Copy the command").click()
     expect(page.get_by_text("Command copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()").startswith("longwatch demo")
+
+
+@pytest.mark.needs_ministack
+def test_runs_of_other_producers_are_listed_and_a_missing_right_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve,
+    open_page: OpenPage,
+    ministack_url: str,
+) -> None:
+    with new_table(ministack_url, "workflow") as at, without_scan(ministack_url) as no_scan:
+        item = {"workflow_id": {"S": "theirs"}, "timestamp": {"N": str(SYSTEM_CLOCK.now_ms())}}
+        client_of(ministack_url).put_item(
+            TableName=at.table, Item={**item, "event_type": {"S": "workflow_complete"}}
+        )
+        monkeypatch.setenv("LONGWATCH_DOCUMENTS", f"sqlite:///{tmp_path / 'documents.db'}")
+        journal = f"dynamodb://{at.table}?region={at.region}&endpoint="
+        allowed = serve(tmp_path / "runs.db", "--journal", f"{journal}{ministack_url}")
+        denied = serve(tmp_path / "runs.db", "--journal", f"{journal}{no_scan}")
+
+        listed, told = open_page(f"{allowed.url}/runs"), open_page(f"{denied.url}/runs")
+
+        expect(listed.locator("a.run-row")).to_contain_text("theirs")
+        expect(listed.locator(".runs-hint")).to_be_hidden()
+        expect(told.locator(".runs-hint")).to_contain_text("the right dynamodb:Scan is missing")
+        expect(told.get_by_text("No runs yet")).to_be_visible()

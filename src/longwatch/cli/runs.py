@@ -57,7 +57,7 @@ COLUMNS = (
 @click.option("-q", "--text", help="Part of the id or the name.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
-@click.option("--scan", is_flag=True, help="Also find runs of other producers by reading the whole table.")
+@click.option("--scan", is_flag=True, help="Read the whole table for runs of other producers, not 4 MB.")
 @output_option()
 @common_options
 @pass_invocation
@@ -83,15 +83,19 @@ def command(
         until=moment_ms(until, now_ms=now) if until else None,
         text=text,
     )
+    from longwatch.following.merged_runs import MergedRuns
     from longwatch.following.observation import Observer
+    from longwatch.following.unlisted import scan_unlisted
 
     most = None if everything else limit
     with reading(invocation) as journal:
-        observer = Observer(journal, clock=invocation.clock)
         if scan:
             scanned, more = _scan(journal, query, most, invocation.clock)
-            runs = observer.observed(scanned)
+            runs, notice = Observer(journal, clock=invocation.clock).observed(scanned), None
         else:
+            unlisted = scan_unlisted(journal)
+            merged, notice = MergedRuns(journal, lambda: unlisted.runs), unlisted.notice
+            observer = Observer(journal, clock=invocation.clock, runs=merged)
             runs, more = _list(observer, query, most, invocation.clock)
     if output == "json":
         write_json([_view(each, now) for each in runs])
@@ -104,6 +108,8 @@ def command(
         remark("No runs." if query == WORK else "No runs like that.")
     elif more:
         remark(f"These are the newest {len(runs)}; --all or --limit shows more.")
+    if notice is not None:
+        remark(notice)
 
 
 def _view(found: ObservedRun, now_ms: int) -> dict[str, Any]:

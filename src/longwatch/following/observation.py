@@ -15,6 +15,7 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
 from longwatch.events import START, Cursor, Event, Order
 from longwatch.following.known import Known
+from longwatch.following.merged_runs import ListsRuns
 from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, Heartbeats, Journal, RunQuery
 from longwatch.journal.sqlite.waiting import may_wait
 from longwatch.model.attempts import Lifecycle
@@ -102,9 +103,16 @@ class Observer:
     """
 
     def __init__(
-        self, journal: Journal, *, clock: Clock = SYSTEM_CLOCK, here: Surroundings | None = None
+        self,
+        journal: Journal,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        here: Surroundings | None = None,
+        runs: ListsRuns | None = None,
     ) -> None:
+        """`runs` lists the runs in place of the journal."""
         self._journal = journal
+        self._runs: ListsRuns = runs or journal
         self._clock = clock
         self._here = here
         self._seen: OrderedDict[Process, tuple[float, Observation]] = OrderedDict()
@@ -160,7 +168,7 @@ class Observer:
         """
         asked, found, cursor = _widened(query), list[ObservedRun](), after
         for _ in range(MOST_PAGES):
-            page = self._journal.find_runs(asked, after=cursor, limit=limit - len(found))
+            page = self._runs.find_runs(asked, after=cursor, limit=limit - len(found))
             found += [each for each in self.observed(page.runs) if query.accepts_status(each.run.status)]
             cursor = page.cursor
             if cursor is None or len(found) >= limit:

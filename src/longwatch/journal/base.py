@@ -71,6 +71,14 @@ class RunPage:
     cursor: Cursor | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UnlistedRuns:
+    """Runs that the list of a journal lacks, as a scan found them, newest first."""
+
+    runs: Sequence[RunSummary] = ()
+    is_whole: bool = True  # False: the scan ended at its bound, and there may be more
+
+
 def fills_page(events: Iterable[Event], limit: int) -> bool:
     """Whether these are as many events as one page holds, by their number or by their size."""
     count = size = 0
@@ -222,6 +230,17 @@ class Heartbeats(Protocol):
 
     def heartbeats(self, process_ids: Sequence[str]) -> Mapping[str, int]:
         """When each process was last alive, in epoch ms; those without a heartbeat are left out."""
+
+
+@runtime_checkable
+class ScansRuns(Protocol):
+    """A journal whose store other producers write to as well: its list lacks their runs. Optional."""
+
+    def scan_unlisted(self, *, max_pages: int) -> UnlistedRuns:
+        """The runs that `find_runs` does not list, from at most so many pages of a scan of the store.
+
+        Raises `TableProblem` of the kind access-denied without the right to scan.
+        """
 
 
 @runtime_checkable

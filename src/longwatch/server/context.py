@@ -13,7 +13,9 @@ from typing import ParamSpec, TypeVar
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.documents.store import DocumentStore
 from longwatch.following.hub import Hub
+from longwatch.following.merged_runs import MergedRuns
 from longwatch.following.observation import ObservedRun, Observer
+from longwatch.following.unlisted import BackgroundScan
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal
 from longwatch.runs import RunSummary
@@ -45,6 +47,8 @@ class ServerContext:
     async_journal: AsyncJournal
     hub: Hub
     board: Board
+    unlisted: BackgroundScan
+    runs: MergedRuns
     observer: Observer
     appender: Appender
     conversations: Conversations
@@ -105,13 +109,17 @@ async def open_context(
             Hub(journal, clock=clock) as hub,
         ):
             board, versions = Board(hub, async_journal, closing), Versions()
+            unlisted = BackgroundScan(journal, clock=clock)
+            runs = MergedRuns(journal, unlisted.runs)
             try:
                 yield ServerContext(
                     journal=journal,
                     async_journal=async_journal,
                     hub=hub,
                     board=board,
-                    observer=Observer(journal, clock=clock),
+                    unlisted=unlisted,
+                    runs=runs,
+                    observer=Observer(journal, clock=clock, runs=runs),
                     appender=Appender(journal),
                     conversations=conversations,
                     documents=documents,

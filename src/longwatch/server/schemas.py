@@ -70,6 +70,7 @@ class RunListShape(Strict):
 
     runs: list[RunShape]
     cursor: str | None = Field(description="For `after`; null at the end.")
+    hint: str | None = Field(description="Which runs of other producers may be missing, and what to do.")
 
 
 class CallShape(Strict):

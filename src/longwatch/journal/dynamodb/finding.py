@@ -1,4 +1,4 @@
-"""Finds runs: from the entries of the list, newest first; or, when asked to, by scanning the whole table."""
+"""Finds runs from the entries of the list, newest first."""
 
 from __future__ import annotations
 
@@ -87,26 +87,6 @@ class Finder:
         start = self._claimed_start(run_id)
         return summary if start is None or start >= summary.started_at else replace(summary, started_at=start)
 
-    def scan_runs(self) -> Iterator[RunSummary]:
-        """Every run in the table, whoever wrote it, from keys and types alone; reads the whole table."""
-        names: dict[str, str] = {}
-        projection = ", ".join(_path(path, names) for path in self._layout.types)
-        runs: dict[str, RunSummary] = {}
-        start: Item | None = None
-        while True:
-            answer = self._table.scan(names=names, projection=projection, start=start)
-            events = [
-                self._layout.stored(item, run_id).event
-                for item in answer.items
-                if (run_id := self._layout.run_of(item)) is not None
-            ]
-            for run_id, part in summarise(events).items():
-                runs[run_id] = runs[run_id].merged(part) if run_id in runs else part
-            start = answer.next
-            if start is None:
-                break
-        yield from sorted(runs.values(), key=lambda run: (run.started_at, run.run_id), reverse=True)
-
     def _claimed_start(self, run_id: str) -> int | None:
         """When the run began, which its own events can no longer say once the first ones have expired."""
         key = self._layout.claim_key(run_id)
@@ -166,12 +146,3 @@ def _newest_first(runs: list[RunSummary]) -> list[RunSummary]:
 
 def _is_over(listing: Listing, now: int) -> bool:
     return listing.ttl is not None and listing.ttl != NEVER and listing.ttl <= now // 1000
-
-
-def _path(path: str, names: dict[str, str]) -> str:
-    """A path of attribute names as an expression; many of the names are reserved words."""
-    parts = []
-    for name in path.split("."):
-        names[f"#{name}"] = name
-        parts.append(f"#{name}")
-    return ".".join(parts)

@@ -15,6 +15,7 @@ from longwatch.journal.base import (
     ClosesOnExit,
     RunPage,
     RunQuery,
+    UnlistedRuns,
 )
 from longwatch.journal.dynamodb.appending import PUTS_IN_FLIGHT, Appender
 from longwatch.journal.dynamodb.client import Table
@@ -24,11 +25,12 @@ from longwatch.journal.dynamodb.finding import Finder
 from longwatch.journal.dynamodb.heartbeats import INTERVAL_SECONDS, put_heartbeat, read_heartbeats
 from longwatch.journal.dynamodb.layouts import layout_named
 from longwatch.journal.dynamodb.reading import ANNOUNCE_AFTER_MS, Reader
+from longwatch.journal.dynamodb.scanning import Scanner
 from longwatch.runs import RunSummary
 
 
 class DynamoJournal(ClosesOnExit):
-    """A journal in one table. Producers need the right to PutItem, readers to Query; `scan_runs` to Scan.
+    """A journal in one table. Producers need the right to PutItem, readers to Query; scans to Scan.
 
     An event id that names other content is noticed where both events carry the same run and time: that is
     where a put can look.
@@ -54,6 +56,7 @@ class DynamoJournal(ClosesOnExit):
         self._directory = Directory(table, layout, clock)
         self._reader = Reader(table, layout, clock)
         self._finder = Finder(table, layout, clock)
+        self._scanner = Scanner(table, layout, clock, self._finder.find_run)
 
     @property
     def url(self) -> str:
@@ -86,7 +89,10 @@ class DynamoJournal(ClosesOnExit):
 
     def scan_runs(self) -> Iterator[RunSummary]:
         """Every run in the table, also those of other producers, newest first. Reads the whole table."""
-        return self._finder.scan_runs()
+        yield from self._scanner.all_runs()
+
+    def scan_unlisted(self, *, max_pages: int) -> UnlistedRuns:
+        return self._scanner.unlisted(max_pages)
 
     def beat(self, process_id: str, at_ms: int) -> None:
         put_heartbeat(self._table, self._layout, process_id, at_ms)

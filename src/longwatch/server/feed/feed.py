@@ -31,7 +31,12 @@ class Feed:
         self.context = context
         self.lines = Lines()
         self._runs = RunListSource(
-            context.journal, context.observer, lines=self.lines, clock=context.clock, call=context.call
+            context.journal,
+            context.runs,
+            context.observer,
+            lines=self.lines,
+            clock=context.clock,
+            call=context.call,
         )
         self.viewers = Viewers(self.lines, context.closing, context.clock, is_away=self._is_away)
         self.executions_news = ExecutionNews(context.executions, clock=context.clock, call=context.call)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from longwatch.clock import Clock
 from longwatch.errors import InvalidCursor, LongwatchError
+from longwatch.following.merged_runs import ListsRuns
 from longwatch.following.observation import ObservedRun, Observer
 from longwatch.journal.base import INDEX_KINDS, WORK, Arrivals, Journal, RunQuery
 from longwatch.journal.json_views import listed_view
@@ -46,9 +47,17 @@ class RunListSource:
     topic = TOPIC
 
     def __init__(
-        self, journal: Journal, observer: Observer, *, lines: Lines, clock: Clock, call: Call
+        self,
+        journal: Journal,
+        runs: ListsRuns,
+        observer: Observer,
+        *,
+        lines: Lines,
+        clock: Clock,
+        call: Call,
     ) -> None:
         self._journal = journal
+        self._runs = runs
         self._observer = observer
         self._lines = lines
         self._clock = clock
@@ -74,7 +83,7 @@ class RunListSource:
     async def _history(self, after: str, until: str) -> list[Frame]:
         runs = await self._call(self._changed, after, until)
         if runs is None:
-            runs = (await self._call(self._journal.find_runs, WORK, limit=SNAPSHOT_RUNS)).runs
+            runs = (await self._call(self._runs.find_runs, WORK, limit=SNAPSHOT_RUNS)).runs
         return await self._told(runs)
 
     def _changed(self, after: str, until: str) -> list[RunSummary] | None:
@@ -133,7 +142,7 @@ class RunListSource:
         """The journal was replaced: push the newest runs of the new one, and continue at its end."""
         self._generation = journal.generation
         position: int = await self._call(journal.last_arrival)
-        newest = await self._call(self._journal.find_runs, WORK, limit=SNAPSHOT_RUNS)
+        newest = await self._call(self._runs.find_runs, WORK, limit=SNAPSHOT_RUNS)
         await self._push(line, newest.runs, f"a{position}")
         return position
 
@@ -159,7 +168,7 @@ class RunListSource:
         looked = {
             run.run_id: run
             for query in (WORK, running)
-            for run in self._journal.find_runs(query, limit=POLLED_RUNS).runs
+            for run in self._runs.find_runs(query, limit=POLLED_RUNS).runs
         }
         left = [
             run_id for run_id, run in known.items() if run.status is Status.RUNNING and run_id not in looked

@@ -62,12 +62,13 @@ async def list_runs(
     page = await context.call(
         context.observer.find_runs, query, after=cursor_of(after) if after else None, limit=limit
     )
-    now = context.clock.now_ms()
-    tag = list_tag((run_tag(each.run, now, each.conditions) for each in page.runs), page.cursor)
+    now, hint = context.clock.now_ms(), context.unlisted.notice
+    tags = (run_tag(each.run, now, each.conditions) for each in page.runs)
+    tag = list_tag(tags, f"{page.cursor} {hint}")
     if matches(if_none_match, tag):
         return not_modified(tag)
     listed = [listed_view(each.run, now_ms=now, observed=each.conditions) for each in page.runs]
-    return json_answer({"runs": listed, "cursor": page.cursor}, tag=tag)
+    return json_answer({"runs": listed, "cursor": page.cursor, "hint": hint}, tag=tag)
 
 
 @router.get(

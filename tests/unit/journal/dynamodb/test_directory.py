@@ -13,7 +13,7 @@ from longwatch.journal.dynamodb.client import Condition
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.listing import Listing, from_attributes, listings, to_attributes
-from longwatch.journal.dynamodb.values import Item
+from longwatch.journal.dynamodb.values import AttributeValue, Item
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
@@ -304,6 +304,76 @@ def test_a_scan_finds_runs_that_nobody_listed(table: SimulatedTable, clock: Fake
         ("wf-1", Status.SUCCEEDED),
         ("theirs", Status.FAILED),
     ]
+
+
+def foreign_item(layout: str, run_id: str, at: int, type_: str, **fields: AttributeValue) -> Item:
+    if layout == "workflow":
+        key: Item = {"workflow_id": {"S": run_id}, "timestamp": {"N": str(at)}}
+        return {**key, "event_type": {"S": type_}, **fields}
+    return {**machine_event(run_id, type_, at), **fields}
+
+
+def put_foreign(table: SimulatedTable, run_id: str, at: int, type_: str, **fields: AttributeValue) -> None:
+    partition = {"workflow": "workflow_id", "session": "PK"}[table.layout]
+    free = Condition(expression=f"attribute_not_exists({partition})")
+    table.put(foreign_item(table.layout, run_id, at, type_, **fields), free)
+
+
+class TestAScanForUnlistedRuns:
+    def test_leaves_out_what_the_list_has(self, table: SimulatedTable, clock: FakeClock) -> None:
+        journal = opened(table, clock)
+        journal.append([event("workflow_start"), event("workflow_complete", NOW + 5)])
+        put_foreign(table, "wf-1", NOW + 9, "note")  # in a run of ours
+        put_foreign(table, "theirs", NOW, "workflow_start")
+        put_foreign(table, "theirs", NOW + 1, "workflow_error")
+
+        found = journal.scan_unlisted(max_pages=4)
+
+        assert [(run.run_id, run.status, run.events) for run in found.runs] == [("theirs", Status.FAILED, 2)]
+        assert found.is_whole
+
+    def test_reads_no_more_pages_than_it_may_and_says_so(
+        self, table: SimulatedTable, clock: FakeClock
+    ) -> None:
+        table.page_items = 3
+        for number in range(10):
+            for step in range(2):
+                put_foreign(table, f"theirs-{number}", NOW + number * 10 + step, "note")
+
+        found = opened(table, clock).scan_unlisted(max_pages=4)
+
+        assert table.calls.count("scan") == 4
+        assert not found.is_whole
+        assert [run.run_id for run in found.runs] == [f"theirs-{number}" for number in range(5, -1, -1)]
+
+    def test_tells_all_of_a_run_whose_events_continue_behind_the_bound(
+        self, table: SimulatedTable, clock: FakeClock
+    ) -> None:
+        table.page_items = 2
+        for step, type_ in enumerate(("workflow_start", "note", "workflow_complete")):
+            put_foreign(table, "theirs", NOW + step, type_)
+
+        (run,) = opened(table, clock).scan_unlisted(max_pages=1).runs
+
+        assert (run.status, run.events) == (Status.SUCCEEDED, 3)
+
+    def test_counts_no_expired_events(self, table: SimulatedTable, clock: FakeClock) -> None:
+        put_foreign(table, "old", NOW - 99_000, "note", ttl={"N": str(NOW // 1000 - 1)})
+        put_foreign(table, "new", NOW, "note", ttl={"N": str(NOW // 1000 + 60)})
+
+        found = opened(table, clock).scan_unlisted(max_pages=4)
+
+        assert [run.run_id for run in found.runs] == ["new"]
+
+    def test_knows_sessions_that_their_state_machine_listed(self, clock: FakeClock) -> None:
+        table = SimulatedTable("session")
+        for item in (*machine_entry("s-1", NOW), machine_event("s-1", "SESSION_INITIATED", NOW + 2)):
+            table.put(item, FREE)
+        table.put(machine_event("s-2", "SESSION_INITIATED", NOW), FREE)
+
+        found = opened(table, clock).scan_unlisted(max_pages=4)
+
+        assert [run.run_id for run in found.runs] == ["s-2"]
 
 
 _events = st.lists(

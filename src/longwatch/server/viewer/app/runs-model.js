@@ -34,6 +34,8 @@ export class RunsModel {
   error = null;
   /** @type {string | null} */
   more = null;
+  /** @type {string | null} which runs the list may lack, and why */
+  hint = null;
   /** @type {RunsQuery} */
   #query = {};
   #asked = 0;
@@ -102,6 +104,7 @@ export class RunsModel {
       if (asked !== this.#asked) return; // another query was chosen meanwhile
       this.#merge(page.runs);
       if (!isRefresh) this.more = page.cursor;
+      this.hint = page.hint ?? null;
       this.state = "ready";
       for (const run of this.#early.splice(0)) this.#take(run);
     } catch (error) {

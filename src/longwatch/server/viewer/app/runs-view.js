@@ -24,11 +24,12 @@ export class RunsView extends Part {
   #list = h("ul", { class: "runs", "aria-label": "Runs, newest first" });
   #head = h("div", { class: "run-row head", "aria-hidden": "true" }, ...["Run", "Kind", "Agents", "Duration", "Last event", "State"].map((name) => h("span", {}, name)));
   #foot = h("div", { class: "runs-foot" });
+  #hint = h("p", { class: "runs-hint dim", role: "status", hidden: true });
   #draw = beforePaint(() => this.#drawNow());
   #asked = "";
 
   connectedCallback() {
-    this.append(h("div", { class: "page-head" }, h("h1", {}, "Runs")), this.#filters.element, this.#head, this.#list, this.#foot);
+    this.append(h("div", { class: "page-head" }, h("h1", {}, "Runs")), this.#filters.element, this.#head, this.#list, this.#foot, this.#hint);
     this.whenGone(this.#model.watch(this.#draw));
     this.whenGone(() => this.#model.close());
     this.whenGone(place.watch(() => this.#ask()));
@@ -60,9 +61,11 @@ export class RunsView extends Part {
   }
 
   #drawNow() {
-    const { runs, state: at, error, more } = this.#model;
+    const { runs, state: at, error, more, hint } = this.#model;
     const now = Date.now();
     this.#head.hidden = !runs.length;
+    this.#hint.hidden = hint === null;
+    this.#hint.textContent = hint ?? "";
     keep(this.#list, runs, {
       key: (run) => run.run_id,
       make: (run) => runRow(run, now),
