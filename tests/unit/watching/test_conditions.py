@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
 
-from longwatch.watching.cadence.eta import Eta, Range
 from longwatch.watching.conditions import (
     SILENT_AFTER_MS,
-    SILENT_AT_LEAST_MS,
     SILENT_PENDING_AFTER_MS,
     UNREACHABLE_AFTER,
     UNWATCHED_AFTER_MS,
@@ -20,9 +18,6 @@ from longwatch.watching.conditions import (
 from longwatch.watching.model import Execution, Job, JobState, Wave
 from longwatch.watching.phases import Phase
 from tests.unit.watching.making import IN_PROGRESS, MINUTE, PENDING, SECOND, START, drill, execution, job
-
-if TYPE_CHECKING:
-    from longwatch.watching.cadence.lessons import Lessons
 
 NOW = START + 40 * MINUTE
 
@@ -120,19 +115,6 @@ def test_an_execution_that_is_no_longer_pending_is_silent_after_ten_minutes() ->
 
     assert names(busy, NOW) == []
     assert names(busy, NOW + 1) == ["silent"]
-
-
-def test_history_decides_when_an_execution_of_its_shape_is_silent() -> None:
-    class Past:
-        def eta_of(self, execution: Execution, now_ms: int) -> Eta:
-            usual = Range(60.0, 120.0, 180.0)
-            return Eta(0.0, Range(1e4, 2e4, 3e4), 4e4, None, 20, Phase.PENDING, 0.0, usual)
-
-    waiting = watched(last_change_at=NOW - SILENT_AT_LEAST_MS)
-    past = cast("Lessons", Past())
-
-    assert conditions(waiting, NOW, past) == []
-    assert [each.name for each in conditions(waiting, NOW + 1, past)] == ["silent"]
 
 
 def test_one_that_nobody_asks_about_is_unwatched() -> None:

@@ -180,6 +180,16 @@ def test_it_is_slow_beyond_the_usual_range_or_far_too_long_in_a_phase(
     assert conditions(open_, now, lessons(9)) == []
 
 
+def test_history_decides_when_an_execution_of_its_shape_is_silent() -> None:
+    quiet = replace(waiting(0, PENDING), last_polled_at=START + 29 * MINUTE)
+    now = START + 29 * MINUTE
+
+    silent = [each for each in conditions(quiet, now, lessons()) if each.name == "silent"]
+
+    assert [each.message for each in silent] == ["nothing new for 29 min"]  # nine of ten begin within 19
+    assert conditions(quiet, now) == []  # without history 30 minutes in pending are normal
+
+
 def test_a_view_has_the_eta_with_its_range() -> None:
     view = execution_view(waiting(7, PENDING), now_ms=START + 7 * MINUTE, lessons=lessons())
 
