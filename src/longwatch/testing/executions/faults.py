@@ -14,6 +14,7 @@ from longwatch.testing.drs.scripts import ActionScript, JobScript, ServerScript
 from longwatch.testing.executions.plans import ExecutionPlan, JobPlan
 
 OTHER_STATUSES = ("CANCELLING", "PAUSED", "TIMEOUT", "COMPLETED_WITH_WARNINGS", "ON_HOLD", "cancelling")
+OTHER_PLAN_ID = "plan/2"
 UNKNOWN_STATUSES = ("HIBERNATED", "COMPLETED_WITH_WARNINGS", "LAUNCHED_PARTIALLY", "SUCCESS")
 
 
@@ -39,9 +40,9 @@ def with_faults(plans: Iterable[ExecutionPlan], faults: frozenset[Fault], seed: 
     if Fault.OPERATORS in faults:
         random = Random(f"{seed}/{Fault.OPERATORS}")
         found = [_with_operator(plan, random) for plan in found]
-    if Fault.SAME_ID in faults:
-        found[1] = replace(found[1], execution_id=found[0].execution_id, plan_id="plan-2")
-        found[1].words.append("id of another plan's execution")
+    if Fault.SAME_ID in faults and Random(f"{seed}/{Fault.SAME_ID}").random() < 0.5:
+        found[-1] = replace(found[-1], execution_id=found[0].execution_id, plan_id=OTHER_PLAN_ID)
+        found[-1].words.append("id of another plan's execution")
     return found
 
 
@@ -73,10 +74,10 @@ def _with_unknown_values(plan: ExecutionPlan, random: Random) -> ExecutionPlan:
 
 def _odd_job(job: JobPlan, random: Random, words: list[str]) -> JobPlan:
     script, chance = job.script, random.random()
-    if chance < 0.04:
+    if chance < 0.02:
         words.append("unknown job status")
         script = _with_job_status(script, random)
-    elif chance < 0.12 and script.servers:
+    elif chance < 0.07 and script.servers:
         at = random.randrange(len(script.servers))
         servers = list(script.servers)
         servers[at] = _odd_server(servers[at], random, words)

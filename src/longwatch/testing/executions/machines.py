@@ -130,7 +130,7 @@ class Machine:
     def _count(self, polled: Polled) -> None:
         self.world.tally.delivered += 1
         if polled.result is not Result.EARLY:
-            self.world.trace.mark(self.name, f"{polled.execution.execution_id} {polled.result}")
+            self.world.trace.mark(self.name, f"{polled.execution.key} {polled.result}")
 
     def begin(self) -> None:
         """From now on it works by itself."""
@@ -221,7 +221,7 @@ class Orchestrator:
             for ours in ("TotalWaves", "Deadline", "Version"):
                 del record[ours]
         self._world.store.write(record)
-        self._world.trace.mark("orchestrator", f"stores {plan.execution_id}")
+        self._world.trace.mark("orchestrator", f"stores {plan.key}")
         for wave in plan.waves:
             if wave.stored > 0:
                 self._at(wave.stored, lambda wave=wave: self._add_wave(plan, wave))  # type: ignore[misc]
@@ -263,7 +263,7 @@ class Orchestrator:
         record = self._world.raw(plan)
         if record is not None and _seems_open(record):
             self._world.store.write({**record, "Waves": change(list(record["Waves"]))})
-            self._world.trace.mark("orchestrator", f"writes waves of {plan.execution_id}")
+            self._world.trace.mark("orchestrator", f"writes waves of {plan.key}")
 
     def cancel(self, plan: ExecutionPlan) -> None:
         """Cancel it, if it seems to be open."""
@@ -271,7 +271,7 @@ class Orchestrator:
         if record is None or not _seems_open(record) or plan.cancelled is None:
             return
         self.cancelled.add(plan.key)
-        self._world.trace.mark("orchestrator", f"cancels {plan.execution_id}")
+        self._world.trace.mark("orchestrator", f"cancels {plan.key}")
         now = self._world.clock.now_ms() // 1000
         self._world.store.write({**record, "Status": "CANCELLED", "EndTime": now})
 
@@ -281,7 +281,7 @@ class Orchestrator:
         if record is None or not _seems_open(record):
             return
         self.statuses[plan.key] = status
-        self._world.trace.mark("orchestrator", f"sets {plan.execution_id} to {status}")
+        self._world.trace.mark("orchestrator", f"sets {plan.key} to {status}")
         self._world.store.write({**record, "Status": status})
 
 

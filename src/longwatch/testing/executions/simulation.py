@@ -30,6 +30,7 @@ from longwatch.watching.model import Execution
 EXECUTIONS = 5  # of each seed
 PLAYED_FAULTS = frozenset({Fault.OPERATORS, Fault.OTHER_STATUSES, Fault.UNKNOWN_VALUES})
 SILENT = 600.0  # seconds
+PENDING_SECONDS = 1800.0 + 120.0  # nothing new is a condition after half an hour where nothing has begun
 CALM_SECONDS = SILENT + 2 * GRACE + 60.0  # the longest backoff and the longest lease are in it
 STEP_SECONDS = 60.0
 
@@ -78,17 +79,27 @@ def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[World, li
         machine.begin()
     world.run(max(plan.begins + plan.last for plan in plans) + 1.0)
     world.climate = CALM
-    calm = CALM_SECONDS + (JUMP_MS / 1000 if Fault.CLOCKS in faults else 0.0)
-    for _ in range(round(calm / STEP_SECONDS)):
-        world.run(world.seconds + STEP_SECONDS)
-        if all(record.closed for record in _records(world)):
-            break
+    _calm_down(world)
     found = list(problems(world, orchestrator, operators))
     if not found:
         _review(world, machines[0])
         found = list(problems(world, orchestrator, operators))
     _count(world)
     return world, found
+
+
+def _calm_down(world: World) -> None:
+    """Let the pollers finish: until all is closed, or a while has passed and what is open says why."""
+    least = world.seconds + CALM_SECONDS + (JUMP_MS / 1000 if Fault.CLOCKS in world.faults else 0.0)
+    most = max(least, world.seconds + PENDING_SECONDS)
+    while world.seconds < most:
+        world.run(world.seconds + STEP_SECONDS)
+        still_open = [record for record in _records(world) if not record.closed]
+        if not still_open:
+            return
+        now = world.clock.now_ms()
+        if world.seconds >= least and all(conditions(record, now) for record in still_open):
+            return
 
 
 def draw_climate(random: Random) -> Climate:

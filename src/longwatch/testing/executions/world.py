@@ -168,7 +168,7 @@ class FragileStore:
     def update(self, execution: Execution) -> Execution:
         with self._world.call(self._who, "update", Unreachable):
             stored = self._world.store.update(execution)
-            self._world.trace.mark(self._who, f"wrote {execution.execution_id} {stored.version}")
+            self._world.trace.mark(self._who, f"wrote {execution.key} {stored.version}")
         return stored
 
     def open_executions(self) -> Iterator[Execution]:
