@@ -271,7 +271,7 @@ class ExecutionsContract:
 
         assert read(seen.execution_id, "p-1")["Status"] == "On hold"
         assert (closed.closed, closed.verdict, closed.other_status) == (True, verdict, "On hold")
-        assert list(store.open_executions()) == list(store.unsettled()) == []
+        assert list(store.open_executions()) == list(store.unsettled(START)) == []
         assert list(store.find()) == list(store.find(status=Status.FAILED)) == [closed]
         assert list(store.find(status=Status.RUNNING)) == []
 
@@ -280,16 +280,36 @@ class ExecutionsContract:
         self, store: ExecutionStore, write: Writes, read: Reads, word: str
     ) -> None:
         seen = store.add(new_execution())
-        assert list(store.unsettled()) == []
+        assert list(store.unsettled(START)) == []
         write({**read(seen.execution_id, "p-1"), "Status": word})
 
-        (found,) = store.unsettled()
+        (found,) = store.unsettled(START)
         store.update(_get(store, seen))
 
         assert (found.execution_id, found.closed) == (seen.execution_id, True)
-        assert list(store.unsettled()) == []
+        assert list(store.unsettled(START)) == []
         assert [each.execution_id for each in store.find()] == [seen.execution_id]
         assert read(seen.execution_id, "p-1")["Status"] == word
+
+    @pytest.mark.parametrize("word", [None, "PAUSED"])
+    def test_a_verdict_to_recheck_is_found_when_it_is_due_and_until_rechecks_end(
+        self, store: ExecutionStore, write: Writes, read: Reads, word: str | None
+    ) -> None:
+        added = store.add(new_execution())
+        write({**read(added.execution_id, "p-1"), **({"Status": word} if word else {})})
+        verdict = Verdict(Status.FAILED, START, EVIDENCE, assumed=("s-1 has ended",))
+        closed = replace(_get(store, added), verdict=verdict, closed=True, recheck_at=START + 120_500)
+
+        waiting = store.update(closed)
+
+        assert _get(store, added) == waiting
+        assert (waiting.verdict, waiting.recheck_at) == (verdict, START + 120_500)
+        assert list(store.open_executions()) == list(store.unsettled(START + 120_499)) == []
+        assert list(store.unsettled(START + 120_500)) == [waiting]
+        assert list(store.find()) == list(store.find(status=Status.FAILED)) == [waiting]
+        certain = store.update(replace(waiting, verdict=replace(verdict, assumed=()), recheck_at=None))
+        assert list(store.unsettled(START + 999_999)) == []
+        assert list(store.find()) == [certain]
 
     def test_open_ones_come_oldest_first_and_all_of_them(self, store: ExecutionStore) -> None:
         ids = [

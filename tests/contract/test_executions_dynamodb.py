@@ -26,7 +26,7 @@ SPARSE: Any = {
         {"AttributeName": POLL_STATE, "KeyType": "HASH"},
         {"AttributeName": "StartTime", "KeyType": "RANGE"},
     ],
-    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["Status"]},
+    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["Status", "RecheckTime"]},
 }
 
 

@@ -43,7 +43,7 @@ def test_the_index_of_what_is_still_polled_is_sparse_and_not_written_by_polls(ta
 
     assert index["IndexName"] == POLL_INDEX
     assert [key["AttributeName"] for key in index["KeySchema"]] == [POLL_STATE, "StartTime"]
-    assert index["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["Status"]}
+    assert index["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["Status", "RecheckTime"]}
 
 
 def test_executions_can_be_kept_in_the_deployed_table(ministack_url: str) -> None:

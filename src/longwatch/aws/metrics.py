@@ -21,7 +21,7 @@ FAILED = "failed"  # beside the words of `Result`: the poll broke off, and its l
 
 # These looked at the source, or told an end. The others only found that there is nothing to do, at no cost
 # worth a place in an average.
-WORKED = frozenset({Result.ASKED, Result.UNANSWERED, Result.ENDED, Result.CORRECTED})
+WORKED = frozenset({Result.ASKED, Result.UNANSWERED, Result.ENDED, Result.CORRECTED, Result.RECHECKED})
 
 Document = dict[str, object]
 Dimensions = Sequence[Sequence[str]]

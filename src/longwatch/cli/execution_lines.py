@@ -126,9 +126,13 @@ def fact_lines(execution: Execution, facts: Iterable[Fact]) -> Iterator[Line]:
 
 def polled_line(polled: Polled, *, now_ms: int) -> str | None:
     """What a poll brought, if that is worth a line."""
+    from longwatch.watching.poller import Result
+
     execution = polled.execution
     if polled.problem is not None:
         told = f"no answer: {polled.problem.message}"
+    elif polled.result is Result.RECHECKED:
+        return None
     elif execution.closed and execution.verdict is not None:
         verdict = execution.verdict
         reasons = "; ".join([*([verdict.message] if verdict.message else []), *verdict.warnings])

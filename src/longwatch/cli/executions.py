@@ -235,13 +235,14 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     meanwhile succeeded; 1: one of them did not; 4: something is still running (with --once).
     """
     from longwatch.watching.poller import Poller
+    from longwatch.watching.poller import Result as PollResult
     from longwatch.watching.watcher import Watcher
 
     clock = invocation.clock
     ended: list[Status] = []
 
     def report(polled: Polled) -> None:
-        if polled.execution.closed:
+        if polled.execution.closed and polled.result not in (PollResult.RECHECKED, PollResult.UNANSWERED):
             ended.append(polled.execution.status)
         view.take(polled)
 

@@ -73,6 +73,7 @@ class ExecutionLineShape(BaseModel):
     failures: int
     silent_at: Milliseconds | None = Field(description="When it is silent, if no poll brings anything new.")
     next_poll_at: Milliseconds | None
+    recheck_at: Milliseconds | None = Field(description="When a verdict with assumed facts is checked again.")
     lease_holder: str | None
     lease_until: Milliseconds | None
     version: int
@@ -148,6 +149,7 @@ class VerdictShape(BaseModel):
     message: str | None
     late: bool
     warnings: list[str]
+    assumed: list[str] = Field(description="Facts that the source has not reported.")
     corrects: StatusWord | None
     evidence: list[EvidenceShape]
 

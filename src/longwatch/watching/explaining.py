@@ -58,8 +58,12 @@ def _ending(execution: Execution) -> Iterator[Fact]:
             yield Fact("reason", reason)
     for warning in verdict.warnings:
         yield Fact("warning", warning)
+    for fact in verdict.assumed:
+        yield Fact("assumed", fact)
     for evidence in verdict.evidence:
         yield Fact("evidence", evidence.call, evidence.at)
+    if execution.recheck_at is not None:
+        yield Fact("next recheck", "until nothing is assumed", execution.recheck_at)
 
 
 def _why_open(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[Fact]:

@@ -105,7 +105,7 @@ class Finder:
     def run(self, seconds: float = RUN_SECONDS) -> list[Tick]:
         """Look now, and again whenever something becomes due within these seconds."""
         until = self._clock.now_ms() + round(seconds * 1000)
-        ticks = [self.tick(also=untold(self._store))]
+        ticks = [self.tick(also=unsettled(self._store, self._clock.now_ms()))]
         while (next_at := self._next_look(ticks[-1])) is not None and next_at <= until:
             self._clock.sleep(max(0.0, (next_at - self._clock.now_ms()) / 1000))
             ticks.append(self.tick())
@@ -131,14 +131,15 @@ class Finder:
         return next_look(tick, self._clock.now_ms(), shortest_ms=self._shortest_ms)
 
 
-def untold(store: ExecutionStore) -> list[Execution]:
-    """Those that another writer ended, and whose end is not in the journal yet.
+def unsettled(store: ExecutionStore, now_ms: int) -> list[Execution]:
+    """Closed ones that need a poller: their end is not in the journal yet, or their recheck is due.
 
-    The store knows those that were open. One that was cancelled after its end is searched among the newest.
+    One that another writer cancelled after its end is searched among the newest: it has no poll state.
     """
-    cancelled = store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE)
-    found = {place_of(each): each for each in (*store.unsettled(), *cancelled)}
-    return [each for each in found.values() if is_untold(each)]
+    cancelled = [
+        each for each in store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE) if is_untold(each)
+    ]
+    return list({place_of(each): each for each in (*store.unsettled(now_ms), *cancelled)}.values())
 
 
 def next_look(tick: Tick, now_ms: int, *, shortest_ms: int = round(SHORTEST_SECONDS * 1000)) -> int | None:

@@ -191,6 +191,7 @@ class Verdict:
     late: bool = False  # past its deadline
     warnings: tuple[str, ...] = ()
     corrects: Status | None = None  # what an earlier verdict had said; None: this is the first
+    assumed: tuple[str, ...] = ()  # facts that the source has not reported: it is rechecked
 
     @property
     def is_by_operator(self) -> bool:
@@ -219,6 +220,7 @@ class Execution:
     failures: int = 0  # polls in a row without an answer
     last_error: str | None = None
     next_poll_at: int | None = None  # not before: set by backing off, else the cadence decides
+    recheck_at: int | None = None  # of a closed one: when to check its verdict again; None: it is certain
     lease_holder: str | None = None
     lease_until: int | None = None
     version: int = 0  # grows with every write; a write names the one it was made from

@@ -192,7 +192,7 @@ def _ending(
     # A verdict in the record may not be in the journal yet: it comes first, and this one corrects it.
     earlier = () if given is None else (ended(execution, given),)
     # Open until it is journaled, also if it was closed: pollers look for what is left to do among open ones.
-    claimed = replace(execution, verdict=verdict, closed=False)
+    claimed = replace(execution, verdict=verdict, closed=False, recheck_at=None)
     return Decision(claimed, (*earlier, ended(claimed, verdict)), lambda now: replace(now, closed=True))
 
 

@@ -35,6 +35,7 @@ class Outcome:
     status: Status
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()  # facts that it rests on and that the source has not reported
 
 
 def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
@@ -56,10 +57,13 @@ def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> 
         case ServerState.UNKNOWN:
             return None
     if job is not None and job.state is JobState.FINISHED and _is_past_grace(job, now_ms):
-        if job.cancelled:
-            return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled with its job",))
         word = server.word or server.state.value
-        return Outcome(Status.FAILED, (f"{server.server_id} is still {word} after its job has finished",))
+        assumed = (f"{server.server_id} has ended, last reported as {word}",)
+        if job.cancelled:
+            why = f"{server.server_id} was cancelled with its job"
+            return Outcome(Status.CANCELLED, (why,), assumed=assumed)
+        why = f"{server.server_id} is still {word} after its job has finished"
+        return Outcome(Status.FAILED, (why,), assumed=assumed)
     return None
 
 
@@ -113,7 +117,8 @@ def wave_outcome(wave: Wave, mode: Mode, now_ms: int) -> Outcome | None:
     if not outcomes:
         if last is None or not _is_past_grace(last, now_ms):
             return None
-        return Outcome(Status.FAILED, (f"wave {wave.name} finished and lists no server",))
+        why = f"wave {wave.name} finished and lists no server"
+        return Outcome(Status.FAILED, (why,), assumed=(f"wave {wave.name} has no server",))
     if all(_is_over(job) for job in wave.jobs):
         if any(job.state is JobState.MISSING and not job.servers for job in wave.jobs):
             return None  # it lists no server, and can not be asked whether it has any
@@ -175,22 +180,18 @@ def verdict(execution: Execution, evidence: tuple[Evidence, ...], now_ms: int) -
         late=deadline is not None and now_ms > deadline,
         warnings=outcome.warnings,
         corrects=execution.verdict.status if execution.verdict else None,
+        assumed=outcome.assumed,
     )
-
-
-def is_contradicted(execution: Execution, later: Verdict) -> bool:
-    """Whether later truth says otherwise than the verdict that was given."""
-    given = execution.verdict
-    return given is not None and given.status is not later.status
 
 
 def _together(outcomes: list[Outcome]) -> Outcome:
     """Several outcomes as one: partial where some succeeded and some did not."""
     reasons = tuple(reason for outcome in outcomes for reason in outcome.reasons)
     warnings = tuple(warning for outcome in outcomes for warning in outcome.warnings)
+    assumed = tuple(fact for outcome in outcomes for fact in outcome.assumed)
     statuses = {outcome.status for outcome in outcomes}
     if len(statuses) == 1:
-        return Outcome(statuses.pop(), reasons, warnings)
+        return Outcome(statuses.pop(), reasons, warnings, assumed)
     if statuses & {Status.SUCCEEDED, Status.PARTIAL}:
-        return Outcome(Status.PARTIAL, reasons, warnings)
-    return Outcome(Status.FAILED, reasons, warnings)
+        return Outcome(Status.PARTIAL, reasons, warnings, assumed)
+    return Outcome(Status.FAILED, reasons, warnings, assumed)

@@ -27,8 +27,9 @@ from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.catching_up import folded, untaken
 from longwatch.watching.due import deadline_at, is_due, is_leased
 from longwatch.watching.model import Execution, ExecutionKey
-from longwatch.watching.outcomes import is_contradicted, verdict
+from longwatch.watching.outcomes import verdict
 from longwatch.watching.phases import Phase, phase_of
+from longwatch.watching.rechecks import is_recheck_due, next_recheck_at, rechecked
 from longwatch.watching.sources.base import Source, SourceProblem, Told
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.records import is_foreign, is_untold, own_verdict
@@ -50,6 +51,7 @@ class Result(StrEnum):
     UNANSWERED = "unanswered"  # it did not
     ENDED = "ended"  # the end is told and the execution closed
     CORRECTED = "corrected"  # later truth was told about one that was closed
+    RECHECKED = "rechecked"  # a closed one was polled again, and its verdict stands
     EARLY = "early"  # it is not time yet
     BUSY = "busy"  # somebody else is at it, or was quicker
     CLOSED = "closed"  # there is nothing left to do
@@ -124,7 +126,7 @@ class Poller:
         began, now = self._clock.monotonic(), self._clock.now_ms()
         record = self._read(execution_id, plan_id)
         if record.closed:
-            return self._acknowledge(record, began)
+            return self._settle_closed(record, began)
         if is_leased(record, now, to_other_than=self.holder):
             return self._done(record, Result.BUSY, began)
         if not is_due(record, now + EARLY_MS):
@@ -226,19 +228,41 @@ class Poller:
         record = self._read(execution_id, plan_id)
         if not record.closed or record.verdict is None or is_foreign(record):
             return self._done(record, Result.CLOSED, began)
+        return self._review(record, began)
+
+    def _settle_closed(self, record: Execution, began: float) -> Polled:
+        """What is left to do about a closed one: report the end that another writer set, or recheck it."""
+        now = self._clock.now_ms()
+        given = record.verdict
+        if given is None or is_untold(record) or not is_recheck_due(record, now + EARLY_MS):
+            return self._acknowledge(record, began)
+        try:  # moving the time of the next recheck is the claim: of two pollers, one succeeds
+            claimed = self._store.update(replace(record, recheck_at=next_recheck_at(given, now)))
+        except VersionConflict:
+            return self._done(record, Result.BUSY, began)
+        return self._review(claimed, began)
+
+    def _review(self, record: Execution, began: float) -> Polled:
         told = self.ask([Claim(record, began)])[record.key]
         if isinstance(told, SourceProblem):
             return self._done(record, Result.UNANSWERED, began, problem=told)
-        after = applied(record, told)
-        later = verdict(after, (told.evidence,), told.at)
-        if later is None or not is_contradicted(record, later):
+        after, given = rechecked(record, told), record.verdict
+        assert given is not None
+        assert after.verdict is not None
+        if after.verdict == given and not given.assumed:
             return self._done(record, Result.CLOSED, began)
-        after = replace(after, verdict=later)
-        new = self._tell([*changes(record, after, told.at), ended(after, later)])
+        is_corrected = after.verdict.at != given.at
+        new = self._tell(
+            [
+                *changes(record, after, told.at),
+                *([ended(after, after.verdict)] if is_corrected else []),
+            ]
+        )
         try:
-            return self._done(self._store.update(after), Result.CORRECTED, began, told=new)
+            stored = self._store.update(after)
         except VersionConflict:
             return self._overtaken(record, began, told=new)
+        return self._done(stored, Result.CORRECTED if is_corrected else Result.RECHECKED, began, told=new)
 
     def _unanswered(self, claim: Claim, problem: SourceProblem) -> Polled:
         wish, now = problem.retry_after_seconds, self._clock.now_ms()
@@ -273,8 +297,11 @@ class Poller:
         """
         record = execution
         for _ in range(TRIES):
+            assert record.verdict is not None
+            recheck_at = next_recheck_at(record.verdict, self._clock.now_ms())
+            closed = replace(record, closed=True, recheck_at=recheck_at, lease_holder=None, lease_until=None)
             try:
-                return self._store.update(replace(record, closed=True, lease_holder=None, lease_until=None))
+                return self._store.update(closed)
             except VersionConflict:
                 record = self._read(execution.execution_id, execution.plan_id)
                 if record.closed or not _is_same_lease(record, execution):
@@ -295,8 +322,11 @@ class Poller:
         # An end of ours may be in the record and not be told: it comes first, and theirs corrects it.
         verdicts = [each for each in (own_verdict(record), record.verdict) if each is not None]
         new = told + self._tell([ended(record, each) for each in verdicts])
+        recheck_at = None if is_foreign(record) else record.recheck_at
         try:
-            record = self._store.update(replace(record, lease_holder=None, lease_until=None))
+            record = self._store.update(
+                replace(record, lease_holder=None, lease_until=None, recheck_at=recheck_at)
+            )
         except VersionConflict:
             log.info("the end of %s was noted by another poller", record.key)
         return self._done(record, Result.ENDED, began, told=new)

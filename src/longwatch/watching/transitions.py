@@ -99,6 +99,8 @@ def ended(execution: Execution, verdict: Verdict) -> Event:
         "late": verdict.late,
         "warnings": list(verdict.warnings),
     }
+    if verdict.assumed:
+        payload["assumed"] = list(verdict.assumed)
     if verdict.message:
         payload["message" if verdict.status is Status.SUCCEEDED else "error_message"] = verdict.message
     if verdict.corrects is not None:

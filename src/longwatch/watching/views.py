@@ -77,6 +77,7 @@ def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None
         "last_error": execution.last_error,
         "failures": execution.failures,
         "silent_at": silent_at(execution, eta) if execution.is_open else None,
+        "recheck_at": execution.recheck_at,
         "next_poll_at": None if execution.closed else next_poll_at(execution),
         "lease_holder": execution.lease_holder,
         "lease_until": execution.lease_until,
@@ -154,6 +155,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
         "message": verdict.message,
         "late": verdict.late,
         "warnings": list(verdict.warnings),
+        "assumed": list(verdict.assumed),
         "corrects": verdict.corrects.value if verdict.corrects else None,
         "evidence": [
             {"call": each.call, "at": each.at, "fields": dict(each.fields)} for each in verdict.evidence

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
 from longwatch.watching.due import next_poll_at
-from longwatch.watching.finder import Survey, survey, untold
+from longwatch.watching.finder import Survey, survey, unsettled
 from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.poller import Claim, Polled, Poller, Result
 from longwatch.watching.stores.base import ExecutionStore
@@ -110,22 +110,28 @@ class Watcher:
         gone = [key for key in self._open if key not in now]
         missing = [self._store.get(key.execution_id, key.plan_id) for key in gone]
         self._open = now
-        ended = {key: each for key, each in zip(gone, missing, strict=True) if each is not None}
-        for each in self._ended_before():
+        ended = {
+            key: each for key, each in zip(gone, missing, strict=True) if each is not None and is_untold(each)
+        }
+        for each in self._unsettled():
             ended.setdefault(each.key, each)
-        return [each for each in ended.values() if is_untold(each)]
+        return list(ended.values())
 
-    def _ended_before(self) -> list[Execution]:
-        """Those that were ended while nobody watched, looked for at the start and now and then."""
+    def _unsettled(self) -> list[Execution]:
+        """Closed ones that need a poll, read at the start and then once a minute."""
         now = self._clock.monotonic()
         if self._looked_back is not None and now - self._looked_back < LOOK_BACK_SECONDS:
             return []
-        found = untold(self._store)
+        found = unsettled(self._store, self._clock.now_ms())
         self._looked_back = now
         return found
 
     def _nap(self, round_: Round) -> float:
-        soon = [next_poll_at(each.execution) for each in round_.polled if each.result in _COMES_BACK]
+        soon = [
+            next_poll_at(each.execution)
+            for each in round_.polled
+            if each.result in _COMES_BACK and not each.execution.closed
+        ]
         if round_.survey.next_at is not None:
             soon.append(round_.survey.next_at)
         wait = min(soon, default=self._clock.now_ms() + NAP_MS) - self._clock.now_ms()

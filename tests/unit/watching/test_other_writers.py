@@ -84,7 +84,7 @@ def test_an_end_that_another_writer_sets_is_reported_whatever_its_word(desk: Des
     Watcher(desk.store, desk.poller(), clock=desk.clock).look()
 
     assert (desk.record.status, desk.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
-    assert (stored(desk, "Status"), list(desk.store.unsettled())) == ("Completed", [])
+    assert (stored(desk, "Status"), list(desk.store.unsettled(desk.clock.now_ms()))) == ("Completed", [])
 
 
 @pytest.mark.parametrize(

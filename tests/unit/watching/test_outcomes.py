@@ -14,7 +14,6 @@ from longwatch.watching.outcomes import (
     GRACE_MS,
     Outcome,
     execution_outcome,
-    is_contradicted,
     server_outcome,
     verdict,
     wave_outcome,
@@ -250,10 +249,25 @@ def test_later_truth_corrects_a_verdict_that_was_given() -> None:
     later = verdict(closed, EVIDENCE, START + MINUTE)
 
     assert later is not None
-    assert is_contradicted(closed, later)
     assert later.corrects is Status.FAILED
-    assert not is_contradicted(closed, told)
-    assert not is_contradicted(execution(GOOD), later)
+
+
+@pytest.mark.parametrize(
+    ("wave", "assumed"),
+    [
+        (Wave("one", (finished(LAUNCHED, FAILED),)), ()),
+        (Wave("one", (finished(LAUNCHED, PENDING),)), ("s-2 has ended, last reported as pending",)),
+        (Wave("one", (finished(IN_PROGRESS),)), ("s-1 has ended, last reported as in_progress",)),
+        (Wave("one", (finished(PENDING, cancelled=True),)), ("s-1 has ended, last reported as pending",)),
+        (Wave("one", (finished(LAUNCHED),), ("s-1", "s-2")), ("s-2 has ended, last reported as pending",)),
+        (Wave("one", (finished(),)), ("wave one has no server",)),
+    ],
+)
+def test_a_verdict_names_the_facts_that_it_assumes(wave: Wave, assumed: tuple[str, ...]) -> None:
+    found = verdict(execution(wave, GOOD), EVIDENCE, PAST_GRACE)
+
+    assert found is not None
+    assert found.assumed == assumed
 
 
 JOBS = st.builds(

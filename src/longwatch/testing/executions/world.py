@@ -179,9 +179,9 @@ class FragileStore:
         world.shown_before = found
         return iter(shown)
 
-    def unsettled(self) -> Iterator[Execution]:
+    def unsettled(self, now_ms: int) -> Iterator[Execution]:
         with self._world.call(self._who, "query", Unreachable):
-            return iter(list(self._world.store.unsettled()))
+            return iter(list(self._world.store.unsettled(now_ms)))
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None

@@ -54,8 +54,8 @@ class ExecutionStore(Protocol):
     def open_executions(self) -> Iterator[Execution]:
         """All that seem to be open, oldest first. A hint: read one again before deciding anything."""
 
-    def unsettled(self) -> Iterator[Execution]:
-        """Closed ones that still need a poller: another writer ended them while they were open. A hint."""
+    def unsettled(self, now_ms: int) -> Iterator[Execution]:
+        """Closed ones that need a poller now: another writer ended them, or their recheck is due. A hint."""
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None

@@ -25,6 +25,7 @@ from longwatch.journal.dynamodb.values import Item, from_attribute, to_attribute
 from longwatch.known_settings import DEFAULT_OTHER_STATUSES
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
+from longwatch.watching.rechecks import is_recheck_due
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one, place_of
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.records import (
@@ -34,6 +35,7 @@ from longwatch.watching.stores.records import (
     OPEN,
     POLL_STATE,
     POLLING,
+    RECHECK,
     STATUS_WORDS,
     WORDS,
     Record,
@@ -154,9 +156,13 @@ class DynamoExecutionStore(Connected):
                 found.setdefault(place_of(each), each)
         yield from sorted(found.values(), key=place_of)
 
-    def unsettled(self) -> Iterator[Execution]:
+    def unsettled(self, now_ms: int) -> Iterator[Execution]:
         ends = [word for word in STATUS_WORDS if word != POLLING]
         yield from (each for each in self._with_poll_state(OPEN, instead=ends) if is_untold(each))
+        statuses = [*ends, *self._other_statuses]
+        for each in self._with_poll_state(RECHECK, instead=statuses, due_ms=now_ms):
+            if is_recheck_due(each, now_ms):
+                yield each
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
@@ -164,7 +170,7 @@ class DynamoExecutionStore(Connected):
         words = STATUS_WORDS if status is None else [WORDS[status]] if status in WORDS else []
         until_ms = after[0] if after else None
         lists = [self._with_status(word, newest=limit, until_ms=until_ms) for word in words]
-        lists += [self._under_other_statuses(state, until_ms=until_ms) for state in (OPEN, ENDED)]
+        lists += [self._under_other_statuses(state, until_ms=until_ms) for state in (OPEN, RECHECK, ENDED)]
         found: dict[Place, Execution] = {}
         for each in lists:
             wanted = (one for one in each if status is None or one.status is status)
@@ -198,13 +204,13 @@ class DynamoExecutionStore(Connected):
                 yield each
 
     def _with_poll_state(
-        self, state: str, *, instead: Sequence[str], until_ms: int | None = None
+        self, state: str, *, instead: Sequence[str], until_ms: int | None = None, due_ms: int | None = None
     ) -> Iterator[Execution]:
-        """Those in this poll state whose status is not POLLING, newest first.
+        """Those in this poll state whose status is not POLLING, newest first; with `due_ms`, if due by then.
 
         Without the index: the newest records under each of the statuses `instead`.
         """
-        keys = self._keys_in(state, until_ms)
+        keys = self._keys_in(state, until_ms, due_ms)
         try:
             first = next(keys, None)
         except TableProblem as problem:
@@ -222,7 +228,7 @@ class DynamoExecutionStore(Connected):
             if found is not None:
                 yield found
 
-    def _keys_in(self, state: str, until_ms: int | None) -> Iterator[Item]:
+    def _keys_in(self, state: str, until_ms: int | None, due_ms: int | None) -> Iterator[Item]:
         asked: dict[str, Any] = {
             "TableName": self.address.table,
             "IndexName": POLL_INDEX,
@@ -235,6 +241,9 @@ class DynamoExecutionStore(Connected):
         if until_ms is not None:
             asked["KeyConditionExpression"] += " AND StartTime <= :until"
             asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
+        if due_ms is not None:
+            asked["FilterExpression"] += " AND RecheckTime <= :due"
+            asked["ExpressionAttributeValues"][":due"] = {"N": str(Decimal(due_ms) / 1000)}
         for item in self._all_pages(asked):
             yield {name: item[name] for name in KEY}
 

@@ -12,6 +12,7 @@ from longwatch.errors import AlreadyThere, VersionConflict
 from longwatch.journal.base import Listening
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution, ExecutionKey
+from longwatch.watching.rechecks import is_recheck_due
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place, only_one, place_of
 from longwatch.watching.stores.records import GUARDED, Record, execution_from, is_untold, record_of
 
@@ -66,8 +67,8 @@ class MemoryExecutionStore:
         found = [each for each in self._all() if not each.closed]
         yield from sorted(found, key=lambda each: each.started_at)
 
-    def unsettled(self) -> Iterator[Execution]:
-        yield from (each for each in self._all() if is_untold(each))
+    def unsettled(self, now_ms: int) -> Iterator[Execution]:
+        yield from (each for each in self._all() if is_untold(each) or is_recheck_due(each, now_ms))
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None

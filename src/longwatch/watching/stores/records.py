@@ -33,6 +33,7 @@ STATUS_WORDS: Mapping[str, Status] = {
 WORDS = {status: word for word, status in STATUS_WORDS.items()}
 POLL_STATE = "PollState"
 OPEN = "OPEN"  # polled until the source reports an end
+RECHECK = "RECHECK"  # closed, and its verdict is checked again at RecheckTime
 ENDED = "ENDED"  # closed under a status of another writer, which no query by our own words would list
 WRITERS = ("StatusSetBy", "UpdatedBy", "LastModifiedBy", "ModifiedBy", "CancelledBy", "PausedBy")
 KEY = ("ExecutionId", "PlanId")
@@ -67,6 +68,7 @@ def execution_from(record: Mapping[str, Any]) -> Execution:
         failures=_whole(record.get("Failures")) or 0,
         last_error=record.get("LastError"),
         next_poll_at=from_seconds(record.get("NextPollTime")),
+        recheck_at=from_seconds(record.get("RecheckTime")),
         lease_holder=record.get("LeaseHolder"),
         lease_until=from_seconds(record.get("LeaseUntil")),
         version=_whole(record.get("Version")) or 0,
@@ -90,6 +92,7 @@ def record_of(execution: Execution) -> Record:
         "LastAnswerTime": seconds(execution.last_answer_at),
         "LastChangeTime": seconds(execution.last_change_at),
         "NextPollTime": seconds(execution.next_poll_at),
+        "RecheckTime": seconds(execution.recheck_at),
         "LastError": execution.last_error,
         "Name": execution.name,
         "Verdict": _verdict_record(execution.verdict) if execution.verdict else None,
@@ -145,15 +148,18 @@ def _is_being_closed(execution: Execution) -> bool:
 def _is_our_status(record: Mapping[str, Any]) -> bool:
     if _word(record) == POLLING:
         return True
-    ours = record.get("Verdict")
-    if not isinstance(ours, Mapping) or WORDS.get(Status(ours["Status"])) != _word(record):
+    said = record.get("Verdict")
+    ours = _verdict_of(said) if isinstance(said, Mapping) else None
+    if ours is None or WORDS.get(ours.status) != _word(record):
         return False
-    return all(each["Call"] != FOREIGN for each in ours.get("Evidence") or ())
+    return all(each.call != FOREIGN for each in ours.evidence)
 
 
 def _poll_state(execution: Execution) -> str | None:
     if not execution.closed:
         return OPEN
+    if execution.recheck_at is not None:
+        return RECHECK
     return ENDED if execution.verdict and _status_to_write(execution) not in STATUS_WORDS else None
 
 
@@ -234,6 +240,7 @@ def _verdict_of(said: Mapping[str, Any]) -> Verdict | None:
         late=bool(said.get("Late")),
         warnings=tuple(said.get("Warnings") or ()),
         corrects=corrects,
+        assumed=tuple(said.get("Assumed") or ()),
     )
 
 
@@ -249,6 +256,7 @@ def _verdict_record(verdict: Verdict) -> Record:
         ],
         **({"Message": verdict.message} if verdict.message else {}),
         **({"Corrects": verdict.corrects.value} if verdict.corrects else {}),
+        **({"Assumed": list(verdict.assumed)} if verdict.assumed else {}),
     }
 
 

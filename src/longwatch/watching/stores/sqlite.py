@@ -27,6 +27,7 @@ from longwatch.watching.stores.records import (
     GUARDED,
     OPEN,
     POLLING,
+    RECHECK,
     STATUS_WORDS,
     WORDS,
     Record,
@@ -48,7 +49,10 @@ READ = (
     f"LIMIT {PLANS_READ}"
 )
 READ_OPEN = "SELECT record FROM executions WHERE status = ? OR poll_state = ? ORDER BY started_at"
-READ_UNSETTLED = "SELECT record FROM executions WHERE poll_state = ? AND status <> ? ORDER BY started_at"
+READ_UNSETTLED = (
+    "SELECT record FROM executions WHERE poll_state = ? AND status <> ? "
+    "OR poll_state = ? AND json_extract(record, '$.RecheckTime') <= ? ORDER BY started_at"
+)
 LIST = (
     "SELECT record FROM executions WHERE {} ORDER BY started_at DESC, execution_id DESC, plan_id DESC LIMIT ?"
 )
@@ -113,8 +117,8 @@ class SqliteExecutionStore:
             if not found.closed:
                 yield found
 
-    def unsettled(self) -> Iterator[Execution]:
-        for (text,) in self._fetch(READ_UNSETTLED, (OPEN, POLLING)):
+    def unsettled(self, now_ms: int) -> Iterator[Execution]:
+        for (text,) in self._fetch(READ_UNSETTLED, (OPEN, POLLING, RECHECK, now_ms / 1000)):
             found = _execution(text)
             if found.closed:
                 yield found
