@@ -102,12 +102,12 @@ def test_beside_the_workflow_a_drill_of_three_waves_is_watched_to_its_verdict(
     assert [len(list(wave.servers())) for wave in drills[0].waves] == [3, 4, 2]
     assert {each.status for each in past} == {Status.SUCCEEDED}
     assert len(past) == 10, "drills of the weeks before are made once"
-    drill = drills[-1].execution_id
-    assert f"executions explain {drill}" in done.stdout
+    drill = drills[-1]
+    assert f"executions explain {drill.execution_id}" in done.stdout
     assert "3 launched, 1 failed" in done.stdout
     with open_journal(url) as journal:
-        run = journal.find_run(drill)
-        types = {event.type for event in journal.read(drill).events}
+        run = journal.find_run(drill.run_id)
+        types = {event.type for event in journal.read(drill.run_id).events}
     assert run is not None
     assert run.status is Status.PARTIAL
     assert {"execution_started", "server_transition", "execution_ended"} <= types
@@ -204,6 +204,6 @@ def test_on_a_terminal_the_demo_draws_and_ctrl_c_ends_the_run_as_cancelled(tmp_p
         newest = store.find(limit=1)[0]
         assert list(store.open_executions()) == []
         assert (newest.status, newest.closed) == (Status.CANCELLED, True)
-        told = journal.find_run(newest.execution_id)
+        told = journal.find_run(newest.run_id)
         assert told is not None
         assert told.status is Status.CANCELLED

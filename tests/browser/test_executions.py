@@ -38,7 +38,7 @@ VIEWS = {
     "ended": ("/executions/x-partial", "Evidence"),
     "warned": ("/executions/x-warned", "2 warnings"),
     "overdue": ("/executions/x-overdue", "overdue: past its deadline"),
-    "its run": ("/runs/x-running", "Board"),
+    "its run": ("/runs/plan-east%2Fx-running", "Board"),
     "none": ("/executions/x-nobody", "There is no such execution"),
 }
 
@@ -143,6 +143,28 @@ def test_the_page_of_one_follows_its_servers_to_the_verdict(
     board.close()
 
 
+def test_two_plans_with_one_id_have_a_page_each_and_the_bare_id_offers_both(
+    tmp_path: Path, serve: Serve, open_page: OpenPage
+) -> None:
+    board = Board(tmp_path / "plans.db")
+    board.watched("x-1", plan_id="shop", name="good").hear(said(0, LAUNCHED, state=DONE))
+    bad = board.watched("x-1", plan_id="web/eu", name="bad")
+    served = serve(tmp_path / "plans.db")
+    page = open_page(f"{served.url}/executions")
+
+    page.locator("a.execution-row", has_text="bad").click()
+    expect(page).to_have_url(re.compile(r"/executions/web%2Feu/x-1$"))
+    bad.hear(said(0, FAILED, state=DONE))
+    expect(page.locator(".execution-head .badge")).to_have_text("failed")
+    page.get_by_role("link", name="Log").click()
+    expect(page.locator(".log-row", has_text="execution_ended")).to_be_visible()
+    page = open_page(f"{served.url}/executions/x-1", quiet=False)
+    page.get_by_role("link", name="shop").click()
+    expect(page.locator("h1")).to_have_text("good")
+    expect(page.locator(".execution-head .badge")).to_have_text("succeeded")
+    board.close()
+
+
 def test_a_page_goes_on_after_the_server_was_killed(
     tmp_path: Path, serve: Serve, open_page: OpenPage
 ) -> None:
@@ -220,7 +242,7 @@ def test_keys_lead_from_the_board_to_a_wave_to_the_log_and_back(shown: Served, o
     page.keyboard.press("l")
     expect(page.locator(".log-row", has_text="server_transition").first).to_be_visible()
     page.get_by_role("link", name="Board").click()
-    expect(page).to_have_url(re.compile(r"/executions/x-running$"))
+    expect(page).to_have_url(re.compile(r"/executions/plan-east%2Fx-running$"))
     expect(page.locator(".server").first).to_be_visible()
     page.keyboard.press("u")
     expect(page.locator("a.execution-row").first).to_be_visible()
@@ -232,7 +254,7 @@ def test_the_run_of_an_execution_leads_to_its_board_and_failed_servers_are_error
     page = open_page(f"{shown.url}/runs?kind=execution&text=x-running")
 
     page.locator("a.run-row").click()
-    expect(page).to_have_url(re.compile(r"/executions/x-running$"))
+    expect(page).to_have_url(re.compile(r"/executions/plan-east%2Fx-running$"))
     page.get_by_role("link", name="Log").click()
     expect(page.locator(".log-row", has_text="execution_started")).to_be_visible()
     assert page.get_by_role("tab").all_inner_texts()[0].startswith("Log")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.errors import AlreadyThere, AmbiguousExecution, VersionConflict
+from longwatch.errors import AlreadyThere, VersionConflict
 from longwatch.journal.memory import MemoryJournal
 from longwatch.summaries import Status
 from longwatch.watching.answers import applied
@@ -66,18 +66,6 @@ class ExecutionsContract:
     def test_an_unknown_one_is_none(self, store: ExecutionStore) -> None:
         assert store.get("x-unknown", "p-1") is None
         assert store.get("x-unknown") is None
-
-    def test_an_id_that_two_plans_have_is_ambiguous_without_a_plan(self, store: ExecutionStore) -> None:
-        one = store.add(new_execution())
-        other = store.add(replace(one, plan_id="p/2", version=0, stored=None))
-
-        with pytest.raises(AmbiguousExecution) as caught:
-            store.get(one.execution_id)
-
-        assert caught.value.plan_ids == ("p-1", "p/2")
-        assert f"p-1/{one.execution_id} or p%2F2/{one.execution_id}" in str(caught.value)
-        assert store.get(one.execution_id, "p-1") == one
-        assert store.get(one.execution_id, "p/2") == other
 
     def test_an_id_is_taken_once(self, store: ExecutionStore) -> None:
         fresh = new_execution()

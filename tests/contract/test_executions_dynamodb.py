@@ -16,6 +16,7 @@ from longwatch.journal.dynamodb.values import from_attribute, to_attribute
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutionStore
 from longwatch.watching.stores.records import POLL_STATE
+from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import OTHER_STATUSES, ExecutionsContract, Reads, Writes, new_execution
 from tests.contract.tables import REGION, Shared, client_of
 
@@ -34,7 +35,7 @@ class SharedExecutionStore(Shared, DynamoExecutionStore):
     """A store over the connections that all tests share."""
 
 
-class TestDynamoExecutionStore(ExecutionsContract):
+class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
     @pytest.fixture
     def store(self, engine_url: str) -> Iterator[DynamoExecutionStore]:
         with new_execution_table(engine_url) as at:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from longwatch.watching.stores.memory import MemoryExecutionStore
+from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import ChangesContract, Reads, Writes
 
 
-class TestMemoryExecutionStore(ChangesContract):
+class TestMemoryExecutionStore(ChangesContract, IdentityContract):
     @pytest.fixture
     def store(self) -> MemoryExecutionStore:
         return MemoryExecutionStore()

@@ -16,10 +16,11 @@ from longwatch.errors import NewerJournal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from longwatch.watching.transitions import started
+from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import ChangesContract, Reads, Writes, foreign, new_execution
 
 
-class TestSqliteExecutionStore(ChangesContract):
+class TestSqliteExecutionStore(ChangesContract, IdentityContract):
     @pytest.fixture
     def path(self, tmp_path: Path) -> Path:
         return tmp_path / "executions.db"
@@ -66,7 +67,7 @@ class TestSqliteExecutionStore(ChangesContract):
             store.add(fresh)
             journal.append([started(fresh)])
 
-            assert journal.find_run(fresh.execution_id) is not None
+            assert journal.find_run(fresh.run_id) is not None
         assert store.get(fresh.execution_id) is not None
 
     def test_a_newer_file_is_refused(self, store: SqliteExecutionStore, path: Path) -> None:

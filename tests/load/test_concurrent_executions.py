@@ -122,7 +122,7 @@ def assert_ends(place: Place, kinds: dict[str, Kind]) -> None:
         found = place.store.get(name)
         assert found is not None
         assert (found.status, found.closed) == (kind.ends, True), name
-        events = events_of(place.journal, name)
+        events = events_of(place.journal, found.run_id)
         types = Counter(event.type for event in events)
         assert (types["execution_started"], types["execution_ended"]) == (1, 1), name
         last: dict[object, object] = {}

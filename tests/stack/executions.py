@@ -107,7 +107,7 @@ class Deployed:
         return until(found, within=within, what=f"{execution_id} is as it should be")
 
     def events(self, execution_id: str) -> list[Event]:
-        return list(self.journal.read(execution_id).events)
+        return list(self.journal.read(self.get(execution_id).run_id).events)
 
     def told(self, function: str) -> list[dict[str, Any]]:
         """The documents with metrics in the log of a function, oldest first."""

@@ -35,13 +35,15 @@ COLUMNS = (
 )
 
 
-def list_row(execution: Execution, now_ms: int, lessons: Lessons | None) -> list[Segment]:
+def list_row(
+    execution: Execution, now_ms: int, lessons: Lessons | None, *, with_plan: bool = False
+) -> list[Segment]:
     """One row of the list. The notes are what is worth a second look: failures, warnings, conditions."""
     line = execution_line(execution, now_ms=now_ms, lessons=lessons)
     symbol, style = STATUS_LOOKS[execution.status]
     return [
         Segment(symbol, style),
-        Segment(clean(execution.execution_id), "strong"),
+        Segment(clean(str(execution.key) if with_plan else execution.execution_id), "strong"),
         Segment(clean(execution.other_status or execution.status.value), style),
         Segment(execution.mode.value),
         Segment(clean(execution.name or execution.plan_id)),
@@ -116,7 +118,7 @@ def fact_lines(execution: Execution, facts: Iterable[Fact]) -> Iterator[Line]:
     symbol, style = STATUS_LOOKS[execution.status]
     yield [
         Segment(symbol, style),
-        Segment(f" {clean(execution.execution_id)}  ", "strong"),
+        Segment(f" {clean(str(execution.key))}  ", "strong"),
         Segment(execution.status.value, style),
     ]
     for fact in facts:
@@ -141,13 +143,13 @@ def polled_line(polled: Polled, *, now_ms: int) -> str | None:
         told = _standing(execution, now_ms)
     else:
         return None
-    return f"{clock_text(now_ms)} {clean(execution.execution_id)} {clean(told)}"
+    return f"{clock_text(now_ms)} {clean(str(execution.key))} {clean(told)}"
 
 
 def open_line(execution: Execution, *, now_ms: int) -> str:
     """An open execution before it is polled: what it waits for, and when the next poll is."""
     told = f"{_standing(execution, now_ms)}; next poll {next_poll_text(execution, now_ms)}"
-    return f"{clock_text(now_ms)} {clean(execution.execution_id)} {clean(told)}"
+    return f"{clock_text(now_ms)} {clean(str(execution.key))} {clean(told)}"
 
 
 def _standing(execution: Execution, now_ms: int) -> str:

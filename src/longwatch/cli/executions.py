@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -171,9 +172,9 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
         write_json_lines(execution_line(each, now_ms=now, lessons=lessons) for each in found)
     elif found:
         terminal = Terminal.of_stdout()
-        terminal.show(
-            table(COLUMNS, [list_row(each, now, lessons) for each in found], width=terminal.columns)
-        )
+        times = Counter(each.execution_id for each in found)
+        rows = [list_row(each, now, lessons, with_plan=times[each.execution_id] > 1) for each in found]
+        terminal.show(table(COLUMNS, rows, width=terminal.columns))
     if not found:
         remark("No executions. `longwatch executions add` adds one.")
 

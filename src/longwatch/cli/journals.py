@@ -80,7 +80,10 @@ def table_address(settings: Settings) -> TableAddress:
 
 
 def find(journal: Journal, wanted: str) -> RunSummary:
-    """The run that was meant: by its id, the beginning of its id, or `latest`."""
+    """The run that was meant: by its id, the beginning of its id, or `latest`.
+
+    The run of an execution is found by the execution id too, which follows the plan in its run id.
+    """
     run = journal.find_run(wanted) if wanted not in ("", "-") else None
     if run is not None:
         return run
@@ -90,15 +93,30 @@ def find(journal: Journal, wanted: str) -> RunSummary:
             return newest[0]
         raise RunNotFound(f"There are no runs in {journal.url} yet. `longwatch demo` records a first one.")
     candidates = _beginning_with(journal, wanted) if wanted else []
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        names = ", ".join(run.run_id for run in candidates[:MOST_CANDIDATES])
-        more = ", …" if len(candidates) > MOST_CANDIDATES else ""
-        raise InvalidInput(f"{wanted!r} could be any of {names}{more}. Write more of the id.")
+    run = _only(wanted, _of_execution(wanted, candidates) or candidates)
+    if run is not None:
+        return run
     similar = _similar(journal, wanted)
     hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
     raise RunNotFound(f"No run {wanted!r}.{hint} `longwatch runs` lists them.")
+
+
+def named(journal: Journal, wanted: str) -> RunSummary | None:
+    """The run of this id, or of the only execution with this id; not of the beginning of one."""
+    run = journal.find_run(wanted)
+    return run or _only(wanted, _of_execution(wanted, _beginning_with(journal, wanted)))
+
+
+def _only(wanted: str, candidates: Sequence[RunSummary]) -> RunSummary | None:
+    if len(candidates) <= 1:
+        return candidates[0] if candidates else None
+    names = ", ".join(run.run_id for run in candidates[:MOST_CANDIDATES])
+    more = ", …" if len(candidates) > MOST_CANDIDATES else ""
+    raise InvalidInput(f"{wanted!r} could be any of {names}{more}. Write more of the id.")
+
+
+def _of_execution(execution_id: str, runs: Sequence[RunSummary]) -> list[RunSummary]:
+    return [run for run in runs if _execution_id(run) == execution_id]
 
 
 def _beginning_with(journal: Journal, beginning: str) -> list[RunSummary]:
@@ -106,11 +124,20 @@ def _beginning_with(journal: Journal, beginning: str) -> list[RunSummary]:
     cursor = None
     for _ in range(MOST_PAGES):
         page = journal.find_runs(RunQuery(text=beginning), after=cursor, limit=500)
-        found += [run for run in page.runs if run.run_id.startswith(beginning)]
+        found += [
+            run
+            for run in page.runs
+            if run.run_id.startswith(beginning) or _execution_id(run).startswith(beginning)
+        ]
         cursor = page.cursor
         if cursor is None or len(found) > MOST_CANDIDATES:
             break
     return found
+
+
+def _execution_id(run: RunSummary) -> str:
+    """What comes after the plan in the run id of an execution; empty for other runs."""
+    return run.run_id.partition("/")[2] if run.kind == "execution" else ""
 
 
 def _similar(journal: Journal, wanted: str) -> Sequence[str]:

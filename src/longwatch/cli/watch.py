@@ -12,7 +12,7 @@ import click
 
 from longwatch.cli.attending import Outcome, View, attend
 from longwatch.cli.invocation import Invocation
-from longwatch.cli.journals import NEWEST, check, find, sqlite_path
+from longwatch.cli.journals import NEWEST, check, find, named, sqlite_path
 from longwatch.cli.live import screen
 from longwatch.cli.options import common_options, output_option, pass_invocation, run_argument
 from longwatch.cli.show import run_lines
@@ -220,9 +220,10 @@ def _run_id(
             hint = " Other systems: longwatch watch --sources" if ":" in wanted else ""
             raise RunNotFound(f"{error} To wait for it, add --wait.{hint}") from None
     if wanted not in NEWEST:
-        if journal.find_run(wanted) is None:
+        run = named(journal, wanted)
+        if run is None:
             remark(f"longwatch: waiting for run {clean(wanted)} to begin")
-        return wanted
+        return run.run_id if run else wanted
     deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
     told = False
     while True:

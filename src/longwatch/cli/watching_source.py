@@ -155,7 +155,7 @@ class SourceWatch:
     def _show(self, execution: Execution, problem: SourceProblem | None) -> None:
         """Hand what is new in the journal to the view, and say what keeps the execution open."""
         try:
-            self._read(execution.execution_id)
+            self._read(execution.run_id)
         except WorthAnotherTry as error:  # what is new is shown after the next question
             self._remark(f"{error}; it is tried again")
         if problem is not None:

@@ -104,7 +104,8 @@ def api_error(error: LongwatchError) -> ApiError:
     """How one of our own errors is told over HTTP."""
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
     headers = {"Retry-After": str(RETRY_SECONDS)} if status == 503 else {}
-    return ApiError(status, code_of(type(error)), str(error), headers=headers)
+    details = [("plan", each) for each in error.plan_ids] if isinstance(error, AmbiguousExecution) else []
+    return ApiError(status, code_of(type(error)), str(error), details=details, headers=headers)
 
 
 def code_of(kind: type[LongwatchError]) -> str:

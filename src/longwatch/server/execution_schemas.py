@@ -41,8 +41,9 @@ class ProgressShape(Strict):
 class ExecutionLineShape(BaseModel):
     """An execution as one line of a list. Times are epoch milliseconds."""
 
-    execution_id: str = Field(description="Also the id of its run.")
-    plan_id: str
+    execution_id: str
+    plan_id: str = Field(description="With the execution id it identifies the execution.")
+    run_id: str = Field(description="The run of its events: `plan/execution`; older runs: its id.")
     name: str | None
     source: str
     mode: Literal["DRILL", "RECOVERY", "JOB"]

@@ -28,7 +28,7 @@ from longwatch.summaries import Status
 from longwatch.watching.cadence.history import read_history
 from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.model import Execution, Mode
-from longwatch.watching.stores.base import Changes, ExecutionStore, Place, place_of
+from longwatch.watching.stores.base import Changes, ExecutionStore, Place, place_of, resolve
 
 READ_AT_ONCE = 200
 MOST_READS = 25  # for one page of a list: past them it is shorter than asked for, and goes on from its cursor
@@ -111,18 +111,16 @@ class Executions:
                 raise
             return ExecutionPage((), hint=str(problem))
 
-    def get(self, execution_id: str, plan_id: str | None = None) -> Execution:
-        """One execution as it is now."""
+    def get(self, name: str, plan_id: str | None = None) -> Execution:
+        """One execution as it is now. Without a plan the name is `plan/execution` or the id of only one."""
         try:
-            found = self._unless_changed(
-                (execution_id, plan_id), lambda: self.store().get(execution_id, plan_id)
-            )
+            found = self._unless_changed((name, plan_id), lambda: self._get(name, plan_id))
         except TableProblem as problem:
             if problem.kind != "not-found":
                 raise
-            raise ExecutionNotFound(f"No execution {execution_id[:100]!r}. {problem}") from problem
+            raise ExecutionNotFound(f"No execution {name[:100]!r}. {problem}") from problem
         if found is None:
-            raise ExecutionNotFound(f"No execution {execution_id[:100]!r}. GET /api/executions lists them.")
+            raise ExecutionNotFound(f"No execution {name[:100]!r}. GET /api/executions lists them.")
         return found
 
     def lessons_for(self, executions: Iterable[Execution]) -> Lessons | None:
@@ -144,6 +142,9 @@ class Executions:
         with self._lock:
             if self._store is not None:
                 self._store.close()
+
+    def _get(self, name: str, plan_id: str | None) -> Execution | None:
+        return resolve(self.store(), name) if plan_id is None else self.store().get(name, plan_id)
 
     def _find(self, query: ExecutionQuery, place: Place | None, limit: int) -> ExecutionPage:
         is_first, found = place is None, list[Execution]()

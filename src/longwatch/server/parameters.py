@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from longwatch.errors import InvalidCursor
 from longwatch.events import MAX_OCCURRED_AT, MAX_RUN_ID_BYTES, Cursor
 from longwatch.server.context import ServerContext
+from longwatch.watching.model import MAX_KEY_BYTES
 
 MAX_CURSOR = 15_000  # characters; a request line may have a little more
 MAX_WAIT_SECONDS = 30
@@ -27,13 +28,21 @@ ContextDep = Annotated[ServerContext, Depends(context_of)]
 
 def _unquoted(raw: str) -> str:
     """A run id may hold a slash; `RawRunPaths` leaves it quoted until the route is found."""
+    return _within(raw, MAX_RUN_ID_BYTES)
+
+
+def _unquoted_key(raw: str) -> str:
+    return _within(raw, MAX_KEY_BYTES)
+
+
+def _within(raw: str, most_bytes: int) -> str:
     try:
-        run_id = unquote_to_bytes(raw).decode()
+        text = unquote_to_bytes(raw).decode()
     except UnicodeDecodeError as error:
         raise ValueError("must be UTF-8") from error
-    if not run_id or len(run_id.encode()) > MAX_RUN_ID_BYTES:
-        raise ValueError(f"must have 1 to {MAX_RUN_ID_BYTES} bytes")
-    return run_id
+    if not text or len(text.encode()) > most_bytes:
+        raise ValueError(f"must have 1 to {most_bytes} bytes")
+    return text
 
 
 RunId = Annotated[
@@ -42,10 +51,23 @@ RunId = Annotated[
     AfterValidator(_unquoted),
 ]
 
+PlanId = Annotated[
+    str,
+    Path(description="The id of the plan, percent-encoded; it may hold any character.", min_length=1),
+    AfterValidator(_unquoted_key),
+]
 ExecutionId = Annotated[
     str,
     Path(description="The id of the execution, percent-encoded; it may hold any character.", min_length=1),
-    AfterValidator(_unquoted),
+    AfterValidator(_unquoted_key),
+]
+ExecutionName = Annotated[
+    str,
+    Path(
+        description="The id of an execution, or `plan/execution`, percent-encoded: `x-1` or `shop%2Fx-1`.",
+        min_length=1,
+    ),
+    AfterValidator(_unquoted_key),
 ]
 
 ProjectId = Annotated[str, Path(description="The id of the project.", min_length=1, max_length=128)]

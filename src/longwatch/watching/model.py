@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 
+from longwatch.events import MAX_RUN_ID_BYTES, RESERVED_PREFIX
 from longwatch.summaries import Status
 
 DEFAULT_DEADLINE_MS = 30 * 60 * 1000
@@ -20,6 +22,10 @@ OPERATOR_CLOSED, OPERATOR_STOPPED = (
     "operator:close",
     "operator:stop-watching",
 )  # calls of an operator's evidence
+
+MAX_KEY_BYTES = 4_096  # of a key as text: a plan of 1,024 bytes and an id of 2,048, with what is encoded
+
+_DIGEST_DIGITS = 32
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,6 +49,17 @@ class ExecutionKey:
         if not slash or not execution_id:
             return None
         return cls(plan.replace("%2F", "/").replace("%2f", "/").replace("%25", "%"), execution_id)
+
+    @property
+    def run_id(self) -> str:
+        """The run that holds the events: the key as text, shortened by a digest where it exceeds a run id."""
+        text = str(self)
+        encoded = text.encode(errors="surrogatepass")
+        if len(encoded) <= MAX_RUN_ID_BYTES and not text.startswith(RESERVED_PREFIX):
+            return text
+        digest = sha256(encoded).hexdigest()[:_DIGEST_DIGITS]
+        kept = encoded[: MAX_RUN_ID_BYTES - _DIGEST_DIGITS - 1].decode(errors="ignore")
+        return f"{digest}~{kept}"
 
 
 class Mode(StrEnum):
@@ -225,6 +242,7 @@ class Execution:
     lease_until: int | None = None
     version: int = 0  # grows with every write; a write names the one it was made from
     name: str | None = None
+    old_run_id: str | None = None  # of a run that began before run ids named the plan
     stored: Mapping[str, object] | None = field(default=None, compare=False, repr=False)  # as it was read
 
     @property
@@ -234,7 +252,7 @@ class Execution:
     @property
     def run_id(self) -> str:
         """The run that holds its events."""
-        return self.execution_id
+        return self.old_run_id or self.key.run_id
 
     @property
     def is_open(self) -> bool:

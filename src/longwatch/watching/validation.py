@@ -40,7 +40,7 @@ def check_new(execution: Execution, *, is_count_stated: bool) -> None:
     """
     NAME.check("plan id", execution.plan_id)
     NAME.check("execution id", execution.execution_id)
-    size = len(f"{execution.plan_id}/{execution.execution_id}".encode())
+    size = len(str(execution.key).encode())
     if size > MAX_RUN_ID_BYTES:
         raise InvalidInput(
             f"Plan id and execution id have {size} bytes together. Use at most {MAX_RUN_ID_BYTES}."

@@ -48,6 +48,7 @@ def execution_line(execution: Execution, *, now_ms: int, lessons: Lessons | None
     return {
         "execution_id": execution.execution_id,
         "plan_id": execution.plan_id,
+        "run_id": execution.run_id,
         "name": execution.name,
         "source": execution.source,
         "mode": execution.mode.value,

@@ -80,7 +80,8 @@ async def test_one_is_shown_with_servers_verdict_and_evidence(
     assert shown["verdict"]["evidence"][0]["call"] == "drs:DescribeJobs"
     assert shown["verdict"]["evidence"][0]["fields"]["jobs"]["job-0"]["servers"]["s-01"] == "LAUNCHED"
     assert shown["explained"][0]["about"] == "verdict"
-    assert (await server.http.get("/api/runs/x-1")).json()["kind"] == "execution"
+    assert shown["run_id"] == "plan-east/x-1"
+    assert (await server.http.get("/api/runs/plan-east%2Fx-1")).json()["kind"] == "execution"
 
 
 async def test_filters_choose_by_status_mode_source_and_text(
@@ -190,13 +191,51 @@ async def test_an_id_may_hold_any_character(server: Served, store: SqliteExecuti
     assert answer.json()["execution_id"] == "arn:aws/x 1?#ø"
 
 
-async def test_of_two_plans_with_one_id_the_plan_decides(server: Served, store: SqliteExecutionStore) -> None:
+@pytest.mark.parametrize(
+    "address", ["x-1?plan=plan%2Fb", "plan%2Fb/x-1", "plan%252Fb%2Fx-1"], ids=["query", "path", "key"]
+)
+async def test_of_two_plans_with_one_id_the_plan_decides(
+    server: Served, store: SqliteExecutionStore, address: str
+) -> None:
     store.add(fresh("x-1", plan_id="plan-a", name="a"))
-    store.add(fresh("x-1", plan_id="plan-b", name="b"))
+    store.add(fresh("x-1", plan_id="plan/b", name="b"))
 
-    answer = await server.http.get("/api/executions/x-1?plan=plan-b")
+    answer = await server.http.get(f"/api/executions/{address}")
 
     assert answer.json()["name"] == "b"
+
+
+async def test_an_id_that_two_plans_have_is_a_conflict_that_names_the_plans(
+    server: Served, store: SqliteExecutionStore
+) -> None:
+    store.add(fresh("x-1", plan_id="plan-a"))
+    only = await server.http.get("/api/executions/x-1")
+    store.add(fresh("x-1", plan_id="plan/b"))
+
+    answer = await server.http.get("/api/executions/x-1")
+
+    assert only.json()["plan_id"] == "plan-a"
+    assert answer.status_code == 409
+    error = answer.json()["error"]
+    assert error["code"] == "ambiguous_execution"
+    assert [each["message"] for each in error["details"]] == ["plan-a", "plan/b"]
+    assert "plan-a/x-1 or plan%2Fb/x-1" in error["message"]
+
+
+async def test_one_that_failed_is_not_shown_as_its_namesake_that_succeeded(
+    server: Served, store: SqliteExecutionStore
+) -> None:
+    for plan_id, state in (("plan-a", LAUNCHED), ("plan-b", FAILED)):
+        watched = Watched(store, server.context.journal, fresh("x-1", plan_id=plan_id))
+        watched.hear(said(0, state, state=JobState.FINISHED))
+
+    found = {}
+    for plan_id in ("plan-a", "plan-b"):
+        shown = (await server.http.get(f"/api/executions/{plan_id}/x-1")).json()
+        run = (await server.http.get(f"/api/runs/{plan_id}%2Fx-1")).json()
+        found[plan_id] = (shown["status"], run["status"])
+
+    assert found == {"plan-a": ("succeeded", "succeeded"), "plan-b": ("failed", "failed")}
 
 
 async def test_what_is_not_there_or_no_cursor_is_told_in_words(server: Served) -> None:

@@ -27,6 +27,7 @@ CALLERS = {"none": None, "read": TOKENS.read, "write": TOKENS.write}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 SAMPLES = {
     "run_id": ("wf-1", "a%2Ffiles%2Fstatus", "events"),
+    "plan_id": ("plan-1",),
     "execution_id": ("drill-1", "a%2Ffiles%2Fstatus"),
     "project_id": ("p1",),
     "session_id": ("s1",),

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
-from longwatch.errors import AlreadyThere, ExecutionNotFound, InvalidInput
+from longwatch.errors import AlreadyThere, AmbiguousExecution, ExecutionNotFound, InvalidInput
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 
@@ -71,6 +71,34 @@ def test_an_execution_is_added_watched_and_shown(shell: Shell, drs: DrsSimulator
     assert shown.stdout.count("launched") == 3
     assert "drs:DescribeJobs" in explained.stdout
     assert '"execution"' in run.stdout
+
+
+def test_two_plans_with_one_id_are_told_apart_by_every_command(shell: Shell, drs: DrsSimulator) -> None:
+    good = drs.play(drill("s-1", pending=10, active=10))
+    bad = drs.play(drill("s-2", pending=10, active=10).without("s-2"))
+    shell.executions("add", "--plan", "shop", "--id", "x-1", "--wave", f"db={good}")
+    shell.executions("add", "--plan", "web", "--id", "x-1", "--wave", f"db={bad}")
+
+    watched = shell.executions("watch")
+    listed = shell.executions("list").stdout
+    shown = {plan: shell.executions("show", f"{plan}/x-1", "-o", "json").stdout for plan in ("shop", "web")}
+    runs = {plan: shell("show", f"{plan}/x-1", "-o", "json").stdout for plan in ("shop", "web")}
+
+    assert "shop/x-1 succeeded" in watched.stdout
+    assert "web/x-1 failed" in watched.stdout
+    assert "shop/x-1" in listed
+    assert "web/x-1" in listed
+    assert {plan: json.loads(text)["status"] for plan, text in shown.items()} == {
+        "shop": "succeeded",
+        "web": "failed",
+    }
+    assert '"succeeded"' in runs["shop"]
+    assert '"failed"' in runs["web"]
+    assert "shop/x-1" in shell.executions("explain", "shop/x-1").stdout
+    with pytest.raises(AmbiguousExecution, match="shop/x-1 or web/x-1"):
+        shell.executions("show", "x-1")
+    with pytest.raises(InvalidInput, match="could be any of"):
+        shell("show", "x-1")
 
 
 def test_a_failure_is_an_exit_code_and_a_reason(shell: Shell, drs: DrsSimulator) -> None:

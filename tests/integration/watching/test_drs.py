@@ -273,7 +273,7 @@ def test_the_reason_is_in_the_verdict_and_in_the_journal(
 
     assert polled.execution.verdict is not None
     assert polled.execution.verdict.message == "s-00000000000000001: the launch failed: no capacity"
-    told = [event.payload.get("reason") for event in journal.read("x-1").events]
+    told = [event.payload.get("reason") for event in journal.read("p-1/x-1").events]
     assert "the launch failed: no capacity" in told
 
 

@@ -66,12 +66,12 @@ class Place:
     def moves(self, name: str = "x-1") -> list[tuple[object, object]]:
         return [
             (event.payload["server_id"], event.payload["to"])
-            for event in events_of(self.journal, name)
+            for event in events_of(self.journal, self.get(name).run_id)
             if event.type == "server_transition"
         ]
 
     def status(self, name: str = "x-1") -> Status:
-        run = self.journal.find_run(name)
+        run = self.journal.find_run(self.get(name).run_id)
         assert run is not None
         return run.status
 
@@ -211,7 +211,7 @@ def test_one_that_takes_longer_than_its_deadline_is_overdue_then_late(
     verdict = place.get().verdict
     assert verdict is not None
     assert (verdict.status, verdict.late) == (Status.SUCCEEDED, True)
-    asked = [event for event in events_of(place.journal, "x-1") if event.type == "execution_asked"]
+    asked = [event for event in events_of(place.journal, "p-1/x-1") if event.type == "execution_asked"]
     assert len(asked) == 1
 
 

@@ -212,7 +212,7 @@ class TestThePast:
 
     def test_has_each_execution_that_ends_once(self) -> None:
         journal = self.Counted(3)
-        past, last = Past(journal), recorded_sample(journal, "x-2")
+        past, last = Past(journal), recorded_sample(journal, "plan-1/x-2")
         assert last is not None
 
         past.add(last)  # before anything was read: it is in the journal

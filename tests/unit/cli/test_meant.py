@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.cli.meant import meant
-from longwatch.errors import ExecutionNotFound, InvalidInput
+from longwatch.errors import AmbiguousExecution, ExecutionNotFound, InvalidInput
 from longwatch.watching.model import Execution
 from longwatch.watching.stores.memory import MemoryExecutionStore
 
@@ -35,7 +35,7 @@ def test_an_execution_is_named_by_its_id_its_beginning_or_as_the_latest(
 
 
 def test_a_beginning_of_several_is_refused_with_their_names(store: MemoryExecutionStore) -> None:
-    with pytest.raises(InvalidInput, match="could be any of drill-12, drill-1"):
+    with pytest.raises(InvalidInput, match="could be any of plan/drill-12, plan/drill-1"):
         meant(store, "dri")
 
 
@@ -48,3 +48,22 @@ def test_what_names_nothing_is_told_where_to_look(store: MemoryExecutionStore, w
 def test_the_latest_of_none_is_told_how_to_add_one() -> None:
     with pytest.raises(ExecutionNotFound, match="longwatch executions add"):
         meant(MemoryExecutionStore(), "latest")
+
+
+@pytest.mark.parametrize("wanted", ["shop/x-1", "shop/x", "sho"])
+def test_a_plan_and_an_id_name_one_of_two_executions_with_the_same_id(wanted: str) -> None:
+    store = in_two_plans()
+
+    assert meant(store, wanted).plan_id == "shop"
+
+
+def test_an_id_that_two_plans_have_is_refused_with_what_to_type() -> None:
+    with pytest.raises(AmbiguousExecution, match=r"shop/x-1 or web%2Feu/x-1"):
+        meant(in_two_plans(), "x-1")
+
+
+def in_two_plans() -> MemoryExecutionStore:
+    store = MemoryExecutionStore()
+    for plan_id in ("shop", "web/eu"):
+        store.add(Execution(execution_id="x-1", plan_id=plan_id, started_at=0))
+    return store

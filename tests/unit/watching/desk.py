@@ -69,5 +69,5 @@ class Desk:
 
     @property
     def status(self) -> Status | None:
-        run = self.journal.find_run("x-1")
+        run = self.journal.find_run("p-1/x-1")
         return run.status if run else None

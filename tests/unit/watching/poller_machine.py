@@ -171,7 +171,7 @@ class Pollers(RuleBasedStateMachine):
         """Every state of every server that the journal tells of."""
         return {
             (str(event.payload["server_id"]), str(event.payload["to"]))
-            for event in events_of(self.journal, "x-1")
+            for event in events_of(self.journal, "p-1/x-1")
             if event.type == "server_transition"
         }
 
@@ -191,7 +191,7 @@ class Pollers(RuleBasedStateMachine):
 
     @invariant()
     def every_change_that_was_settled_is_told_and_none_twice(self) -> None:
-        events = events_of(self.journal, "x-1")
+        events = events_of(self.journal, "p-1/x-1")
 
         assert self.seen <= self.told()
         assert len({event.event_id for event in events}) == len(events)
@@ -212,13 +212,13 @@ class Pollers(RuleBasedStateMachine):
         for holder in (*POLLERS, *POLLERS, *POLLERS):
             self.clock.advance(LEASE_MS / 1000 + 330)
             self.poller(holder).poll("x-1")
-        run = self.journal.find_run("x-1")
+        run = self.journal.find_run("p-1/x-1")
         over = all(job.state is JobState.FINISHED for job in self.truth.values())
         assert self.record.closed == (over or self.cancelled)
         if self.record.closed and self.record.version > 0:
             assert run is not None
             assert run.status is self.record.status
-        ends = [event for event in events_of(self.journal, "x-1") if event.type == "execution_ended"]
+        ends = [event for event in events_of(self.journal, "p-1/x-1") if event.type == "execution_ended"]
         assert len(ends) <= 1
 
 

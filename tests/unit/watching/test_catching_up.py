@@ -155,6 +155,8 @@ def test_an_answer_that_is_older_than_what_was_told_concludes_nothing() -> None:
     assert polled.result is Result.ASKED
     assert desk.record.waves[0].jobs[0].servers[0].state is LAUNCHED
     states = [
-        event.payload["to"] for event in events_of(desk.journal, "x-1") if event.type == "server_transition"
+        event.payload["to"]
+        for event in events_of(desk.journal, "p-1/x-1")
+        if event.type == "server_transition"
     ]
     assert states == ["pending", "launched"]

@@ -7,11 +7,13 @@ from itertools import product
 
 import pytest
 
+from longwatch.events import Event
 from longwatch.runs import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.model import ExecutionKey, Job, Wave
 from longwatch.watching.poller import Poller
 from longwatch.watching.stores.memory import MemoryExecutionStore
+from longwatch.watching.stores.records import execution_from, record_of
 from longwatch.watching.watcher import Watcher
 from tests.unit.watching.making import FAILED, LAUNCHED, execution, finished
 from tests.unit.watching.playing import PlayedSource
@@ -64,3 +66,32 @@ def test_two_plans_with_one_execution_id_get_their_own_answers_from_one_question
     statuses = {each.plan_id: each.status for each in store.find()}
     assert statuses == {"shop": Status.SUCCEEDED, "web": Status.FAILED}
     assert source.asked == [["x-1", "x-1"]]
+
+
+@pytest.mark.parametrize(
+    ("plan_id", "execution_id"), [("p" * 900, "x" * 900), ("é" * 600, "x-1"), ("longwatch#runs", "x-1")]
+)
+def test_a_key_that_no_run_id_may_be_gets_a_run_id_of_its_own(plan_id: str, execution_id: str) -> None:
+    key, other = ExecutionKey(plan_id, execution_id), ExecutionKey(plan_id, f"{execution_id}2")
+
+    event = Event(run_id=key.run_id, event_id="e", type="note", occurred_at=0)
+
+    assert event.run_id != other.run_id
+    assert key.run_id == ExecutionKey(plan_id, execution_id).run_id
+
+
+@pytest.mark.parametrize(
+    ("record", "run_id"),
+    [
+        ({}, "shop/x-1"),  # never written by longwatch
+        ({"Version": 1, "Failures": 0}, "x-1"),  # written by longwatch before run ids were stored
+        ({"Version": 4}, "shop/x-1"),  # a version of another writer
+        ({"Version": 1, "RunId": "shop/x-1"}, "shop/x-1"),
+        ({"Version": 7, "RunId": "x-1"}, "x-1"),
+    ],
+)
+def test_a_run_id_stays_what_it_was_when_the_run_began(record: dict[str, object], run_id: str) -> None:
+    found = execution_from({"ExecutionId": "x-1", "PlanId": "shop", "Status": "POLLING", **record})
+
+    assert found.run_id == run_id
+    assert record_of(found)["RunId"] == run_id

@@ -31,7 +31,7 @@ def operator(desk: Desk) -> Operator:
 def test_an_operator_says_how_an_execution_ended(desk: Desk, status: Status) -> None:
     closed = operator(desk).close(desk.record, status, WHY)
 
-    event = events_of(desk.journal, "x-1")[-1]
+    event = events_of(desk.journal, "p-1/x-1")[-1]
     assert (closed.closed, closed.status, desk.status, desk.record) == (True, status, status, closed)
     assert closed.lease_holder is None
     assert event.type == "execution_closed"
@@ -47,8 +47,8 @@ def test_closing_corrects_a_verdict_and_the_journal_has_both(desk: Desk) -> None
     operator(desk).close(desk.record, Status.FAILED, WHY)
 
     assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
-    assert types_of(desk.journal, "x-1")[-2:] == ["execution_ended", "execution_closed"]
-    assert events_of(desk.journal, "x-1")[-1].payload["corrects"] == "succeeded"
+    assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_closed"]
+    assert events_of(desk.journal, "p-1/x-1")[-1].payload["corrects"] == "succeeded"
 
 
 def test_no_answer_of_a_source_corrects_what_an_operator_said(desk: Desk) -> None:
@@ -69,7 +69,7 @@ def test_stopping_to_watch_ends_the_polling_and_states_no_outcome(desk: Desk) ->
     desk.clock.advance(3600)
     polled = desk.poller().poll("x-1")
 
-    event = events_of(desk.journal, "x-1")[-1]
+    event = events_of(desk.journal, "p-1/x-1")[-1]
     assert (stopped.closed, stopped.status, desk.status) == (True, Status.UNKNOWN, Status.UNKNOWN)
     assert (event.type, event.payload["reason"]) == ("watch_stopped", WHY.reason)
     assert (polled.result, len(desk.source.asked)) == (Result.CLOSED, asked)
@@ -131,7 +131,7 @@ def test_a_decision_wins_against_a_poller_that_has_the_last_answer(desk: Desk, d
 
     assert desk.record == decided
     assert polled.result in (Result.BUSY, Result.CLOSED)
-    assert "execution_ended" not in types_of(desk.journal, "x-1")
+    assert "execution_ended" not in types_of(desk.journal, "p-1/x-1")
 
 
 @every_decision
@@ -157,12 +157,12 @@ def test_a_decision_is_made_again_when_another_program_writes_in_between(
 @every_decision
 def test_a_decision_is_no_activity_of_the_execution(desk: Desk, decide: Deciding) -> None:
     desk.poller().poll("x-1")
-    before = desk.journal.find_run("x-1")
+    before = desk.journal.find_run("p-1/x-1")
     desk.clock.advance(60)
 
     decide(operator(desk), desk.record)
 
-    after = desk.journal.find_run("x-1")
+    after = desk.journal.find_run("p-1/x-1")
     assert before is not None
     assert after is not None
     assert after.last_event_at == before.last_event_at
@@ -197,7 +197,7 @@ def test_a_poller_completes_what_an_operator_that_died_has_begun(desk: Desk, kin
 
     expected = Status.FAILED if kind == "close" else Status.UNKNOWN
     assert (polled.result, desk.record.status, desk.status) == (Result.ENDED, expected, expected)
-    assert events_of(desk.journal, "x-1")[-1].payload["operator"] == "ana"
+    assert events_of(desk.journal, "p-1/x-1")[-1].payload["operator"] == "ana"
     assert desk.source.asked == []
 
 
@@ -239,7 +239,7 @@ def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
     desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))
 
     assert desk.poller().poll("x-1").result is Result.ENDED
-    added = next(event for event in events_of(desk.journal, "x-1") if event.type == "wave_added")
+    added = next(event for event in events_of(desk.journal, "p-1/x-1") if event.type == "wave_added")
     assert (added.payload["wave"], added.payload["jobs"], added.payload["total_waves"]) == ("two", ["j-2"], 2)
 
 
@@ -252,7 +252,7 @@ def test_an_execution_that_waited_for_its_wave_count_ends_once_it_is_set() -> No
     desk.clock.advance(60)
 
     assert desk.poller().poll("x-1").result is Result.ENDED
-    event = next(each for each in events_of(desk.journal, "x-1") if each.type == "wave_count_set")
+    event = next(each for each in events_of(desk.journal, "p-1/x-1") if each.type == "wave_count_set")
     assert (event.payload["total_waves"], event.payload["reason"]) == (1, WHY.reason)
 
 
@@ -274,7 +274,7 @@ def test_only_an_open_execution_is_changed(desk: Desk, kind: str) -> None:
     with pytest.raises(InvalidInput, match=r"x-1 is not open \(succeeded\).*executions close"):
         DECISIONS[kind](operator(desk), desk.record)
 
-    assert types_of(desk.journal, "x-1")[-1] == "execution_ended"
+    assert types_of(desk.journal, "p-1/x-1")[-1] == "execution_ended"
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_a_decision_that_never_gets_the_record_fails_and_journals_nothing(
 
     with pytest.raises(VersionConflict):
         operator(desk).close(desk.record, Status.FAILED, WHY)
-    assert types_of(desk.journal, "x-1") == []
+    assert types_of(desk.journal, "p-1/x-1") == []
 
 
 def test_the_first_event_of_an_execution_that_was_never_polled_is_its_start() -> None:
@@ -357,5 +357,5 @@ def test_the_first_event_of_an_execution_that_was_never_polled_is_its_start() ->
 
     operator(desk).close(desk.record, Status.CANCELLED, WHY)
 
-    assert types_of(desk.journal, "x-1") == ["execution_started", "execution_closed"]
+    assert types_of(desk.journal, "p-1/x-1") == ["execution_started", "execution_closed"]
     assert execution().execution_id == "x-1"

@@ -50,7 +50,7 @@ def test_a_status_set_between_the_verdict_and_the_close_survives(desk: Desk, wor
 
     assert polled.result is Result.ENDED
     assert (stored(desk, "Status"), desk.record.status, desk.record.closed) == (word, Status.SUCCEEDED, True)
-    assert types_of(desk.journal, "x-1").count("execution_ended") == 1
+    assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
     assert desk.poller().poll("x-1").result is Result.CLOSED
 
 

@@ -23,7 +23,7 @@ def test_the_first_poll_tells_the_start_and_what_is_there(desk: Desk) -> None:
     polled = desk.poller().poll("x-1")
 
     assert (polled.result, polled.told) == (Result.ASKED, 3)
-    assert types_of(desk.journal, "x-1") == ["execution_started", "job_transition", "server_transition"]
+    assert types_of(desk.journal, "p-1/x-1") == ["execution_started", "job_transition", "server_transition"]
     assert (desk.record.lease_holder, desk.record.last_polled_at) == (None, desk.clock.now_ms())
 
 
@@ -43,7 +43,7 @@ def test_the_end_is_told_once_and_closes_the_execution(desk: Desk) -> None:
 
     assert (polled.result, desk.status) == (Result.ENDED, Status.SUCCEEDED)
     assert (desk.record.closed, desk.record.status) == (True, Status.SUCCEEDED)
-    assert types_of(desk.journal, "x-1").count("execution_ended") == 1
+    assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
     assert desk.poller().poll("x-1").result is Result.CLOSED
     assert len(desk.source.asked) == 1
 
@@ -72,7 +72,7 @@ def test_no_answer_keeps_it_open_and_is_remembered(desk: Desk) -> None:
     assert (desk.record.failures, desk.record.last_error) == (1, "throttled")
     assert desk.record.next_poll_at == desk.clock.now_ms() + 7_000
     assert desk.record.is_open
-    assert types_of(desk.journal, "x-1") == []
+    assert types_of(desk.journal, "p-1/x-1") == []
 
 
 def test_a_source_that_nobody_has_is_a_problem_and_no_end() -> None:
@@ -94,7 +94,7 @@ def test_past_its_deadline_the_source_is_asked_and_followed(desk: Desk) -> None:
     desk.source.say(DONE)
     desk.poller().poll("x-1")
 
-    assert types_of(desk.journal, "x-1").count("execution_asked") == 1
+    assert types_of(desk.journal, "p-1/x-1").count("execution_asked") == 1
     assert desk.record.verdict is not None
     assert (desk.record.status, desk.record.verdict.late) == (Status.SUCCEEDED, True)
 
@@ -106,7 +106,7 @@ def test_past_its_deadline_a_source_that_does_not_answer_decides_nothing(desk: D
     desk.poller().poll("x-1")
 
     assert desk.record.is_open
-    assert types_of(desk.journal, "x-1") == []
+    assert types_of(desk.journal, "p-1/x-1") == []
 
 
 def test_a_journal_that_does_not_answer_loses_no_change(desk: Desk) -> None:
@@ -117,7 +117,7 @@ def test_a_journal_that_does_not_answer_loses_no_change(desk: Desk) -> None:
     desk.clock.advance(LEASE_MS / 1000)
     desk.poller().poll("x-1")
 
-    assert len(types_of(desk.journal, "x-1")) == 3
+    assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 
 def test_a_journal_whose_answer_is_lost_tells_nothing_twice(desk: Desk) -> None:
@@ -129,7 +129,7 @@ def test_a_journal_whose_answer_is_lost_tells_nothing_twice(desk: Desk) -> None:
     polled = desk.poller().poll("x-1")
 
     assert (polled.result, polled.told) == (Result.ASKED, 0)
-    assert len(types_of(desk.journal, "x-1")) == 3
+    assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 
 def test_a_verdict_that_was_not_told_is_told_by_the_next_poller_without_asking(desk: Desk) -> None:
@@ -181,4 +181,4 @@ def test_events_live_as_long_as_the_journal_says(desk: Desk) -> None:
     desk.journal.journal = Short(clock=desk.clock)
     desk.poller().poll("x-1")
 
-    assert {event.ttl for event in events_of(desk.journal, "x-1")} == {desk.clock.now_ms() // 1000 + 3600}
+    assert {event.ttl for event in events_of(desk.journal, "p-1/x-1")} == {desk.clock.now_ms() // 1000 + 3600}

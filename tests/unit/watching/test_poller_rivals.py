@@ -46,7 +46,7 @@ def test_of_two_pollers_that_were_at_it_the_second_to_write_gives_way(desk: Desk
     assert slow.settle(claim, told).result is Result.CLOSED
 
     assert desk.record.status is desk.status is Status.SUCCEEDED
-    assert types_of(desk.journal, "x-1").count("execution_ended") == 1
+    assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
 
 
 def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
@@ -60,7 +60,7 @@ def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
     polled = slow.settle(claim, told)
 
     assert (polled.result, polled.told) == (Result.BUSY, 0)
-    assert len(types_of(desk.journal, "x-1")) == 3
+    assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 
 def test_a_cancel_between_read_and_write_survives_and_is_told(desk: Desk) -> None:
@@ -88,7 +88,7 @@ def test_a_cancel_after_the_end_was_told_is_a_correction(desk: Desk) -> None:
     poller.settle(claim, poller.ask([claim])[claim.execution.key])
 
     assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
-    assert types_of(desk.journal, "x-1")[-2:] == ["execution_ended", "execution_corrected"]
+    assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_corrected"]
 
 
 def test_a_cancel_between_polls_is_told_when_somebody_looks(desk: Desk) -> None:
@@ -110,7 +110,7 @@ def test_later_truth_is_told_as_a_correction(desk: Desk) -> None:
 
     assert polled.result is Result.CORRECTED
     assert (desk.record.status, desk.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
-    assert events_of(desk.journal, "x-1")[-1].payload["corrects"] == "failed"
+    assert events_of(desk.journal, "p-1/x-1")[-1].payload["corrects"] == "failed"
     assert desk.poller().review("x-1").result is Result.CLOSED
 
 
@@ -144,7 +144,7 @@ def test_an_end_that_nobody_told_is_told_before_the_cancel_that_corrects_it(desk
     polled = desk.poller("b").poll("x-1")
 
     assert polled.result is Result.ENDED
-    assert types_of(desk.journal, "x-1")[-2:] == ["execution_ended", "execution_corrected"]
+    assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_corrected"]
     assert desk.status is Status.CANCELLED
     assert desk.poller("b").poll("x-1").result is Result.CLOSED
 
@@ -160,7 +160,7 @@ def test_an_end_that_another_writer_repeats_is_told_all_the_same() -> None:
 
     desk.poller("b").poll("x-1")
 
-    assert types_of(desk.journal, "x-1").count("execution_ended") == 1
+    assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
     assert desk.poller("b").poll("x-1").result is Result.CLOSED
 
 
@@ -174,7 +174,7 @@ def test_who_comes_late_and_has_not_been_missed_renews_the_lease_and_tells(desk:
     polled = slow.settle(claim, told)
 
     assert polled.result is Result.ASKED
-    assert "server_transition" in types_of(desk.journal, "x-1")
+    assert "server_transition" in types_of(desk.journal, "p-1/x-1")
     assert desk.record.lease_holder is None
 
 
@@ -189,7 +189,7 @@ def test_who_comes_late_and_was_replaced_tells_nothing(desk: Desk) -> None:
     polled = slow.settle(claim, told)
 
     assert polled.result is Result.BUSY
-    assert types_of(desk.journal, "x-1") == []
+    assert types_of(desk.journal, "p-1/x-1") == []
     assert desk.record.lease_holder == "b"
 
 

@@ -43,7 +43,7 @@ def test_a_change_that_two_saw_at_different_moments_is_told_once(open_journal: O
         second = tell(journal, moved(START + 9))
 
         assert (first, second) == (1, 0)
-        assert [event.occurred_at for event in events_of(journal, "x-1")] == [START + 1]
+        assert [event.occurred_at for event in events_of(journal, "p-1/x-1")] == [START + 1]
 
 
 @pytest.mark.parametrize("open_journal", [memory, table])
@@ -52,7 +52,7 @@ def test_what_is_not_there_yet_of_a_batch_is_told(open_journal: Opens) -> None:
         tell(journal, moved(START, servers=2)[:1])
 
         assert tell(journal, moved(START + 5, servers=20)) == 19
-        assert len(known_ids(journal, "x-1")) == 20
+        assert len(known_ids(journal, "p-1/x-1")) == 20
 
 
 def test_one_who_is_quicker_than_our_reading_does_no_harm() -> None:
@@ -67,7 +67,7 @@ def test_one_who_is_quicker_than_our_reading_does_no_harm() -> None:
 
     tell(journal, moved(START + 2, servers=2))
 
-    assert [event.occurred_at for event in events_of(journal, "x-1")] == [START + 1, START + 2]
+    assert [event.occurred_at for event in events_of(journal, "p-1/x-1")] == [START + 1, START + 2]
 
 
 def test_nothing_to_tell_reads_nothing() -> None:
@@ -95,5 +95,5 @@ def test_a_transition_lives_as_long_as_the_setting_says_or_else_the_journal(
 
     poller.poll(store.find()[0].execution_id)
 
-    told = events_of(journal, store.find()[0].execution_id)
+    told = events_of(journal, store.find()[0].run_id)
     assert {event.ttl and event.ttl - event.occurred_at // 1000 for event in told} == {lives}

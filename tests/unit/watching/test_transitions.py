@@ -73,7 +73,7 @@ def test_each_change_is_one_event() -> None:
     assert moves(found) == [("s-1", "pending", "in_progress"), ("s-2", "in_progress", "launched")]
     assert {event.type for event in found} == {"server_transition"}
     assert {event.occurred_at for event in found} == {LATER}
-    assert {event.run_id for event in found} == {"x-1"}
+    assert {event.run_id for event in found} == {"p-1/x-1"}
 
 
 def test_nothing_new_is_no_event() -> None:

@@ -88,7 +88,7 @@ def test_it_ends_when_nothing_is_open_any_more() -> None:
 
     place.watcher.run(until_idle=True)
 
-    assert types_of(place.journal, "a")[-1] == "execution_ended"
+    assert types_of(place.journal, "p-1/a")[-1] == "execution_ended"
 
 
 def test_a_store_that_does_not_answer_is_asked_again_after_a_rest(caplog: pytest.LogCaptureFixture) -> None:
@@ -135,7 +135,7 @@ def test_what_is_cancelled_between_two_looks_is_told_at_the_next() -> None:
     round_ = place.watcher.look()
 
     assert [polled.result for polled in round_.polled] == [Result.ENDED]
-    assert types_of(place.journal, "a")[-1] == "execution_ended"
+    assert types_of(place.journal, "p-1/a")[-1] == "execution_ended"
 
 
 def test_what_was_cancelled_while_nobody_watched_is_told_by_the_next_watcher() -> None:

@@ -114,7 +114,7 @@ class Drill:
                 changed = orchestrator.go_on(self.now)
                 if changed is not None:
                     self.now = store.update(changed)
-                polled = poller.poll(self.execution_id)
+                polled = poller.poll(self.execution_id, self.now.plan_id)
                 self.now = polled.execution
                 if polled.problem is not None and self.now.failures >= MOST_FAILURES:
                     raise LongwatchError(polled.problem.message)
@@ -179,9 +179,9 @@ def record_past_drills(store: ExecutionStore, journal: Journal, clock: Clock) ->
     played = []
     for number in range(PAST_DRILLS, 0, -1):
         execution_id = f"demo-drill-{number:02}"
-        if store.get(execution_id) is None:
+        if store.get(execution_id, PLAN) is None:
             played.append(_past_drill(beside, told, execution_id, clock.now_ms() - number * WEEK_MS, number))
-    events = [event for each in played for event in told.read(each.execution_id).events]
+    events = [event for each in played for event in told.read(each.run_id).events]
     if events:
         journal.append(events)  # in one go: ten drills of thirty writes each would take their time
     for each in played:
@@ -203,7 +203,7 @@ def _past_drill(
     poller = Poller(store, journal, {"drs": Hasty(jobs, 1)}, clock=past)
     for seconds in PAST_LOOKS:
         past.set(now.started_at + round(seconds * slower * 1000))
-        now = poller.poll(now.execution_id).execution
+        now = poller.poll(now.execution_id, now.plan_id).execution
     return now
 
 

@@ -18,7 +18,7 @@ from longwatch.server.executions import Executions, understood
 from longwatch.server.feed.hearing import hearing
 from longwatch.server.feed.run_list import Call
 from longwatch.watching.due import is_leased, next_poll_at
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.stores.base import Changes, ExecutionStore
 
 COALESCE_SECONDS = 0.25
@@ -29,8 +29,6 @@ LATER_SECONDS = 10.0  # and otherwise: one that is new is seen no later than thi
 ABSENT_SECONDS = 60.0  # between looks for a table that is not there
 
 log = logging.getLogger("longwatch.server")
-
-Key = tuple[str, str]
 
 
 class Ear:
@@ -69,7 +67,7 @@ class ExecutionNews:
         self._cursor = ""  # where it stands; empty: nobody has looked yet
         self._position = 0
         self._generation = 0  # of the store in which it stands there
-        self._known: Mapping[Key, Execution] | None = None
+        self._known: Mapping[ExecutionKey, Execution] | None = None
         self._task: asyncio.Task[None] | None = None
         self.is_away = False  # the store did not answer at the last look
 
@@ -167,12 +165,14 @@ class ExecutionNews:
                 ear.cursor.exception()  # whoever asked may have left
 
 
-def open_ones(store: ExecutionStore, known: Mapping[Key, Execution]) -> dict[Key, Execution]:
+def open_ones(
+    store: ExecutionStore, known: Mapping[ExecutionKey, Execution]
+) -> dict[ExecutionKey, Execution]:
     """The open executions, and those that were open when it looked before, as they are now. Blocks."""
-    looked = {(each.execution_id, each.plan_id): each for each in store.open_executions()}
+    looked = {each.key: each for each in store.open_executions()}
     for key, before in known.items():
         if key not in looked and not before.closed:
-            now = store.get(*key)
+            now = store.get(key.execution_id, key.plan_id)
             if now is not None:
                 looked[key] = now
     return looked

@@ -14,7 +14,7 @@ from longwatch.server.feed.changes import Ear, ExecutionNews
 from longwatch.server.feed.lines import Line, Lines
 from longwatch.server.feed.messages import Frame, caught_up, message
 from longwatch.server.feed.subscriptions import Joined
-from longwatch.watching.model import Execution
+from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.stores.base import Changes
 
 TOPIC = "executions"
@@ -57,8 +57,8 @@ class ExecutionListSource:
         page = executions.find(_ALL, limit=SNAPSHOT)
         if page.hint is not None:
             return []
-        listed = {(each.execution_id, each.plan_id): each for each in page.executions}
-        still = {(each.execution_id, each.plan_id): each for each in store.open_executions()}
+        listed = {each.key: each for each in page.executions}
+        still = {each.key: each for each in store.open_executions()}
         return [*(still | listed).values()]
 
     async def _lead(self, ear: Ear, line: Line) -> None:
@@ -88,10 +88,10 @@ class ExecutionSource:
     """The messages of one execution. A cursor is the tag of what was told last."""
 
     def __init__(
-        self, topic: str, execution_id: str, context: ServerContext, news: ExecutionNews, lines: Lines
+        self, topic: str, name: str, context: ServerContext, news: ExecutionNews, lines: Lines
     ) -> None:
         self.topic = topic
-        self._execution_id = execution_id
+        self._name = name  # `plan/execution`, or an execution id of one plan only
         self._context = context
         self._news = news
         self._lines = lines
@@ -99,8 +99,8 @@ class ExecutionSource:
     async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
         if after and not (len(after) <= 64 and after.isalnum()):
             raise InvalidCursor(f"{after[:40]!r} is no cursor of an execution; leave it out to begin anew")
-        await self._read()  # raises if it is not there
-        line = await line_of(self.topic, self._lines, self._news, self._lead)
+        key = (await self._read()).key  # raises if it is not there, or in several plans
+        line = await line_of(self.topic, self._lines, self._news, partial(self._lead, key))
         place = line.ring.end
         frame = await self._context.call(self._write, await self._read())
         now = caught_up(self.topic, frame.cursor)
@@ -108,14 +108,14 @@ class ExecutionSource:
         yield Joined(line, place)
 
     async def _read(self) -> Execution:
-        return await self._context.call(self._context.executions.get, self._execution_id)
+        return await self._context.call(self._context.executions.get, self._name)
 
-    async def _lead(self, ear: Ear, line: Line) -> None:
+    async def _lead(self, key: ExecutionKey, ear: Ear, line: Line) -> None:
         try:
             while True:
                 _, executions = await ear.next()
                 for each in executions:
-                    if each.execution_id == self._execution_id:
+                    if each.key == key:
                         frame = await self._context.call(self._write, each)
                         if frame.cursor != line.ring.cursor:
                             line.push(frame)

@@ -31,7 +31,7 @@ Topics = Annotated[
         alias="topic",
         description="What to follow: `run:{run_id}`, `runs`, `turn:{project}/{session}/{turn}`, "
         "`session:{project}/{session}`, `sessions:{project}`, `projects`, "
-        "`files:{project}`, `executions` or `execution:{execution_id}`. "
+        "`files:{project}`, `executions` or `execution:{plan}/{execution_id}`. "
         "Any number of them.",
     ),
 ]

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from longwatch.errors import InvalidCursor, InvalidInput
 from longwatch.events import MAX_RUN_ID_BYTES
+from longwatch.watching.model import MAX_KEY_BYTES
 
 MAX_TOPICS = 100  # in one stream
 MAX_CURSOR_CHARACTERS = 64 * 1024
@@ -32,9 +33,9 @@ class Kind(StrEnum):
 
 _PARTS = {Kind.TURN: 3, Kind.SESSION: 2, Kind.SESSIONS: 1, Kind.FILES: 1}
 _LISTS = (Kind.RUNS, Kind.PROJECTS, Kind.EXECUTIONS)
-_OF_ANY_ID = (Kind.RUN, Kind.EXECUTION)
+_OF_ANY_ID = {Kind.RUN: MAX_RUN_ID_BYTES, Kind.EXECUTION: MAX_KEY_BYTES}
 _FORMS = (
-    "run:{run_id}, runs, execution:{execution_id}, executions, turn:{project}/{session}/{turn}, "
+    "run:{run_id}, runs, execution:{plan}/{execution_id}, executions, turn:{project}/{session}/{turn}, "
     "session:{project}/{session}, sessions:{project}, projects or files:{project}"
 )
 
@@ -58,8 +59,9 @@ class Topic:
                 size = len(rest.encode())
             except UnicodeEncodeError as error:
                 raise InvalidInput(f"topic {name[:60]!r} holds what UTF-8 cannot: {error}") from error
-            if size > MAX_RUN_ID_BYTES:
-                raise InvalidInput(f"topic {name[:60]!r}… names an id longer than {MAX_RUN_ID_BYTES} bytes")
+            most = _OF_ANY_ID[Kind(word)]
+            if size > most:
+                raise InvalidInput(f"topic {name[:60]!r}… names an id longer than {most} bytes")
             return cls(name, Kind(word), (rest,))
         if colon and word in _PARTS:
             kind, parts = Kind(word), tuple(rest.split("/"))

@@ -9,11 +9,20 @@ from starlette.responses import Response
 
 from longwatch.runs import Status
 from longwatch.server.answers import bytes_answer, json_answer, not_modified, to_json
+from longwatch.server.context import ServerContext
 from longwatch.server.described import tagged
 from longwatch.server.execution_schemas import ExecutionListShape, ExecutionShape
 from longwatch.server.execution_views import execution_tag, listed_execution, shown_execution
 from longwatch.server.executions import ExecutionQuery
-from longwatch.server.parameters import After, ContextDep, ExecutionId, IfNoneMatch, PageSize
+from longwatch.server.parameters import (
+    After,
+    ContextDep,
+    ExecutionId,
+    ExecutionName,
+    IfNoneMatch,
+    PageSize,
+    PlanId,
+)
 from longwatch.server.tags import list_tag, matches
 from longwatch.watching.model import Mode
 
@@ -43,18 +52,34 @@ async def list_executions(
     return json_answer({"executions": listed, "cursor": page.cursor, "hint": page.hint}, tag=tag)
 
 
-@router.get("/{execution_id}", response_class=Response, responses=tagged(ExecutionShape, 404))
+@router.get("/{execution_id}", response_class=Response, responses=tagged(ExecutionShape, 404, 409))
 async def show_execution(
     context: ContextDep,
-    execution_id: ExecutionId,
+    execution_id: ExecutionName,
     plan: Annotated[
-        str, Query(max_length=2048, description="Its plan, where several have an execution of this id.")
+        str,
+        Query(max_length=2048, description="Its plan; needed where several plans have this id."),
     ] = "",
     if_none_match: IfNoneMatch = "",
 ) -> Response:
-    """Show one execution: waves, jobs, servers, verdict, and why it stands as it does."""
+    """Show one execution: waves, jobs, servers, verdict, and why it stands as it does.
+
+    409 if several plans have an execution of this id: the details name the plans.
+    """
+    return await _shown(context, execution_id, plan or None, if_none_match)
+
+
+@router.get("/{plan_id}/{execution_id}", response_class=Response, responses=tagged(ExecutionShape, 404))
+async def show_execution_of_plan(
+    context: ContextDep, plan_id: PlanId, execution_id: ExecutionId, if_none_match: IfNoneMatch = ""
+) -> Response:
+    """Show one execution of this plan."""
+    return await _shown(context, execution_id, plan_id, if_none_match)
+
+
+async def _shown(context: ServerContext, name: str, plan_id: str | None, if_none_match: str) -> Response:
     executions, now = context.executions, context.clock.now_ms()
-    execution = await context.call(executions.get, execution_id, plan or None)
+    execution = await context.call(executions.get, name, plan_id)
     lessons = await context.call(executions.lessons_for, [execution])
     view = shown_execution(execution, now_ms=now, lessons=lessons)
     tag = execution_tag(view)

@@ -42,6 +42,7 @@ REQUIRED: Mapping[tuple[str, str], Scope | None] = {
     ("GET", "/api/runs/{run_id}/verify"): READ,
     ("GET", "/api/executions"): READ,
     ("GET", "/api/executions/{execution_id}"): READ,
+    ("GET", "/api/executions/{plan_id}/{execution_id}"): READ,
     ("GET", "/api/projects"): READ,
     ("POST", "/api/projects"): WRITE,
     ("GET", PROJECT): READ,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from longwatch.errors import AlreadyThere
+from longwatch.errors import AlreadyThere, AmbiguousExecution
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution, Job, Mode, Wave
 from longwatch.watching.sources.base import Beginner, Source, SourceProblem
@@ -26,7 +26,7 @@ def taken_up(
     One that is open is gone on with. For one that has ended its source is asked whether the same id means
     something new by now. None: the source does not know it.
     """
-    known = store.get(target) or _open(store, target)
+    known = _only(store, target) or _open(store, target)
     if known is not None and known.execution_id == target and (known.is_open or _repeats(source)):
         return known  # the id of a run behind an address is no address itself
     fresh = begin(source, target, what, region=region, account=account)
@@ -34,13 +34,14 @@ def taken_up(
         return known or fresh
     if known is not None and known.is_open and _repeats(source):
         return known  # nothing tells two runs of one id apart, so the one that is open is meant
-    there = store.get(fresh.execution_id)
+    # A plan that is read from the source may have another name by now, as after an exec of a process.
+    there = store.get(fresh.execution_id, fresh.plan_id) or _only(store, fresh.execution_id)
     if there is not None:
         return there
     try:
         return store.add(fresh)
-    except AlreadyThere:  # somebody else began to watch it just now
-        return store.get(fresh.execution_id)
+    except AlreadyThere:  # another process began to watch it just now
+        return store.get(fresh.execution_id, fresh.plan_id)
 
 
 def begin(
@@ -70,6 +71,14 @@ def one_job(
     if not isinstance(told, Answer):
         return told
     return None if told.missing else replace(fresh, started_at=told.at // 1000 * 1000)
+
+
+def _only(store: ExecutionStore, execution_id: str) -> Execution | None:
+    """The only execution of this id; None where several plans have one: the source names the plan then."""
+    try:
+        return store.get(execution_id)
+    except AmbiguousExecution:
+        return None
 
 
 def _open(store: ExecutionStore, target: str) -> Execution | None:

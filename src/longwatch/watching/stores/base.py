@@ -31,6 +31,16 @@ def only_one(found: Sequence[Execution]) -> Execution | None:
     return found[0] if found else None
 
 
+def resolve(store: ExecutionStore, name: str) -> Execution | None:
+    """The execution that a name means: `plan/execution`, else the only one with this execution id.
+
+    `AmbiguousExecution` is raised where several plans have an execution of this id.
+    """
+    key = ExecutionKey.parse(name)
+    found = store.get(key.execution_id, key.plan_id) if key else None
+    return found or store.get(name)
+
+
 class ExecutionStore(Protocol):
     """Records of executions, which orchestrators of other makes write to as well."""
 

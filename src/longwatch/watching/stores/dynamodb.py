@@ -56,6 +56,7 @@ SHAPE = Shape(
 )
 NEWEST_BY_STATUS = 100  # records read for each status where the table has no PollStateIndex
 NO_INDEX = ("refused", "access-denied")  # AWS checks the right to an index before its existence
+MAX_ID_BYTES, MAX_PLAN_BYTES = 2_048, 1_024  # of a partition key and a sort key
 LOST = "ConditionalCheckFailedException"
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,10 @@ class DynamoExecutionStore(Connected):
         return execution_from(record)
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
+        if not (
+            _is_key(execution_id, MAX_ID_BYTES) and (plan_id is None or _is_key(plan_id, MAX_PLAN_BYTES))
+        ):
+            return None
         if plan_id is not None:
             key = _item({"ExecutionId": execution_id, "PlanId": plan_id})
             with self._translation() as client:
@@ -312,6 +317,11 @@ def _understood(record: Record) -> Execution | None:
     except (ArithmeticError, AttributeError, LookupError, LongwatchError, TypeError, ValueError) as error:
         log.warning("the record of execution %s can not be understood: %r", record.get("ExecutionId"), error)
         return None
+
+
+def _is_key(value: str, most_bytes: int) -> bool:
+    """Whether a table can hold this key: DynamoDB refuses to read under any other."""
+    return 0 < len(value.encode(errors="surrogatepass")) <= most_bytes
 
 
 def _item(record: Record) -> Item:

@@ -18,7 +18,15 @@ from typing import Any
 from longwatch.clock import ms_from_iso
 from longwatch.errors import InvalidInput
 from longwatch.summaries import Status
-from longwatch.watching.model import DEFAULT_DEADLINE_MS, OPERATOR_CLOSED, Evidence, Execution, Mode, Verdict
+from longwatch.watching.model import (
+    DEFAULT_DEADLINE_MS,
+    OPERATOR_CLOSED,
+    Evidence,
+    Execution,
+    ExecutionKey,
+    Mode,
+    Verdict,
+)
 from longwatch.watching.stores.waves import from_seconds, seconds, wave_from, wave_record
 
 POLLING = "POLLING"
@@ -50,9 +58,10 @@ def execution_from(record: Mapping[str, Any]) -> Execution:
     verdict = verdict_from(record)
     waves = tuple(wave_from(wave, number) for number, wave in enumerate(record.get("Waves") or (), 1))
     deadline = record.get("Deadline", DEFAULT_DEADLINE_MS // 1000)
+    key = ExecutionKey(str(record["PlanId"]), str(record["ExecutionId"]))
     return Execution(
-        execution_id=str(record["ExecutionId"]),
-        plan_id=str(record["PlanId"]),
+        execution_id=key.execution_id,
+        plan_id=key.plan_id,
         source=str(record.get("Source") or "drs"),
         mode=_mode(record.get("ExecutionType")),
         started_at=_start(record.get("StartTime")),
@@ -73,8 +82,16 @@ def execution_from(record: Mapping[str, Any]) -> Execution:
         lease_until=from_seconds(record.get("LeaseUntil")),
         version=_whole(record.get("Version")) or 0,
         name=record.get("Name"),
+        old_run_id=_old_run_id(key, record),
         stored=record,
     )
+
+
+def _old_run_id(key: ExecutionKey, record: Mapping[str, Any]) -> str | None:
+    """The run id that is not the key's: the execution id, where longwatch wrote before it stored run ids."""
+    was_written = bool(record.get("Version")) and "Failures" in record  # others count versions too
+    run_id = str(record.get("RunId") or (key.execution_id if was_written else key.run_id))
+    return None if run_id == key.run_id else run_id
 
 
 def record_of(execution: Execution) -> Record:
@@ -112,6 +129,7 @@ def _always(execution: Execution) -> Record:
     return {
         "ExecutionId": execution.execution_id,
         "PlanId": execution.plan_id,
+        "RunId": execution.run_id,
         "Status": _status_to_write(execution),
         "StartTime": (execution.stored or {}).get("StartTime", execution.started_at // 1000),
         "ExecutionType": execution.mode.value,

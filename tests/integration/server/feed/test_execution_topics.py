@@ -21,7 +21,7 @@ from longwatch.watching.model import Execution, JobState
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.memory import MemoryExecutionStore
 from longwatch.watching.stores.sqlite import SqliteExecutionStore
-from tests.integration.server.execution_stories import GOING, LAUNCHED, Watched, fresh, now_ms, said
+from tests.integration.server.execution_stories import FAILED, GOING, LAUNCHED, Watched, fresh, now_ms, said
 from tests.integration.server.feed.viewing import Follower, eventually
 
 
@@ -126,6 +126,24 @@ async def test_one_execution_is_told_whole_and_again_when_it_changes(
     assert {each["execution_id"] for each in told} == {"x-1"}
     assert [each["state"] for each in told[-1]["waves"][0]["servers"]] == ["launched", "in_progress"]
     assert told[-1]["explained"]
+
+
+async def test_a_topic_with_the_plan_tells_nothing_of_another_plan_with_the_same_id(
+    feed: Feed, store: ExecutionStore
+) -> None:
+    one = Watched(store, feed.context.journal, fresh("x-1", plan_id="plan-a"))
+    other = Watched(store, feed.context.journal, fresh("x-1", plan_id="plan/b"))
+    follower = await Follower(feed, "execution:plan%2Fb/x-1").until_caught_up()
+    bare = await Follower(feed, "execution:x-1").until(lambda found: found.is_over)
+
+    one.hear(said(0, LAUNCHED, state=JobState.FINISHED))
+    other.hear(said(0, FAILED, state=JobState.FINISHED))
+    await follower.until(lambda found: len(found.data("execution")) == 2)
+
+    told = [each["execution"] for each in follower.data("execution")]
+    assert {each["plan_id"] for each in told} == {"plan/b"}
+    assert told[-1]["status"] == "failed"
+    assert [each["code"] for each in bare.data("error")] == ["ambiguous_execution"]
 
 
 async def test_who_has_the_execution_as_it_is_gets_nothing_twice(feed: Feed, store: ExecutionStore) -> None:

@@ -129,7 +129,7 @@ def watched(source: DeclaredSource, execution: Execution, clock: FakeClock) -> t
     for _ in range(20):
         polled = poller.poll(execution.execution_id, execution.plan_id)
         if polled.result is Result.ENDED:
-            events = journal.read(execution.execution_id).events
+            events = journal.read(execution.run_id).events
             return polled.execution, [_told(each) for each in events if each.type not in QUIET]
         clock.advance(60)
     raise AssertionError("it did not end")

@@ -2,7 +2,8 @@
  * One execution of the server: its record as it stands, and the transitions that led there.
  */
 
-import { executionPath, runPath } from "../core/routes.js";
+import { ApiError } from "../core/errors.js";
+import { executionPath, executionTopic, runPath } from "../core/routes.js";
 import { Spans } from "./execution-spans.js";
 import { api, follow } from "./live.js";
 
@@ -11,6 +12,7 @@ import { api, follow } from "./live.js";
 
 const PAGE = 5000;
 const NOT_FOUND = 404;
+const CONFLICT = 409;
 
 export class ExecutionModel {
   /** @type {Execution | null} */
@@ -19,9 +21,13 @@ export class ExecutionModel {
   /** @type {Set<() => void>} */
   #watchers = new Set();
 
-  /** @param {string} executionId */
-  constructor(executionId) {
+  /**
+   * @param {string} executionId
+   * @param {string | null} planId null: the id is `plan/execution`, or one that only one plan has
+   */
+  constructor(executionId, planId = null) {
     this.executionId = executionId;
+    this.planId = planId;
   }
 
   /** @param {() => void} watcher */
@@ -38,11 +44,13 @@ export class ExecutionModel {
    * @returns {Promise<() => void>}
    */
   async open(signal) {
-    this.execution = await api.get(executionPath(this.executionId), { signal });
-    const cursor = await this.#readTransitions(signal);
+    /** @type {Execution} */
+    const execution = await api.get(executionPath(this.executionId, this.planId), { signal });
+    this.execution = execution;
+    const cursor = await this.#readTransitions(execution.run_id, signal);
     if (signal.aborted) return () => {};
-    const record = follow(`execution:${this.executionId}`, { onMessage: ({ event, data }) => event === "execution" && this.#take(data.execution) });
-    const events = follow(`run:${this.executionId}`, { after: cursor, onMessage: ({ event, data }) => event === "event" && this.#add([data.event]) });
+    const record = follow(executionTopic(execution.plan_id, execution.execution_id), { onMessage: ({ event, data }) => event === "execution" && this.#take(data.execution) });
+    const events = follow(`run:${execution.run_id}`, { after: cursor, onMessage: ({ event, data }) => event === "event" && this.#add([data.event]) });
     return () => {
       record();
       events();
@@ -51,13 +59,14 @@ export class ExecutionModel {
 
   /**
    * All that the journal has. An execution that another program added has no run before it is first asked about.
+   * @param {string} runId
    * @param {AbortSignal} signal
    */
-  async #readTransitions(signal) {
+  async #readTransitions(runId, signal) {
     let cursor = "";
     try {
       for (let more = true; more && !signal.aborted; ) {
-        const response = await api.request(api.address(`${runPath(this.executionId)}/events`, { after: cursor || null, limit: PAGE }), { signal });
+        const response = await api.request(api.address(`${runPath(runId)}/events`, { after: cursor || null, limit: PAGE }), { signal });
         const page = await response.json();
         this.spans.add(page.events);
         ({ cursor, more } = page);
@@ -92,4 +101,14 @@ export class ExecutionModel {
  */
 export function isMissing(error) {
   return error instanceof Error && "status" in error && error.status === NOT_FOUND;
+}
+
+/**
+ * The plans that have an execution of this id, if the server refuses to choose one of them.
+ * @param {unknown} error
+ * @returns {string[]}
+ */
+export function plansOf(error) {
+  if (!(error instanceof ApiError) || error.status !== CONFLICT) return [];
+  return error.details.filter(({ field }) => field === "plan").map(({ message }) => message);
 }

@@ -19,7 +19,7 @@ const shown = new WeakMap();
  * @param {number} now
  */
 export function executionRow(execution, now) {
-  const row = h("li", {}, h("a", { class: "execution-row", href: executionPath(execution.execution_id) }));
+  const row = h("li", {}, h("a", { class: "execution-row", href: executionPath(execution) }));
   updateRow(row, execution, now);
   return row;
 }

@@ -100,7 +100,7 @@ export class ExecutionsView extends Part {
       return;
     }
     const first = this.#model.executions[0];
-    if (first && event.target === document.body) go(executionPath(first.execution_id));
+    if (first && event.target === document.body) go(executionPath(first));
   }
 }
 

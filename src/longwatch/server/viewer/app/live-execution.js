@@ -5,12 +5,12 @@
 import { beforePaint, fill, h, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { showCards } from "./execution-cards.js";
-import { ExecutionModel, isMissing } from "./execution-model.js";
+import { ExecutionModel, isMissing, plansOf } from "./execution-model.js";
 import { conditionsAt, etaText, isOpen } from "./execution-words.js";
 import { length, moment, ticking, timeElement } from "./format.js";
 import { icon, iconButton, statusMark } from "./icons.js";
 import { offerKeys } from "./keys.js";
-import { go, place, runPath } from "./router.js";
+import { executionPath, go, place, runPath } from "./router.js";
 import { failure, loading, state } from "./states.js";
 import { everySecond } from "./ticker.js";
 import { copy } from "./toast.js";
@@ -33,7 +33,7 @@ export class LiveExecution extends Part {
   connectedCallback() {
     const stopped = new AbortController();
     this.whenGone(() => stopped.abort());
-    this.#model = new ExecutionModel(place.value.ids["execution"] ?? "");
+    this.#model = new ExecutionModel(place.value.ids["execution"] ?? "", place.value.ids["plan"] ?? null);
     fill(this, loading("execution", 10));
     void this.#open(stopped.signal);
   }
@@ -52,12 +52,14 @@ export class LiveExecution extends Part {
         this.disconnectedCallback();
         this.connectedCallback();
       };
-      fill(this, isMissing(error) ? missing(executionId) : failure("This execution", error, again));
+      const plans = plansOf(error);
+      if (plans.length) fill(this, choice(executionId, plans));
+      else fill(this, isMissing(error) ? missing(executionId) : failure("This execution", error, again));
     }
   }
 
   #show() {
-    const { executionId } = this.#model;
+    const { execution_id: executionId, run_id: runId } = /** @type {Execution} */ (this.#model.execution);
     this.#waves.model = this.#model;
     this.#cards.removeAttribute("data-told");
     fill(
@@ -76,7 +78,7 @@ export class LiveExecution extends Part {
             { class: "toolbar run-buttons" },
             h("span", { class: "id" }, h("code", { class: "cut" }, executionId), iconButton("copy", "Copy the execution's id", () => void copy(executionId, "Execution id"))),
             iconButton("link", "Copy a link to this view", () => void copy(location.href, "Link"), ""),
-            h("a", { class: "button", href: runPath(executionId), title: "Every transition, one a row (l)" }, icon("file"), "Log"),
+            h("a", { class: "button", href: runPath(runId), title: "Every transition, one a row (l)" }, icon("file"), "Log"),
           ),
         ),
         this.#facts,
@@ -92,7 +94,7 @@ export class LiveExecution extends Part {
         { keys: ["j", "ArrowDown"], about: "Next wave", run: () => this.#waves.move(1) },
         { keys: ["k", "ArrowUp"], about: "Wave before", run: () => this.#waves.move(-1) },
         { keys: ["Enter"], about: "Open or fold the wave", run: () => document.activeElement instanceof HTMLElement && document.activeElement.click() },
-        { keys: ["l"], about: "Log of its transitions", run: () => go(runPath(executionId)) },
+        { keys: ["l"], about: "Log of its transitions", run: () => go(runPath(runId)) },
         { keys: ["u"], about: "Up to all executions", run: () => go("/executions") },
       ]),
     );
@@ -142,6 +144,15 @@ export class LiveExecution extends Part {
     say(this.#eta, etaText(execution.eta, now));
     say(this.#took, ended === null ? ticking(now - started) : length(ended - started));
   }
+}
+
+/**
+ * @param {string} executionId
+ * @param {string[]} plans
+ */
+function choice(executionId, plans) {
+  const links = plans.map((plan) => h("a", { class: "button", href: executionPath({ plan_id: plan, execution_id: executionId }) }, plan));
+  return state({ symbol: "board", title: "Several plans have this execution", text: `Choose the plan of ${executionId}.` }, h("div", { class: "toolbar" }, ...links));
 }
 
 /** @param {string} executionId */

@@ -6,7 +6,7 @@ import { runPath } from "../core/routes.js";
 import { fill, h } from "./dom.js";
 import { Part, define } from "./element.js";
 import { api, follow } from "./live.js";
-import { executionPath, place, sessionPath } from "./router.js";
+import { boardPath, place, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
 import { failure, loading, state } from "./states.js";
 import { everySecond } from "./ticker.js";
@@ -180,7 +180,7 @@ function conversationLink(model) {
 /** @param {RunModel} model */
 function boardLink(model) {
   if (model.summary?.kind !== "execution") return [];
-  return [{ href: executionPath(model.runId), label: "Board", title: "The waves and servers of this execution", symbol: "board" }];
+  return [{ href: boardPath(model.runId), label: "Board", title: "The waves and servers of this execution", symbol: "board" }];
 }
 
 /** @param {unknown} error */

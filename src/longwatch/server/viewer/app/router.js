@@ -21,6 +21,7 @@ const ROUTES = [
   [/^\/runs\/([^/]+)\/?$/, "run", ["run"]],
   [/^\/executions\/?$/, "executions", []],
   [/^\/executions\/([^/]+)\/?$/, "execution", ["execution"]],
+  [/^\/executions\/([^/]+)\/([^/]+)\/?$/, "execution", ["plan", "execution"]],
   [/^\/projects\/?$/, "projects", []],
   [/^\/projects\/([^/]+)\/?$/, "project", ["project"]],
   [/^\/projects\/([^/]+)\/sessions\/([^/]+)\/?$/, "session", ["project", "session"]],
@@ -49,14 +50,20 @@ export function routeOf({ pathname, search, hash }) {
 /** @param {string} runId */
 export const runPath = (runId) => `/runs/${encodeURIComponent(runId)}`;
 
-/** @param {string} executionId */
-export const executionPath = (executionId) => `/executions/${encodeURIComponent(executionId)}`;
+/** @param {{plan_id: string, execution_id: string}} execution */
+export const executionPath = ({ plan_id: plan, execution_id: id }) => `/executions/${encodeURIComponent(plan)}/${encodeURIComponent(id)}`;
+
+/**
+ * The board of the execution that a run belongs to. The run id names it: `plan/execution`, or the execution id in older runs.
+ * @param {string} runId
+ */
+export const boardPath = (runId) => `/executions/${encodeURIComponent(runId)}`;
 
 /**
  * Where a run is shown best: that of an execution has a board of its own, which leads to its log.
  * @param {{run_id: string, kind: string}} run
  */
-export const pathOf = (run) => (run.kind === "execution" ? executionPath(run.run_id) : runPath(run.run_id));
+export const pathOf = (run) => (run.kind === "execution" ? boardPath(run.run_id) : runPath(run.run_id));
 
 /** @param {string} project */
 export const projectPath = (project) => `/projects/${encodeURIComponent(project)}`;

@@ -62,6 +62,7 @@
  * @typedef {object} ExecutionLine one line of the list of executions
  * @property {string} execution_id
  * @property {string} plan_id
+ * @property {string} run_id
  * @property {string | null} name
  * @property {string} source
  * @property {string} mode

@@ -5,8 +5,19 @@ const each = encodeURIComponent;
 /** @param {string} runId */
 export const runPath = (runId) => `/api/runs/${each(runId)}`;
 
-/** @param {string} executionId */
-export const executionPath = (executionId) => `/api/executions/${each(executionId)}`;
+/**
+ * Without a plan the id is `plan/execution`, or an id that only one plan has.
+ * @param {string} executionId
+ * @param {string | null} [planId]
+ */
+export const executionPath = (executionId, planId = null) => `/api/executions/${planId === null ? "" : `${each(planId)}/`}${each(executionId)}`;
+
+/**
+ * The first slash separates the two: a slash and a percent sign of the plan are encoded.
+ * @param {string} planId
+ * @param {string} executionId
+ */
+export const executionTopic = (planId, executionId) => `execution:${planId.replaceAll("%", "%25").replaceAll("/", "%2F")}/${executionId}`;
 
 /** @param {string} projectId */
 export const projectPath = (projectId) => `/api/projects/${each(projectId)}`;
