@@ -62,7 +62,7 @@ def _more(execution: Execution, now_ms: int) -> dict[str, Any]:
 def _progress(execution: Execution, now_ms: int) -> list[dict[str, Any]]:
     found = []
     for wave in execution.waves:
-        outcome = wave_outcome(wave, execution.mode, now_ms)
+        outcome = wave_outcome(wave, execution.mode, execution.observed_at)
         states = Counter(server.state.value for server in wave.servers())
         found.append(
             {

@@ -1,12 +1,17 @@
-"""What a source answered, and what an execution looks like once the answer is known."""
+"""What a source answered, and what an execution looks like once the answer is known.
+
+Every observation is stamped with the time of its source (`Answer.at`), so that periods between observations
+are true, whichever pollers made them. Times do not order answers: the version of the record decides which
+write counts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from longwatch.watching.due import CLOCK_TOLERANCE_MS
 from longwatch.watching.model import Action, Evidence, Execution, Job, JobState, Server, Wave
+from longwatch.watching.outcomes import GRACE_POLLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +23,12 @@ class Answer:
     """
 
     call: str  # as "drs:DescribeJobs"
-    at: int  # epoch ms; when the source was asked
+    at: int  # epoch ms; by the `Date` of the source's response, or by the local clock where it sends none
     jobs: Mapping[str, Job] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
     next_at: int | None = None  # epoch ms; when the source is to be asked again; None: the cadence decides
     warnings: tuple[str, ...] = ()  # what could not be learned, and does not matter for how it stands
+    polled_at: int | None = None  # epoch ms by the poller's clock, for its schedule; None: the same as `at`
 
     @property
     def evidence(self) -> Evidence:
@@ -49,18 +55,12 @@ def _cited(job: Job) -> dict[str, object]:
 
 
 def applied(execution: Execution, answer: Answer) -> Execution:
-    """The execution with this answer. One that is older than what is known already changes nothing.
-
-    What is known from further ahead than clocks differ was stamped by one that was wrong.
-    """
-    known = execution.last_answer_at
-    if known is not None and answer.at < known <= answer.at + CLOCK_TOLERANCE_MS:
-        return execution
+    """The execution with this answer."""
     waves = tuple(_wave(wave, answer) for wave in execution.waves)
     return replace(
         execution,
         waves=waves,
-        last_polled_at=answer.at,
+        last_polled_at=answer.at if answer.polled_at is None else answer.polled_at,
         last_answer_at=answer.at,
         last_change_at=answer.at if waves != execution.waves else execution.last_change_at,
         failures=0,
@@ -81,26 +81,35 @@ def unanswered(execution: Execution, at: int, problem: str, *, retry_after_ms: i
 
 
 def _wave(wave: Wave, answer: Answer) -> Wave:
-    jobs = tuple(_job(job, answer) for job in wave.jobs)
-    return wave if jobs == wave.jobs else replace(wave, jobs=jobs)
+    return replace(wave, jobs=tuple(_job(job, answer) for job in wave.jobs))
 
 
 def _job(known: Job, answer: Answer) -> Job:
     told = answer.jobs.get(known.job_id)
     if told is None:
-        if known.job_id in answer.missing and known.state is not JobState.MISSING:
-            return replace(known, state=JobState.MISSING, since=answer.at)
-        return known
+        return _missing(known, answer.at) if known.job_id in answer.missing else known
     finished = told.state is JobState.FINISHED
     return replace(
         told,
         region=told.region or known.region,
         account=told.account or known.account,
         since=_since(known.state, known.since, told.state, answer.at),
-        finished_at=(known.finished_at or answer.at) if finished else None,
+        finished_at=min(known.finished_at or answer.at, answer.at) if finished else None,
+        finished_polls=_finished_polls(known) if finished else 0,
         cancelled=told.cancelled or (known.cancelled and finished),
         servers=_servers(known, told, answer.at),
     )
+
+
+def _missing(known: Job, at: int) -> Job:
+    since = _since(known.state, known.since, JobState.MISSING, at)
+    polls = known.finished_polls if known.finished_at is None else _finished_polls(known)
+    return replace(known, state=JobState.MISSING, since=since, finished_polls=polls)
+
+
+def _finished_polls(known: Job) -> int:
+    """One more than before, as far as it matters: a record is not to change with every poll."""
+    return min(known.finished_polls + 1, GRACE_POLLS)
 
 
 def _servers(known: Job, told: Job, at: int) -> tuple[Server, ...]:

@@ -1,4 +1,9 @@
-"""When an execution is asked about next."""
+"""When an execution is polled next.
+
+Times here are those of pollers, whose clocks differ. They decide when a call is made and by which poller,
+never how an execution ended: the version of the record decides which write counts, and the source's clock how
+much time has passed.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +47,8 @@ def is_due(execution: Execution, now_ms: int, phases: Phased = EXECUTION_PHASES)
     """Whether it is time, to the millisecond."""
     if execution.closed:
         return False
+    if execution.verdict is not None:  # it only has to be reported, whatever the clock of its source says
+        return True
     asked = execution.last_polled_at
     if asked is not None and asked > now_ms + CLOCK_TOLERANCE_MS:
         return True

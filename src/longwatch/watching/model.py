@@ -168,6 +168,8 @@ class Job:
     region: str | None = None
     account: str | None = None
     finished_at: int | None = None  # epoch ms at which it was first seen finished
+    # Answers since then, as far as they matter. That there was one more is not a change of the job.
+    finished_polls: int = field(default=0, kw_only=True, compare=False)
     cancelled: bool = False
     word: str | None = None
     since: int | None = None  # epoch ms at which this state was first seen; None: never seen at the source
@@ -231,9 +233,9 @@ class Execution:
     verdict: Verdict | None = None
     closed: bool = False  # its verdict is told, or it is another writer's: there is nothing left to do
     other_status: str | None = None  # set by another writer, verbatim; None: a status of ours
-    last_polled_at: int | None = None
-    last_answer_at: int | None = None  # when the source last answered
-    last_change_at: int | None = None  # when a poll last brought something new
+    last_polled_at: int | None = None  # by the clock of the poller, as are `next_poll_at` and `lease_until`
+    last_answer_at: int | None = None  # when the source last answered, by its own clock
+    last_change_at: int | None = None  # when a poll last brought something new, by the clock of the source
     failures: int = 0  # polls in a row without an answer
     last_error: str | None = None
     next_poll_at: int | None = None  # not before: set by backing off, else the cadence decides
@@ -258,6 +260,11 @@ class Execution:
     def is_open(self) -> bool:
         """Whether nobody has said yet how it ended."""
         return self.verdict is None and not self.closed
+
+    @property
+    def observed_at(self) -> int:
+        """The time up to which it is known how it stands, by the clock of its source."""
+        return self.started_at if self.last_answer_at is None else self.last_answer_at
 
     @property
     def status(self) -> Status:

@@ -26,6 +26,7 @@ from longwatch.watching.model import (
 )
 
 GRACE_MS = 2 * 60 * 1000  # in which a finished job may still list a server as pending
+GRACE_POLLS = 3  # that a finished job needs as well: a date that was wrong once ends no grace
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> 
             return Outcome(Status.UNKNOWN, (f"{server.server_id}: {why}",))
         case ServerState.UNKNOWN:
             return None
-    if job is not None and job.state is JobState.FINISHED and _is_past_grace(job, now_ms):
+    if job is not None and job.state is JobState.FINISHED and _is_past_grace(job, job.finished_at, now_ms):
         word = server.word or server.state.value
         assumed = (f"{server.server_id} has ended, last reported as {word}",)
         if job.cancelled:
@@ -81,13 +82,17 @@ def _launched(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outco
     if job is None or not _is_over(job) or not all(each.state.is_final for each in server.actions):
         return None
     # None listed may mean none configured, or none begun: the source gets a moment to list them.
-    if not server.actions and now_ms - (server.since or 0) < GRACE_MS:
+    if not server.actions and not _is_past_grace(job, server.since, now_ms):
         return None
     return Outcome(Status.SUCCEEDED, warnings=failed)
 
 
-def _is_past_grace(job: Job, now_ms: int) -> bool:
-    return job.finished_at is not None and now_ms - job.finished_at >= GRACE_MS
+def _is_past_grace(job: Job, since: int | None, now_ms: int) -> bool:
+    """Whether it has been so for the grace period, and for enough polls of a job that has finished.
+
+    Both times are those of the source, so that pollers whose clocks differ agree.
+    """
+    return since is not None and now_ms - since >= GRACE_MS and job.finished_polls >= GRACE_POLLS
 
 
 def _is_over(job: Job) -> bool:
@@ -115,7 +120,7 @@ def wave_outcome(wave: Wave, mode: Mode, now_ms: int) -> Outcome | None:
             return None
         outcomes.append(outcome)
     if not outcomes:
-        if last is None or not _is_past_grace(last, now_ms):
+        if last is None or not _is_past_grace(last, last.finished_at, now_ms):
             return None
         why = f"wave {wave.name} finished and lists no server"
         return Outcome(Status.FAILED, (why,), assumed=(f"wave {wave.name} has no server",))

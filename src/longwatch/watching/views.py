@@ -31,7 +31,7 @@ def execution_view(execution: Execution, *, now_ms: int, lessons: Lessons | None
             "servers": [_server(server, execution) for server in wave.servers()],
         }
         for wave in execution.waves
-        for outcome in [wave_outcome(wave, execution.mode, now_ms)]
+        for outcome in [wave_outcome(wave, execution.mode, execution.observed_at)]
     ]
     return {
         **execution_line(execution, now_ms=now_ms, lessons=lessons),

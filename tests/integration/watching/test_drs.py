@@ -311,3 +311,16 @@ def test_time_can_be_sped_up(connect: Any, clock: FakeClock) -> None:
     assert reply is not None
     assert b'"COMPLETED"' in reply.body
     assert job_id.encode() in reply.body
+
+
+def test_an_answer_is_dated_by_the_service_and_scheduled_by_the_poller(
+    connect: Any, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    ahead = FakeClock(clock.now_ms() + 600_000)
+    source = DrsSource(connect, clock=ahead)
+
+    told = answer_of(source, watching(drs.play(drill("s-1"))))
+
+    assert clock.now_ms() <= told.at < clock.now_ms() + 1_000
+    assert told.polled_at == ahead.now_ms()
+    source.close()

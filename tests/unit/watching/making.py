@@ -18,6 +18,7 @@ from longwatch.watching.model import (
     ServerState,
     Wave,
 )
+from longwatch.watching.outcomes import GRACE_POLLS
 
 START = 1_794_736_800_000  # 2026-11-15T10:00:00Z
 SECOND, MINUTE = 1_000, 60_000
@@ -34,9 +35,10 @@ def servers(*states: ServerState, since: int | None = START, **more: Any) -> tup
 
 
 def job(*states: ServerState, state: JobState = JobState.STARTED, job_id: str = "j-1", **more: Any) -> Job:
-    """A job that was seen, with a server for each state. Finished ones have been since the start."""
+    """A job that was seen, with a server for each state. Finished ones are past their polls."""
     if state is JobState.FINISHED:
         more.setdefault("finished_at", START)
+        more.setdefault("finished_polls", GRACE_POLLS)
     return Job(job_id, state, servers(*states), since=START, **more)
 
 

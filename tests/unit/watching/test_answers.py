@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from longwatch.watching.answers import applied, unanswered
-from longwatch.watching.due import CLOCK_TOLERANCE_MS
 from longwatch.watching.model import ActionState, Execution, Job, JobState, Server, Wave
+from longwatch.watching.outcomes import GRACE_POLLS
 from tests.unit.watching.making import (
     IN_PROGRESS,
     LAUNCHED,
@@ -101,16 +103,50 @@ def test_launch_actions_remember_since_when_and_do_not_vanish() -> None:
     assert [each.since for each in only_job(done).servers[0].actions] == [LATER + SECOND, LATER]
 
 
-def test_an_older_answer_changes_nothing() -> None:
-    known = applied(drill(PENDING), answer(LATER, job(LAUNCHED)))
+@pytest.mark.parametrize("ahead", [1, 50 * SECOND, 100 * SECOND, 10 * MINUTE])
+def test_an_answer_counts_whatever_a_clock_that_was_ahead_has_stamped(ahead: int) -> None:
+    known = replace(drill(PENDING), last_answer_at=LATER + ahead, last_polled_at=LATER + ahead)
 
-    assert applied(known, answer(LATER - 1, job(PENDING))) is known
+    after = applied(known, answer(LATER, job(LAUNCHED)))
+
+    assert after.last_answer_at == LATER
+    assert only_job(after).servers[0].state is LAUNCHED
 
 
-def test_what_a_clock_that_was_wrong_has_stamped_does_not_stop_the_watch() -> None:
-    ahead = replace(drill(PENDING), last_answer_at=LATER + CLOCK_TOLERANCE_MS + 1)
+def test_an_observation_has_the_time_of_the_source_and_a_poll_that_of_the_poller() -> None:
+    dated = replace(answer(LATER, finished(LAUNCHED)), polled_at=LATER + 10 * MINUTE)
 
-    assert applied(ahead, answer(LATER, job(LAUNCHED))).last_answer_at == LATER
+    known = applied(drill(PENDING), dated)
+
+    assert (known.last_answer_at, known.last_change_at, known.observed_at) == (LATER, LATER, LATER)
+    assert (only_job(known).finished_at, only_job(known).since) == (LATER, LATER)
+    assert only_job(known).servers[0].since == LATER
+    assert known.last_polled_at == LATER + 10 * MINUTE
+
+
+def test_the_polls_of_a_finished_job_are_counted_and_are_no_change() -> None:
+    known, counts = drill(PENDING), []
+    for number in range(5):
+        known = applied(known, answer(LATER + number * SECOND, finished(PENDING)))
+        counts.append(only_job(known).finished_polls)
+
+    assert counts == [1, 2, GRACE_POLLS, GRACE_POLLS, GRACE_POLLS]
+    assert known.last_change_at == LATER
+    assert only_job(applied(known, answer(LATER + MINUTE, job(PENDING)))).finished_polls == 0
+
+
+def test_polls_of_a_job_that_was_forgotten_after_its_end_are_counted_too() -> None:
+    known = applied(drill(PENDING), answer(LATER, finished(PENDING)))
+    known = applied(known, answer(LATER + 1, missing=("j-1",)))
+
+    assert only_job(known).finished_polls == 2
+    assert only_job(applied(drill(PENDING), answer(LATER, missing=("j-1",)))).finished_polls == 0
+
+
+def test_a_job_was_finished_no_later_than_the_earliest_answer_that_says_so() -> None:
+    known = applied(drill(PENDING), answer(LATER + 10 * MINUTE, finished(PENDING)))
+
+    assert only_job(applied(known, answer(LATER, finished(PENDING)))).finished_at == LATER
 
 
 def test_an_answer_ends_a_row_of_failures() -> None:

@@ -8,6 +8,7 @@ from longwatch.errors import ExecutionNotFound, InvalidEvent, Unreachable
 from longwatch.runs import Status
 from longwatch.testing import MemoryJournal
 from longwatch.watching.model import JobState, Mode
+from longwatch.watching.outcomes import GRACE_POLLS
 from longwatch.watching.poller import LEASE_MS, Result
 from longwatch.watching.sources.base import SourceProblem
 from tests.unit.watching.desk import DONE, Desk
@@ -153,8 +154,9 @@ def test_a_recovery_waits_for_its_launch_actions() -> None:
     desk = Desk(mode=Mode.RECOVERY)
     desk.source.say(DONE)
 
-    assert desk.poller().poll("x-1").result is Result.ASKED
-    desk.clock.advance(2 * MINUTE / 1000)
+    for _ in range(GRACE_POLLS - 1):
+        assert desk.poller().poll("x-1").result is Result.ASKED
+        desk.clock.advance(MINUTE / 1000)
     assert desk.poller().poll("x-1").result is Result.ENDED
 
 

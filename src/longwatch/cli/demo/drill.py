@@ -210,7 +210,7 @@ def _past_drill(
 def drill_line(execution: Execution, *, now_ms: int, width: int) -> Line:
     """Name, a bar of the servers that are done, and how many waves are over."""
     progress = progress_of(execution)
-    outcomes = [wave_outcome(wave, execution.mode, now_ms) for wave in execution.waves]
+    outcomes = [wave_outcome(wave, execution.mode, execution.observed_at) for wave in execution.waves]
     over = sum(outcome is not None for outcome in outcomes)
     symbol, style = STATUS_LOOKS[execution.status]
     at = execution.verdict.at if execution.verdict else now_ms
@@ -230,7 +230,7 @@ def ended_lines(execution: Execution, *, now_ms: int, width: int | None) -> Iter
     """How the drill ended: the bar, each wave, and the reasons."""
     yield drill_line(execution, now_ms=now_ms, width=width or PLAIN_COLUMNS)
     for wave in execution.waves:
-        outcome = wave_outcome(wave, execution.mode, now_ms)
+        outcome = wave_outcome(wave, execution.mode, execution.observed_at)
         symbol, style = STATUS_LOOKS[outcome.status if outcome else Status.RUNNING]
         states = Counter(server.state.value for server in wave.servers())
         told = ", ".join(f"{count} {state}" for state, count in states.items())

@@ -75,7 +75,9 @@ class ScriptedJobs:
         known = {job_id: self._item(job_id, now) for job_id in self._jobs}
         jobs = {job_id: job_from(item) for job_id, item in known.items() if item is not None}
         return {
-            each.key: Answer(CALL, now, {id_: jobs[id_] for id_ in each.job_ids() if id_ in jobs})
+            each.key: Answer(
+                CALL, now, {id_: jobs[id_] for id_ in each.job_ids() if id_ in jobs}, polled_at=now
+            )
             for each in executions
         }
 

@@ -36,6 +36,10 @@ class DrsSimulator:
         """Where it listens: what to give as `endpoint_url`, or in AWS_ENDPOINT_URL_DRS."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
+    def now_ms(self) -> int:
+        """The time of the service, which its responses are dated with."""
+        return self._clock.now_ms()
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -180,6 +184,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(reply.body)
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The `Date` of a response, by the clock of the simulator."""
+        return super().date_time_string(self.server.simulator.now_ms() / 1000)
 
     def log_message(self, format: str, *args: object) -> None:
         """Tests have enough to say."""

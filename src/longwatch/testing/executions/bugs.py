@@ -161,7 +161,7 @@ def _operator_forgets(self: Operator, execution: Execution, decide: operators.De
 _PATCHES: Mapping[Bug, tuple[tuple[Any, str, Any], ...]] = {
     Bug.EMPTY_IS_DONE: ((outcomes, "wave_outcome", _empty_is_done),),
     Bug.STORED_WAVES_ARE_ALL: ((outcomes, "execution_outcome", _stored_waves_are_all),),
-    Bug.NO_GRACE: ((outcomes, "GRACE_MS", 0),),
+    Bug.NO_GRACE: ((outcomes, "GRACE_MS", 0), (outcomes, "GRACE_POLLS", 0)),
     Bug.JOB_DECIDES: ((outcomes, "wave_outcome", _job_decides),),
     Bug.DEADLINE_DECIDES: ((poller, "verdict", _deadline_decides),),
     Bug.SILENCE_DECIDES: ((Poller, "settle", _silence_decides),),

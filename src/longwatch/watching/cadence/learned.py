@@ -66,8 +66,8 @@ class Learned:
 
     def delay_for(self, execution: Execution) -> float:
         """Seconds from the last look at the execution to the next."""
-        looked_at = execution.last_polled_at or execution.started_at
-        return self.delay(phase_of(execution), (looked_at - phase_began_at(execution)) / 1000)
+        in_phase_ms = execution.observed_at - phase_began_at(execution)
+        return self.delay(phase_of(execution), in_phase_ms / 1000)
 
 
 PLAIN = Learned()

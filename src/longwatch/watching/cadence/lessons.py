@@ -60,11 +60,11 @@ class Lessons:
         return replace(self._phases, seconds={**self._phases.seconds, phase_of(execution).value: delay})
 
     def next_look(self, execution: Execution) -> int | None:
-        """When to look after the last answer, in epoch ms; None where nothing was learned.
+        """When to poll after the last answer, in epoch ms; None where nothing was learned.
 
         It goes into the record, so that everybody who finds the execution there waits as long.
         """
-        asked = execution.last_answer_at
+        asked = execution.last_polled_at
         learned = self.learned(Kind.of(execution))
         if asked is None or phase_of(execution) not in learned.plans:
             return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from longwatch.errors import MissingExtra
 from longwatch.watching.sources.asking import side_by_side
 from longwatch.watching.sources.base import SourceProblem
+from longwatch.watching.sources.dates import sdk_date_ms
 from longwatch.watching.sources.declarations import AwsCall, Declaration
 from longwatch.watching.sources.declared import Found, Place
 from longwatch.watching.sources.failures import is_refused_id, is_unknown, refusal, sdk_problem
@@ -79,25 +80,27 @@ class AwsAsker:
     def _called(self, place: Place, ids: Sequence[str]) -> Mapping[str, Found]:
         client, call = self._client(place), self._call
         if not call.key:
-            thing = value_at(next(_pages(client, call, ids)), call.results)
-            return {ids[0]: None if thing is None else self._thing(client, ids[0], thing)}
+            page = next(_pages(client, call, ids))
+            thing = value_at(page, call.results)
+            return {ids[0]: None if thing is None else self._thing(client, ids[0], thing, page)}
         by_key = {
-            value_at(each, path): each
-            for each in _listed(client, call, ids, call.results)
+            value_at(each, path): (each, page)
+            for page in _pages(client, call, ids)
+            for each in value_at(page, call.results) or ()
             for path in call.key
         }
-        return {each: self._thing(client, each, by_key[each]) if each in by_key else None for each in ids}
+        return {each: self._thing(client, each, *by_key[each]) if each in by_key else None for each in ids}
 
-    def _thing(self, client: Any, id_: str, fields: Any) -> Thing:
+    def _thing(self, client: Any, id_: str, fields: Any, page: Mapping[str, Any]) -> Thing:
         from botocore.exceptions import ClientError
 
-        items = self._items
+        items, date = self._items, sdk_date_ms(page)
         if items is None or items.call is None:
-            return Thing(fields)
+            return Thing(fields, date=date)
         try:
-            return Thing(fields, items=_listed(client, items.call, [id_], items.at))
-        except ClientError:
-            return Thing(fields, items=())  # they decide nothing, so that a right to them is not needed
+            return Thing(fields, items=_listed(client, items.call, [id_], items.at), date=date)
+        except (ClientError, _NotAsked):  # they decide nothing, so that neither a right nor an end is needed
+            return Thing(fields, items=(), date=date)
 
     def _client(self, place: Place) -> Any:
         with self._lock:

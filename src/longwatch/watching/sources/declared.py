@@ -10,6 +10,7 @@ from longwatch.watching.answers import Answer
 from longwatch.watching.due import deadline_at
 from longwatch.watching.model import Execution, ExecutionKey, Job, JobState
 from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.sources.dates import observed_at
 from longwatch.watching.sources.declarations import Declaration
 from longwatch.watching.sources.translating import (
     Thing,
@@ -19,6 +20,8 @@ from longwatch.watching.sources.translating import (
     superseded,
     understood,
 )
+
+MOST_APART_MS = 60 * 60 * 1000  # any server can be watched, also one whose clock was never set
 
 Place = tuple[str | None, str | None]
 """A region and an account."""
@@ -76,10 +79,11 @@ class DeclaredSource:
         said = understood(self.declaration, found)
         if said is None:
             return no_status(self.declaration, what, found)
-        now = self._clock.now_ms()
+        asked = self._clock.now_ms()
+        now = _observed_at(asked, [found.date])
         execution = begun(self.declaration, what, found, said, region=place[0], account=account, now=now)
         if found.again_seconds is not None:
-            self._first[place, _jobs(execution)[0].job_id] = (now, found)
+            self._first[place, _jobs(execution)[0].job_id] = (asked, found)
         return execution
 
     def close(self) -> None:
@@ -98,6 +102,7 @@ class DeclaredSource:
         """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""
         jobs: dict[str, Job] = {}
         missing = set()
+        dates: list[int | None] = []
         wish: float | None = None
         for job in _jobs(execution):
             thing = found[job.region, job.account][job.job_id]
@@ -106,13 +111,19 @@ class DeclaredSource:
             if thing is None:
                 missing.add(job.job_id)
                 continue
+            dates.append(thing.date)
             said = understood(self.declaration, thing)
             if said is None:
                 return no_status(self.declaration, job.job_id, thing)
             jobs[job.job_id] = job_of(job, superseded(self.declaration, execution, thing, said))
             wish = max(wish or 0.0, thing.again_seconds) if thing.again_seconds else wish
         return Answer(
-            self.declaration.call.name, at, jobs, frozenset(missing), self._next_at(execution, jobs, at, wish)
+            self.declaration.call.name,
+            _observed_at(at, dates),
+            jobs,
+            frozenset(missing),
+            self._next_at(execution, jobs, at, wish),
+            polled_at=at,
         )
 
     def _next_at(
@@ -128,6 +139,15 @@ class DeclaredSource:
             return None
         due, deadline = at + round(seconds * 1000), deadline_at(execution)
         return deadline if deadline is not None and at < deadline < due else due
+
+
+def _observed_at(local_ms: int, dates: Sequence[int | None]) -> int:
+    """The time of an answer by its source, or by our clock if theirs is far off.
+
+    Events are stamped with it, and a follower of a table would miss what is stamped long ago.
+    """
+    at = observed_at(local_ms, dates)
+    return at if abs(at - local_ms) <= MOST_APART_MS else local_ms
 
 
 def region_in(what: str) -> str | None:

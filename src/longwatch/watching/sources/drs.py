@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -27,6 +28,7 @@ from longwatch.watching.model import (
 )
 from longwatch.watching.sources.aws import aws_client
 from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.sources.dates import observed_at, sdk_date_ms
 from longwatch.watching.sources.declarations import AwsCall
 from longwatch.watching.sources.drs_log import LOG_CALL, log_of, wants_log, with_log
 from longwatch.watching.sources.failures import refusal, sdk_problem
@@ -78,10 +80,14 @@ class DrsSource:
         self.calls = 0  # made so far
 
     def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
-        at = self._clock.now_ms()
-        told = {place: self._ask_place(place, ids) for place, ids in _by_place(executions).items()}
+        local, dates = self._clock.now_ms(), list[int | None]()
+        told = {
+            place: self._ask_place(_Inquiry(place, dates), ids)
+            for place, ids in _by_place(executions).items()
+        }
+        at = observed_at(local, dates)
         warnings = self._add_reasons(executions, told, at)
-        return {each.key: _answer(each, told, warnings, at) for each in executions}
+        return {each.key: _answer(each, told, warnings, at, local) for each in executions}
 
     def close(self) -> None:
         with self._lock:
@@ -89,28 +95,28 @@ class DrsSource:
         for client in clients:
             client.close()
 
-    def _ask_place(self, place: Place, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+    def _ask_place(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
         found: dict[str, Job | SourceProblem] = {}
         for begin in range(0, len(ids), JOBS_AT_ONCE):
-            found |= self._ask_some(place, ids[begin : begin + JOBS_AT_ONCE])
+            found |= self._ask_some(inquiry, ids[begin : begin + JOBS_AT_ONCE])
         return found
 
-    def _ask_some(self, place: Place, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+    def _ask_some(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
         try:
             from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
             from botocore.parsers import ResponseParserError
         except ImportError:
             return dict.fromkeys(ids, SourceProblem(str(MissingExtra("Asking DRS", "aws")), lasting=True))
+        place = inquiry.place
         try:
-            client = self._client(place)
-            return {item["jobID"]: job_from(item) for item in self._pages(client, ids)}
+            return {item["jobID"]: job_from(item) for item in self._pages(inquiry, ids)}
         except ParamValidationError as error:
             if len(ids) > 1:
-                return self._ask_halves(place, ids)
+                return self._ask_halves(inquiry, ids)
             problem = SourceProblem(f"{ids[0]!r} is no job of DRS ({error})")
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") == "ValidationException" and len(ids) > 1:
-                return self._ask_halves(place, ids)
+                return self._ask_halves(inquiry, ids)
             problem = refusal(error.response, DESCRIBE_JOBS, _where(place))
         except (BotoCoreError, ResponseParserError, ValueError) as error:
             problem = sdk_problem(error, DESCRIBE_JOBS, _where(place))
@@ -118,16 +124,18 @@ class DrsSource:
             problem = SourceProblem(f"DRS in {_where(place)} answered with more than {MOST_PAGES} pages")
         return dict.fromkeys(ids, problem)
 
-    def _ask_halves(self, place: Place, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+    def _ask_halves(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
         """One id that is refused must not stop the others."""
         half = len(ids) // 2
-        return self._ask_some(place, ids[:half]) | self._ask_some(place, ids[half:])
+        return self._ask_some(inquiry, ids[:half]) | self._ask_some(inquiry, ids[half:])
 
-    def _pages(self, client: Any, ids: Sequence[str]) -> Iterable[Mapping[str, Any]]:
+    def _pages(self, inquiry: _Inquiry, ids: Sequence[str]) -> Iterable[Mapping[str, Any]]:
+        client = self._client(inquiry.place)
         asked: dict[str, Any] = {"filters": {"jobIDs": list(ids)}}
         for _ in range(MOST_PAGES):
             self.calls += 1
             answer = client.describe_jobs(**asked)
+            inquiry.dates.append(sdk_date_ms(answer))
             yield from answer.get("items", ())
             if not answer.get("nextToken"):
                 return
@@ -182,6 +190,14 @@ class DrsSource:
             if place not in self._clients:
                 self._clients[place] = self._connect(*place)
             return self._clients[place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inquiry:
+    """The calls of one poll in one place, with the dates of their responses."""
+
+    place: Place
+    dates: list[int | None]
 
 
 class _EndlessPages(Exception):
@@ -249,7 +265,9 @@ def _by_place(executions: Sequence[Execution]) -> dict[Place, list[str]]:
     return {place: list(ids) for place, ids in places.items()}
 
 
-def _answer(execution: Execution, told: Jobs, warnings: Mapping[tuple[Place, str], str], at: int) -> Told:
+def _answer(
+    execution: Execution, told: Jobs, warnings: Mapping[tuple[Place, str], str], at: int, polled_at: int
+) -> Told:
     """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""
     jobs: dict[str, Job] = {}
     missing = set()
@@ -265,7 +283,7 @@ def _answer(execution: Execution, told: Jobs, warnings: Mapping[tuple[Place, str
             jobs[job.job_id] = found
         if (place, job.job_id) in warnings:
             warned.append(warnings[place, job.job_id])
-    return Answer(CALL, at, jobs, frozenset(missing), warnings=tuple(warned))
+    return Answer(CALL, at, jobs, frozenset(missing), warnings=tuple(warned), polled_at=polled_at)
 
 
 def _where(place: Place) -> str:

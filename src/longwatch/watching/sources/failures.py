@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from longwatch.errors import MissingExtra
 from longwatch.watching.sources.base import SourceProblem
+from longwatch.watching.sources.dates import date_ms
 from longwatch.watching.sources.declarations import AwsCall
 
 THROTTLING = frozenset(
@@ -149,10 +149,8 @@ def wait_in(said: str | None, *, date: str | None = None) -> float | None:
 
 def epoch_in(said: str | None) -> float | None:
     """The epoch seconds of an HTTP date."""
-    try:
-        return parsedate_to_datetime(said).timestamp() if said else None
-    except ValueError:
-        return None
+    ms = date_ms(said)
+    return None if ms is None else ms / 1000
 
 
 def seconds_in(said: object) -> float | None:

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from longwatch.watching.sources.addresses import checked
-from longwatch.watching.sources.failures import epoch_in
+from longwatch.watching.sources.dates import response_date_ms
 
 TIMEOUT_SECONDS = 10.0  # without a byte
 WHOLE_SECONDS = 30.0  # for an answer with all of its redirects
@@ -46,8 +46,7 @@ class Page:
     @property
     def date_ms(self) -> int | None:
         """The server's time when it answered, in epoch ms."""
-        seconds = epoch_in(self.headers["Date"])
-        return None if seconds is None else round(seconds * 1000)
+        return response_date_ms(self.headers)
 
 
 def fetched(url: str, headers: Mapping[str, str]) -> Page:

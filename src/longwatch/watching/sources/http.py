@@ -79,7 +79,8 @@ class HttpAsker:
         except (OSError, HTTPException) as error:
             return unreachable(urlsplit(address), getattr(error, "reason", None) or error)
         # As it is declared: what the environment adds may be a secret.
-        return found_in(page, declaration, self._filled(self._call.url, what))
+        found = found_in(page, declaration, self._filled(self._call.url, what))
+        return replace(found, date=page.date_ms) if isinstance(found, Thing) else found
 
     def _filled(self, url: str, what: str) -> str:
         if self._call.url == "{id}":

@@ -65,6 +65,7 @@ class Thing:
     declaration: Declaration | None = None  # the source's, unless this job is read in a way of its own
     items: Sequence[Any] | None = None  # where they were asked for by a call of their own
     again_seconds: float | None = None  # the system's wish for the next question
+    date: int | None = None  # epoch ms; the `Date` of the response
 
 
 @dataclass(frozen=True, slots=True)

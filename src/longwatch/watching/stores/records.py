@@ -125,7 +125,6 @@ def record_of(execution: Execution) -> Record:
 
 def _always(execution: Execution) -> Record:
     read: Any = (execution.stored or {}).get("Waves") or ()
-    at = execution.last_answer_at or execution.started_at
     return {
         "ExecutionId": execution.execution_id,
         "PlanId": execution.plan_id,
@@ -138,7 +137,9 @@ def _always(execution: Execution) -> Record:
         "Failures": execution.failures,
         "Version": execution.version,
         "Waves": [
-            wave_record(wave, read[number] if number < len(read) else {}, execution.mode, at)
+            wave_record(
+                wave, read[number] if number < len(read) else {}, execution.mode, execution.observed_at
+            )
             for number, wave in enumerate(execution.waves)
         ],
     }

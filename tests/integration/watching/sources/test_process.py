@@ -176,7 +176,7 @@ def test_after_its_parent_has_asked_the_kernel_tells_or_nobody_does(
     if release >= (6, 15):
         assert found == (ServerState.FAILED, "exited with 3")
     else:
-        assert found == (ServerState.UNKNOWN, "ended")
+        assert found == (ServerState.ENDED, "ended")
 
 
 @linux

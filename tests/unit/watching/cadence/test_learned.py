@@ -136,8 +136,8 @@ def test_a_phase_begins_when_it_was_first_seen() -> None:
 def test_an_execution_is_looked_at_by_the_time_its_phase_had_lasted_at_the_last_look(
     learned: Learned,
 ) -> None:
-    fresh = execution(PENDING, last_polled_at=START_MS)
-    expecting = execution(PENDING, last_polled_at=START_MS + 808_000)
+    fresh = execution(PENDING, last_answer_at=START_MS)
+    expecting = execution(PENDING, last_answer_at=START_MS + 808_000)
 
     assert learned.delay_for(fresh) == 90.0
     assert learned.delay_for(expecting) == learned.delay(Phase.PENDING, 808.0)
