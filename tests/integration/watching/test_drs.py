@@ -13,7 +13,7 @@ from longwatch.watching.answers import Answer
 from longwatch.watching.model import ActionState, Execution, Job, JobState, ServerState, Wave
 from longwatch.watching.poller import Poller
 from longwatch.watching.sources.base import SourceProblem
-from longwatch.watching.sources.drs import JOBS_AT_ONCE, MOST_LOG_PAGES, DrsSource
+from longwatch.watching.sources.drs import JOBS_AT_ONCE, MOST_EMPTY_PAGES, MOST_LOG_PAGES, DrsSource
 from longwatch.watching.stores.memory import MemoryExecutionStore
 
 
@@ -239,7 +239,8 @@ def test_a_log_without_an_end_is_read_in_part_and_said_to_be(
     told = answer_of(source, watching(job_id))
 
     assert drs.calls["DescribeJobLogItems"] == MOST_LOG_PAGES
-    assert told.warnings == (f"the log of {job_id} has more than 20 pages; the rest was not read",)
+    (warning,) = told.warnings
+    assert warning == f"the log of {job_id} has more than {MOST_LOG_PAGES} pages; the rest was not read"
     source.close()
 
 
@@ -323,4 +324,18 @@ def test_an_answer_is_dated_by_the_service_and_scheduled_by_the_poller(
 
     assert clock.now_ms() <= told.at < clock.now_ms() + 1_000
     assert told.polled_at == ahead.now_ms()
+    source.close()
+
+
+def test_a_page_for_each_job_is_no_reason_to_give_up(
+    clock: FakeClock, connect: Any, drs: DrsSimulator
+) -> None:
+    drs._page = 1
+    ids = [drs.play(drill("s-1")) for _ in range(MOST_EMPTY_PAGES + 20)]
+    source = DrsSource(connect, clock=clock)
+
+    told = answer_of(source, watching(*ids))
+
+    assert set(told.jobs) == set(ids)
+    assert drs.calls["DescribeJobs"] == len(ids)
     source.close()

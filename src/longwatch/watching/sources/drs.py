@@ -36,8 +36,8 @@ from longwatch.watching.sources.translating import LONGEST_WORD, storable
 
 CALL = "drs:DescribeJobs"
 JOBS_AT_ONCE = 200  # ids in one call; the service takes 1,000, and its answers are paged in any case
-MOST_PAGES = 100  # of one call: a service that never stops is a problem, not an answer
-MOST_LOG_PAGES = 20
+MOST_EMPTY_PAGES = 100  # in a row, without a job that is new: a service that never stops is a problem
+MOST_LOG_PAGES = 200
 LOGS_SECONDS = 20.0  # for all logs of one question: leases must not run out over reasons
 
 JOB_STATES: Mapping[str, JobState] = {
@@ -121,7 +121,9 @@ class DrsSource:
         except (BotoCoreError, ResponseParserError, ValueError) as error:
             problem = sdk_problem(error, DESCRIBE_JOBS, _where(place))
         except _EndlessPages:
-            problem = SourceProblem(f"DRS in {_where(place)} answered with more than {MOST_PAGES} pages")
+            problem = SourceProblem(
+                f"DRS in {_where(place)} answered with {MOST_EMPTY_PAGES} pages in a row without another job"
+            )
         return dict.fromkeys(ids, problem)
 
     def _ask_halves(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
@@ -130,14 +132,20 @@ class DrsSource:
         return self._ask_some(inquiry, ids[:half]) | self._ask_some(inquiry, ids[half:])
 
     def _pages(self, inquiry: _Inquiry, ids: Sequence[str]) -> Iterable[Mapping[str, Any]]:
+        """The jobs of all pages, however many there are, until all are found or no page brings another."""
         client = self._client(inquiry.place)
         asked: dict[str, Any] = {"filters": {"jobIDs": list(ids)}}
-        for _ in range(MOST_PAGES):
+        missing, empty = set(ids), 0
+        while empty < MOST_EMPTY_PAGES:
             self.calls += 1
             answer = client.describe_jobs(**asked)
             inquiry.dates.append(sdk_date_ms(answer))
-            yield from answer.get("items", ())
-            if not answer.get("nextToken"):
+            found = answer.get("items") or ()
+            yield from found
+            before = len(missing)
+            missing -= {item["jobID"] for item in found}
+            empty = empty + 1 if len(missing) == before else 0
+            if not missing or not answer.get("nextToken"):
                 return
             asked["nextToken"] = answer["nextToken"]
         raise _EndlessPages
@@ -156,13 +164,13 @@ class DrsSource:
             if self._clock.monotonic() > until:
                 warnings[place, known.job_id] = f"the log of {known.job_id} was not read: no time is left"
                 continue
-            items, problem = self._log(place, known.job_id)
+            items, problem = self._log(place, known.job_id, until)
             told[place][known.job_id] = with_log(job, log_of(items))
             if problem is not None:
                 warnings[place, known.job_id] = problem
         return warnings
 
-    def _log(self, place: Place, job_id: str) -> tuple[list[Mapping[str, Any]], str | None]:
+    def _log(self, place: Place, job_id: str, until: float) -> tuple[list[Mapping[str, Any]], str | None]:
         """The events of a job's log, and what is wrong if these are not all."""
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
@@ -172,6 +180,8 @@ class DrsSource:
         try:
             client = self._client(place)
             for _ in range(MOST_LOG_PAGES):
+                if self._clock.monotonic() > until:
+                    return items, f"the log of {job_id} was not read to its end: no time is left"
                 self.calls += 1
                 answer = client.describe_job_log_items(**asked)
                 items += answer.get("items", ())
