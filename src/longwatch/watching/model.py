@@ -116,6 +116,18 @@ class JobState(StrEnum):
         return cls.UNKNOWN
 
 
+class JobKind(StrEnum):
+    """What a job does with its servers, which decides what success is."""
+
+    LAUNCH = "launch"
+    TERMINATE = "terminate"  # done once the server is terminated
+    SNAPSHOT = "create_converted_snapshot"  # done once the log says that the snapshot is converted
+
+    @classmethod
+    def _missing_(cls, value: object) -> JobKind:
+        return cls.LAUNCH  # of a record; the source says in every answer what it is
+
+
 class ActionState(StrEnum):
     """How a launch action stands."""
 
@@ -170,6 +182,8 @@ class Job:
     finished_at: int | None = None  # epoch ms at which it was first seen finished
     # Answers since then, as far as they matter. That there was one more is not a change of the job.
     finished_polls: int = field(default=0, kw_only=True, compare=False)
+    kind: JobKind = field(default=JobKind.LAUNCH, kw_only=True)
+    created_at: int | None = field(default=None, kw_only=True)  # epoch ms, by the source
     cancelled: bool = False
     word: str | None = None
     since: int | None = None  # epoch ms at which this state was first seen; None: never seen at the source
@@ -185,9 +199,30 @@ class Wave:
 
     def servers(self) -> Iterator[Server]:
         """Every server of the wave: those of its jobs, then those that only the plan knows."""
-        listed = {server.server_id: server for job in self.jobs for server in job.servers}
-        yield from listed.values()
+        listed = self.attempts()
+        yield from (server for _, server in listed.values())
         yield from (Server(each) for each in self.expected_servers if each not in listed)
+
+    def attempts(self) -> dict[str, tuple[Job, Server]]:
+        """For each listed server the job that decides about it, and the server as that job lists it.
+
+        The latest job that launches a server decides. A job that terminates it, or converts its snapshot,
+        decides only where no job launches it.
+        """
+        found: dict[str, tuple[Job, Server]] = {}
+        for job in _by_creation(self.jobs):
+            for server in job.servers:
+                earlier = found.get(server.server_id)
+                if earlier is None or job.kind is JobKind.LAUNCH or earlier[0].kind is not JobKind.LAUNCH:
+                    found[server.server_id] = (job, server)
+        return found
+
+
+def _by_creation(jobs: tuple[Job, ...]) -> list[Job]:
+    """The jobs from the earliest to the latest: by their source's times, or else as the record lists them."""
+    if any(job.created_at is None for job in jobs):
+        return list(jobs)
+    return sorted(jobs, key=lambda job: job.created_at or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from longwatch.watching.model import (
     Evidence,
     Execution,
     Job,
+    JobKind,
     JobState,
     Mode,
     Server,
@@ -27,6 +28,13 @@ from longwatch.watching.model import (
 
 GRACE_MS = 2 * 60 * 1000  # in which a finished job may still list a server as pending
 GRACE_POLLS = 3  # that a finished job needs as well: a date that was wrong once ends no grace
+
+
+_FAILURES = {
+    JobKind.LAUNCH: "launch failed",
+    JobKind.TERMINATE: "termination failed",
+    JobKind.SNAPSHOT: "conversion of its snapshot failed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,32 +48,43 @@ class Outcome:
 
 
 def server_outcome(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
-    """How one server ended. `job` lists it, or is the last one that could have."""
-    match server.state:
-        case ServerState.LAUNCHED:
-            return _launched(server, job, mode, now_ms)
-        case ServerState.TERMINATED if server.instance_id:  # it was there, which is what was asked for
-            return Outcome(Status.SUCCEEDED, warnings=(f"{server.server_id} was terminated afterwards",))
-        case ServerState.TERMINATED:
-            return Outcome(Status.FAILED, (f"{server.server_id} was terminated and never seen launched",))
-        case ServerState.FAILED:
-            return Outcome(Status.FAILED, (f"{server.server_id}: {server.reason or 'launch failed'}",))
-        case ServerState.CANCELLED:
-            return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled",))
-        case ServerState.ENDED:
+    """How one server ended. `job` is the one that decides about it, or the last one that could have."""
+    kind = job.kind if job else JobKind.LAUNCH
+    match kind, server.state:
+        case _, ServerState.UNKNOWN:
+            return None
+        case _, ServerState.ENDED:
             why = server.reason or "ended, outcome unknown"
             return Outcome(Status.UNKNOWN, (f"{server.server_id}: {why}",))
-        case ServerState.UNKNOWN:
-            return None
-    if job is not None and job.state is JobState.FINISHED and _is_past_grace(job, job.finished_at, now_ms):
-        word = server.word or server.state.value
-        assumed = (f"{server.server_id} has ended, last reported as {word}",)
-        if job.cancelled:
-            why = f"{server.server_id} was cancelled with its job"
-            return Outcome(Status.CANCELLED, (why,), assumed=assumed)
-        why = f"{server.server_id} is still {word} after its job has finished"
-        return Outcome(Status.FAILED, (why,), assumed=assumed)
-    return None
+        case _, ServerState.FAILED:
+            return Outcome(Status.FAILED, (f"{server.server_id}: {server.reason or _FAILURES[kind]}",))
+        case _, ServerState.CANCELLED:
+            return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled",))
+        case JobKind.LAUNCH, ServerState.LAUNCHED:
+            return _launched(server, job, mode, now_ms)
+        case (JobKind.TERMINATE, ServerState.TERMINATED) | (JobKind.SNAPSHOT, ServerState.LAUNCHED):
+            return Outcome(Status.SUCCEEDED)
+        case JobKind.LAUNCH, ServerState.TERMINATED if server.instance_id:  # it was there, as it should be
+            return Outcome(Status.SUCCEEDED, warnings=(f"{server.server_id} was terminated afterwards",))
+        case JobKind.LAUNCH, ServerState.TERMINATED:
+            return Outcome(Status.FAILED, (f"{server.server_id} was terminated and never seen launched",))
+    return _left_over(server, job, now_ms)
+
+
+def _left_over(server: Server, job: Job | None, now_ms: int) -> Outcome | None:
+    """How a server ended that its job left as it is: the end of the job and the grace period decide."""
+    if job is None or job.state is not JobState.FINISHED or not _is_past_grace(job, job.finished_at, now_ms):
+        return None
+    word = server.word or server.state.value
+    assumed = (f"{server.server_id} has ended, last reported as {word}",)
+    if job.cancelled:
+        why = f"{server.server_id} was cancelled with its job"
+        return Outcome(Status.CANCELLED, (why,), assumed=assumed)
+    if job.kind is JobKind.SNAPSHOT:
+        why = "the log of its job does not say whether its snapshot was converted"
+        return Outcome(Status.UNKNOWN, (f"{server.server_id}: {why}",), assumed=assumed)
+    why = f"{server.server_id} is still {word} after its job has finished"
+    return Outcome(Status.FAILED, (why,), assumed=assumed)
 
 
 def _launched(server: Server, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
@@ -107,15 +126,16 @@ def wave_outcome(wave: Wave, mode: Mode, now_ms: int) -> Outcome | None:
     """How a wave ended: when every one of its servers has.
 
     A job may list its servers one by one and may try one again. So while a job runs, only the plan's servers
-    all launched is an end.
+    all launched is an end. Of several jobs that launch a server the latest decides.
     """
     if not wave.jobs:
         return None  # it has not begun
-    job_of = {server.server_id: job for job in wave.jobs for server in job.servers}
+    decided = wave.attempts()
     last = _last_finished(wave)
     outcomes = []
     for server in wave.servers():
-        outcome = server_outcome(server, job_of.get(server.server_id, last), mode, now_ms)
+        job, _ = decided.get(server.server_id, (last, server))
+        outcome = server_outcome(_with_instance(server, wave), job, mode, now_ms)
         if outcome is None:
             return None
         outcomes.append(outcome)
@@ -134,17 +154,36 @@ def wave_outcome(wave: Wave, mode: Mode, now_ms: int) -> Outcome | None:
 
 
 def _told(wave: Wave, outcomes: list[Outcome]) -> Outcome:
-    """The outcomes of a wave's servers as its own, with a warning for each job that its source has forgotten.
+    """The outcomes of a wave's servers as its own, with warnings about jobs that decide nothing.
 
-    What counts there is how its servers were last seen.
+    Of a job that its source has forgotten, how its servers were last seen counts.
     """
     together = _together(outcomes)
+    decided = wave.attempts()
+    lasting = [
+        f"{server.server_id} was not terminated by job {job.job_id}"
+        for job in wave.jobs
+        for server in job.servers
+        if job.kind is JobKind.TERMINATE
+        and server.state is not ServerState.TERMINATED
+        and decided[server.server_id][0].job_id != job.job_id
+    ]
     forgotten = [
         f"job {job.job_id} is no longer known; its servers had ended"
         for job in wave.jobs
         if job.state is JobState.MISSING
     ]
-    return replace(together, warnings=(*together.warnings, *forgotten))
+    return replace(together, warnings=(*together.warnings, *lasting, *forgotten))
+
+
+def _with_instance(server: Server, wave: Wave) -> Server:
+    """The server with the instance that any job of the wave names: it was launched before it was gone."""
+    if server.instance_id or server.state is not ServerState.TERMINATED:
+        return server
+    named = (
+        each.instance_id for job in wave.jobs for each in job.servers if each.server_id == server.server_id
+    )
+    return replace(server, instance_id=next((each for each in named if each), None))
 
 
 def _last_finished(wave: Wave) -> Job | None:
@@ -155,9 +194,10 @@ def _last_finished(wave: Wave) -> Job | None:
 
 
 def _are_complete(wave: Wave) -> bool:
-    """Whether the plan names the servers and all of them are listed."""
+    """Whether the plan names the servers, all of them are listed, and no job may list them again."""
     listed = {server.server_id for job in wave.jobs for server in job.servers}
-    return bool(wave.expected_servers) and set(wave.expected_servers) <= listed
+    is_listing = any(not job.servers and not _is_over(job) for job in wave.jobs)
+    return bool(wave.expected_servers) and set(wave.expected_servers) <= listed and not is_listing
 
 
 def execution_outcome(execution: Execution, now_ms: int) -> Outcome | None:

@@ -22,6 +22,7 @@ from longwatch.watching.model import (
     Execution,
     ExecutionKey,
     Job,
+    JobKind,
     JobState,
     Server,
     ServerState,
@@ -30,9 +31,9 @@ from longwatch.watching.sources.aws import aws_client
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.sources.dates import observed_at, sdk_date_ms
 from longwatch.watching.sources.declarations import AwsCall
-from longwatch.watching.sources.drs_log import LOG_CALL, log_of, wants_log, with_log
+from longwatch.watching.sources.drs_log import LOG_CALL, log_of, wants_log, with_earlier_log, with_log
 from longwatch.watching.sources.failures import refusal, sdk_problem
-from longwatch.watching.sources.translating import LONGEST_WORD, storable
+from longwatch.watching.sources.translating import LONGEST_WORD, storable, time_ms
 
 CALL = "drs:DescribeJobs"
 JOBS_AT_ONCE = 200  # ids in one call; the service takes 1,000, and its answers are paged in any case
@@ -51,6 +52,11 @@ SERVER_STATES: Mapping[str, ServerState] = {
     "LAUNCHED": ServerState.LAUNCHED,
     "FAILED": ServerState.FAILED,
     "TERMINATED": ServerState.TERMINATED,
+}
+JOB_KINDS: Mapping[str, JobKind] = {
+    "LAUNCH": JobKind.LAUNCH,
+    "TERMINATE": JobKind.TERMINATE,
+    "CREATE_CONVERTED_SNAPSHOT": JobKind.SNAPSHOT,
 }
 ACTION_STATES: Mapping[str, ActionState] = {
     "IN_PROGRESS": ActionState.IN_PROGRESS,
@@ -159,7 +165,10 @@ class DrsSource:
         for known in (job for each in executions for wave in each.waves for job in wave.jobs):
             place = (known.region, known.account)
             job = told[place].get(known.job_id)
-            if not isinstance(job, Job) or not wants_log(known, job, at):
+            if not isinstance(job, Job):
+                continue
+            job = told[place][known.job_id] = with_earlier_log(known, job)
+            if not wants_log(known, job, at):
                 continue
             if self._clock.monotonic() > until:
                 warnings[place, known.job_id] = f"the log of {known.job_id} was not read: no time is left"
@@ -220,23 +229,37 @@ def drs_client(region: str | None, account: str | None = None) -> Any:
 
 
 def job_from(item: Mapping[str, Any]) -> Job:
-    """A job as DRS describes it. Only its id is sure to be there."""
-    word = _word(item, "status")
+    """A job as DRS describes it. Only its id is sure to be there.
+
+    What the states of servers mean in a job of a type that is not known, nobody can say: none is an end.
+    """
+    word, kind_word = _word(item, "status"), _word(item, "type")
+    kind = JOB_KINDS.get(kind_word) if kind_word else JobKind.LAUNCH
+    state = JOB_STATES.get(word, JobState.UNKNOWN) if word else JobState.PENDING
     return Job(
         job_id=item["jobID"],
-        state=JOB_STATES.get(word, JobState.UNKNOWN) if word else JobState.PENDING,
+        state=JobState.UNKNOWN if kind is None else state,
         servers=tuple(
-            _server_from(each) for each in item.get("participatingServers", ()) if each.get("sourceServerID")
+            _server_from(each, kind)
+            for each in item.get("participatingServers") or ()
+            if each.get("sourceServerID")
         ),
-        word=word,
+        word=f"type {kind_word}" if kind is None else word,
+        kind=kind or JobKind.LAUNCH,
+        created_at=time_ms(item.get("creationDateTime")),
     )
 
 
-def _server_from(item: Mapping[str, Any]) -> Server:
+def _server_from(item: Mapping[str, Any], kind: JobKind | None) -> Server:
     word = _word(item, "launchStatus")
+    state = SERVER_STATES.get(word, ServerState.UNKNOWN) if word else ServerState.PENDING
+    if kind is None:
+        state = ServerState.UNKNOWN
+    elif kind is JobKind.TERMINATE and state is ServerState.LAUNCHED:
+        state = ServerState.PENDING  # it is still there
     return Server(
         server_id=item["sourceServerID"],
-        state=SERVER_STATES.get(word, ServerState.UNKNOWN) if word else ServerState.PENDING,
+        state=state,
         instance_id=item.get("recoveryInstanceID"),
         actions=tuple(
             _action_from(run, number)

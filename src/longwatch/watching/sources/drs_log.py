@@ -11,11 +11,18 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 
-from longwatch.watching.model import Job, JobState, ServerState
+from longwatch.watching.model import Job, JobKind, JobState, Server, ServerState
 
 LOG_CALL = "drs:DescribeJobLogItems"
 READ_FOR_MS = 5 * 60 * 1000  # after a job was first seen finished: then its log has nothing more to say
 LONGEST_REASON = 500  # characters; the service's own errors take up to 65,536, and records have a limit
+
+
+_GOALS = {
+    JobKind.LAUNCH: ServerState.LAUNCHED,
+    JobKind.TERMINATE: ServerState.TERMINATED,
+    JobKind.SNAPSHOT: ServerState.LAUNCHED,
+}
 
 
 class Meaning(Enum):
@@ -65,6 +72,7 @@ class JobLog:
 
     cancelled: bool = False
     of_servers: dict[str, str] = field(default_factory=dict)  # why, by the id of the server
+    converted: set[str] = field(default_factory=set)  # servers whose last conversion went well
     of_job: str | None = None  # why, where no server is named
     _leftovers: dict[str, str] = field(default_factory=dict)
 
@@ -75,10 +83,13 @@ class JobLog:
         server_id = data.get("sourceServerID")
         if meaning is Meaning.CANCEL:
             self.cancelled = True
+        elif item.get("event") == "CONVERSION_END" and server_id:
+            self.converted.add(server_id)
         elif meaning is Meaning.LEFTOVER and server_id:
             self._leftovers[server_id] = _reason(text, data)
         elif meaning is Meaning.FAILURE and server_id:
             self.of_servers[server_id] = _reason(text, data)
+            self.converted.discard(server_id)
         elif meaning is Meaning.FAILURE:
             self.of_job = _reason(text, data)
 
@@ -88,25 +99,59 @@ class JobLog:
 
 
 def wants_log(known: Job, told: Job, now_ms: int) -> bool:
-    """Whether the log of a job is worth a call: it has finished, not all is well, and nobody knows why."""
+    """Whether the log of a job is worth a call: it has finished, and the log may explain or decide something.
+
+    A server that failed is explained once. For one that is left over, `JOB_CANCEL` or the end of a conversion
+    decides, and either may be written after a failure of another server.
+    """
     if told.state is not JobState.FINISHED:
         return False
     if known.finished_at is not None and now_ms - known.finished_at > READ_FOR_MS:
         return False
     explained = {server.server_id for server in known.servers if server.reason}
-    unwell = [server for server in told.servers if server.state is not ServerState.LAUNCHED]
-    return not told.servers or any(server.server_id not in explained for server in unwell)
+    for server in told.servers:
+        if _is_left_over(server):
+            if not known.cancelled:
+                return True
+        elif server.state is not _GOALS[told.kind] and server.server_id not in explained:
+            return True
+    return not told.servers
+
+
+def with_earlier_log(known: Job, told: Job) -> Job:
+    """The job with what its log said in an earlier poll: conversions are in the log alone."""
+    if told.kind is not JobKind.SNAPSHOT:
+        return told
+    before = {server.server_id: server for server in known.servers if server.state.is_final}
+    servers = tuple(
+        replace(server, state=before[server.server_id].state, word=before[server.server_id].word)
+        if _is_left_over(server) and server.server_id in before
+        else server
+        for server in told.servers
+    )
+    return replace(told, servers=servers)
 
 
 def with_log(job: Job, log: JobLog) -> Job:
     """The job with what its log says of it."""
-    servers = tuple(
-        server
-        if server.state is ServerState.LAUNCHED
-        else replace(server, reason=log.reason_for(server.server_id) or server.reason)
-        for server in job.servers
-    )
+    servers = tuple(_with_log(server, job.kind, log) for server in job.servers)
     return replace(job, servers=servers, cancelled=job.cancelled or log.cancelled)
+
+
+def _with_log(server: Server, kind: JobKind, log: JobLog) -> Server:
+    if server.state is _GOALS[kind]:
+        return server
+    if kind is JobKind.SNAPSHOT and _is_left_over(server):
+        if server.server_id in log.converted:
+            return replace(server, state=ServerState.LAUNCHED, word="CONVERSION_END")
+        if server.server_id in log.of_servers:
+            return replace(server, state=ServerState.FAILED, reason=log.of_servers[server.server_id])
+    reason = log.reason_for(server.server_id) or (LOG_EVENTS["JOB_CANCEL"][1] if log.cancelled else None)
+    return replace(server, reason=reason or server.reason)
+
+
+def _is_left_over(server: Server) -> bool:
+    return server.state in (ServerState.PENDING, ServerState.IN_PROGRESS)
 
 
 def log_of(items: Iterable[Mapping[str, Any]]) -> JobLog:

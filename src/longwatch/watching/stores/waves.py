@@ -1,17 +1,29 @@
 """Waves, jobs and servers as maps in a record of document 004, and back.
 
-A wave of another writer names its job (`JobId`) and its servers (`SourceServerId`). What longwatch learns is
-put beside that: `Jobs` with a map for each job, and in each server its status and since when.
+A wave of another writer names its jobs (`JobId`, `JobIds`, or `JobId` in its servers) and its servers
+(`SourceServerId`). What longwatch learns is put beside that: `Jobs` with a map for each job, and in each
+server the status in the job that decides about it, and since when. Earlier attempts are kept in their jobs.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from longwatch.summaries import Status
-from longwatch.watching.model import Action, ActionState, Job, JobState, Mode, Server, ServerState, Wave
+from longwatch.watching.model import (
+    Action,
+    ActionState,
+    Job,
+    JobKind,
+    JobState,
+    Mode,
+    Server,
+    ServerState,
+    Wave,
+)
 from longwatch.watching.outcomes import wave_outcome
 
 _WAVE_WORDS = {
@@ -38,36 +50,70 @@ def wave_from(said: Mapping[str, Any], number: int) -> Wave:
 
 def wave_record(wave: Wave, read: Mapping[str, Any], mode: Mode, at: int) -> dict[str, Any]:
     """The map for a wave: what was read, with what is known now."""
-    servers = {server.server_id: (job.job_id, server) for job in wave.jobs for server in job.servers}
+    decided = wave.attempts()
     record: dict[str, Any] = {**read}
     if not read:
         record["WaveName"] = wave.name
     record["Status"] = _wave_word(wave, mode, at)
-    record["Jobs"] = [_job_record(job, _same(job.job_id, "JobId", _jobs(read))) for job in wave.jobs]
     listed = list(read.get("Servers") or ())
-    there = {_server_id(each) for each in listed}
+    there = Counter(_server_id(each) for each in listed)
+    shown = [_shown(each, wave, decided, several=there[_server_id(each)] > 1) for each in listed]
     listed += [{"SourceServerId": each} for each in wave.expected_servers if each not in there]
-    there |= set(wave.expected_servers)
-    listed += [{"SourceServerId": each, "Planned": False} for each in servers if each not in there]
+    planned = {*there, *wave.expected_servers}
+    listed += [{"SourceServerId": each, "Planned": False} for each in decided if each not in planned]
+    shown += [decided.get(_server_id(each)) for each in listed[len(shown) :]]
     record["Servers"] = [
-        _server_record(each, *servers.get(_server_id(each), (None, None))) for each in listed
+        _server_record(each, *(found or (None, None))) for each, found in zip(listed, shown, strict=True)
     ]
+    in_list = {(found[0].job_id, found[1].server_id) for found in shown if found}
+    record["Jobs"] = [_job_record(job, _same(job.job_id, "JobId", _jobs(read)), in_list) for job in wave.jobs]
     return record
 
 
+def _shown(
+    said: Any, wave: Wave, decided: Mapping[str, tuple[Job, Server]], *, several: bool
+) -> tuple[Job, Server] | None:
+    """What an entry of the list shows: the attempt that decides, or the one it names if each has an entry."""
+    server_id = _server_id(said)
+    if several:
+        for job in wave.jobs:
+            for server in job.servers:
+                if server.server_id == server_id and job.job_id in _job_ids(said):
+                    return job, server
+        return None
+    return decided.get(server_id)
+
+
 def _jobs(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The wave's jobs, each as a map: those in `Jobs`, and what `JobId` or `JobIds` name beside them."""
+    """The wave's jobs, each as a map: those in `Jobs`, and what the wave or its servers name beside them."""
     found: dict[str, Mapping[str, Any]] = {}
-    for each in [*(said.get("Jobs") or ()), *(said.get("JobIds") or ()), said.get("JobId")]:
+    for each in [*(said.get("Jobs") or ()), *_job_ids(said)]:
         job = each if isinstance(each, Mapping) else {"JobId": each}
         if job.get("JobId"):
             found.setdefault(str(job["JobId"]), job)
+    for server in said.get("Servers") or ():
+        for job_id in _job_ids(server):
+            where = {name: server[name] for name in ("Region", "AccountId") if server.get(name)}
+            found.setdefault(job_id, {"JobId": job_id, **where})
     return list(found.values())
+
+
+def _job_ids(said: Any) -> list[str]:
+    """The ids of jobs that a wave or a server names."""
+    if not isinstance(said, Mapping):
+        return []
+    named = [*(said.get("JobIds") or ()), said.get("JobId"), said.get("JobID")]
+    return [str(each) for each in named if each]
 
 
 def _job_from(said: Mapping[str, Any], listed: Sequence[Any], only: object, region: object) -> Job:
     job_id = str(said["JobId"])
-    seen = [each for each in listed if isinstance(each, Mapping) and each.get("StatusSince") is not None]
+    in_job = [{**each, "JobId": job_id} for each in said.get("Servers") or ()]
+    seen = [
+        each
+        for each in (*listed, *in_job)
+        if isinstance(each, Mapping) and each.get("StatusSince") is not None
+    ]
     since = from_seconds(said.get("StatusSince"))
     state = JobState.PENDING
     if since is not None:  # another writer's word for a job is none of ours
@@ -75,7 +121,7 @@ def _job_from(said: Mapping[str, Any], listed: Sequence[Any], only: object, regi
     return Job(
         job_id=job_id,
         state=state,
-        servers=tuple(_server_from(each) for each in seen if str(each.get("JobId") or only) == job_id),
+        servers=tuple(_server_from(each) for each in seen if _is_of(each, job_id, only)),
         region=_text(said.get("Region") or region),
         account=_text(said.get("AccountId")),
         finished_at=from_seconds(said.get("FinishedTime")),
@@ -83,10 +129,19 @@ def _job_from(said: Mapping[str, Any], listed: Sequence[Any], only: object, regi
         cancelled=bool(said.get("Cancelled")),
         word=_word(said, state),
         since=since,
+        kind=JobKind(str(said.get("Type") or JobKind.LAUNCH).lower()),
+        created_at=from_seconds(said.get("CreatedTime")),
     )
 
 
-def _job_record(job: Job, read: Mapping[str, Any]) -> dict[str, Any]:
+def _is_of(server: Mapping[str, Any], job_id: str, only: object) -> bool:
+    """Whether a server was seen in this job; without the id of one, in the only one there is."""
+    return str(server.get("JobId") or server.get("JobID") or only) == job_id
+
+
+def _job_record(job: Job, read: Mapping[str, Any], in_list: set[tuple[str, str]]) -> dict[str, Any]:
+    """The map for a job. Servers that the wave's list shows in another job are kept here."""
+    beside = [each for each in job.servers if (job.job_id, each.server_id) not in in_list]
     return _filled(
         {**read, "JobId": job.job_id},
         {
@@ -98,6 +153,9 @@ def _job_record(job: Job, read: Mapping[str, Any]) -> dict[str, Any]:
             "FinishedPolls": job.finished_polls or None,
             "Cancelled": job.cancelled or None,
             "Word": job.word,
+            "Type": None if job.kind is JobKind.LAUNCH else job.kind.value.upper(),
+            "CreatedTime": seconds(job.created_at),
+            "Servers": [_server_record({}, None, each) for each in beside] or None,
         },
     )
 
@@ -115,13 +173,13 @@ def _server_from(said: Mapping[str, Any]) -> Server:
     )
 
 
-def _server_record(read: Any, job_id: str | None, server: Server | None) -> Any:
+def _server_record(read: Any, job: Job | None, server: Server | None) -> Any:
     if server is None:
         return read
     return _filled(
         {**(read if isinstance(read, Mapping) else {}), "SourceServerId": server.server_id},
         {
-            "JobId": job_id,
+            "JobId": job.job_id if job else None,
             "Status": server.state.value.upper(),
             "StatusSince": seconds(server.since),
             "RecoveryInstanceId": server.instance_id,
