@@ -46,6 +46,7 @@ ENDED = "ENDED"  # closed under a status of another writer, which no query by ou
 WRITERS = ("StatusSetBy", "UpdatedBy", "LastModifiedBy", "ModifiedBy", "CancelledBy", "PausedBy")
 KEY = ("ExecutionId", "PlanId")
 FOREIGN = "record:Status"  # the call that a verdict of another writer cites
+NO_END_TIME = "the record has no end time: it ended after this time, at which it was last seen"
 GUARDED = ("Version", "Status", "Waves")  # must be as they were read, or an update is refused
 
 _MOST_SECONDS = 100_000_000_000  # a number above this is one of milliseconds
@@ -211,10 +212,30 @@ def verdict_from(record: Mapping[str, Any]) -> Verdict | None:
     status = STATUS_WORDS.get(word)
     if word == POLLING or status is None or (ours is not None and ours.status is status):
         return ours
-    at = from_seconds(record.get("EndTime")) or from_seconds(record.get("LastPolledTime"))
-    at = at or _start(record.get("StartTime"))
-    foreign = Verdict(status, at, (Evidence(FOREIGN, at, {"Status": word}),), f"another writer: {word}")
+    ended = _end(record)
+    at = _last_seen(record) if ended is None else ended
+    foreign = Verdict(
+        status,
+        at,
+        (Evidence(FOREIGN, at, {"Status": word}),),
+        f"another writer: {word}",
+        warnings=(NO_END_TIME,) if ended is None else (),
+    )
     return replace(foreign, corrects=ours.status) if ours else foreign
+
+
+def _end(record: Mapping[str, Any]) -> int | None:
+    """When another writer says that it ended; None where that is not said, or not as a time."""
+    try:
+        return _start(record["EndTime"]) if record.get("EndTime") else None
+    except (InvalidInput, ArithmeticError):
+        return None
+
+
+def _last_seen(record: Mapping[str, Any]) -> int:
+    """The last time at which it was seen open, by the clock of its source if possible; else its start."""
+    seen = from_seconds(record.get("LastAnswerTime")) or from_seconds(record.get("LastPolledTime"))
+    return _start(record.get("StartTime")) if seen is None else seen
 
 
 def is_foreign(execution: Execution) -> bool:

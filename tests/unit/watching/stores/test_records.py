@@ -9,7 +9,13 @@ import pytest
 from longwatch.errors import InvalidInput
 from longwatch.summaries import Status
 from longwatch.watching.model import Mode
-from longwatch.watching.stores.records import STATUS_WORDS, execution_from, is_untold, record_of
+from longwatch.watching.stores.records import (
+    NO_END_TIME,
+    STATUS_WORDS,
+    execution_from,
+    is_untold,
+    record_of,
+)
 from tests.unit.watching.making import START
 
 
@@ -87,3 +93,37 @@ def test_a_wave_is_read_in_each_spelling(wave: dict[str, Any]) -> None:
     assert found.job_ids() == ("j-1",)
     assert found.waves[0].expected_servers == ("s-1",)
     assert execution_from(record_of(found)).waves == found.waves
+
+
+@pytest.mark.parametrize(
+    ("more", "at", "is_warned"),
+    [
+        ({"EndTime": START // 1000 + 60}, START + 60_000, False),
+        ({"EndTime": START + 60_000}, START + 60_000, False),
+        ({"EndTime": "2026-11-15T10:01:00Z"}, START + 60_000, False),
+        ({}, START, True),
+        ({"EndTime": None}, START, True),
+        ({"EndTime": "soon"}, START, True),
+        ({"LastPolledTime": START // 1000 + 30}, START + 30_000, True),
+        # the clock of the source counts more than that of a poller, which may be ahead
+        ({"LastPolledTime": START // 1000 + 600, "LastAnswerTime": START // 1000 + 20}, START + 20_000, True),
+    ],
+)
+def test_an_execution_that_was_cancelled_without_an_end_time_ended_after_it_was_last_seen(
+    more: dict[str, Any], at: int, is_warned: bool
+) -> None:
+    found = execution_from(record(**{"Status": "CANCELLED", "StartTime": START // 1000, **more}))
+
+    assert found.closed
+    assert found.verdict is not None
+    assert (found.verdict.status, found.verdict.at) == (Status.CANCELLED, at)
+    assert found.verdict.warnings == ((NO_END_TIME,) if is_warned else ())
+
+
+@pytest.mark.parametrize("status", ["CANCELLED", "PAUSED"])
+def test_a_verdict_of_a_later_version_does_not_keep_a_record_from_being_read_and_written(status: str) -> None:
+    verdict = {"Status": "suspended", "Time": START // 1000, "Evidence": []}
+
+    found = execution_from(record(Status=status, Version=3, Verdict=verdict))
+
+    assert record_of(found)["Status"] == status
