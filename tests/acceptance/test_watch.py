@@ -57,8 +57,8 @@ class Started:
             read += line
         return read
 
-    def interrupt(self) -> None:
-        self._process.send_signal(signal.SIGINT)
+    def interrupt(self, number: int = signal.SIGINT) -> None:
+        self._process.send_signal(number)
 
     def ends(self) -> tuple[int, str, str]:
         """Exit code, the rest of standard output, standard error."""

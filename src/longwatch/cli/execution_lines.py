@@ -131,11 +131,9 @@ def polled_line(polled: Polled, *, now_ms: int) -> str | None:
     from longwatch.watching.poller import Result
 
     execution = polled.execution
-    if polled.problem is not None:
-        told = f"no answer: {polled.problem.message}"
-    elif polled.result is Result.RECHECKED:
+    if polled.result is Result.RECHECKED:
         return None
-    elif execution.closed and execution.verdict is not None:
+    if execution.closed and execution.verdict is not None:
         verdict = execution.verdict
         reasons = "; ".join([*([verdict.message] if verdict.message else []), *verdict.warnings])
         told = verdict_words(verdict) + (f": {reasons}" if reasons else "")

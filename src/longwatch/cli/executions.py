@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,8 @@ from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
 from longwatch.cli.operate import add_wave, close, set_waves, stop_watching
 from longwatch.cli.options import common_options, output_option, pass_invocation
+from longwatch.cli.source_checks import unusable_sources
+from longwatch.cli.stopping import stopped_by_signals
 from longwatch.cli.table import table
 from longwatch.cli.terminal import Terminal, remark, write_data, write_json, write_json_lines
 from longwatch.cli.times import span_ms
@@ -250,11 +253,11 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     settings = invocation.settings()
     known = sources(settings, clock=clock)
     try:
-        with (
-            opened_store(invocation, url) as store,
-            shown(output, clock) as view,
-            open_journal(settings=settings, clock=clock) as journal,
-        ):
+        with ExitStack() as stack:
+            store = stack.enter_context(opened_store(invocation, url))
+            skipped = unusable_sources({each.source for each in store.open_executions()}, known)
+            view = stack.enter_context(shown(output, clock))
+            journal = stack.enter_context(open_journal(settings=settings, clock=clock))
             view.begin(each for each in store.open_executions() if not each.closed)
             lessons = None
             if settings.learned_cadence if learned is None else learned:
@@ -271,11 +274,15 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
                 lessons=lessons,
                 ttl_hours=settings.ttl_hours,
             )
-            watcher = Watcher(store, poller, clock=clock, on_tick=view.tick)
-            if once:
-                watcher.look()
-            else:
-                watcher.run(until_idle=True)
+            watcher = Watcher(store, poller, clock=clock, on_tick=view.tick, skipped=skipped)
+            try:
+                with stopped_by_signals():
+                    if once:
+                        watcher.look()
+                    else:
+                        watcher.run(until_idle=True)
+            finally:
+                poller.release_leases()
             is_open = any(not each.closed for each in store.open_executions())
             view.finish()
     finally:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from longwatch.cli.execution_lines import open_line, polled_line
 from longwatch.cli.live import Screen, screen
+from longwatch.cli.outages import Outages
 from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.terminal import Terminal, remark, write_data, write_json, write_json_lines
 from longwatch.cli.text import clean, fit
-from longwatch.cli.times import duration_text
+from longwatch.cli.times import clock_text, duration_text
 from longwatch.clock import Clock
 from longwatch.watching.explaining import next_poll_text
 from longwatch.watching.model import Execution
@@ -51,6 +52,7 @@ class ExecutionsLines:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._outages = Outages()
 
     def begin(self, executions: Iterable[Execution]) -> None:
         now = self._clock.now_ms()
@@ -60,9 +62,9 @@ class ExecutionsLines:
             remark("No open executions.")
 
     def take(self, polled: Polled) -> None:
-        line = polled_line(polled, now_ms=self._clock.now_ms())
-        if line:
-            write_data([line])
+        lines = _news(polled, self._outages, now_ms=self._clock.now_ms())
+        if lines:
+            write_data(lines)
 
     def tick(self, found: Collection[Execution]) -> None:
         """Lines report changes only."""
@@ -112,6 +114,7 @@ class ExecutionsPicture:
         self._open: dict[Key, Execution] = {}
         self._closed: set[Key] = set()
         self._latest: list[str] = []
+        self._outages = Outages()
 
     def begin(self, executions: Iterable[Execution]) -> None:
         self._open = {_key(each): each for each in executions}
@@ -124,9 +127,8 @@ class ExecutionsPicture:
             self._open.pop(key, None)
         else:
             self._open[key] = polled.execution
-        line = polled_line(polled, now_ms=self._clock.now_ms())
-        if line:
-            self._latest = [*self._latest, line][-MOST_LATEST:]
+        news = _news(polled, self._outages, now_ms=self._clock.now_ms())
+        self._latest = [*self._latest, *news][-MOST_LATEST:]
         self._draw()
 
     def tick(self, found: Collection[Execution]) -> None:
@@ -188,6 +190,13 @@ def shown(output: str, clock: Clock) -> Iterator[ExecutionsView]:
         with screen(Terminal.of_stdout()) as opened:
             opened.keep()
             yield ExecutionsPicture(opened, clock)
+
+
+def _news(polled: Polled, outages: Outages, *, now_ms: int) -> list[str]:
+    """What a poll brought: an outage that begins or is over, and a change of the execution."""
+    outage = outages.line(polled, now_ms=now_ms)
+    lines = [f"{clock_text(now_ms)} {clean(outage)}" if outage else None, polled_line(polled, now_ms=now_ms)]
+    return [line for line in lines if line]
 
 
 def _key(execution: Execution) -> Key:

@@ -10,10 +10,10 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from longwatch.cli.attending import Outcome, has_no_reader
+from longwatch.cli.outages import Outages
 from longwatch.cli.text import clean
 from longwatch.cli.watching_views import SourceView
 from longwatch.clock import Clock
@@ -26,7 +26,6 @@ from longwatch.watching.due import next_poll_at
 from longwatch.watching.model import Execution, JobState, ServerState
 from longwatch.watching.poller import Polled, Poller, Result
 from longwatch.watching.progress import warnings_text
-from longwatch.watching.sources.base import SourceProblem
 from longwatch.watching.stores.base import ExecutionStore
 
 SLICE_SECONDS = 0.5  # between two looks at the screen and at who reads
@@ -63,20 +62,28 @@ class SourceWatch:
         self._cursor: Cursor = START
         self._last_news = clock.monotonic()
         self._told: set[str] = set()  # remarks that were made already
+        self._outages = Outages()
         self._refused: tuple[float, Polled] | None = None  # until when the source asked to wait
 
     def run(self, execution: Execution, patience: Patience) -> Outcome:
-        """Watch it. Raises BrokenPipeError once nobody reads standard output any more."""
+        """Watch it, and leave no lease behind. Raises BrokenPipeError once standard output has no reader."""
+        try:
+            return self._run(execution, patience)
+        finally:
+            self._poller.release_leases()
+
+    def _run(self, execution: Execution, patience: Patience) -> Outcome:
         began = self._clock.monotonic()
         ends = None if patience.timeout_seconds is None else began + patience.timeout_seconds
-        self._show(execution, None)
+        self._show(execution)
         if execution.closed:
             return self._reviewed(execution)
         while True:
             polled = self._poll(execution)
             if polled is not None:
                 execution = polled.execution
-                self._show(execution, polled.problem)
+                self._report(polled)
+                self._show(execution)
                 if execution.closed:
                     return ended(execution)
                 self._note_wait(polled)
@@ -92,8 +99,7 @@ class SourceWatch:
     def _poll(self, execution: Execution) -> Polled | None:
         """Ask, if it is time; None: the store or the journal did not take it."""
         try:
-            with self._lease_given_back(execution):
-                return self._poller.poll(execution.execution_id, execution.plan_id)
+            return self._poller.poll(execution.execution_id, execution.plan_id)
         except WorthAnotherTry as error:
             self._remark(f"{error}; it is tried again")
             return None
@@ -137,7 +143,8 @@ class SourceWatch:
         polled = self._poll(execution)
         if polled is None:
             return Outcome(Status.RUNNING, error="the executions can not be read")
-        self._show(polled.execution, polled.problem)
+        self._report(polled)
+        self._show(polled.execution)
         return ended(polled.execution) if polled.execution.closed else _standing(polled)
 
     def _reviewed(self, execution: Execution) -> Outcome:
@@ -149,17 +156,21 @@ class SourceWatch:
             return ended(execution)
         if polled.problem is not None:
             self._remark(f"whether that still holds is not known: {polled.problem.message}")
-        self._show(polled.execution, None)
+        self._show(polled.execution)
         return ended(polled.execution)
 
-    def _show(self, execution: Execution, problem: SourceProblem | None) -> None:
+    def _report(self, polled: Polled) -> None:
+        """Report an outage once, and its end."""
+        line = self._outages.line(polled, now_ms=self._clock.now_ms())
+        if line is not None:
+            self._view.note(f"longwatch: {clean(line)}")
+
+    def _show(self, execution: Execution) -> None:
         """Hand what is new in the journal to the view, and say what keeps the execution open."""
         try:
             self._read(execution.run_id)
         except WorthAnotherTry as error:  # what is new is shown after the next question
             self._remark(f"{error}; it is tried again")
-        if problem is not None:
-            self._remark(f"no answer: {problem.message}")
         for note in notes(execution):
             self._remark(note)
         self._view.tick(execution, now_ms=self._clock.now_ms())
@@ -177,18 +188,6 @@ class SourceWatch:
         if text not in self._told:
             self._told.add(text)
             self._view.note(f"longwatch: {clean(text)}")
-
-    @contextmanager
-    def _lease_given_back(self, execution: Execution) -> Iterator[None]:
-        """Whoever is interrupted while asking must not keep others from it."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            with suppress(LongwatchError):  # the lease ends by itself, only later
-                held = self._store.get(execution.execution_id, execution.plan_id)
-                if held is not None and held.lease_holder == self._poller.holder:
-                    self._store.update(replace(held, lease_holder=None, lease_until=None))
-            raise
 
 
 def notes(execution: Execution) -> Iterator[str]:

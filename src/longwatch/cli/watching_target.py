@@ -15,6 +15,8 @@ from longwatch.cli.executions import PAST_SHOWN
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import check, sqlite_path
 from longwatch.cli.live import screen
+from longwatch.cli.source_checks import check_source
+from longwatch.cli.stopping import stopped_by_signals
 from longwatch.cli.styles import Segment
 from longwatch.cli.table import Column, table
 from longwatch.cli.terminal import Terminal, remark
@@ -104,17 +106,20 @@ def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str
         check(settings, clock=clock)
     store = open_executions(asked.url, settings=settings, clock=clock)
     try:
-        with open_journal(settings=settings, clock=clock) as journal:
+        with stopped_by_signals(), open_journal(settings=settings, clock=clock) as journal:
             began = clock.monotonic()
             begun = _begun(store, known, entry, target, what, asked, clock)
             if isinstance(begun, Outcome):
                 return target, begun
+            if begun.is_open:
+                check_source(known[entry.name])
             learned = Lessons(read_history(journal)) if settings.learned_cadence else None
             hours = settings.ttl_hours
             poller = Poller(store, journal, known, clock=clock, lessons=learned, ttl_hours=hours)
+            patience = asked.patience.after(clock.monotonic() - began)
             with _shown(asked.output, clock, journal) as view:
                 watch = SourceWatch(store, journal, poller, view, clock=clock)
-                return begun.execution_id, watch.run(begun, asked.patience.after(clock.monotonic() - began))
+                return begun.execution_id, watch.run(begun, patience)
     finally:
         known.close()
         store.close()

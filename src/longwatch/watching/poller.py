@@ -111,6 +111,7 @@ class Poller:
         self._report = report
         self._lessons = lessons
         self._ttl_hours = ttl_hours
+        self._claimed: dict[ExecutionKey, bool] = {}  # not settled; True: events may be written already
 
     def poll(self, execution_id: str, plan_id: str | None = None) -> Polled:
         """Ask about one execution, if it is time and nobody else does."""
@@ -131,14 +132,18 @@ class Poller:
             return self._done(record, Result.BUSY, began)
         if not is_due(record, now + EARLY_MS):
             return self._done(record, Result.EARLY, began)
+        self._claimed[record.key] = record.verdict is not None  # before the write: Ctrl-C may follow at once
         try:
             leased = self._store.update(
                 replace(record, lease_holder=self.holder, lease_until=now + self._lease_ms)
             )
         except VersionConflict:
+            self._claimed.pop(record.key, None)
             return self._done(record, Result.BUSY, began)
         if leased.verdict is not None:
-            return self._close(leased, began, told=0)
+            polled = self._close(leased, began, told=0)
+            self._claimed.pop(record.key, None)
+            return polled
         return Claim(leased, began, after_another=record.lease_holder is not None)
 
     def ask(self, claims: list[Claim]) -> Mapping[ExecutionKey, Told]:
@@ -162,6 +167,26 @@ class Poller:
         Who comes so late that somebody else has claimed it leaves the answer: it is old, and was not theirs
         to tell any more.
         """
+        self._claimed[claim.execution.key] = True
+        polled = self._settled(claim, told)
+        self._claimed.pop(claim.execution.key, None)
+        return polled
+
+    def release_leases(self) -> None:
+        """Give back the leases of what is claimed and not settled. For a poller that ends.
+
+        Where events may be written already the lease only expires: the next poller sees that there was one,
+        and reads them.
+        """
+        while self._claimed:
+            key, may_have_told = self._claimed.popitem()
+            with suppress(LongwatchError):  # it runs out by itself, only later
+                held = self._store.get(key.execution_id, key.plan_id)
+                if held is not None and held.lease_holder == self.holder:
+                    kept = (self.holder, self._clock.now_ms()) if may_have_told else (None, None)
+                    self._store.update(replace(held, lease_holder=kept[0], lease_until=kept[1]))
+
+    def _settled(self, claim: Claim, told: Told) -> Polled:
         held = self._held(claim)
         if held is None:
             return self._overtaken(claim.execution, claim.began, told=0)

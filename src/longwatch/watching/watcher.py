@@ -47,10 +47,12 @@ class Watcher:
         *,
         clock: Clock = SYSTEM_CLOCK,
         on_tick: Callable[[Collection[Execution]], None] | None = None,
+        skipped: Collection[str] = (),
     ) -> None:
         self._store = store
         self._poller = poller
         self._clock = clock
+        self._skipped = frozenset(skipped)  # sources that can not be polled from here
         self._on_tick = on_tick  # called about twice a second between polls, with what was open at the last
         self._open: dict[ExecutionKey, Execution] = {}  # as of the last round
         self._looked_back: float | None = None  # monotonic seconds
@@ -76,7 +78,7 @@ class Watcher:
 
     def look(self) -> Round:
         """Ask about what is due, with one question to each source; the longest due come first."""
-        found = list(self._store.open_executions())
+        found = [each for each in self._store.open_executions() if each.source not in self._skipped]
         seen = survey(found, self._clock.now_ms())
         due = (*seen.due, *self._gone(found))
         polled: list[Polled] = []

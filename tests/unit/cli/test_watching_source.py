@@ -192,4 +192,7 @@ def test_a_source_that_does_not_answer_is_asked_less_and_less() -> None:
     scene.run()
 
     assert list(scene.asked_after()) == [0.0, 15.0, 20.0, 30.0, 50.0]
-    assert scene.view.notes == ["longwatch: no answer: no"]
+    assert scene.view.notes == [
+        "longwatch: scripted: no answer: no. Retrying",
+        "longwatch: scripted: answers again after 35.0 s",
+    ]

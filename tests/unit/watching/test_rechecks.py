@@ -115,7 +115,7 @@ def failed() -> Desk:
         desk.clock.advance(60)
     assert desk.record.verdict is not None
     assert desk.record.verdict.assumed
-    assert events_of(desk.journal, "x-1")[-1].payload["assumed"]
+    assert events_of(desk.journal, desk.record.run_id)[-1].payload["assumed"]
     return desk
 
 
@@ -145,7 +145,7 @@ def test_every_poller_corrects_it_once_the_source_reports_otherwise(failed: Desk
     look(failed)
 
     assert (failed.record.status, failed.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
-    assert types_of(failed.journal, "x-1")[-1] == "execution_corrected"
+    assert types_of(failed.journal, failed.record.run_id)[-1] == "execution_corrected"
     assert "PollState" not in (failed.record.stored or {})
     failed.clock.advance(100_000)
     asked = len(failed.source.asked)

@@ -47,6 +47,9 @@ class AwsAsker:
             found |= self._ask_some(place, ids[begin : begin + self._call.at_once])
         return found
 
+    def check(self) -> SourceProblem | None:
+        return credentials_problem(self._call) if self._connect is aws_client else None
+
     def close(self) -> None:
         with self._lock:
             clients, self._clients = list(self._clients.values()), {}
@@ -149,6 +152,24 @@ def aws_client(service: str, region: str | None, account: str | None = None) -> 
     except ImportError as error:
         raise MissingExtra(f"Asking {service}", "aws") from error
     return client_of(boto3.Session(), service, region)
+
+
+def credentials_problem(call: AwsCall) -> SourceProblem | None:
+    """What keeps AWS from being called from here: the extra is missing, or there are no credentials."""
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError, NoCredentialsError
+    except ImportError:
+        return SourceProblem(str(MissingExtra(f"Asking {call.service}", "aws")), lasting=True)
+    try:
+        found = boto3.Session().get_credentials()
+        if found is None:
+            raise NoCredentialsError
+        found.get_frozen_credentials()  # fetches those that have to be fetched
+    except BotoCoreError as error:
+        problem = sdk_problem(error, call, "the default region")
+        return problem if problem.lasting else None  # an outage is waited out
+    return None
 
 
 def client_of(session: Any, service: str, region: str | None) -> Any:

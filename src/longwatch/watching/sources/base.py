@@ -41,6 +41,14 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class Checked(Protocol):
+    """A source that knows what it needs on this machine: an extra, credentials, variables."""
+
+    def check(self) -> SourceProblem | None:
+        """What keeps it from being polled here, found without a request to the system; None: nothing."""
+
+
+@runtime_checkable
 class Beginner(Protocol):
     """A source that knows what an execution is called, and when it began, from what people type."""
 

@@ -9,7 +9,7 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.watching.answers import Answer
 from longwatch.watching.due import deadline_at
 from longwatch.watching.model import Execution, ExecutionKey, Job, JobState
-from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.sources.base import Checked, SourceProblem, Told
 from longwatch.watching.sources.dates import observed_at
 from longwatch.watching.sources.declarations import Declaration
 from longwatch.watching.sources.translating import (
@@ -85,6 +85,9 @@ class DeclaredSource:
         if found.again_seconds is not None:
             self._first[place, _jobs(execution)[0].job_id] = (asked, found)
         return execution
+
+    def check(self) -> SourceProblem | None:
+        return self._asker.check() if isinstance(self._asker, Checked) else None
 
     def close(self) -> None:
         self._asker.close()

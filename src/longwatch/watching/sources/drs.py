@@ -27,7 +27,7 @@ from longwatch.watching.model import (
     Server,
     ServerState,
 )
-from longwatch.watching.sources.aws import aws_client
+from longwatch.watching.sources.aws import aws_client, credentials_problem
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.sources.dates import observed_at, sdk_date_ms
 from longwatch.watching.sources.declarations import AwsCall
@@ -94,6 +94,9 @@ class DrsSource:
         at = observed_at(local, dates)
         warnings = self._add_reasons(executions, told, at)
         return {each.key: _answer(each, told, warnings, at, local) for each in executions}
+
+    def check(self) -> SourceProblem | None:
+        return credentials_problem(DESCRIBE_JOBS) if self._connect is drs_client else None
 
     def close(self) -> None:
         with self._lock:

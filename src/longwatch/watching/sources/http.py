@@ -63,6 +63,14 @@ class HttpAsker:
     def ask(self, place: Place, ids: Sequence[str]) -> Mapping[str, Found]:
         return side_by_side(self._ask_one, ids)
 
+    def check(self) -> SourceProblem | None:
+        try:
+            expanded(self._call.url)
+            sendable(self._headers)
+        except ValueError as error:
+            return SourceProblem(str(error), lasting=True)
+        return None
+
     def close(self) -> None:
         self._kept.clear()
 

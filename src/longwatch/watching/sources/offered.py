@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from longwatch.watching.model import Execution, ExecutionKey
-from longwatch.watching.sources.base import Beginner, Source, SourceProblem, Told
+from longwatch.watching.sources.base import Beginner, Checked, Source, SourceProblem, Told
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,13 @@ class OfferedSource:
         except Exception as error:  # noqa: BLE001 - as above
             return self._problem(error)
         return one_job(self, f"{self.name}:{what}", what, region=region, account=account)
+
+    def check(self) -> SourceProblem | None:
+        try:
+            source = self._loaded()
+            return source.check() if isinstance(source, Checked) else None
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._problem(error)
 
     def close(self) -> None:
         if self._source is not None:

@@ -33,6 +33,7 @@ class Endpoint:
         self.asked: list[tuple[str, Mapping[str, str]]] = []
         self._answers: list[Said] = [Said(404)]
         self._over = threading.Event()
+        self.hangs = threading.Event()  # a client waits for an answer that is late
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -42,6 +43,7 @@ class Endpoint:
                 outer.asked.append((self.path, dict(self.headers)))
                 said = outer._answers.pop(0) if len(outer._answers) > 1 else outer._answers[0]
                 if said.late:
+                    outer.hangs.set()
                     outer._over.wait()
                 if said.lost or said.late:
                     self.close_connection = True

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from longwatch.errors import MissingExtra
+from longwatch.watching.model import Job, Wave
 from longwatch.watching.sources.aws import AwsAsker
 from longwatch.watching.sources.base import SourceProblem
 from longwatch.watching.sources.declared import DeclaredSource
+from longwatch.watching.sources.drs import DrsSource
 from longwatch.watching.sources.failures import LONGEST_MESSAGE, refusal
 from longwatch.watching.sources.shipped import AWS, CODEBUILD
+from tests.unit.watching.making import execution
 
 pytest.importorskip("boto3")
 
@@ -48,6 +52,22 @@ def test_an_extra_that_is_missing_is_a_problem_and_not_raised(name: str) -> None
     assert isinstance(found, SourceProblem)
     assert found.lasting
     assert "aws" in found.message
+
+
+@pytest.mark.parametrize("source", [DeclaredSource(CODEBUILD, AwsAsker(CODEBUILD)), DrsSource()])
+def test_an_extra_that_is_missing_is_found_by_a_check_and_by_a_poll(
+    source: DeclaredSource | DrsSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("boto3", "botocore", "botocore.exceptions", "botocore.parsers"):
+        monkeypatch.setitem(sys.modules, name, None)
+    watched = execution(Wave("only", (Job("demo:1"),)))
+
+    checked, (polled,) = source.check(), source.ask([watched]).values()
+
+    assert checked is not None
+    assert isinstance(polled, SourceProblem)
+    assert "longwatch[aws]" in checked.message
+    assert "longwatch[aws]" in polled.message
 
 
 def test_the_page_of_a_proxy_is_told_in_short() -> None:

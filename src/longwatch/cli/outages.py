@@ -1,0 +1,49 @@
+"""Outages of sources, each reported once however many executions and retries it concerns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from longwatch.cli.times import duration_text
+from longwatch.watching.model import Execution, ExecutionKey
+
+if TYPE_CHECKING:
+    from longwatch.watching.poller import Polled
+
+Scope = tuple[str, str, str]
+"""A source, where it is polled, and the message of a problem that does not pass by itself."""
+
+
+class Outages:
+    """Which sources do not answer, since when, and for which executions."""
+
+    def __init__(self) -> None:
+        self._since: dict[Scope, int] = {}
+        self._waiting: dict[ExecutionKey, Scope] = {}
+
+    def line(self, polled: Polled, *, now_ms: int) -> str | None:
+        """What to report about a poll: that an outage begins or is over. None: nothing is new."""
+        execution, problem = polled.execution, polled.problem
+        if problem is not None:
+            scope = (execution.source, _place(execution), problem.message if problem.lasting else "")
+            self._waiting[execution.key] = scope
+            if scope in self._since:
+                return None
+            self._since[scope] = now_ms
+            return f"{execution.source}: no answer: {problem.message}. Retrying"
+        if polled.result.value not in ("asked", "ended"):
+            return None
+        over = self._waiting.pop(execution.key, None)
+        since = self._since.pop(over, None) if over is not None else None
+        if since is None:
+            return None
+        return f"{execution.source}: answers again after {duration_text(now_ms - since)}"
+
+
+def _place(execution: Execution) -> str:
+    """Where an execution is polled: the host of an address, or an account and a region."""
+    job = next((job for wave in execution.waves for job in wave.jobs), None)
+    if job is None:
+        return ""
+    return urlsplit(job.job_id).netloc if "://" in job.job_id else f"{job.account or ''} {job.region or ''}"

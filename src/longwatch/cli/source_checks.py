@@ -1,0 +1,35 @@
+"""Whether sources can be polled from here, found out before a lease is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from longwatch.cli.terminal import remark
+from longwatch.cli.text import clean
+from longwatch.errors import InvalidInput
+from longwatch.watching.sources.base import Checked, Source, SourceProblem
+
+
+def check_source(source: Source) -> None:
+    """Raise `InvalidInput` if an extra, credentials or a variable is missing."""
+    problem = _problem(source)
+    if problem is not None:
+        raise InvalidInput(f"{problem.message}.")
+
+
+def unusable_sources(names: Collection[str], known: Mapping[str, Source]) -> set[str]:
+    """Those of the named sources that can not be polled from here, each reported once.
+
+    Raises `InvalidInput` if that leaves nothing to poll.
+    """
+    found = {name: _problem(known[name]) for name in sorted(names) if name in known}
+    problems = {name: problem for name, problem in found.items() if problem is not None}
+    if problems and len(problems) == len(names):
+        raise InvalidInput(". ".join(dict.fromkeys(each.message for each in problems.values())) + ".")
+    for name, problem in problems.items():
+        remark(f"longwatch: executions of {name} are not polled: {clean(problem.message)}")
+    return set(problems)
+
+
+def _problem(source: Source) -> SourceProblem | None:
+    return source.check() if isinstance(source, Checked) else None
