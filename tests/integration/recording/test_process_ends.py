@@ -310,6 +310,46 @@ def test_forking_while_the_writer_is_busy_never_hangs(place: Place) -> None:
     assert set(producers.values()) <= {Answer.COMPLETE, Answer.OPEN}  # `os._exit` closes nothing
 
 
+OTHER = """
+import sys
+from pathlib import Path
+from longwatch.events import Event
+from longwatch.journal.sqlite import SqliteJournal
+
+with SqliteJournal(Path(sys.argv[1])) as journal:
+    journal.append([Event(run_id="wf-other", event_id=sys.argv[2], type="note", occurred_at=1)])
+"""
+OUTLIVED = """
+import subprocess
+
+path, other = sys.argv[1:]
+with longwatch.run(run_id="wf-1"):
+    steps(1)
+    assert longwatch.flush(20)
+    gone, held = os.pipe()
+    if os.fork() == 0:
+        os.close(held)
+        longwatch.record("child", n=0)
+        assert longwatch.flush(20)
+        os.read(gone, 1)  # until the parent has ended
+        for number in range(1, 6):
+            subprocess.run([sys.executable, "-c", other, path, str(number)], check=True)
+            longwatch.record("child", n=number)
+            assert longwatch.flush(20)
+        os._exit(0)
+    os.close(gone)
+"""
+
+
+def test_a_child_that_outlives_its_parent_keeps_the_log_that_others_write_to(place: Place) -> None:
+    done = place.run(PREAMBLE + OUTLIVED, str(place.path), OTHER)
+
+    stored = [event.payload["n"] for event in place.events("wf-1") if event.type == "child"]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert stored == list(range(6))
+    assert len(place.events("wf-other")) == 5
+
+
 WORKERS = """
 import multiprocessing
 import longwatch

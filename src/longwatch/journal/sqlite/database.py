@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, NewerJournal, NotADatabase
 from longwatch.journal.sqlite.failures import moved, translated
-from longwatch.journal.sqlite.forking import inherited, register
+from longwatch.journal.sqlite.forking import hold_log, inherited, register
 from longwatch.journal.sqlite.identity import Change, Files, folder_lock, set_aside
 from longwatch.settings import make_private_directory
 
@@ -28,6 +29,7 @@ BUSY_TIMEOUT_MS = 5_000
 # third off the cost of a busy writer; an idle one never notices.
 CHECKPOINT_PAGES = 4_000
 WRITER_CACHE_KIB = 16_384
+READER_WAIT_SECONDS = 0.001  # between looks at whether the last query before a fork has ended
 WAL_RETRY_SECONDS = 0.02  # SQLite does not wait by itself while a file changes to write-ahead logging
 
 
@@ -72,6 +74,7 @@ class Database:
         self._synchronous = synchronous  # NORMAL: a commit does not wait for the disk
         # How often the file was lost: what was read before says nothing about the file now.
         self.generation = 0
+        self.openings = 0  # what SQLite counts for one connection means nothing after the next opening
         self._schema = schema
         self._clock = clock
         self._busy_timeout_seconds = busy_timeout_ms / 1000
@@ -85,6 +88,7 @@ class Database:
         self._write_lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._idle_readers: list[sqlite3.Connection] = []
+        self._in_use: set[int] = set()  # ids of readers; changed without a lock, so by atomic calls only
         self._opened: Files | None = None  # what the connections have open
         self._prepare_lock = threading.Lock()
         self._paused_by: int | None = None  # the thread that is about to fork
@@ -114,6 +118,7 @@ class Database:
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
             with self._write_lock:  # together, since another thread may close them at any moment
                 self._writer, self._opened, self._was_open = connection, opened, True
+                self.openings += 1
 
     def _create(self) -> None:
         if self._was_open and not self._recreates:
@@ -194,6 +199,7 @@ class Database:
             connection = idle.pop()
         except IndexError:
             connection = self._connect()
+        self._in_use.add(id(connection))
         try:
             yield connection
         finally:
@@ -201,6 +207,7 @@ class Database:
                 idle.append(connection)
             else:  # all others were closed meanwhile
                 connection.close()
+            self._in_use.discard(id(connection))
 
     def _files(self) -> Files:
         return Files.at(str(self.path), self._target)
@@ -266,17 +273,30 @@ class Database:
                 connection.close()
         self._writer, self._opened = None, None
 
-    def pause(self, timeout_seconds: float) -> None:
-        """Before a fork: let what is under way come to its end.
+    def pause(self, timeout_seconds: float) -> bool:
+        """Before a fork: let what is under way come to its end, and close the connections; whether that went.
 
-        SQLite in the child would take the locks of a copied transaction for those of a connection beside it,
-        and wait for ever; so would Python for a module that was just being imported.
+        SQLite counts the connections of a process to a file and takes the file's locks for the first one. In
+        a child that inherits connections it would take none: the log would be deleted by the next process
+        that closes the file, and with it what others commit to the log that follows. A child that inherits
+        a transaction would wait for ever; so would Python for a module that was just being imported.
         """
         if self._prepare_lock.acquire(timeout=timeout_seconds):
             if self._write_lock.acquire(timeout=timeout_seconds):
                 self._paused_by = threading.get_ident()
-            else:
-                self._prepare_lock.release()
+                if self._opened is not None:
+                    hold_log(self._target)
+                self._close_connections()
+                self._await_readers(timeout_seconds)
+                return not self._in_use
+            self._prepare_lock.release()
+        return False
+
+    def _await_readers(self, timeout_seconds: float) -> None:
+        """Until the queries under way in other threads have ended; none begins while the file is closed."""
+        deadline = time.monotonic() + timeout_seconds
+        while self._in_use and time.monotonic() < deadline:
+            time.sleep(READER_WAIT_SECONDS)
 
     def resume(self) -> None:
         """After a fork, in the parent: go on, if it was this thread that paused."""

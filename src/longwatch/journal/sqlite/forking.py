@@ -1,14 +1,23 @@
-"""Open SQLite files in a process that forks: paused before, resumed in the parent, reopened in the child."""
+"""Open SQLite files in a process that forks: closed before, and opened again on both sides when next used."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import sqlite3
+import struct
+import sys
+from contextlib import suppress
 from typing import Protocol
 from weakref import WeakSet
 
 from longwatch.clock import SYSTEM_CLOCK
+
+if sys.platform == "linux":
+    import fcntl
+
+    # struct flock: a read lock on the bytes of the file on which SQLite's connections have theirs
+    SHARED_LOCK = struct.pack("@hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0x4000_0002, 510, 0)
 
 FORK_WAIT_SECONDS = 1.0  # for a transaction to end
 
@@ -16,7 +25,7 @@ FORK_WAIT_SECONDS = 1.0  # for a transaction to end
 class Forkable(Protocol):
     """A database that takes part."""
 
-    def pause(self, timeout_seconds: float) -> None: ...
+    def pause(self, timeout_seconds: float) -> bool: ...
 
     def resume(self) -> None: ...
 
@@ -24,6 +33,7 @@ class Forkable(Protocol):
 
 
 _databases: WeakSet[Forkable] = WeakSet()
+_held: list[int] = []  # descriptors
 inherited: list[sqlite3.Connection] = []  # a parent's connections, which must not even be closed here
 
 
@@ -34,8 +44,25 @@ def register(database: Forkable) -> None:
 
 def _before_fork() -> None:
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
-    for database in list(_databases):
-        database.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic()))
+    paused = [database.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic())) for database in list(_databases)]
+    while all(paused) and _held:  # not while one is open: closing a descriptor drops SQLite's own locks too
+        os.close(_held.pop())
+
+
+def hold_log(path: str) -> None:
+    """Until the fork, keep SQLite from taking itself for the last that closes this file.
+
+    The last one copies the log into the file and waits for the disk, which takes a fork of a busy process
+    half a second longer. A lock of the descriptor conflicts even with those of its own process.
+    """
+    if sys.platform == "linux":
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        _held.append(descriptor)
+        with suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, SHARED_LOCK)
 
 
 def _after_fork_in_parent() -> None:

@@ -63,9 +63,10 @@ class AskingListening:
         before, self._version = self._version, version
         return version != before
 
-    def _data_version(self) -> int:
+    def _data_version(self) -> tuple[int, int]:
         # One connection of one thread: the number means nothing on another.
-        return int(self._database.fetch("PRAGMA data_version")[0][0])
+        version = int(self._database.fetch("PRAGMA data_version")[0][0])
+        return self._database.openings, version
 
     def close(self) -> None:
         remove_ear(self._database.path, self._heard)
