@@ -35,6 +35,9 @@ def explained(execution: Execution, now_ms: int, lessons: Lessons | None = None)
     """Everything that says why it is still running, or how it ended; with lessons, how long others took."""
     if execution.other_status is not None:
         yield Fact("status", f"{execution.other_status}, set by {status_writer(execution)}")
+    note = (execution.stored or {}).get("PackedNote")
+    if note:
+        yield Fact("record", str(note))
     if execution.verdict is not None:
         yield from _ending(execution)
     elif execution.closed:

@@ -21,6 +21,7 @@ from longwatch.watching.model import (
     Verdict,
     Wave,
 )
+from longwatch.watching.shortening import fitted
 
 STARTED = "execution_started"
 JOB = "job_transition"
@@ -213,7 +214,7 @@ def _event(execution: Execution, kind: str, subject: str, at: int, payload: Mapp
         event_id=f"x{_RANKS[kind]:x}-{sha256(named.encode()).hexdigest()[:32]}",
         type=kind,
         occurred_at=at,
-        payload={key: value for key, value in payload.items() if value is not None},
+        payload=fitted({key: value for key, value in payload.items() if value is not None}),
     )
 
 

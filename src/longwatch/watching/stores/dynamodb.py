@@ -28,6 +28,7 @@ from longwatch.watching.model import Execution
 from longwatch.watching.rechecks import is_recheck_due
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one, place_of
 from longwatch.watching.stores.memory import changed
+from longwatch.watching.stores.packing import packed, unpacked
 from longwatch.watching.stores.records import (
     ENDED,
     GUARDED,
@@ -73,7 +74,7 @@ class DynamoExecutionStore(Connected):
         self._is_warned = False
 
     def add(self, execution: Execution) -> Execution:
-        record = record_of(replace(execution, version=1, stored=None))
+        record = packed(record_of(replace(execution, version=1, stored=None)))
         asked: dict[str, Any] = {
             "TableName": self.address.table,
             "Item": _item(record),
@@ -82,7 +83,7 @@ class DynamoExecutionStore(Connected):
         there = self._conditional("put_item", asked)
         if there is not None and there != record:  # else it is ours: the first try's answer was lost
             raise AlreadyThere(f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there")
-        return execution_from(record)
+        return _execution(record)
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
         if not (
@@ -104,21 +105,21 @@ class DynamoExecutionStore(Connected):
                     "Limit": PLANS_READ,
                 }
             )["Items"]
-        return only_one([execution_from(_record(item)) for item in found])
+        return only_one([_execution(_record(item)) for item in found])
 
     def update(self, execution: Execution) -> Execution:
         read = dict(execution.stored or {})
-        record = record_of(replace(execution, version=execution.version + 1))
+        record = packed(record_of(replace(execution, version=execution.version + 1)))
         there = self._conditional("update_item", self._update(execution, read, record))
         if there is None:
-            return execution_from(record)
+            return _execution(record)
         ours = {
             **changed(read, record),
             **dict.fromkeys(read.keys() - record.keys()),
             "LeaseHolder": record.get("LeaseHolder"),  # who wrote: a rival may have changed the same
         }
         if all(there.get(name) == value for name, value in ours.items()):
-            return execution_from(there)  # the first try won, and its answer was lost
+            return _execution(there)  # the first try won, and its answer was lost
         raise VersionConflict(execution.execution_id, execution.version)
 
     def _update(self, execution: Execution, read: Record, record: Record) -> dict[str, Any]:
@@ -313,7 +314,7 @@ def _newest(found: Iterator[Execution], limit: int, after: Place | None) -> list
 def _understood(record: Record) -> Execution | None:
     """The execution; None for a record of another writer that makes no sense: it must not hide the others."""
     try:
-        return execution_from(record)
+        return _execution(record)
     except (ArithmeticError, AttributeError, LookupError, LongwatchError, TypeError, ValueError) as error:
         log.warning("the record of execution %s can not be understood: %r", record.get("ExecutionId"), error)
         return None
@@ -322,6 +323,14 @@ def _understood(record: Record) -> Execution | None:
 def _is_key(value: str, most_bytes: int) -> bool:
     """Whether a table can hold this key: DynamoDB refuses to read under any other."""
     return 0 < len(value.encode(errors="surrogatepass")) <= most_bytes
+
+
+def _execution(record: Record) -> Execution:
+    """The execution of a record, as it lies in the table."""
+    whole = unpacked(record)
+    # Updates are conditional on the waves as they lie there.
+    stored = whole if whole is record else {**whole, "Waves": record.get("Waves")}
+    return replace(execution_from(whole), stored=stored)
 
 
 def _item(record: Record) -> Item:

@@ -38,7 +38,7 @@ _WAVE_WORDS = {
 def wave_from(said: Mapping[str, Any], number: int) -> Wave:
     """A wave; one without a name is called by its number."""
     listed = said.get("Servers") or ()
-    ids = list(dict.fromkeys(_server_id(each) for each in listed))
+    ids = list(dict.fromkeys(server_id_of(each) for each in listed))
     jobs = _jobs(said)
     only = jobs[0]["JobId"] if len(jobs) == 1 else None
     return Wave(
@@ -56,12 +56,12 @@ def wave_record(wave: Wave, read: Mapping[str, Any], mode: Mode, at: int) -> dic
         record["WaveName"] = wave.name
     record["Status"] = _wave_word(wave, mode, at)
     listed = list(read.get("Servers") or ())
-    there = Counter(_server_id(each) for each in listed)
-    shown = [_shown(each, wave, decided, several=there[_server_id(each)] > 1) for each in listed]
+    there = Counter(server_id_of(each) for each in listed)
+    shown = [_shown(each, wave, decided, several=there[server_id_of(each)] > 1) for each in listed]
     listed += [{"SourceServerId": each} for each in wave.expected_servers if each not in there]
     planned = {*there, *wave.expected_servers}
     listed += [{"SourceServerId": each, "Planned": False} for each in decided if each not in planned]
-    shown += [decided.get(_server_id(each)) for each in listed[len(shown) :]]
+    shown += [decided.get(server_id_of(each)) for each in listed[len(shown) :]]
     record["Servers"] = [
         _server_record(each, *(found or (None, None))) for each, found in zip(listed, shown, strict=True)
     ]
@@ -74,7 +74,7 @@ def _shown(
     said: Any, wave: Wave, decided: Mapping[str, tuple[Job, Server]], *, several: bool
 ) -> tuple[Job, Server] | None:
     """What an entry of the list shows: the attempt that decides, or the one it names if each has an entry."""
-    server_id = _server_id(said)
+    server_id = server_id_of(said)
     if several:
         for job in wave.jobs:
             for server in job.servers:
@@ -163,7 +163,7 @@ def _job_record(job: Job, read: Mapping[str, Any], in_list: set[tuple[str, str]]
 def _server_from(said: Mapping[str, Any]) -> Server:
     state = ServerState(str(said.get("Status") or "pending").lower())
     return Server(
-        server_id=_server_id(said),
+        server_id=server_id_of(said),
         state=state,
         instance_id=said.get("RecoveryInstanceId"),
         actions=tuple(_action_from(each) for each in said.get("LaunchActions") or ()),
@@ -229,12 +229,13 @@ def _wave_word(wave: Wave, mode: Mode, at: int) -> str:
 def _is_planned(server_id: str, listed: Sequence[Any]) -> bool:
     """Whether the plan named it, rather than a job."""
     return not any(
-        isinstance(each, Mapping) and each.get("Planned") is False and _server_id(each) == server_id
+        isinstance(each, Mapping) and each.get("Planned") is False and server_id_of(each) == server_id
         for each in listed
     )
 
 
-def _server_id(said: Any) -> str:
+def server_id_of(said: Any) -> str:
+    """The id of a server, in each spelling that other writers use."""
     if isinstance(said, Mapping):
         return str(said.get("SourceServerId") or said.get("SourceServerID") or said.get("ServerId") or "")
     return str(said)
