@@ -11,6 +11,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,7 @@ import pytest
 from longwatch.summaries import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill, recovery
-from longwatch.watching.model import ActionState, Execution, Mode
+from longwatch.watching.model import ActionState, Evidence, Execution, Mode, Verdict
 from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX
 from tests.engines.start import EngineMissing
 from tests.stack.executions import (
@@ -126,7 +127,7 @@ def shown(stack: Deployed, clock: FakeClock) -> Mapping[str, Execution]:
 
 
 def is_asked_again(before: Execution, after: Execution) -> bool:
-    return after.last_answer_at != before.last_answer_at
+    return after.last_polled_at != before.last_polled_at  # answers bear the time of DRS, which stands still
 
 
 def has_actions(execution: Execution) -> bool:
@@ -225,6 +226,22 @@ def test_an_execution_under_a_status_of_another_writer_is_found_and_polled(stack
 
     assert (found.other_status, found.closed) == ("Held by the change board", False)
     cancel(stack, execution_id)
+
+
+def test_a_verdict_that_assumes_a_fact_is_found_and_corrected(stack: Deployed) -> None:
+    execution_id = stack.start(drill("s-1", pending=0, active=0))
+    started = stack.get(execution_id)
+    now = int(time.time() * 1000)
+    evidence = (Evidence("drs:DescribeJobs", now),)
+    given = Verdict(Status.FAILED, now, evidence, assumed=("s-1 has ended, last reported as PENDING",))
+    stack.store.update(replace(started, verdict=given, closed=True, recheck_at=now))
+
+    stack.find()
+    found = stack.once(execution_id, lambda each: each.status is Status.SUCCEEDED, within=SOON_SECONDS)
+
+    assert (found.closed, found.recheck_at) == (True, None)
+    assert stack.events(execution_id)[-1].type == "execution_corrected"
+    assert stack.polls(execution_id)[-1]["Result"] == "corrected"
 
 
 def test_another_service_is_asked_where_that_was_allowed(
