@@ -125,7 +125,7 @@ def test_warnings_failed_items_and_their_reasons_are_on_every_surface(
     listed = {each.split()[1]: each for each in shell.executions("list").stdout.splitlines()[1:]}
     (view,) = (json.loads(shell.executions("show", "x-gone", "-o", "json").stdout),)
 
-    assert watched["x-gone"].endswith(
+    assert watched["p-1/x-gone"].endswith(
         "succeeded with 1 warning: s-00000000000000002 was terminated afterwards"
     )
     assert listed["x-gone"].endswith("1 warning")

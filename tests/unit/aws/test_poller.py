@@ -18,7 +18,7 @@ from longwatch.aws.poller import (
     poll,
     sources,
 )
-from longwatch.errors import ExecutionNotFound, InvalidInput, Unreachable
+from longwatch.errors import AmbiguousExecution, ExecutionNotFound, InvalidInput, Unreachable
 from longwatch.events import Page
 from longwatch.journal.base import Journal
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
@@ -33,7 +33,7 @@ from longwatch.watching.sources.shipped import AWS
 from longwatch.watching.stores.memory import MemoryExecutionStore
 from longwatch.watching.stores.opening import open_executions
 from tests.unit.watching.cadence.samples import DRILLS, START_MS, story
-from tests.unit.watching.making import IN_PROGRESS, LAUNCHED, START, answer, drill, job
+from tests.unit.watching.making import IN_PROGRESS, LAUNCHED, PENDING, START, answer, drill, job
 
 EVENT = {"execution_id": "x-1", "plan_id": "p-1"}
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:poller"
@@ -124,6 +124,19 @@ def test_a_journal_that_does_not_answer_is_one_and_is_told(capsys: pytest.Captur
     found = store.get("x-1")
     assert found is not None
     assert not found.closed  # its lease ends, and another poll takes it up
+
+
+def test_an_event_without_a_plan_is_refused_where_two_plans_have_the_id(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made, store = poller(Scripted(answer(START, job(LAUNCHED, state=JobState.FINISHED))))
+    store.add(replace(drill(PENDING), plan_id="p-2"))
+
+    with pytest.raises(AmbiguousExecution):
+        poll({"execution_id": "x-1"}, made, "test")
+
+    assert told(capsys)["Problem"].startswith("AmbiguousExecution: 2 plans have an execution 'x-1'")
+    assert [each.last_polled_at for each in store.find()] == [None, None]
 
 
 def test_an_execution_that_is_not_there_fails_the_invocation(capsys: pytest.CaptureFixture[str]) -> None:
