@@ -16,7 +16,7 @@ from longwatch.cli.executions_views import shown
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
 from longwatch.cli.operate import add_wave, close, set_waves, stop_watching
-from longwatch.cli.options import common_options, output_option, pass_invocation
+from longwatch.cli.options import common_options, execution_argument, output_option, pass_invocation
 from longwatch.cli.source_checks import unusable_sources
 from longwatch.cli.stopping import stopped_by_signals
 from longwatch.cli.table import table
@@ -183,7 +183,7 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
 
 
 @command.command("show")
-@click.argument("execution", metavar="EXECUTION")
+@execution_argument
 @store_option
 @output_option("text", "json")
 @common_options
@@ -201,7 +201,7 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
 
 
 @command.command("explain")
-@click.argument("execution", metavar="EXECUTION")
+@execution_argument
 @store_option
 @output_option("text", "json")
 @common_options

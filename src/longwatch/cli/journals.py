@@ -116,7 +116,7 @@ def _only(wanted: str, candidates: Sequence[RunSummary]) -> RunSummary | None:
 
 
 def _of_execution(execution_id: str, runs: Sequence[RunSummary]) -> list[RunSummary]:
-    return [run for run in runs if _execution_id(run) == execution_id]
+    return [run for run in runs if execution_id_of(run) == execution_id]
 
 
 def _beginning_with(journal: Journal, beginning: str) -> list[RunSummary]:
@@ -127,7 +127,7 @@ def _beginning_with(journal: Journal, beginning: str) -> list[RunSummary]:
         found += [
             run
             for run in page.runs
-            if run.run_id.startswith(beginning) or _execution_id(run).startswith(beginning)
+            if run.run_id.startswith(beginning) or execution_id_of(run).startswith(beginning)
         ]
         cursor = page.cursor
         if cursor is None or len(found) > MOST_CANDIDATES:
@@ -135,7 +135,7 @@ def _beginning_with(journal: Journal, beginning: str) -> list[RunSummary]:
     return found
 
 
-def _execution_id(run: RunSummary) -> str:
+def execution_id_of(run: RunSummary) -> str:
     """What comes after the plan in the run id of an execution; empty for other runs."""
     return run.run_id.partition("/")[2] if run.kind == "execution" else ""
 
@@ -158,14 +158,16 @@ def read_events(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[
                 return
 
 
-def newest_runs_quickly(invocation: Invocation, limit: int) -> Sequence[RunSummary]:
+def newest_runs_quickly(
+    invocation: Invocation, limit: int, *, kind: str | None = None
+) -> Sequence[RunSummary]:
     """The newest runs if the journal is a file that is there, else none: for shell completion."""
     settings = invocation.settings()
     path = sqlite_path(settings.journal)
     if path is None or not path.exists():
         return []
     with open_journal(settings=settings, clock=invocation.clock) as journal:
-        return journal.find_runs(WORK, limit=limit).runs
+        return journal.find_runs(RunQuery(kind=kind) if kind else WORK, limit=limit).runs
 
 
 def event_lines(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[str]:

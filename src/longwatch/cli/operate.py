@@ -12,7 +12,7 @@ import click
 from longwatch.cli.execution_options import ids_in, opened_store, store_option, wave_from
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
-from longwatch.cli.options import common_options, output_option, pass_invocation
+from longwatch.cli.options import common_options, execution_argument, output_option, pass_invocation
 from longwatch.cli.terminal import remark, write_data, write_json
 from longwatch.cli.text import clean
 from longwatch.errors import InvalidInput
@@ -35,7 +35,7 @@ def decision_options(command: F) -> F:
         click.option("--reason", required=True, help="Why, as the journal keeps it."),
     ):
         command = option(command)
-    return click.argument("execution", metavar="EXECUTION")(command)
+    return execution_argument(command)
 
 
 @click.command("close")

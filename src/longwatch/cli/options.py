@@ -44,6 +44,11 @@ def output_option(*forms: str) -> Callable[[F], F]:
     )
 
 
+def execution_argument(command: F) -> F:
+    """`EXECUTION`: `plan/execution`, an id, the beginning of either, or `latest`."""
+    return click.argument("execution", metavar="EXECUTION", shell_complete=complete_executions)(command)
+
+
 def run_argument(command: F) -> F:
     """`RUN`: an id, the beginning of one, or `latest`."""
     return click.argument("run", metavar="RUN", shell_complete=complete_runs)(command)
@@ -52,20 +57,33 @@ def run_argument(command: F) -> F:
 def complete_runs(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The newest runs of a SQLite journal. Nothing may go wrong here: the user is typing."""
+    """The newest runs of a SQLite journal."""
+    return _completed(context, incomplete)
+
+
+def complete_executions(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The newest executions that have a run in a SQLite journal."""
+    return _completed(context, incomplete, kind="execution")
+
+
+def _completed(context: click.Context, incomplete: str, *, kind: str | None = None) -> list[CompletionItem]:
+    """Runs by their id, and those of executions by the execution id. An error completes nothing."""
     from click.shell_completion import CompletionItem
 
     try:
-        from longwatch.cli.journals import newest_runs_quickly
+        from longwatch.cli.journals import execution_id_of, newest_runs_quickly
 
         invocation = context.find_object(Invocation) or Invocation()
-        runs = newest_runs_quickly(invocation, COMPLETED_RUNS)
+        runs = newest_runs_quickly(invocation, COMPLETED_RUNS, kind=kind)
     except Exception:  # noqa: BLE001  a failed completion completes nothing
         return []
     return [
-        CompletionItem(run.run_id, help=f"{run.status} {run.name or run.kind}")
+        CompletionItem(name, help=f"{run.status} {run.name or run.kind}")
         for run in runs
-        if run.run_id.startswith(incomplete)
+        for name in [run.run_id if run.run_id.startswith(incomplete) else execution_id_of(run)]
+        if name and name.startswith(incomplete)
     ]
 
 

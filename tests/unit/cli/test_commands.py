@@ -15,7 +15,7 @@ from longwatch.cli.doctor import finding_lines
 from longwatch.cli.init import settings_file
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
-from longwatch.cli.options import complete_runs
+from longwatch.cli.options import complete_executions, complete_runs
 from longwatch.cli.record import field_from, payload_from
 from longwatch.cli.runs import run_table
 from longwatch.cli.ship import exit_code, summary
@@ -23,12 +23,15 @@ from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.verify import verification_lines
 from longwatch.errors import InvalidInput, JournalUnusable
 from longwatch.following.observation import ObservedRun
+from longwatch.journal.opening import open_journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.verify import Verifier
 from longwatch.recording.outbox import Outbox, ShipReport
 from longwatch.runs import Condition, summarise
 from longwatch.settings import SETTINGS, load_settings
 from longwatch.testing.clock import FakeClock
+from longwatch.watching.model import Execution
+from longwatch.watching.transitions import started
 from tests.unit.cli.samples import START_MS, failing, research, session
 
 
@@ -407,6 +410,19 @@ def test_run_ids_are_completed_from_the_newest_runs(file: str, monkeypatch: pyte
     items = complete_runs(context, parameter, "wf-")
 
     assert [item.value for item in items] == ["wf-1b00ffee", "wf-1a2b3c4d"]
+
+
+@pytest.mark.parametrize(("typed", "completed"), [("sho", ["shop/x-1"]), ("x-", ["x-1"]), ("wf-", [])])
+def test_executions_are_completed_by_their_plan_or_their_id(
+    file: str, typed: str, completed: list[str]
+) -> None:
+    with open_journal(file) as journal:
+        journal.append([started(Execution(execution_id="x-1", plan_id="shop", started_at=START_MS))])
+    context = cli.make_context("longwatch", ["show", "x"], obj=Invocation(journal=file))
+
+    items = complete_executions(context, cli.params[0], typed)
+
+    assert [item.value for item in items] == completed
 
 
 def test_a_completion_that_fails_completes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
