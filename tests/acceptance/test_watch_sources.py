@@ -161,14 +161,23 @@ def test_what_can_not_be_watched_is_told_in_one_line(longwatch: Longwatch, endpo
     endpoint.says(Said(401))
     told = {
         target: longwatch("watch", target, *JOURNAL)
-        for target in ("aws:nothing:1", "pid:0", "pid:999999999", f"{endpoint.url}/x", "http://127.0.0.1:9/x")
+        for target in ("aws:nothing:1", "pid:0", "pid:999999999", f"{endpoint.url}/x")
     }
 
     codes = [done.returncode for done in told.values()]
-    assert codes == [2, 2, 2, 2, 3]
+    assert codes == [2, 2, 2, 2]
     assert all(done.stderr.count("\n") == 1 for done in told.values())
     assert "There are aws:drs:ID, aws:step-functions:ID" in told["aws:nothing:1"].stderr
-    assert "answered 401. Pass what it asks for with --header" in told[f"{endpoint.url}/x"].stderr
+    assert "answered 401. Pass the credentials with --header" in told[f"{endpoint.url}/x"].stderr
+
+
+def test_a_server_that_is_away_is_waited_for_as_long_as_the_watch_may_take(longwatch: Longwatch) -> None:
+    done = longwatch("watch", "http://127.0.0.1:9/x", "--timeout", "1s", *JOURNAL)
+
+    assert done.returncode == 3
+    first, last = done.stderr.splitlines()
+    assert first.startswith("longwatch: waiting for http://127.0.0.1:9/x: 127.0.0.1:9 can not be reached")
+    assert last.startswith("longwatch: time is up, and how run http://127.0.0.1:9/x stands is not known")
 
 
 def test_without_the_extra_it_says_how_to_install_it(longwatch: Longwatch, tmp_path: Path) -> None:
