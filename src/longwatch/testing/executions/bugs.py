@@ -5,7 +5,7 @@ None of them is in the product: each is a part of it with one thing left out, pu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -16,6 +16,7 @@ from longwatch.errors import VersionConflict
 from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.summaries import Status
+from longwatch.testing.executions import world
 from longwatch.watching import due, operators, outcomes, poller, transitions
 from longwatch.watching.answers import Answer, applied
 from longwatch.watching.model import Evidence, Execution, Job, Mode, Server, ServerState, Verdict, Wave
@@ -41,6 +42,7 @@ class Bug(StrEnum):
     NO_CONDITION = "no-condition"  # records are written whatever was written in between
     NO_REREAD = "no-reread"  # what the index shows is taken for true
     LEASE_FOR_EVER = "lease-for-ever"  # what a dead poller held stays its own
+    LOCAL_TIME = "local-time"  # how much time has passed is told by the clock of each poller
     STATUS_OVERWRITTEN = "status-overwritten"  # a status of another program is replaced by the verdict
     UNKNOWN_FAILS = "unknown-fails"  # a launch status that no table has is pending, which fails in the end
     OPERATOR_FORGETS = (
@@ -140,6 +142,10 @@ def _lease_for_ever(execution: Execution, now_ms: int, *, to_other_than: str = "
     return execution.lease_holder not in (None, to_other_than)
 
 
+def _local_time(local_ms: int, dates: Iterable[int | None]) -> int:
+    return local_ms
+
+
 def _unknown_fails(server: Server, job: Job | None, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
     if server.state is ServerState.UNKNOWN:
         server = replace(server, state=ServerState.PENDING)
@@ -171,6 +177,7 @@ _PATCHES: Mapping[Bug, tuple[tuple[Any, str, Any], ...]] = {
     Bug.NO_CONDITION: ((memory, "GUARDED", ()),),
     Bug.NO_REREAD: ((Poller, "_read", _no_reread),),
     Bug.LEASE_FOR_EVER: ((poller, "is_leased", _lease_for_ever),),
+    Bug.LOCAL_TIME: ((world, "observed_at", _local_time), (outcomes, "GRACE_POLLS", 0)),
     Bug.STATUS_OVERWRITTEN: ((records, "_is_our_status", lambda record: True),),
     Bug.UNKNOWN_FAILS: ((outcomes, "server_outcome", _unknown_fails),),
     Bug.OPERATOR_FORGETS: ((Operator, "_apply", _operator_forgets),),

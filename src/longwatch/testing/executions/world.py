@@ -26,6 +26,7 @@ from longwatch.testing.simulation.trace import Tally, Trace
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution, ExecutionKey, Job, JobState
 from longwatch.watching.sources.base import SourceProblem, Told
+from longwatch.watching.sources.dates import observed_at
 from longwatch.watching.sources.drs import job_from
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place
 from longwatch.watching.stores.memory import MemoryExecutionStore
@@ -213,7 +214,7 @@ class FragileJournal(MemoryJournal):
 
 
 class SimulatedDrs:
-    """A `Source` that plays the plans. It stamps answers with the clock of the machine that asks."""
+    """A `Source` that plays the plans. It dates its answers; the machine that asks has a clock of its own."""
 
     name = "drs"
 
@@ -235,7 +236,8 @@ class SimulatedDrs:
         return {each.key: problem or self._answer(each) for each in executions}
 
     def _answer(self, execution: Execution) -> Answer:
-        plan, at = self._world.plans[execution.key], self._now_ms()
+        plan, local = self._world.plans[execution.key], self._now_ms()
+        at = observed_at(local, [self._world.clock.now_ms() // 1000 * 1000])
         seconds = self._world.now_of(plan)
         self._world.asked_at[execution.key, at] = seconds
         known = {job.job_id: job for job in plan.jobs}
@@ -244,7 +246,8 @@ class SimulatedDrs:
             told = described(known[job_id], seconds)
             if told is not None:
                 jobs[job_id] = told
-        return Answer("drs:DescribeJobs", at, jobs, frozenset(execution.job_ids()) - jobs.keys())
+        missing = frozenset(execution.job_ids()) - jobs.keys()
+        return Answer("drs:DescribeJobs", at, jobs, missing, polled_at=local)
 
     def close(self) -> None:
         """Nothing to let go of."""
