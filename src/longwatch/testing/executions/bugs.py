@@ -19,7 +19,17 @@ from longwatch.summaries import Status
 from longwatch.testing.executions import world
 from longwatch.watching import due, operators, outcomes, poller, transitions
 from longwatch.watching.answers import Answer, applied
-from longwatch.watching.model import Evidence, Execution, Job, Mode, Server, ServerState, Verdict, Wave
+from longwatch.watching.model import (
+    Evidence,
+    Execution,
+    ExecutionKey,
+    Job,
+    Mode,
+    Server,
+    ServerState,
+    Verdict,
+    Wave,
+)
 from longwatch.watching.operators import Operator
 from longwatch.watching.poller import Claim, Polled, Poller, Result
 from longwatch.watching.sources.base import SourceProblem, Told
@@ -41,6 +51,7 @@ class Bug(StrEnum):
     IDS_BY_TIME = "ids-by-time"  # the id of a change says when it was seen
     NO_CONDITION = "no-condition"  # records are written whatever was written in between
     NO_REREAD = "no-reread"  # what the index shows is taken for true
+    ANSWERS_BY_ID = "answers-by-id"  # two plans with one execution id share an answer
     LEASE_FOR_EVER = "lease-for-ever"  # what a dead poller held stays its own
     LOCAL_TIME = "local-time"  # how much time has passed is told by the clock of each poller
     STATUS_OVERWRITTEN = "status-overwritten"  # a status of another program is replaced by the verdict
@@ -64,6 +75,7 @@ _execution_outcome = outcomes.execution_outcome
 _verdict = outcomes.verdict
 _event = transitions._event
 _read = Poller._read
+_ask = Poller.ask
 
 
 def _empty_is_done(wave: Wave, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
@@ -132,10 +144,16 @@ def _id_by_time(
 
 def _no_reread(self: Poller, execution_id: str, plan_id: str | None) -> Execution:
     """What was read first is believed from then on: an index that never comes up to date."""
-    hints: dict[str, Execution] = self.__dict__.setdefault("_hints", {})
-    if execution_id not in hints:
-        hints[execution_id] = _read(self, execution_id, plan_id)
-    return hints[execution_id]
+    hints: dict[tuple[str, str | None], Execution] = self.__dict__.setdefault("_hints", {})
+    if (execution_id, plan_id) not in hints:
+        hints[execution_id, plan_id] = _read(self, execution_id, plan_id)
+    return hints[execution_id, plan_id]
+
+
+def _answers_by_id(self: Poller, claims: list[Claim]) -> Mapping[ExecutionKey, Told]:
+    told = _ask(self, claims)
+    by_id = {key.execution_id: answer for key, answer in told.items()}
+    return {key: by_id[key.execution_id] for key in told}
 
 
 def _lease_for_ever(execution: Execution, now_ms: int, *, to_other_than: str = "") -> bool:
@@ -176,6 +194,7 @@ _PATCHES: Mapping[Bug, tuple[tuple[Any, str, Any], ...]] = {
     Bug.IDS_BY_TIME: ((transitions, "_event", _id_by_time),),
     Bug.NO_CONDITION: ((memory, "GUARDED", ()),),
     Bug.NO_REREAD: ((Poller, "_read", _no_reread),),
+    Bug.ANSWERS_BY_ID: ((Poller, "ask", _answers_by_id),),
     Bug.LEASE_FOR_EVER: ((poller, "is_leased", _lease_for_ever),),
     Bug.LOCAL_TIME: ((world, "observed_at", _local_time), (outcomes, "GRACE_POLLS", 0)),
     Bug.STATUS_OVERWRITTEN: ((records, "_is_our_status", lambda record: True),),

@@ -240,6 +240,7 @@ class SimulatedDrs:
         at = observed_at(local, [self._world.clock.now_ms() // 1000 * 1000])
         seconds = self._world.now_of(plan)
         self._world.asked_at[execution.key, at] = seconds
+        self._world.asked_at.setdefault((execution.key, self._now_ms()), seconds)
         known = {job.job_id: job for job in plan.jobs}
         jobs: dict[str, Job] = {}
         for job_id in execution.job_ids():
