@@ -43,7 +43,7 @@ def list_row(
     symbol, style = STATUS_LOOKS[execution.status]
     return [
         Segment(symbol, style),
-        Segment(clean(str(execution.key) if with_plan else execution.execution_id), "strong"),
+        Segment(clean(execution.label if with_plan else execution.execution_id), "strong"),
         Segment(clean(execution.other_status or execution.status.value), style),
         Segment(execution.mode.value),
         Segment(clean(execution.name or execution.plan_id)),
@@ -118,12 +118,12 @@ def fact_lines(execution: Execution, facts: Iterable[Fact]) -> Iterator[Line]:
     symbol, style = STATUS_LOOKS[execution.status]
     yield [
         Segment(symbol, style),
-        Segment(f" {clean(str(execution.key))}  ", "strong"),
+        Segment(f" {clean(execution.label)}  ", "strong"),
         Segment(execution.status.value, style),
     ]
     for fact in facts:
         when = "" if fact.at is None else f"  {clock_text(fact.at)}"
-        yield [Segment(f"  {fact.about:14}", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
+        yield [Segment(f"  {fact.about:13} ", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
 
 
 def polled_line(polled: Polled, *, now_ms: int) -> str | None:
@@ -141,13 +141,13 @@ def polled_line(polled: Polled, *, now_ms: int) -> str | None:
         told = _standing(execution, now_ms)
     else:
         return None
-    return f"{clock_text(now_ms)} {clean(str(execution.key))} {clean(told)}"
+    return f"{clock_text(now_ms)} {clean(execution.label)} {clean(told)}"
 
 
 def open_line(execution: Execution, *, now_ms: int) -> str:
     """An open execution before it is polled: what it waits for, and when the next poll is."""
     told = f"{_standing(execution, now_ms)}; next poll {next_poll_text(execution, now_ms)}"
-    return f"{clock_text(now_ms)} {clean(str(execution.key))} {clean(told)}"
+    return f"{clock_text(now_ms)} {clean(execution.label)} {clean(told)}"
 
 
 def _standing(execution: Execution, now_ms: int) -> str:

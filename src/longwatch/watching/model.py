@@ -279,7 +279,7 @@ class Execution:
     lease_until: int | None = None
     version: int = 0  # grows with every write; a write names the one it was made from
     name: str | None = None
-    old_run_id: str | None = None  # of a run that began before run ids named the plan
+    own_run_id: str | None = None  # where it is not the key: of `watch`, and from before keys named runs
     stored: Mapping[str, object] | None = field(default=None, compare=False, repr=False)  # as it was read
 
     @property
@@ -289,7 +289,12 @@ class Execution:
     @property
     def run_id(self) -> str:
         """The run that holds its events."""
-        return self.old_run_id or self.key.run_id
+        return self.own_run_id or self.key.run_id
+
+    @property
+    def label(self) -> str:
+        """What people read and type: `plan/execution`, or the id where that alone names the run."""
+        return self.execution_id if self.own_run_id == self.execution_id else str(self.key)
 
     @property
     def is_open(self) -> bool:

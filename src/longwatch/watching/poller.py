@@ -276,7 +276,7 @@ class Poller:
         assert after.verdict is not None
         if after.verdict == given and not given.assumed:
             return self._done(record, Result.CLOSED, began)
-        is_corrected = after.verdict.at != given.at
+        is_corrected = replace(after.verdict, assumed=given.assumed) != given
         new = self._tell(
             [
                 *changes(record, after, told.at),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from longwatch.errors import AlreadyThere, AmbiguousExecution
+from longwatch.events import MAX_RUN_ID_BYTES, RESERVED_PREFIX
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution, Job, Mode, Wave
 from longwatch.watching.sources.base import Beginner, Source, SourceProblem
@@ -39,7 +40,7 @@ def taken_up(
     if there is not None:
         return there
     try:
-        return store.add(fresh)
+        return store.add(_with_own_run(store, fresh))
     except AlreadyThere:  # another process began to watch it just now
         return store.get(fresh.execution_id, fresh.plan_id)
 
@@ -71,6 +72,17 @@ def one_job(
     if not isinstance(told, Answer):
         return told
     return None if told.missing else replace(fresh, started_at=told.at // 1000 * 1000)
+
+
+def _with_own_run(store: ExecutionStore, fresh: Execution) -> Execution:
+    """The execution whose id alone names its run: it says what is watched, and is what people type."""
+    try:
+        is_taken = store.get(fresh.execution_id) is not None
+    except AmbiguousExecution:
+        is_taken = True
+    text = fresh.execution_id
+    fits = len(text.encode()) <= MAX_RUN_ID_BYTES and not text.startswith(RESERVED_PREFIX)
+    return replace(fresh, own_run_id=text) if fits and not is_taken else fresh
 
 
 def _only(store: ExecutionStore, execution_id: str) -> Execution | None:

@@ -83,12 +83,12 @@ def execution_from(record: Mapping[str, Any]) -> Execution:
         lease_until=from_seconds(record.get("LeaseUntil")),
         version=_whole(record.get("Version")) or 0,
         name=record.get("Name"),
-        old_run_id=_old_run_id(key, record),
+        own_run_id=_own_run_id(key, record),
         stored=record,
     )
 
 
-def _old_run_id(key: ExecutionKey, record: Mapping[str, Any]) -> str | None:
+def _own_run_id(key: ExecutionKey, record: Mapping[str, Any]) -> str | None:
     """The run id that is not the key's: the execution id, where longwatch wrote before it stored run ids."""
     was_written = bool(record.get("Version")) and "Failures" in record  # others count versions too
     run_id = str(record.get("RunId") or (key.execution_id if was_written else key.run_id))

@@ -213,7 +213,7 @@ def test_another_process_with_the_same_id_is_not_taken_for_it(source: ProcessSou
 
     before_it = replace(execution, waves=(replace(wave, jobs=(job,)),))
 
-    assert seen(source, before_it) == (ServerState.UNKNOWN, "ended")
+    assert seen(source, before_it) == (ServerState.ENDED, "ended")
     assert seen(source, execution) == (ServerState.IN_PROGRESS, "running")
 
 

@@ -211,7 +211,7 @@ def test_events_are_data_too(shell: Shell, codebuild: AwsService) -> None:
     watched = shell.watch(BUILD, "-o", "jsonl")
 
     events = [json.loads(line) for line in watched.stdout.splitlines()]
-    assert {event["run_id"] for event in events} == {f"demo/{BUILD}"}
+    assert {event["run_id"] for event in events} == {BUILD}
     assert events[-1]["type"] == "execution_ended"
 
 

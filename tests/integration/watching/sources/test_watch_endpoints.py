@@ -40,6 +40,18 @@ def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
     assert b"job.state" in stored
 
 
+def test_the_id_of_what_is_watched_names_its_run_and_every_line(shell: Shell, endpoint: Endpoint) -> None:
+    endpoint.says({"status": "queued"})
+    url = f"{endpoint.url}/job"
+
+    shell.watch(url, "--timeout", "1s")
+
+    listed = json.loads(shell("executions", "list", "-o", "json").stdout)[0]
+    assert listed["run_id"] == listed["execution_id"]
+    assert listed["run_id"].startswith(f"{url}@")
+    assert shell("executions", "explain", listed["execution_id"]).stdout.startswith(f"● {url}@")
+
+
 @pytest.mark.parametrize(
     ("said", "options", "code"),
     [
