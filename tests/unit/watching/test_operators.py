@@ -359,3 +359,14 @@ def test_the_first_event_of_an_execution_that_was_never_polled_is_its_start() ->
 
     assert types_of(desk.journal, "p-1/x-1") == ["execution_started", "execution_closed"]
     assert execution().execution_id == "x-1"
+
+
+def test_a_cancel_after_a_decision_of_the_same_second_counts(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.clock.advance(0.9)
+    operator(desk).close(desk.record, Status.FAILED, WHY)
+    desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
+
+    desk.poller().poll("x-1")
+
+    assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)

@@ -221,7 +221,8 @@ def verdict_from(record: Mapping[str, Any]) -> Verdict | None:
         f"another writer: {word}",
         warnings=(NO_END_TIME,) if ended is None else (),
     )
-    return replace(foreign, corrects=ours.status) if ours else foreign
+    # A correction counts by its time, and `EndTime` is in whole seconds: it comes after what it corrects.
+    return replace(foreign, corrects=ours.status, at=max(at, ours.at + 1)) if ours else foreign
 
 
 def _end(record: Mapping[str, Any]) -> int | None:
