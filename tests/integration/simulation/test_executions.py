@@ -45,7 +45,7 @@ def test_every_promise_is_kept_with_each_fault_alone(fault: Fault) -> None:
 
 
 def test_what_goes_wrong_is_what_was_planned() -> None:
-    tally = play_seeds(Executions(), range(60)).tally
+    tally = play_seeds(Executions(), range(150)).tally
 
     assert {
         "answers lost",

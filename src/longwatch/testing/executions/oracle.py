@@ -67,7 +67,9 @@ def _wave_fates(plan: ExecutionPlan, wave: WavePlan, seconds: float) -> set[str]
     past_grace = max(ends) + GRACE - TOLERANCE <= seconds
     fates = [_fate(plan.mode, *each, seconds) for each in listed.values()]
     missing = [each for each in wave.planned if each not in listed]
-    if wave.planned and not missing and all(fate == GOOD for fate in fates):
+    lists = {id(job) for job, _, _ in listed.values()}
+    is_listing = any(end > seconds and id(job) not in lists for job, end in zip(wave.jobs, ends, strict=True))
+    if wave.planned and not missing and not is_listing and all(fate == GOOD for fate in fates):
         return {GOOD}
     if not is_over or None in fates:
         return None
