@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from random import Random
@@ -69,6 +69,8 @@ def quiet() -> Iterator[None]:
 def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[World, list[str]]:
     random = Random(f"{seed}/executions")
     plans = with_faults([draw_execution(f"e{number}", random) for number in range(EXECUTIONS)], faults, seed)
+    if Random(f"{seed}/{Fault.CLOCKS}").random() < 0.5:
+        faults -= {Fault.CLOCKS}  # so that what wrong clocks may do is not overlooked where they are right
     world = World(seed, plans, draw_climate(random), keep=keep, faults=faults)
     machines = [_machine(world, name, random) for name in random.choice([("a",), ("a", "b"), ("a", "b")])]
     orchestrator, operators = Orchestrator(world), Operators(world)
@@ -80,9 +82,11 @@ def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[World, li
     world.run(max(plan.begins + plan.last for plan in plans) + 1.0)
     world.climate = CALM
     _calm_down(world)
+    # A recheck whose write was lost is in the journal alone until the next one, which may be hours away.
+    _review(world, machines[0], [each for each in _records(world) if each.recheck_at is not None])
     found = list(problems(world, orchestrator, operators))
     if not found:
-        _review(world, machines[0])
+        _review(world, machines[0], _records(world))
         found = list(problems(world, orchestrator, operators))
     _count(world)
     return world, found
@@ -127,12 +131,12 @@ def _records(world: World) -> list[Execution]:
     return [found for key in keys if (found := world.store.get(key.execution_id, key.plan_id)) is not None]
 
 
-def _review(world: World, machine: Machine) -> None:
-    """Ask again about what is closed: later truth is told, and nothing else."""
+def _review(world: World, machine: Machine, records: Sequence[Execution]) -> None:
+    """Ask again about those that are closed: later truth is told, and nothing else."""
 
     def review_all() -> None:
-        for key in world.plans:
-            machine.poller.review(key.execution_id, key.plan_id)
+        for record in records:
+            machine.poller.review(record.execution_id, record.plan_id)
 
     machine.guarded(review_all)
 
