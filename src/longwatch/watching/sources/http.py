@@ -176,7 +176,8 @@ def _word_in(fields: Any, page: Page, declaration: Declaration) -> str | None:
     for said in (*status_values(fields), fields):
         if isinstance(said, str | int | float):  # a JSON true is `true`
             return str(said).lower() if isinstance(said, bool) else str(said)
-    text = page.body[:LONGEST_WORD_BYTES].decode(errors="replace").strip()
+    body = page.body.strip()  # whole: what follows a word may be why it is not the status
+    text = body.decode(errors="replace") if len(body) <= LONGEST_WORD_BYTES else ""
     return text if normal(text) in declaration.words else None
 
 

@@ -30,14 +30,15 @@ NEUTRAL_WORDS = frozenset({"completed", "complete", "done", "finished"})  # over
 MAX_DEPTH = 2  # of objects inside `result`, `data` and the like
 
 # Names of fields, without regard to case, `_` and `-`.
-_OUTCOMES = frozenset({"conclusion", "result", "outcome", "verdict", "finalstatus", "finalstate"})
+_CONCLUSIONS = frozenset({"conclusion", "outcome", "verdict", "finalstatus", "finalstate"})
+_OUTCOMES = _CONCLUSIONS | {"result"}  # which may as well hold what was computed
 _EXIT_CODES = frozenset({"exitcode", "exitstatus", "returncode", "rc"})
 _SUCCESS_FLAGS = frozenset(
     {"success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "passed"}
 )
 _FAILURE_FLAGS = frozenset(
     {"error", "errors", "failed", "failure", "failures", "exception", "errormessage", "errorcode", "iserror"}
-    | {"haserror", "haserrors", "hasfailed", "isfailed"}
+    | {"haserror", "haserrors", "hasfailed", "isfailed", "timedout", "hastimedout"}
 )
 _CANCEL_FLAGS = frozenset({"cancelled", "canceled", "aborted", "iscancelled", "iscanceled"})
 _ACTIVE_FLAGS = frozenset({"building", "running", "inprogress", "pending", "isrunning", "isbuilding"})
@@ -146,32 +147,54 @@ def _beside(holder: Any, table: Words, *, skipped: object, is_innermost: bool) -
             continue
         folded = _folded(name)
         if folded in STATUS_FIELDS:
-            meaning = table.get(normal(value)) if isinstance(value, str) else None
-            # `state` may be anything, such as a part of a country: it counts if its word is known.
-            if is_innermost and meaning is not None and (skipped is not None or len(statuses) > 1):
-                yield Qualifier(str(name), str(value), meaning)
+            if is_innermost and (skipped is not None or len(statuses) > 1):
+                yield from _other_status(str(name), value, table, is_path_stated=skipped is not None)
         elif isinstance(value, Mapping) and folded in _WRAPPERS:
             if is_innermost:
-                yield from _nested(str(name), value, table, depth=1)
+                yield from _object(str(name), folded, value, table, depth=1)
         else:
             found = _read(str(name), folded, value, table, only_known=folded not in _OUTCOMES)
             if found is not None:
                 yield found
 
 
+def _other_status(field: str, value: Any, table: Words, *, is_path_stated: bool) -> Iterator[Qualifier]:
+    """`state` beside `status`, or the reverse. A neutral word does not say how the job ended.
+
+    A word in no table may be a state of the job, and then it is not over. It may also be a part of a country:
+    where the path to the status is stated, it does not count.
+    """
+    if not isinstance(value, str) or normal(value) in NEUTRAL_WORDS:
+        return
+    found = _word(field, value, table)
+    if not found.is_empty and (found.meaning is not None or not is_path_stated):
+        yield found
+
+
+def _object(
+    path: str, folded: str, holder: Mapping[Any, Any], table: Words, *, depth: int
+) -> Iterator[Qualifier]:
+    """An object such as `result` counts by its own status and outcome; without any it is only a result.
+
+    A `conclusion` is never only a result: one that can not be read does not say how the job ended.
+    """
+    found = list(_nested(path, holder, table, depth=depth))
+    if holder and not found and folded in _CONCLUSIONS:
+        found = [Qualifier(path, str(dict(holder))[:80], None)]
+    yield from found
+
+
 def _nested(path: str, holder: Mapping[Any, Any], table: Words, *, depth: int) -> Iterator[Qualifier]:
-    """An object such as `result` counts by its own status and outcome; without any it is only a result."""
     for name, value in holder.items():
         folded, where = _folded(name), f"{path}.{name}"
-        if isinstance(value, Mapping):
-            if folded in _WRAPPERS and depth < MAX_DEPTH:
-                yield from _nested(where, value, table, depth=depth + 1)
-        elif isinstance(value, str) and (
-            folded in STATUS_FIELDS or (folded in _OUTCOMES and normal(value) in table)
-        ):
-            yield _word(where, value, table)
-        elif folded in _EXIT_CODES | _FAILURE_FLAGS | _SUCCESS_FLAGS:
-            found = _read(where, folded, value, table)
+        if isinstance(value, Mapping) and folded in _WRAPPERS:
+            if depth < MAX_DEPTH:
+                yield from _object(where, folded, value, table, depth=depth + 1)
+        elif folded in STATUS_FIELDS:
+            if isinstance(value, str):
+                yield _word(where, value, table)
+        else:
+            found = _read(where, folded, value, table, only_known=folded not in _OUTCOMES)
             if found is not None:
                 yield found
 
@@ -181,21 +204,41 @@ def _read(field: str, folded: str, value: Any, table: Words, *, only_known: bool
     if folded in _EXIT_CODES:
         return _exit_code(field, value, table)
     if folded in _FAILURE_FLAGS:
-        fails = bool(value) and normal(value) not in _FALSE
+        fails = not _is_nothing(value)
         return Qualifier(field, str(value)[:80], Meaning.FAILED, is_word=False) if fails else None
     flag = {"true": True, "false": False}.get(normal(value)) if isinstance(value, bool | str) else None
     meaning: Meaning | None = None
     if folded in _SUCCESS_FLAGS and flag is not None:
         meaning = Meaning.SUCCEEDED if flag else Meaning.FAILED
+    elif folded in _SUCCESS_FLAGS:
+        return _success(field, value, table)
     elif folded in _CANCEL_FLAGS and flag:
         meaning = Meaning.CANCELLED
     elif (folded in _ACTIVE_FLAGS and flag) or (folded in _OVER_FLAGS and flag is False):
         meaning = Meaning.RUNNING
     if meaning is not None:
         return Qualifier(field, str(value).lower(), meaning, is_word=False)
-    if only_known or isinstance(value, Mapping | list):
+    if isinstance(value, Mapping | list):
+        return Qualifier(field, str(value)[:80], None) if value and folded in _CONCLUSIONS else None
+    return None if only_known else _word(field, value, table)
+
+
+def _success(field: str, value: Any, table: Words) -> Qualifier | None:
+    """`success` with a value that is not a truth value: a word, or a number that may be a count."""
+    if isinstance(value, int | float) and value == 0:
+        return Qualifier(field, str(value), None, is_word=False)  # none, or false: it does not say which
+    if not isinstance(value, str):
         return None
-    return _word(field, value, table)
+    meaning = Meaning.FAILED if normal(value) in ("no", "0") else table.get(normal(value))
+    return None if meaning is None else Qualifier(field, value[:80], meaning, is_word=False)
+
+
+def _is_nothing(value: Any, depth: int = 0) -> bool:
+    """Whether an error is none: null, 0, false, empty, or an object or a list of nothing else."""
+    if isinstance(value, Mapping | list) and depth < MAX_DEPTH:
+        inside = value.values() if isinstance(value, Mapping) else value
+        return all(_is_nothing(each, depth + 1) for each in inside)
+    return not value or (isinstance(value, str) and normal(value) in _FALSE)
 
 
 def _word(field: str, value: Any, table: Words) -> Qualifier:

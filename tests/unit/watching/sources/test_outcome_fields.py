@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from email.message import Message
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.watching.sources.declarations import Declaration, Meaning, normal
+from longwatch.watching.sources.fetching import Page
+from longwatch.watching.sources.http import found_in
 from longwatch.watching.sources.outcome_fields import OUTCOME_WORDS
 from longwatch.watching.sources.reading import declaration_from
 from longwatch.watching.sources.shipped import COMMON_WORDS, HTTP
@@ -75,7 +78,26 @@ def meaning_of(fields: Any, declaration: Declaration = HTTP) -> Meaning | None:
         ({"status": "completed", "done": False}, RUNNING),
         ({"status": "completed", "state": "failed"}, FAILED),
         ({"status": "completed", "state": "running"}, RUNNING),
-        ({"status": "completed", "state": "Bavaria"}, SUCCEEDED),
+        ({"status": "completed", "state": "Bavaria"}, OPEN),
+        ({"status": "ok", "state": "provisioning"}, OPEN),
+        ({"status": "ok", "state": "done"}, SUCCEEDED),
+        ({"status": "completed", "state": "finished", "conclusion": None}, OPEN),
+        ({"status": "finished", "data": {"result": "exploded"}}, OPEN),
+        ({"status": "completed", "result": {"conclusion": "exploded"}}, OPEN),
+        ({"status": "ok", "data": {"done": False}}, RUNNING),
+        ({"status": "finished", "data": {"result": False}}, FAILED),
+        ({"status": "completed", "conclusion": {"name": "failure"}}, OPEN),
+        ({"status": "completed", "conclusion": ["failure"]}, OPEN),
+        ({"status": "completed", "data": {"outcome": {"name": "failure"}}}, OPEN),
+        ({"status": "completed", "outcome": {"status": "success"}}, SUCCEEDED),
+        ({"status": "completed", "success": 0}, OPEN),
+        ({"status": "completed", "success": 12}, SUCCEEDED),
+        ({"status": "completed", "success": "no"}, FAILED),
+        ({"status": "completed", "success": "Backup stored"}, SUCCEEDED),
+        ({"status": "completed", "timedOut": True}, FAILED),
+        ({"status": "success", "error": {"code": None, "message": ""}}, SUCCEEDED),
+        ({"status": "success", "errors": [{}, None], "failures": {"count": 0}}, SUCCEEDED),
+        ({"status": "success", "error": {"code": 0, "message": "no disk"}}, FAILED),
         ({"status": "failed", "conclusion": "success", "exit_code": 0}, FAILED),
         ({"status": "cancelled", "exit_code": 143, "error": "killed"}, CANCELLED),
         ({"status": "running", "result": "FAILURE"}, RUNNING),
@@ -123,6 +145,7 @@ def test_a_declared_outcome_is_required_and_replaces_the_usual_names(
         ({"result": {"status": "done"}}, "result.status", SUCCEEDED),
         ({"jobs": [{"status": "done", "conclusion": "failure"}]}, "jobs[0].status", FAILED),
         ({"result": "success", "status": "running"}, "result", RUNNING),
+        ({"status": "completed", "state": "Bavaria"}, "status", SUCCEEDED),
     ],
     ids=str,
 )
@@ -169,3 +192,13 @@ def test_the_word_of_a_job_names_the_field_that_decided() -> None:
 
     assert said is not None
     assert said.word == "completed, conclusion failure"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_status"),
+    [(b"ok\n", True), (b"  Completed", True), (b"ok" + b" " * 70 + b"but not all", False), (b"", False)],
+)
+def test_text_is_a_status_only_if_it_is_one_word_to_its_end(body: bytes, is_status: bool) -> None:
+    found = found_in(Page(200, body, Message()), HTTP, "https://x.example/job")
+
+    assert isinstance(found, Thing) is is_status
