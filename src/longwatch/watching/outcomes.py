@@ -135,7 +135,7 @@ def wave_outcome(wave: Wave, mode: Mode, now_ms: int) -> Outcome | None:
     outcomes = []
     for server in wave.servers():
         job, _ = decided.get(server.server_id, (last, server))
-        outcome = server_outcome(_with_instance(server, wave), job, mode, now_ms)
+        outcome = server_outcome(with_instance(server, wave), job, mode, now_ms)
         if outcome is None:
             return None
         outcomes.append(outcome)
@@ -176,7 +176,7 @@ def _told(wave: Wave, outcomes: list[Outcome]) -> Outcome:
     return replace(together, warnings=(*together.warnings, *lasting, *forgotten))
 
 
-def _with_instance(server: Server, wave: Wave) -> Server:
+def with_instance(server: Server, wave: Wave) -> Server:
     """The server with the instance that any job of the wave names: it was launched before it was gone."""
     if server.instance_id or server.state is not ServerState.TERMINATED:
         return server

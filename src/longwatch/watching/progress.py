@@ -7,11 +7,23 @@ most, and is counted apart.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from longwatch.summaries import Status
-from longwatch.watching.model import Execution, Mode, Server, ServerState, Verdict
+from longwatch.watching.model import (
+    Execution,
+    Job,
+    JobKind,
+    JobState,
+    Mode,
+    Server,
+    ServerState,
+    Verdict,
+    Wave,
+)
+from longwatch.watching.outcomes import with_instance
 
 _BY_VERDICT = {Status.FAILED: "failed", Status.PARTIAL: "failed", Status.CANCELLED: "cancelled"}
 
@@ -43,7 +55,9 @@ class Progress:
 
 def progress_of(execution: Execution) -> Progress:
     """Count the items of all waves."""
-    counts = Counter(item_result(server, execution) for _, server in execution.servers())
+    counts = Counter(
+        item_result(server, execution, job) for wave in execution.waves for server, job in items_of(wave)
+    )
     return Progress(
         total=counts.total(),
         done=counts[ItemResult.DONE],
@@ -52,24 +66,35 @@ def progress_of(execution: Execution) -> Progress:
     )
 
 
-def item_result(server: Server, execution: Execution) -> ItemResult:
+def items_of(wave: Wave) -> Iterator[tuple[Server, Job | None]]:
+    """Every item of a wave with the job that decides about it; None: no job lists it yet."""
+    decided = wave.attempts()
+    for server in wave.servers():
+        job = decided[server.server_id][0] if server.server_id in decided else None
+        yield with_instance(server, wave), job
+
+
+def item_result(server: Server, execution: Execution, job: Job | None) -> ItemResult:
     """What became of one item. A verdict also decides on items that never reached a final state."""
     match server.state:
         case ServerState.LAUNCHED:
             return ItemResult.OPEN if _has_open_actions(server, execution) else ItemResult.DONE
         case ServerState.TERMINATED:
-            return ItemResult.DONE if server.instance_id else ItemResult.FAILED
+            is_goal = job is not None and job.kind is JobKind.TERMINATE
+            return ItemResult.DONE if is_goal or server.instance_id else ItemResult.FAILED
         case ServerState.FAILED:
             return ItemResult.FAILED
         case ServerState.CANCELLED:
             return ItemResult.CANCELLED
     verdict = execution.verdict
-    return ItemResult(_BY_VERDICT.get(verdict.status, "open")) if verdict else ItemResult.OPEN
+    found = ItemResult(_BY_VERDICT.get(verdict.status, "open")) if verdict else ItemResult.OPEN
+    is_cancelled = found is ItemResult.FAILED and job is not None and job.cancelled
+    return ItemResult.CANCELLED if is_cancelled else found
 
 
-def failure_reason(server: Server, execution: Execution) -> str | None:
+def failure_reason(server: Server, execution: Execution, job: Job | None) -> str | None:
     """Why an item failed, in the source's words where it gave some; None for an item that did not fail."""
-    if item_result(server, execution) is not ItemResult.FAILED:
+    if item_result(server, execution, job) is not ItemResult.FAILED:
         return None
     if server.reason:
         return server.reason
@@ -77,7 +102,9 @@ def failure_reason(server: Server, execution: Execution) -> str | None:
         return f"{execution.source} gave no reason"
     if server.state is ServerState.TERMINATED:
         return "terminated, never seen launched"
-    return f"still {server.word or server.state.value} after its job finished"
+    is_finished = job is not None and job.state is JobState.FINISHED
+    when = "after its job finished" if is_finished else "when the execution was closed"
+    return f"still {server.word or server.state.value} {when}"
 
 
 def verdict_words(verdict: Verdict) -> str:

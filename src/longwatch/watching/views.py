@@ -10,7 +10,7 @@ from longwatch.watching.due import deadline_at, next_poll_at
 from longwatch.watching.model import Execution, Job, Server, Verdict
 from longwatch.watching.outcomes import wave_outcome
 from longwatch.watching.phases import phase_of
-from longwatch.watching.progress import failure_reason, progress_of
+from longwatch.watching.progress import failure_reason, items_of, progress_of
 from longwatch.watching.waiting import waiting_for
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def execution_view(execution: Execution, *, now_ms: int, lessons: Lessons | None
             "name": wave.name,
             "status": outcome.status.value if outcome else NOT_YET,
             "jobs": [_job(job) for job in wave.jobs],
-            "servers": [_server(server, execution) for server in wave.servers()],
+            "servers": [_server(server, execution, job) for server, job in items_of(wave)],
         }
         for wave in execution.waves
         for outcome in [wave_outcome(wave, execution.mode, execution.observed_at)]
@@ -125,14 +125,14 @@ def _job(job: Job) -> dict[str, Any]:
     }
 
 
-def _server(server: Server, execution: Execution) -> dict[str, Any]:
+def _server(server: Server, execution: Execution, job: Job | None) -> dict[str, Any]:
     return {
         "server_id": server.server_id,
         "state": server.state.value,
         "word": server.word,
         "instance_id": server.instance_id,
         "reason": server.reason,
-        "failure_reason": failure_reason(server, execution),
+        "failure_reason": failure_reason(server, execution, job),
         "since": server.since,
         "actions": [
             {

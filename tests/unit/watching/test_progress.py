@@ -7,8 +7,18 @@ from dataclasses import replace
 import pytest
 
 from longwatch.summaries import Status
-from longwatch.watching.model import ActionState, Execution, Mode, Server, ServerState, Verdict, Wave
-from longwatch.watching.progress import failure_reason, progress_of, verdict_words
+from longwatch.watching.model import (
+    ActionState,
+    Execution,
+    Job,
+    JobKind,
+    Mode,
+    Server,
+    ServerState,
+    Verdict,
+    Wave,
+)
+from longwatch.watching.progress import failure_reason, items_of, progress_of, verdict_words
 from tests.unit.watching.making import (
     CANCELLED,
     EVIDENCE,
@@ -21,6 +31,7 @@ from tests.unit.watching.making import (
     action,
     drill,
     execution,
+    finished,
     job,
 )
 
@@ -29,7 +40,8 @@ RUNNING_ACTION, FAILED_ACTION = action(ActionState.IN_PROGRESS), action(ActionSt
 
 def of(*servers: Server, mode: Mode = Mode.DRILL, status: Status | None = None) -> Execution:
     verdict = Verdict(status, START, EVIDENCE) if status else None
-    return execution(Wave("one", (replace(job(), servers=servers),)), mode=mode, verdict=verdict)
+    listing = replace(finished() if status else job(), servers=servers)
+    return execution(Wave("one", (listing,)), mode=mode, verdict=verdict)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +80,56 @@ def test_an_item_that_failed_was_cancelled_or_is_unfinished_is_not_done(found: E
     ],
 )
 def test_every_failed_item_has_a_reason(server: Server, status: Status | None, reason: str | None) -> None:
-    assert failure_reason(server, of(server, status=status)) == reason
+    found = of(server, status=status)
+
+    assert [failure_reason(each, found, decides) for each, decides in items_of(found.waves[0])] == [reason]
+
+
+def ended_as(status: Status, *jobs: Job) -> Execution:
+    return execution(Wave("one", jobs), verdict=Verdict(status, START, EVIDENCE))
+
+
+@pytest.mark.parametrize(
+    ("found", "words", "reasons"),
+    [
+        pytest.param(
+            ended_as(Status.SUCCEEDED, finished(TERMINATED, kind=JobKind.TERMINATE)),
+            "1 of 1 done",
+            [None],
+            id="terminated as it should be",
+        ),
+        pytest.param(
+            ended_as(
+                Status.SUCCEEDED,
+                finished(TERMINATED),
+                replace(
+                    finished(job_id="j-2", kind=JobKind.TERMINATE),
+                    servers=(Server("s-1", TERMINATED, "i-1"),),
+                ),
+            ),
+            "1 of 1 done",
+            [None],
+            id="another job names the instance",
+        ),
+        pytest.param(
+            ended_as(Status.PARTIAL, finished(LAUNCHED, PENDING, cancelled=True)),
+            "1 of 2 done, 1 cancelled",
+            [None, None],
+            id="cancelled with its job",
+        ),
+        pytest.param(
+            ended_as(Status.FAILED, job(IN_PROGRESS)),
+            "0 of 1 done, 1 failed",
+            ["still in_progress when the execution was closed"],
+            id="closed while its job ran",
+        ),
+    ],
+)
+def test_the_job_that_decides_about_an_item_counts(
+    found: Execution, words: str, reasons: list[str | None]
+) -> None:
+    assert progress_of(found).words() == words
+    assert [failure_reason(each, found, by) for each, by in items_of(found.waves[0])] == reasons
 
 
 @pytest.mark.parametrize(
