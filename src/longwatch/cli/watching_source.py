@@ -108,7 +108,7 @@ class SourceWatch:
         """Remember how long the source asked to wait."""
         if polled.result not in _ASKED:
             return
-        wait = polled.problem.retry_after_seconds if polled.problem else None
+        wait = polled.retry_after_seconds
         self._refused = None if wait is None else (self._clock.monotonic() + wait, polled)
 
     def _next(self, execution: Execution, polled: Polled | None) -> float:

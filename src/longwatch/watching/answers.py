@@ -29,6 +29,7 @@ class Answer:
     next_at: int | None = None  # epoch ms; when the source is to be asked again; None: the cadence decides
     warnings: tuple[str, ...] = ()  # what could not be learned, and does not matter for how it stands
     polled_at: int | None = None  # epoch ms by the poller's clock, for its schedule; None: the same as `at`
+    retry_after_seconds: float | None = None  # what the source asked for; `next_at` is no earlier
 
     @property
     def evidence(self) -> Evidence:

@@ -67,6 +67,7 @@ class Polled:
     seconds: float = 0.0
     told: int = 0  # events that were new
     problem: SourceProblem | None = None
+    retry_after_seconds: float | None = None  # how long the source asked to wait, with or without an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,10 @@ class Poller:
             return new
         if found is not None:
             return self._close(stored, claim.began, told=new, phase=phase_of(before))
-        return self._done(stored, Result.ASKED, claim.began, phase=phase_of(before), told=new)
+        wish = told.retry_after_seconds
+        return self._done(
+            stored, Result.ASKED, claim.began, phase=phase_of(before), told=new, retry_after_seconds=wish
+        )
 
     def review(self, execution_id: str, plan_id: str | None = None) -> Polled:
         """Ask again about an execution that is closed, and tell what is otherwise than the verdict said.
@@ -302,7 +306,7 @@ class Poller:
             stored = self._store.update(replace(after, lease_holder=None, lease_until=None))
         except VersionConflict:
             return self._overtaken(claim.execution, claim.began, told=0)
-        return self._done(stored, Result.UNANSWERED, claim.began, problem=problem)
+        return self._done(stored, Result.UNANSWERED, claim.began, problem=problem, retry_after_seconds=wish)
 
     def _close(self, execution: Execution, began: float, *, told: int, phase: Phase | None = None) -> Polled:
         assert execution.verdict is not None
@@ -379,6 +383,7 @@ class Poller:
         phase: Phase | None = None,
         told: int = 0,
         problem: SourceProblem | None = None,
+        retry_after_seconds: float | None = None,
     ) -> Polled:
         polled = Polled(
             execution=execution,
@@ -387,6 +392,7 @@ class Poller:
             seconds=self._clock.monotonic() - began,
             told=told,
             problem=problem,
+            retry_after_seconds=retry_after_seconds,
         )
         if self._report is not None:
             self._report(polled)

@@ -32,6 +32,7 @@ class Scripted:
         self.asked_at: list[int] = []
         self._clock = clock
         self._states = list(states)
+        self.wish_seconds: float | None = None  # with every answer
 
     def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
         now = self._clock.now_ms()
@@ -40,7 +41,10 @@ class Scripted:
         if isinstance(said, SourceProblem):
             return {each.key: said for each in executions}
         job = Job("j-1", said[0], (Server("s-1", said[1]),))
-        return {each.key: Answer("scripted:Ask", now, {"j-1": job}) for each in executions}
+        wish = self.wish_seconds
+        next_at = None if wish is None else now + round(wish * 1000)
+        answer = Answer("scripted:Ask", now, {"j-1": job}, next_at=next_at, retry_after_seconds=wish)
+        return {each.key: answer for each in executions}
 
     def close(self) -> None:
         """Nothing is open."""
@@ -196,3 +200,11 @@ def test_a_source_that_does_not_answer_is_asked_less_and_less() -> None:
         "longwatch: scripted: no answer: no. Retrying",
         "longwatch: scripted: answers again after 35.0 s",
     ]
+
+
+def test_time_that_is_up_while_the_source_asks_to_wait_leaves_it_alone() -> None:
+    scene = Scene(RUNNING)
+    scene.source.wish_seconds = 30.0
+
+    assert scene.run(timeout_seconds=3.0) == Outcome(Status.RUNNING)
+    assert list(scene.asked_after()) == [0.0]

@@ -127,6 +127,7 @@ class DeclaredSource:
             frozenset(missing),
             self._next_at(execution, jobs, at, wish),
             polled_at=at,
+            retry_after_seconds=wish,
         )
 
     def _next_at(
