@@ -26,7 +26,7 @@ from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.journal.opening import open_journal
 from longwatch.runs import Status
 from longwatch.watching.explaining import explained
-from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, Mode
+from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, ExecutionKey, Mode
 from longwatch.watching.sources.registry import sources
 from longwatch.watching.transitions import started
 from longwatch.watching.validation import check_new
@@ -244,10 +244,17 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
 
     clock = invocation.clock
     ended: list[Status] = []
+    seen_open: set[ExecutionKey] = set()
 
     def report(polled: Polled) -> None:
-        if polled.execution.closed and polled.result not in (PollResult.RECHECKED, PollResult.UNANSWERED):
+        key, has_news = polled.execution.key, polled.result in (PollResult.ENDED, PollResult.CORRECTED)
+        if not polled.execution.closed:
+            seen_open.add(key)
+        elif has_news or key in seen_open:  # else it ended before, and another poller rechecks it
+            seen_open.discard(key)
             ended.append(polled.execution.status)
+        elif polled.result in (PollResult.BUSY, PollResult.CLOSED):
+            return
         view.take(polled)
 
     settings = invocation.settings()
@@ -258,7 +265,9 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
             skipped = unusable_sources({each.source for each in store.open_executions()}, known)
             view = stack.enter_context(shown(output, clock))
             journal = stack.enter_context(open_journal(settings=settings, clock=clock))
-            view.begin(each for each in store.open_executions() if not each.closed)
+            found = [each for each in store.open_executions() if not each.closed]
+            seen_open.update(each.key for each in found)
+            view.begin(found)
             lessons = None
             if settings.learned_cadence if learned is None else learned:
                 from longwatch.watching.cadence.history import read_history

@@ -14,7 +14,6 @@ from longwatch.watching.finder import Survey, survey, unsettled
 from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.poller import Claim, Polled, Poller, Result
 from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.records import is_untold
 
 MOST_AT_ONCE = 200  # leases must not run out before the last of a batch is settled
 NAP_SECONDS = 5.0  # an execution that is new is found no later than this
@@ -84,6 +83,9 @@ class Watcher:
         polled: list[Polled] = []
         for begin in range(0, len(due), MOST_AT_ONCE):
             polled += self._poll(due[begin : begin + MOST_AT_ONCE])
+        for each in polled:
+            if each.execution.closed:
+                self._open.pop(each.execution.key, None)
         return Round(survey=seen, polled=tuple(polled), failed=len(due) - len(polled))
 
     def _poll(self, due: Sequence[Execution]) -> Iterator[Polled]:
@@ -107,13 +109,13 @@ class Watcher:
                 log.warning("execution %s could not be settled: %s", claim.execution.key, error)
 
     def _gone(self, found: list[Execution]) -> list[Execution]:
-        """Those that were open the last time and are not now: another writer may have ended them."""
+        """Those that were open the last time and are not now: another poller or writer has ended them."""
         now = {each.key: each for each in found}
         gone = [key for key in self._open if key not in now]
         missing = [self._store.get(key.execution_id, key.plan_id) for key in gone]
         self._open = now
         ended = {
-            key: each for key, each in zip(gone, missing, strict=True) if each is not None and is_untold(each)
+            key: each for key, each in zip(gone, missing, strict=True) if each is not None and each.closed
         }
         for each in self._unsettled():
             ended.setdefault(each.key, each)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -10,8 +12,12 @@ from click.testing import CliRunner, Result
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
 from longwatch.errors import ExecutionNotFound, InvalidInput
+from longwatch.journal.sqlite import SqliteJournal
+from longwatch.runs import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
+from longwatch.watching.operators import Operator, Statement
+from longwatch.watching.stores.sqlite import SqliteExecutionStore
 
 JOURNAL = "sqlite:///operated.db"
 WHY = ("--reason", "the vendor confirmed it", "--operator", "ana")
@@ -59,6 +65,30 @@ def test_a_closed_execution_says_who_closed_it_and_why(shell: Shell) -> None:
     assert watched.stdout == ""
     assert (run["status"], run["error"]) == ("failed", "closed by ana: the vendor confirmed it")
     assert "execution_closed" in log.stdout
+
+
+def test_a_watch_reports_the_end_that_another_process_wrote(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep = shell.clock.sleep
+
+    def close_meanwhile(seconds: float) -> None:
+        monkeypatch.setattr(shell.clock, "sleep", sleep)
+        file = Path("operated.db")
+        with (
+            closing(SqliteExecutionStore(file, clock=shell.clock)) as store,
+            closing(SqliteJournal(file, clock=shell.clock)) as journal,
+        ):
+            (found,) = store.open_executions()
+            by = Operator(store, journal, clock=shell.clock)
+            by.close(found, Status.FAILED, Statement("ana", "the vendor confirmed it"))
+        sleep(seconds)
+
+    monkeypatch.setattr(shell.clock, "sleep", close_meanwhile)
+    watched = shell.executions("watch")
+
+    assert watched.return_value == 1
+    assert watched.stdout.count("x-1 failed: closed by ana: the vendor confirmed it") == 1
 
 
 def test_an_execution_that_is_no_longer_watched_is_unknown(shell: Shell) -> None:

@@ -177,3 +177,17 @@ def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
     Watcher(place.store, poller, clock=place.clock, on_tick=on_tick).run(stop=stop)
 
     assert [later - ticks[0] for later in ticks] == [0, 500, 1000]
+
+
+def test_what_another_poller_has_ended_is_reported_once() -> None:
+    place = Place("a")
+    place.watcher.look()
+    place.source.say(finished(LAUNCHED, job_id="j-a"))
+    place.clock.advance(60)
+    other = place.another()
+    ended = other.look().polled
+
+    results = [[polled.result for polled in watcher.look().polled] for watcher in (place.watcher, other) * 2]
+
+    assert [polled.result for polled in ended] == [Result.ENDED]
+    assert results == [[Result.CLOSED], [], [], []]
