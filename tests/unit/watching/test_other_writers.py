@@ -71,6 +71,22 @@ def test_it_is_polled_until_its_source_reports_an_end(desk: Desk) -> None:
     assert not list(desk.store.open_executions())
 
 
+def test_the_end_time_and_the_type_of_another_writer_stay(desk: Desk) -> None:
+    poller, ended = desk.poller(), desk.clock.now_ms() // 1000 + 7
+    poller.poll("x-1")
+    desk.write(Status="TIMEOUT", EndTime=ended, ExecutionType="FAILBACK")
+    desk.source.say(DONE)
+
+    seen = []
+    for _ in range(6):
+        desk.clock.advance(60)
+        poller.poll("x-1")
+        seen.append((stored(desk, "EndTime"), stored(desk, "ExecutionType")))
+
+    assert desk.record.closed
+    assert set(seen) == {(ended, "FAILBACK")}
+
+
 def test_a_status_set_before_the_first_poll_of_an_added_execution_does_not_hide_it(desk: Desk) -> None:
     desk.write(Status="PAUSED")
 

@@ -103,7 +103,7 @@ def record_of(execution: Execution) -> Record:
     if not read or "TotalWaves" in read or execution.total_waves != (len(execution.waves) or None):
         record["TotalWaves"] = execution.total_waves
     optional = {
-        "EndTime": execution.verdict.at // 1000 if execution.verdict and execution.closed else None,
+        "EndTime": _end_to_write(execution),
         "LeaseHolder": execution.lease_holder,
         "LeaseUntil": seconds(execution.lease_until),
         "LastPolledTime": seconds(execution.last_polled_at),
@@ -132,7 +132,7 @@ def _always(execution: Execution) -> Record:
         "RunId": execution.run_id,
         "Status": _status_to_write(execution),
         "StartTime": (execution.stored or {}).get("StartTime", execution.started_at // 1000),
-        "ExecutionType": execution.mode.value,
+        "ExecutionType": _type_to_write(execution),
         "Source": execution.source,
         "Deadline": seconds(execution.deadline_ms),
         "Failures": execution.failures,
@@ -155,6 +155,21 @@ def _status_to_write(execution: Execution) -> str:
     if there and not _is_our_status(execution.stored or {}) and not _is_being_closed(execution):
         return str(there)
     return WORDS[execution.status] if execution.closed else POLLING
+
+
+def _end_to_write(execution: Execution) -> Any:
+    """When it ended, in epoch seconds. The end time of another writer belongs to the status beside it."""
+    record = execution.stored or {}
+    is_theirs = record.get("Status") and not _is_our_status(record) and not _is_being_closed(execution)
+    if is_theirs and record.get("EndTime"):
+        return record["EndTime"]
+    return execution.verdict.at // 1000 if execution.verdict and execution.closed else None
+
+
+def _type_to_write(execution: Execution) -> str:
+    """The type as it was read, unless the mode is another by now: a word of another writer stays."""
+    there = (execution.stored or {}).get("ExecutionType")
+    return str(there) if there and _mode(there) is execution.mode else execution.mode.value
 
 
 def _is_being_closed(execution: Execution) -> bool:
