@@ -223,6 +223,11 @@ def _with_wave_count(execution: Execution, count: int) -> Execution:
 
 
 def _require_open(execution: Execution) -> None:
+    if execution.closed and execution.verdict is None:
+        raise InvalidInput(
+            f"Execution {execution.execution_id} is not polled: another program keeps it under the status "
+            f"{execution.other_status}. To state its outcome, use: longwatch executions close"
+        )
     if not execution.is_open:
         raise InvalidInput(
             f"Execution {execution.execution_id} is not open ({execution.status}). To correct its outcome, "

@@ -370,3 +370,13 @@ def test_a_cancel_after_a_decision_of_the_same_second_counts(desk: Desk) -> None
     desk.poller().poll("x-1")
 
     assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
+
+
+def test_an_execution_that_another_program_keeps_is_not_called_running(desk: Desk) -> None:
+    kept = {"ExecutionId": "x-2", "PlanId": "p-1", "Status": "CANCELLING", "StartTime": 1, "Waves": []}
+    desk.store.write(kept)
+    found = desk.store.get("x-2")
+    assert found is not None
+
+    with pytest.raises(InvalidInput, match="another program keeps it under the status CANCELLING"):
+        Operator(desk.store, desk.journal, clock=desk.clock).stop_watching(found, Statement("ana", "late"))
