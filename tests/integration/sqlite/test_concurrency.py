@@ -216,6 +216,55 @@ def test_a_fork_in_the_middle_of_a_transaction_harms_neither_side(tmp_path: Path
     assert busy == list(range(1, len(busy) + 1))
 
 
+READING = """
+import os, sys, threading
+from pathlib import Path
+from longwatch.events import Event
+from longwatch.journal.sqlite import SqliteJournal
+
+path = Path(sys.argv[1])
+journal = SqliteJournal(path)
+journal.append([Event(run_id="wf-1", event_id="e", type="step", occurred_at=1)])
+stop = threading.Event()
+
+def read():
+    while not stop.is_set():
+        journal.read("wf-1")
+
+def open_files():
+    for descriptor in os.listdir("/proc/self/fd"):
+        try:
+            yield os.readlink(f"/proc/self/fd/{descriptor}")
+        except OSError:  # the one that lists them
+            pass
+
+threads = [threading.Thread(target=read) for _ in range(4)]
+for thread in threads: thread.start()
+inherited = 0
+for _ in range(60):
+    child = os.fork()
+    if child == 0:
+        os._exit(any(str(path) in each for each in open_files()))
+    inherited += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+stop.set()
+for thread in threads: thread.join()
+journal.close()
+print(inherited)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists open files in /proc")
+def test_a_child_inherits_no_file_while_other_threads_read(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", READING, str(tmp_path / "journal.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
 class WatchedClock(SystemClock):
     """A clock that tells when somebody looks at it for the second time: then it has begun to wait."""
 

@@ -88,7 +88,7 @@ class Database:
         self._write_lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._idle_readers: list[sqlite3.Connection] = []
-        self._in_use: set[int] = set()  # ids of readers; changed without a lock, so by atomic calls only
+        self._reads: set[object] = set()  # one for each read under way; changed by atomic calls only
         self._opened: Files | None = None  # what the connections have open
         self._prepare_lock = threading.Lock()
         self._paused_by: int | None = None  # the thread that is about to fork
@@ -176,7 +176,7 @@ class Database:
         while True:
             opened, idle = self._readers()
             try:
-                with self._reader(idle) as connection:
+                with self._reader(opened, idle) as connection:
                     found = connection.execute(query, parameters)
                     rows = found.fetchall() if is_last is None else _rows_up_to(found, is_last)
                     self._refuse_if_changed(opened)
@@ -194,20 +194,25 @@ class Database:
                 return opened, idle
 
     @contextmanager
-    def _reader(self, idle: list[sqlite3.Connection]) -> Iterator[sqlite3.Connection]:
+    def _reader(self, opened: Files, idle: list[sqlite3.Connection]) -> Iterator[sqlite3.Connection]:
+        read = object()
+        self._reads.add(read)
         try:
-            connection = idle.pop()
-        except IndexError:
-            connection = self._connect()
-        self._in_use.add(id(connection))
-        try:
-            yield connection
-        finally:
-            if idle is self._idle_readers:
+            # In this order: a thread that forks closes the file first and then waits for the reads.
+            if self._opened is not opened:
+                raise _FilesChanged
+            try:
+                connection = idle.pop()
+            except IndexError:
+                connection = self._connect()
+            try:
+                yield connection
+            finally:
                 idle.append(connection)
-            else:  # all others were closed meanwhile
-                connection.close()
-            self._in_use.discard(id(connection))
+                if idle is not self._idle_readers:  # all others were closed meanwhile
+                    _close_all(idle)
+        finally:
+            self._reads.discard(read)
 
     def _files(self) -> Files:
         return Files.at(str(self.path), self._target)
@@ -264,14 +269,13 @@ class Database:
             self._close_connections()
 
     def _close_connections(self) -> None:
-        idle, self._idle_readers = (
-            self._idle_readers,
-            [],
-        )  # one that is in use is closed when it is given back
-        for connection in (*idle, self._writer):
-            if connection is not None:
-                connection.close()
-        self._writer, self._opened = None, None
+        self._opened = None  # first, so that no thread puts a reader of these files into the new list
+        # One that is in use is closed when it is given back.
+        idle, self._idle_readers = self._idle_readers, []
+        _close_all(idle)
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
 
     def pause(self, timeout_seconds: float) -> bool:
         """Before a fork: let what is under way come to its end, and close the connections; whether that went.
@@ -288,14 +292,14 @@ class Database:
                     hold_log(self._target)
                 self._close_connections()
                 self._await_readers(timeout_seconds)
-                return not self._in_use
+                return not self._reads
             self._prepare_lock.release()
         return False
 
     def _await_readers(self, timeout_seconds: float) -> None:
         """Until the queries under way in other threads have ended; none begins while the file is closed."""
         deadline = time.monotonic() + timeout_seconds
-        while self._in_use and time.monotonic() < deadline:
+        while self._reads and time.monotonic() < deadline:
             time.sleep(READER_WAIT_SECONDS)
 
     def resume(self) -> None:
@@ -379,6 +383,16 @@ class Database:
             yield
         except (sqlite3.Error, OSError) as error:
             raise translated(error, self.path) from error
+
+
+def _close_all(idle: list[sqlite3.Connection]) -> None:
+    """Close each after it was taken from the list: closing one that a thread reads from ends the process."""
+    while True:
+        try:
+            connection = idle.pop()
+        except IndexError:
+            return
+        connection.close()
 
 
 def _rows_up_to(found: sqlite3.Cursor, is_last: Callable[[tuple[Any, ...]], bool]) -> list[tuple[Any, ...]]:
