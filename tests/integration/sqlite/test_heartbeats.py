@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -115,6 +116,35 @@ def test_a_heartbeat_file_that_is_lost_is_created_anew(tmp_path: Path) -> None:
         assert journal.heartbeats(["p"]) == {"p": 3}
         assert path.stat().st_mode & 0o777 == 0o600
         assert list(journal.read("wf-1").events) == [STEP]
+
+
+def test_a_journal_behind_a_symbolic_link_has_the_same_heartbeats(tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    with SqliteJournal(tmp_path / "j.db") as journal:
+        journal.append([STEP])
+        journal.beat("p", 5)
+        link.symlink_to(journal.path)
+
+        with SqliteJournal(link) as linked:
+            linked.beat("q", 6)
+
+            assert linked.heartbeats(["p", "q"]) == {"p": 5, "q": 6}
+        assert journal.heartbeats(["p", "q"]) == {"p": 5, "q": 6}
+    assert [each.name for each in link.parent.iterdir()] == ["link.db"]
+
+
+def test_a_heartbeat_does_not_create_the_folder_of_a_deleted_journal(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with SqliteJournal(folder / "j.db") as journal:
+        journal.append([STEP])
+        journal.beat("p", 1)
+        shutil.rmtree(folder)
+
+        journal.beat("p", 2)
+        journal.beat("p", 3)
+
+        assert not folder.exists()
 
 
 def test_old_heartbeats_are_pruned(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ closely, so it is created anew whenever it is missing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +35,9 @@ class HeartbeatFile:
     """The heartbeats of all processes that record into one journal. The file opens on first use."""
 
     def __init__(self, journal: Path, *, clock: Clock) -> None:
-        self._path = journal.with_name(f"{journal.name}{SUFFIX}")
+        # Beside the file itself, as SQLite has the log: a symbolic link to the journal leads to the same one.
+        self._journal = Path(os.path.realpath(journal))
+        self._path = self._journal.with_name(f"{self._journal.name}{SUFFIX}")
         self._database = Database(
             self._path,
             schema=SCHEMA,
@@ -46,8 +49,9 @@ class HeartbeatFile:
         )
 
     def beat(self, process_id: str, at_ms: int) -> None:
-        """Store a heartbeat, or skip it if the file is locked or was just moved."""
-        self._write(BEAT, process_id, at_ms)
+        """Store a heartbeat, or skip it if the file is locked, was just moved or has no journal beside it."""
+        if self._journal.exists():  # else the folder of a journal that was deleted would be created again
+            self._write(BEAT, process_id, at_ms)
 
     def read(self, process_ids: Sequence[str]) -> Mapping[str, int]:
         """When each of these processes was last alive; those without a heartbeat are left out."""
