@@ -19,7 +19,7 @@ from longwatch.runs import RunSummary
 SCAN_PAGES = 4  # of 1 MB, that a command reads
 BACKGROUND_PAGES = 40  # that a server reads
 SCAN_EVERY_SECONDS = 300.0
-FIRST_SCAN_SECONDS = 3.0  # for which the first reader of a server's list waits for the first scan
+FIRST_SCAN_SECONDS = 3.0  # from its start, for which readers of a server's list wait for the first scan
 
 log = logging.getLogger("longwatch.following")
 
@@ -88,8 +88,15 @@ class BackgroundScan:
             return ()
         if self._takes_turn():
             self._start(self._scan)
-        self._scanned.wait(FIRST_SCAN_SECONDS)
+        if not self._scanned.is_set():
+            self._scanned.wait(self._first_scan_left())
         return self._found.runs
+
+    def _first_scan_left(self) -> float:
+        """For how long to wait: a scan of minutes must not delay everything that is read meanwhile."""
+        with self._lock:
+            started = self._started_at or 0.0
+        return max(0.0, started + FIRST_SCAN_SECONDS - self._clock.monotonic())
 
     def _takes_turn(self) -> bool:
         now = self._clock.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -109,3 +110,14 @@ def test_the_first_reader_waits_for_the_first_scan() -> None:
     scan = BackgroundScan(Scanned("theirs"), clock=FakeClock())  # in a thread
 
     assert [each.run_id for each in scan.runs()] == ["theirs"]
+
+
+def test_readers_wait_for_a_slow_first_scan_together_and_not_each() -> None:
+    clock = FakeClock()
+    scan = BackgroundScan(Scanned("theirs"), clock=clock, start=lambda _: clock.advance(3))  # never ends
+
+    begun = time.monotonic()
+    assert list(scan.runs()) == []
+    assert list(scan.runs()) == []
+
+    assert time.monotonic() - begun < 1
