@@ -9,16 +9,21 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidCursor
 from longwatch.events import Cursor
 from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, Journal, RunPage, RunQuery
 from longwatch.runs import RunSummary
 
 PREFIX = "m1."
+READ_AGAIN_SECONDS = 10.0  # after which an open run that a scan found is read again, with all of its events
+CACHED_RUNS = 1_024
 
 Place = tuple[int, str]
 """Where a run stands in the list: its start, then its id."""
@@ -41,11 +46,23 @@ class _Position:
 
 
 class MergedRuns:
-    """A `ListsRuns` over a journal and the runs beside its list that `unlisted` returns."""
+    """A `ListsRuns` over a journal and the runs beside its list that `unlisted` returns.
 
-    def __init__(self, journal: Journal, unlisted: Callable[[], Sequence[RunSummary]]) -> None:
+    Threads may share it.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        unlisted: Callable[[], Sequence[RunSummary]],
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._journal = journal
         self._unlisted = unlisted
+        self._clock = clock
+        self._read: OrderedDict[str, tuple[float, RunSummary]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
@@ -88,8 +105,25 @@ class MergedRuns:
         return RunPage(runs, _cursor(_Position(page.cursor, is_at_end, below)))
 
     def _as_it_is(self, run: RunSummary) -> RunSummary:
-        """The run as its events are now: one that is open may have ended since the scan."""
-        return run if run.ending is not None else self._journal.find_run(run.run_id) or run
+        """The run as its events are now: one that is open may have ended since the scan.
+
+        A server lists every two seconds, and the runs of many producers never end: each is read once in a
+        while, and not for every list.
+        """
+        if run.ending is not None:
+            return run
+        now = self._clock.monotonic()
+        with self._lock:
+            read_at, read = self._read.get(run.run_id, (now, None))
+        if read is not None and now - read_at < READ_AGAIN_SECONDS:
+            return read
+        read = self._journal.find_run(run.run_id) or run
+        with self._lock:
+            self._read[run.run_id] = now, read
+            self._read.move_to_end(run.run_id)
+            while len(self._read) > CACHED_RUNS:
+                self._read.popitem(last=False)
+        return read
 
 
 def _place(run: RunSummary) -> Place:

@@ -110,7 +110,7 @@ async def open_context(
         ):
             board, versions = Board(hub, async_journal, closing), Versions()
             unlisted = BackgroundScan(journal, clock=clock)
-            runs = MergedRuns(journal, unlisted.runs)
+            runs = MergedRuns(journal, unlisted.runs, clock=clock)
             try:
                 yield ServerContext(
                     journal=journal,

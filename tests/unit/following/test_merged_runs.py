@@ -11,7 +11,7 @@ from longwatch.events import Cursor, Event
 from longwatch.following.merged_runs import MergedRuns
 from longwatch.journal.base import ALL_RUNS, RunQuery
 from longwatch.runs import RunSummary, Status, summarise
-from longwatch.testing import MemoryJournal
+from longwatch.testing import FakeClock, MemoryJournal
 
 
 def event(run_id: str, at: int, type_: str = "workflow_start") -> Event:
@@ -97,3 +97,30 @@ def test_an_open_run_is_shown_as_its_events_are_now() -> None:
 def test_a_cursor_of_nobody_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidCursor, match="List from the start"):
         MergedRuns(journal_of([1]), list).find_runs(after=Cursor(cursor))
+
+
+class Counting(MemoryJournal):
+    """A journal that counts how often a run beside its list is read whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beside: dict[str, RunSummary] = {}
+        self.reads = 0
+
+    def find_run(self, run_id: str) -> RunSummary | None:
+        self.reads += 1
+        return self.beside.get(run_id)
+
+
+def test_an_open_run_is_read_once_in_ten_seconds_however_often_it_is_listed() -> None:
+    journal, clock, beside = Counting(), FakeClock(), unlisted([1, 2], "workflow_start")
+    runs = MergedRuns(journal, lambda: beside, clock=clock)
+
+    for _ in range(5):
+        runs.find_runs(limit=10)
+    assert journal.reads == 2
+    journal.beside = {run.run_id: run for run in unlisted([1, 2])}
+    clock.advance(10)
+
+    assert [run.status for run in runs.find_runs(limit=10).runs] == [Status.SUCCEEDED] * 2
+    assert journal.reads == 4
