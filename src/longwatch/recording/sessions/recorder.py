@@ -110,7 +110,7 @@ class SessionRecorder:
         given = dict(payload)
         if error is not None:
             given["error_message"] = error if isinstance(error, str) else failure_text(error)
-        elif tells_of_failure(status):
+        elif tells_of_failure(status) and not given.get("error_message"):
             given["error_message"] = "no message"
         copy, weight = captured_fields(given, FULL, self._secrets)
         fixed = {} if self.execution is None else {"execution": self.execution}

@@ -52,6 +52,14 @@ def test_a_failure_without_an_error_says_that_there_is_no_message() -> None:
     assert only_event(journal).payload["error_message"] == "no message"
 
 
+def test_a_message_that_the_caller_passes_as_a_field_is_kept() -> None:
+    journal = MemoryJournal()
+
+    SessionRecorder(journal, "s-1").tell("AGENT_BACKGROUND_TASK_FAILED", error_message="disk full")
+
+    assert only_event(journal).payload["error_message"] == "disk full"
+
+
 def test_an_unknown_status_is_refused_before_anything_is_written() -> None:
     journal = MemoryJournal()
 
