@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from longwatch.clock import SystemClock
 from longwatch.events import START, Event
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.database import Database
+from longwatch.journal.sqlite.forking import register
 from longwatch.journal.sqlite.journal import SCHEMA
 
 
@@ -263,6 +266,48 @@ def test_a_child_inherits_no_file_while_other_threads_read(tmp_path: Path) -> No
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
+class Stuck:
+    """A database with a query that outlasts every fork."""
+
+    def pause(self, timeout_seconds: float) -> bool:
+        return False
+
+    def resume(self) -> None: ...
+
+    def leave_to_parent(self) -> None: ...
+
+
+def open_descriptors(path: Path) -> int:
+    found = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one that lists them
+            found += descriptor.readlink() == path
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists open files in /proc")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_forks_beside_a_long_query_leave_no_descriptors(tmp_path: Path) -> None:
+    path, stuck = tmp_path / "journal.db", Stuck()
+    journal = SqliteJournal(path)
+    register(stuck)
+    inherited = []
+
+    for n in range(4):
+        journal.append([event("wf-1", n)])
+        child = os.fork()
+        if child == 0:
+            os._exit(open_descriptors(path))
+        inherited.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    journal.close()
+    assert (inherited, open_descriptors(path)) == ([0] * 4, 1)
+    del stuck
+    gc.collect()
+    os.waitpid(os.fork() or os._exit(0), 0)
+    assert open_descriptors(path) == 0
 
 
 class WatchedClock(SystemClock):

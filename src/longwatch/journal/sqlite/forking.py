@@ -33,7 +33,7 @@ class Forkable(Protocol):
 
 
 _databases: WeakSet[Forkable] = WeakSet()
-_held: list[int] = []  # descriptors
+_held: dict[str, int] = {}  # descriptors by path
 inherited: list[sqlite3.Connection] = []  # a parent's connections, which must not even be closed here
 
 
@@ -45,8 +45,13 @@ def register(database: Forkable) -> None:
 def _before_fork() -> None:
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
     paused = [database.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic())) for database in list(_databases)]
-    while all(paused) and _held:  # not while one is open: closing a descriptor drops SQLite's own locks too
-        os.close(_held.pop())
+    if all(paused):  # not while one is open: closing a descriptor drops SQLite's own locks too
+        _let_go()
+
+
+def _let_go() -> None:
+    while _held:
+        os.close(_held.popitem()[1])
 
 
 def hold_log(path: str) -> None:
@@ -55,12 +60,12 @@ def hold_log(path: str) -> None:
     The last one copies the log into the file and waits for the disk, which takes a fork of a busy process
     half a second longer. A lock of the descriptor conflicts even with those of its own process.
     """
-    if sys.platform == "linux":
+    if sys.platform == "linux" and path not in _held:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return
-        _held.append(descriptor)
+        _held[path] = descriptor
         with suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, SHARED_LOCK)
 
@@ -72,6 +77,7 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     """A child that used or closed its parent's connections could damage the file, or wait for ever."""
+    _let_go()  # a child has no locks that this could drop
     for database in list(_databases):
         database.leave_to_parent()
     if inherited:
