@@ -147,6 +147,22 @@ def test_a_heartbeat_does_not_create_the_folder_of_a_deleted_journal(tmp_path: P
         assert not folder.exists()
 
 
+def test_a_damaged_heartbeat_file_hides_no_older_heartbeat_and_stops_no_prune(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SqliteJournal(tmp_path / "j.db") as journal:
+        journal.append([STEP])
+        with sqlite3.connect(journal.path) as earlier:
+            earlier.execute("INSERT INTO heartbeats VALUES ('p', 3000)")
+        earlier.close()
+        (tmp_path / "j.db-heartbeats").write_bytes(b"no database" * 100)
+
+        assert journal.heartbeats(["p"]) == {"p": 3_000}
+        assert journal.prune(2_000) == 1
+
+    assert "old heartbeats are not deleted" in caplog.text
+
+
 def test_old_heartbeats_are_pruned(tmp_path: Path) -> None:
     with SqliteJournal(tmp_path / "j.db") as journal:
         journal.beat("old", 1_000)

@@ -8,14 +8,17 @@ closely, so it is created anew whenever it is missing.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from longwatch.clock import Clock
-from longwatch.errors import JournalBusy, JournalMoved
+from longwatch.errors import JournalBusy, JournalMoved, LongwatchError
 from longwatch.journal.sqlite.database import Database, Schema
+
+log = logging.getLogger("longwatch")
 
 SUFFIX = "-heartbeats"  # of the file, after the name of the journal's
 INTERVAL_SECONDS = 15.0
@@ -54,13 +57,22 @@ class HeartbeatFile:
             self._write(BEAT, process_id, at_ms)
 
     def read(self, process_ids: Sequence[str]) -> Mapping[str, int]:
-        """When each of these processes was last alive; those without a heartbeat are left out."""
-        return read_heartbeats(self._database, process_ids) if self._path.exists() else {}
+        """When each of these processes was last alive; those without a heartbeat are left out.
+
+        A file that cannot be read has none: those in the journal's own file count all the same.
+        """
+        try:
+            return read_heartbeats(self._database, process_ids) if self._path.exists() else {}
+        except LongwatchError:
+            return {}
 
     def prune(self, before_ms: int) -> None:
-        """Remove heartbeats from before this time."""
-        if self._path.exists():
-            self._write(PRUNE, before_ms)
+        """Remove heartbeats from before this time. A file that cannot be written is reported."""
+        try:
+            if self._path.exists():
+                self._write(PRUNE, before_ms)
+        except LongwatchError as problem:
+            log.warning("longwatch: old heartbeats are not deleted; delete %s: %s", self._path, problem)
 
     def _write(self, statement: str, *values: object) -> None:
         with suppress(JournalBusy, JournalMoved), self._database.writing() as connection:
