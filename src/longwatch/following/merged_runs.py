@@ -62,6 +62,7 @@ class MergedRuns:
         self._unlisted = unlisted
         self._clock = clock
         self._read: OrderedDict[str, tuple[float, RunSummary]] = OrderedDict()
+        self._now_listed: set[str] = set()
         self._lock = threading.Lock()
 
     def find_runs(
@@ -71,7 +72,7 @@ class MergedRuns:
         page = self._listed(query, position, limit)
         if not unlisted and position.below is None:
             return page
-        listed = {run.run_id for run in page.runs}
+        listed = self._listed_since_the_scan(page.runs, unlisted)
         others = [
             run
             for run in unlisted
@@ -80,6 +81,16 @@ class MergedRuns:
             and (position.below is None or _place(run) < position.below)
         ]
         return self._merged(query, position, page, others, limit)
+
+    def _listed_since_the_scan(self, runs: Sequence[RunSummary], unlisted: Sequence[RunSummary]) -> set[str]:
+        """Runs that a scan found and the journal has listed since, here or on an earlier page.
+
+        Their entry may begin later than they did, with longwatch's first event, so it is on another page.
+        """
+        found = {run.run_id for run in unlisted}
+        with self._lock:
+            self._now_listed = (self._now_listed | {run.run_id for run in runs}) & found
+            return self._now_listed
 
     def _listed(self, query: RunQuery, position: _Position, limit: int) -> RunPage:
         if position.is_at_end or not limit:

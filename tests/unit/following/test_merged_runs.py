@@ -124,3 +124,13 @@ def test_an_open_run_is_read_once_in_ten_seconds_however_often_it_is_listed() ->
 
     assert [run.status for run in runs.find_runs(limit=10).runs] == [Status.SUCCEEDED] * 2
     assert journal.reads == 4
+
+
+def test_a_run_that_is_listed_since_the_scan_comes_once_although_its_entry_begins_later() -> None:
+    journal, beside = journal_of([5, 6, 7]), unlisted([1])
+    journal.append([event("other-0", 9)])
+
+    pages = all_pages(MergedRuns(journal, lambda: beside), limit=2)
+
+    found = [run.run_id for page in pages for run in page]
+    assert found == ["other-0", "listed-2", "listed-1", "listed-0"]
