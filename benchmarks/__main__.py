@@ -12,7 +12,11 @@ import time
 from benchmarks.executions import PARTS as EXECUTION_PARTS
 from benchmarks.following import PARTS
 
-NAMES = ("caller", "durable", "reading", "starting", "following", "cadence", "executions", "serving", "page")
+NAMES = (
+    *("caller", "durable", "reading", "starting", "following", "cadence", "executions", "redaction"),
+    *("serving",),
+    "page",
+)
 SOME = frozenset(
     {*NAMES, *(f"following.{part}" for part in PARTS), *(f"executions.{part}" for part in EXECUTION_PARTS)}
 )

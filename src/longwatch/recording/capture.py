@@ -46,6 +46,8 @@ DECIDING_FIELDS = (
     "execution",
     "process",
 )
+NAMED_VALUES = (("name", "value"), ("Name", "Value"), ("key", "value"), ("Key", "Value"))
+NAMED_VALUE_FIELDS = 4  # at most, in a map that holds one name and its value
 _STANDARD_NAMES = SecretNames()  # without those of `redact_keys`
 CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
 
@@ -78,7 +80,7 @@ def captured_fields(
     """
     kept: dict[str, object] = {}
     for name, value in named.items():  # the usual case: nothing but short texts and small numbers
-        if name in secrets and value is not None and name not in unredacted:
+        if name in secrets and secrets.hides(name, value) and name not in unredacted:
             kept[name] = REDACTED
         elif (type(value) is str and len(value) <= PLAIN_CHARACTERS) or is_plain(value):
             kept[name] = value
@@ -155,7 +157,7 @@ class Capture:
 
     def _field(self, name: str, value: object) -> object:
         if name not in self._unredacted:
-            return REDACTED if name in self._secrets and value is not None else self.value(value)
+            return REDACTED if self._secrets.hides(name, value) else self.value(value)
         secrets, self._secrets = self._secrets, _STANDARD_NAMES
         try:
             return self.value(value)
@@ -261,7 +263,7 @@ class Capture:
     def _map(self, value: Mapping[Any, object]) -> dict[str, object]:
         kept: dict[str, object] = {}
         for key, item in self._some(value.items()):
-            is_secret = key in self._secrets and item is not None
+            is_secret = key in self._secrets and self._secrets.hides(key, item)
             name = self._name(key)
             if name in kept:  # 1 and "1" are two keys in Python
                 name = f"{name}′{len(kept)}"
@@ -269,7 +271,15 @@ class Capture:
         if len(value) > len(kept):
             self._omit_at_least(2 * (len(value) - len(kept)))
             kept["…"] = f"[{len(value) - len(kept)} more]"
+        elif len(kept) <= NAMED_VALUE_FIELDS:
+            self._hide_named_value(kept)
         return kept
+
+    def _hide_named_value(self, kept: dict[str, object]) -> None:
+        """Blank the secret in `{"name": "DB_PASSWORD", "value": …}`, the form of container environments."""
+        for name_field, value_field in NAMED_VALUES:
+            if value_field in kept and self._secrets.hides(kept.get(name_field), kept[value_field]):
+                kept[value_field] = REDACTED
 
     def _name(self, key: object) -> str:
         try:
@@ -284,7 +294,15 @@ class Capture:
 
     def _list(self, value: Sequence[object]) -> list[object]:
         kept = [self.value(item) for item in self._some(value)]
+        if len(kept) == 2 and self._is_header(kept[0]):
+            kept[1] = REDACTED
         return kept if len(kept) == len(value) else self._with_rest(kept, len(value))
+
+    def _is_header(self, name: object) -> bool:
+        """Whether `["X-Api-Key", …]` is a secret header; `["password", "email"]` are two names."""
+        return name in self._secrets and (
+            "-" in str(name) or str(name).lower() in ("authorization", "cookie")
+        )
 
     def _with_rest(self, kept: list[object], length: int) -> list[object]:
         self._omit_at_least(2 * (length - len(kept)))

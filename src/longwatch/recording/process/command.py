@@ -9,8 +9,6 @@ from pathlib import PurePath
 from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
 
 _INTERPRETER = re.compile(r"(?:python|pypy|ruby|perl|php)[\d.]*|node|deno|bun|bash|sh|zsh|dash")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][\w-]*)=(\S+)")  # --api-key=…, TOKEN=…, ?token=…
-_HEADER = re.compile(r"([A-Za-z][\w-]*):\s*(.+)", re.DOTALL)  # Authorization: …
 
 
 def command_name(command: Sequence[str]) -> str:
@@ -38,17 +36,6 @@ def redacted_command(command: Sequence[str], secrets: SecretNames) -> list[str]:
             shown.append(REDACTED)
             follows_secret_option = False
             continue
-        shown.append(_redacted(argument, secrets))
+        shown.append(redact_text(argument, secrets))
         follows_secret_option = argument.startswith("-") and argument.lstrip("-") in secrets
     return shown
-
-
-def _redacted(argument: str, secrets: SecretNames) -> str:
-    header = _HEADER.fullmatch(argument)
-    if header and header[1] in secrets:
-        return f"{header[1]}: {REDACTED}"
-
-    def blank(match: re.Match[str]) -> str:
-        return f"{match[1]}={REDACTED}" if match[1] in secrets else match[0]
-
-    return redact_text(_ASSIGNMENT.sub(blank, argument))

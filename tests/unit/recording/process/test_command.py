@@ -36,9 +36,9 @@ def test_a_run_is_named_after_what_it_runs(command: list[str], name: str) -> Non
         (["x", "--password", "--all"], ["x", "--password", "--all"]),
         (["x", "--api-key=abc", "--n=3"], ["x", "--api-key=[redacted]", "--n=3"]),
         (["env", "GH_TOKEN=abc", "A=b", "x"], ["env", "GH_TOKEN=[redacted]", "A=b", "x"]),
-        (["curl", "-H", "Authorization: Basic abc"], ["curl", "-H", "Authorization: [redacted]"]),
+        (["curl", "-H", "Authorization: Basic abc"], ["curl", "-H", "Authorization: Basic [redacted]"]),
         (["curl", "https://u:p@host/x"], ["curl", "https://[redacted]@host/x"]),
-        (["sh", "-c", "export TOKEN=abc; run"], ["sh", "-c", "export TOKEN=[redacted] run"]),
+        (["sh", "-c", "export TOKEN=abc; run"], ["sh", "-c", "export TOKEN=[redacted]; run"]),
         (["x", "AKIAABCDEFGHIJKLMNOP"], ["x", "[redacted]"]),
     ],
 )
