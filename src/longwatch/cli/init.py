@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from longwatch.cli.options import common_options
-from longwatch.cli.terminal import remark
+from longwatch.cli.terminal import remark, write_data
 from longwatch.errors import InvalidInput
 from longwatch.settings import FILE_NAME, SETTINGS, Setting
 
@@ -38,7 +38,7 @@ def command(path: Path, force: bool) -> None:
         raise InvalidInput(f"{file} is already there. Overwrite it with --force.") from None
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written: {error.strerror}. Choose another place.") from error
-    click.echo(file)
+    write_data([str(file)])
     remark("Uncomment what you want to change, then see what holds with `longwatch doctor`.")
 
 

@@ -59,7 +59,10 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        from longwatch.cli.terminal import clean_logs
+
         command = import_module(COMMANDS[cmd_name][0]).command
+        clean_logs()
         assert isinstance(command, click.Command)
         return command
 
@@ -137,12 +140,14 @@ def run(arguments: Sequence[str]) -> int:
         _complain_no_more()
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  the last line of defence: a message, not a traceback
+        from longwatch.cli.terminal import remark
+
         if invocation.debug:
             import traceback
 
-            traceback.print_exc()
+            remark(traceback.format_exc())
         message, code = explained(error)
-        click.echo(message, err=True)
+        remark(message)
         return code
 
 

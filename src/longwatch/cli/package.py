@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from longwatch.cli.options import common_options
+from longwatch.cli.terminal import remark, write_text
 from longwatch.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -42,21 +43,18 @@ def command(directory: Path, place: str | None, endpoint: str | None) -> None:
     for artifact in artifacts.values():
         path = directory / artifact.name
         path.write_bytes(artifact.content)
-        click.echo(f"{path}  {len(artifact.content):,} bytes", err=True)
+        remark(f"{path}  {len(artifact.content):,} bytes")
     if where is None:
-        click.echo(
-            f"Upload them with --upload s3://BUCKET/PREFIX; the templates are in {infrastructure()}.",
-            err=True,
-        )
+        remark(f"Upload them with --upload s3://BUCKET/PREFIX; the templates are in {infrastructure()}.")
         for name, artifact in artifacts.items():
-            click.echo(f"{name}={artifact.name}")
+            write_text(f"{name}={artifact.name}")
         return
     bucket, prefix = where
     client = _s3(endpoint)
     keys = {name: _uploaded(client, artifact, bucket, prefix) for name, artifact in artifacts.items()}
-    click.echo(f"CodeBucket={bucket}")
+    write_text(f"CodeBucket={bucket}")
     for name, key in keys.items():
-        click.echo(f"{name}={key}")
+        write_text(f"{name}={key}")
 
 
 def _s3(endpoint: str | None) -> Any:

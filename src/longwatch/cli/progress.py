@@ -6,6 +6,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
+from longwatch.cli.text import clean
 from longwatch.clock import Clock
 
 SHOWN_AFTER_SECONDS = 0.5
@@ -38,7 +39,7 @@ class Progress:
     def _draw(self) -> None:
         self._next_draw = self._clock.monotonic() + REDRAWN_EVERY_SECONDS
         self._drawn = True
-        sys.stderr.write(f"\r\x1b[K{progress_text(self._label, self._count, self._total)}")
+        sys.stderr.write(f"\r\x1b[K{clean(progress_text(self._label, self._count, self._total))}")
         sys.stderr.flush()
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ import click
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import check, sqlite_path
 from longwatch.cli.options import common_options, pass_invocation
-from longwatch.cli.terminal import remark
+from longwatch.cli.terminal import remark, write_text
 from longwatch.cli.times import clock_text, span_ms
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import INDEX_KINDS, Journal, Prunes, RunQuery
@@ -38,11 +38,11 @@ def command(invocation: Invocation, age: str, dry_run: bool) -> None:
             )
         if dry_run:
             count = _count(journal, before)
-            click.echo(f"{count:,} runs have events from before {moment}; nothing was deleted.")
+            write_text(f"{count:,} runs have events from before {moment}; nothing was deleted.")
             return
         remark(f"Deleting events from before {moment} …")
         gone = journal.prune(max(0, before))
-    click.echo(f"{gone:,} events deleted.")
+    write_text(f"{gone:,} events deleted.")
 
 
 def _count(journal: Journal, before: int) -> int:

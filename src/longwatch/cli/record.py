@@ -13,7 +13,7 @@ import click
 
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.options import common_options, complete_runs, output_option, pass_invocation
-from longwatch.cli.terminal import remark, write_json
+from longwatch.cli.terminal import remark, write_data, write_json
 from longwatch.errors import InvalidInput, JournalUnavailable
 from longwatch.events import Event
 from longwatch.model.attempts import FACT_TYPES
@@ -74,7 +74,7 @@ def command(
     if output == "json":
         write_json({"run_id": run_id, "stored_in": where})
     else:
-        click.echo(run_id)
+        write_data([run_id])
 
 
 def payload_from(data: str | None) -> dict[str, object]:

@@ -17,7 +17,7 @@ import click
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import check, sqlite_path
 from longwatch.cli.options import common_options, pass_invocation
-from longwatch.cli.terminal import remark
+from longwatch.cli.terminal import log_formatter, remark, write_text
 from longwatch.errors import MissingExtra
 from longwatch.journal.opening import open_journal
 from longwatch.settings import Settings, data_directory
@@ -92,7 +92,9 @@ def command(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise MissingExtra("longwatch serve", "server") from error
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(log_formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=log_level.upper(), handlers=[handler])
     settings = invocation.settings()
     check_stores(settings, invocation)
     address = make_address(
@@ -158,10 +160,10 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
 
     def ready() -> None:
         url = address.url
-        click.echo(f"Serving {settings.journal} at {url}")
+        write_text(f"Serving {settings.journal} at {url}")
         if address.kept is not None:
             url = f"{url}login?code={address.access.new_code()}"
-            click.echo(f"Log in, once and within ten minutes: {url}")
+            write_text(f"Log in, once and within ten minutes: {url}")
             remark(f"The tokens for programs are in {address.kept}.")
         remark("Press Ctrl-C to stop.")
         if open_page:  # beside the server: a browser that has to be started first takes its time

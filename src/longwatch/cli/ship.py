@@ -7,7 +7,7 @@ import click
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.options import common_options, output_option, pass_invocation
 from longwatch.cli.progress import Progress
-from longwatch.cli.terminal import remark, write_json
+from longwatch.cli.terminal import remark, write_json, write_text
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
 from longwatch.recording.outbox import Outbox, ShipReport
@@ -59,7 +59,7 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
             {"shipped": total.shipped, "left": total.left, "refused": total.refused, "errors": total.errors}
         )
     else:
-        click.echo(summary(total))
+        write_text(summary(total))
     return exit_code(total)
 
 

@@ -13,7 +13,7 @@ from longwatch.cli.options import common_options, output_option, pass_invocation
 from longwatch.cli.scatter import Point, scatter
 from longwatch.cli.styles import Line, Segment
 from longwatch.cli.table import Column, table
-from longwatch.cli.terminal import Terminal, remark, write_json
+from longwatch.cli.terminal import Terminal, remark, write_json, write_text
 from longwatch.cli.times import span_ms
 from longwatch.errors import InvalidInput
 from longwatch.watching.cadence.comparing import BEST, FIXED, FLOOR, LEARNED, PLAIN, Comparison, compare
@@ -152,8 +152,8 @@ def index(open_: int, item_bytes: int, output: str) -> None:
         for each in lookups
     ]
     terminal.show(table(LOOKUP_COLUMNS, rows, width=terminal.columns))
-    click.echo(f"The index costs {CLAIMED_TIMES:,} times less from {needed:,} closed executions on.")
-    click.echo(f"Each change of an execution costs {lookups[0].index_write_units} write units more for it.")
+    write_text(f"The index costs {CLAIMED_TIMES:,} times less from {needed:,} closed executions on.")
+    write_text(f"Each change of an execution costs {lookups[0].index_write_units} write units more for it.")
 
 
 def share_of(text: str) -> float:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from longwatch.cli.text import columns_of
+from longwatch.cli.text import clean, columns_of
 from longwatch.runs import Status
 
 
@@ -63,9 +63,9 @@ def call_look(status: str) -> Look:
 
 
 def paint(line: Line, *, colour: bool) -> str:
-    """The line as text, with escape sequences only if wanted and no spaces at its end."""
+    """The line as text, its segments cleaned, with our own escape sequences only if wanted."""
     if not colour:
-        return "".join(segment.text for segment in line).rstrip()
+        return "".join(clean(segment.text) for segment in line).rstrip()
     return "".join(_painted(segment) for segment in line).rstrip()
 
 
@@ -75,5 +75,5 @@ def line_columns(line: Line) -> int:
 
 
 def _painted(segment: Segment) -> str:
-    style = _STYLES.get(segment.style)
-    return click.style(segment.text, **style) if style and segment.text.strip() else segment.text  # type: ignore[arg-type]
+    style, text = _STYLES.get(segment.style), clean(segment.text)
+    return click.style(text, **style) if style and text.strip() else text  # type: ignore[arg-type]

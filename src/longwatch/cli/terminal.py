@@ -1,4 +1,8 @@
-"""What the output goes to: how wide it is, whether it takes colour, how text and data are written."""
+"""What the output goes to: how wide it is, whether it takes colour, how text and data are written.
+
+Every text that a command prints passes through here, and so through `longwatch.cli.text`: names and messages
+come from payloads, and none may steer the terminal.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,15 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from longwatch.cli.styles import Line, paint
+from longwatch.cli.text import clean_json, clean_lines
+
+if TYPE_CHECKING:
+    import logging
 
 NARROWEST_COLUMNS = 30
 
@@ -56,17 +64,45 @@ def _columns(stream: TextIO, environment: Mapping[str, str]) -> int | None:
 
 def remark(text: str) -> None:
     """Say something about the work on standard error, out of the way of the data."""
-    click.echo(text, err=True)
+    click.echo(clean_lines(text), err=True)
+
+
+def write_text(text: str = "") -> None:
+    """Write a result for people to standard output."""
+    click.echo(clean_lines(text))
 
 
 def write_data(lines: Iterable[str]) -> None:
-    """Write lines of data to standard output. Data is UTF-8 whatever the terminal's own encoding."""
+    """Write lines of data to standard output. Data is UTF-8 whatever the terminal's own encoding.
+
+    Other programs get it as it is. On a terminal, control characters are written as JSON escapes them.
+    """
     text = "\n".join(lines)
     if text:
         sys.stdout.flush()
         stream = sys.stdout.buffer
-        stream.write(text.encode() + b"\n")
+        shown = clean_json(text) if sys.stdout.isatty() else text
+        stream.write(shown.encode() + b"\n")
         stream.flush()
+
+
+def clean_logs() -> None:
+    """Let log records of libraries and of longwatch pass through the sanitiser too."""
+    import logging
+
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(log_formatter("%(message)s"))
+
+
+def log_formatter(form: str) -> logging.Formatter:
+    """A formatter whose records cannot steer the terminal."""
+    import logging
+
+    class CleanFormatter(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return clean_lines(super().format(record))
+
+    return CleanFormatter(form)
 
 
 def write_json(value: object) -> None:

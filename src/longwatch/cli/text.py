@@ -7,15 +7,33 @@ import unicodedata
 
 ELLIPSIS = "…"
 
-# Besides C0, DEL and C1: what reorders or breaks a line, and lone surrogates, which no terminal takes.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+# Besides C0, DEL and C1: what reorders or breaks a line, what takes no room and so hides in a name, and lone
+# surrogates, which no terminal takes.
+_UNSAFE = (
+    "\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+_PICTURE = "[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]"
+_JOINER = f"(?<={_PICTURE})\u200d{_PICTURE}"  # 👩‍🚀 is two pictures and a joiner, which hides nothing there
+_IN_LINE = re.compile(f"(?!{_JOINER})[{_UNSAFE}]")
+_IN_LINES = re.compile(f"(?!{_JOINER}|\n)[{_UNSAFE}]")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NO_WIDTH = frozenset({"Mn", "Me", "Cf"})
 
 
 def clean(text: str) -> str:
     """The text with control characters written out, so that no payload can steer a terminal."""
-    return _UNSAFE.sub(_escape, text)
+    return text if text.isascii() and text.isprintable() else _IN_LINE.sub(_escape, text)
+
+
+def clean_lines(text: str) -> str:
+    """The same for a text of several lines, which stay lines."""
+    return text if text.isascii() and text.isprintable() else _IN_LINES.sub(_escape, text)
+
+
+def clean_json(text: str) -> str:
+    """JSON with control characters as escapes of JSON, so that it is the same document."""
+    return text if text.isascii() and text.isprintable() else _IN_LINES.sub(_json_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -23,7 +41,14 @@ def _escape(match: re.Match[str]) -> str:
     if character in _NAMED:
         return _NAMED[character]
     code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def columns_of(text: str) -> int:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.cli.text import clean, columns_of, fit, pad
+from longwatch.cli.text import clean, clean_json, clean_lines, columns_of, fit, pad
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,8 @@ from longwatch.cli.text import clean, columns_of, fit, pad
         ("\x7f", "\\x7f"),
         ("safe\u202eevil", "safe\\u202eevil"),
         ("\ud800", "\\ud800"),
+        ("a\u200bb\u200dc\u2060d\xade\ufeff", "a\\u200bb\\u200dc\\u2060d\\xade\\ufeff"),
+        ("\U000e0041", "\\U000e0041"),
         ("grüße 資料 👩‍🚀", "grüße 資料 👩‍🚀"),
     ],
 )
@@ -31,6 +35,18 @@ def test_cleaned_text_can_be_printed_whatever_it_was(text: str) -> None:
 
     cleaned.encode()
     assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in cleaned)
+
+
+def test_lines_stay_lines() -> None:
+    assert clean_lines("one\n\x1btwo\r") == "one\n\\x1btwo\\r"
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_cleaned_json_is_the_same_document(document: dict[str, str]) -> None:
+    cleaned = clean_json(json.dumps(document, ensure_ascii=False, indent=2))
+
+    assert json.loads(cleaned) == document
+    assert clean_lines(cleaned) == cleaned
 
 
 def test_wide_characters_take_two_columns_and_combining_ones_none() -> None:

@@ -23,7 +23,7 @@ from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import sqlite_path
 from longwatch.cli.options import common_options, pass_invocation
 from longwatch.cli.show import run_lines
-from longwatch.cli.terminal import Terminal, remark
+from longwatch.cli.terminal import Terminal, remark, write_text
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.events import START, Cursor
@@ -70,9 +70,9 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
         elif not no_page:
             say_what_is_missing()
         if page is not None and page.url:
-            click.echo(f"Watch it on the page: {page.url}")
+            write_text(f"Watch it on the page: {page.url}")
             if drill is not None:
-                click.echo(f"The drill's board:    {page.url}{drill.path}")
+                write_text(f"The drill's board:    {page.url}{drill.path}")
         run = _play(journal, recorder, session, drill, killed, factor, invocation.clock, once=once)
         now = invocation.clock.now_ms()
         _sum_up(run, settings, now, page=page, session=session, drill=drill, killed=killed)
@@ -199,15 +199,15 @@ def _sum_up(
 ) -> None:
     terminal = Terminal.of_stdout()
     lines, _ = run_lines(run, [], now_ms=now_ms, width=terminal.columns)
-    click.echo()
+    write_text()
     terminal.show(lines)
     played = drill.now if drill is not None and drill.error is None else None
     if played is not None:
-        click.echo()
+        write_text()
         terminal.show(ended_lines(played, now_ms=now_ms, width=terminal.columns))
     chosen = "" if settings.origins.get("journal") != "--journal" else f" --journal {settings.journal}"
     program = _program()
-    click.echo("\nLook further:")
+    write_text("\nLook further:")
     for words, about in (
         ("runs", "every run, newest first"),
         (f"show {run.run_id}", "this picture again"),
@@ -219,12 +219,12 @@ def _sum_up(
         *([(f"show {killed.run_id}", "a job whose process was killed")] if killed else []),
         ("serve", "the page of all runs"),
     ):
-        click.echo(f"  {program}{chosen} {words:<32} {about}")
+        write_text(f"  {program}{chosen} {words:<32} {about}")
     if page is not None and page.url:
-        click.echo(f"\nOn the page:\n  {page.url}runs/{run.run_id}")
+        write_text(f"\nOn the page:\n  {page.url}runs/{run.run_id}")
         for each in (session, drill, killed):
             if each is not None and each.error is None:
-                click.echo(f"  {page.url}{each.path}")
+                write_text(f"  {page.url}{each.path}")
 
 
 def _program() -> str:
