@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from longwatch.watching.model import Action, Evidence, Execution, Job, JobState, Server, Wave
-from longwatch.watching.outcomes import GRACE_POLLS
+from longwatch.watching.outcomes import GRACE_MS, GRACE_POLLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _cited(job: Job) -> dict[str, object]:
 
 def applied(execution: Execution, answer: Answer) -> Execution:
     """The execution with this answer."""
-    waves = tuple(_wave(wave, answer) for wave in execution.waves)
+    waves = tuple(_wave(wave, answer, execution.last_answer_at) for wave in execution.waves)
     return replace(
         execution,
         waves=waves,
@@ -81,14 +81,14 @@ def unanswered(execution: Execution, at: int, problem: str, *, retry_after_ms: i
     )
 
 
-def _wave(wave: Wave, answer: Answer) -> Wave:
-    return replace(wave, jobs=tuple(_job(job, answer) for job in wave.jobs))
+def _wave(wave: Wave, answer: Answer, before: int | None) -> Wave:
+    return replace(wave, jobs=tuple(_job(job, answer, before) for job in wave.jobs))
 
 
-def _job(known: Job, answer: Answer) -> Job:
+def _job(known: Job, answer: Answer, before: int | None) -> Job:
     told = answer.jobs.get(known.job_id)
     if told is None:
-        return _missing(known, answer.at) if known.job_id in answer.missing else known
+        return _missing(known, answer.at, before) if known.job_id in answer.missing else known
     finished = told.state is JobState.FINISHED
     return replace(
         told,
@@ -97,20 +97,31 @@ def _job(known: Job, answer: Answer) -> Job:
         since=_since(known.state, known.since, told.state, answer.at),
         finished_at=min(known.finished_at or answer.at, answer.at) if finished else None,
         finished_polls=_finished_polls(known) if finished else 0,
+        finished_for_ms=_finished_for_ms(known, answer.at, before) if finished else None,
         cancelled=told.cancelled or (known.cancelled and finished),
         servers=_servers(known, told, answer.at),
     )
 
 
-def _missing(known: Job, at: int) -> Job:
+def _missing(known: Job, at: int, before: int | None) -> Job:
     since = _since(known.state, known.since, JobState.MISSING, at)
-    polls = known.finished_polls if known.finished_at is None else _finished_polls(known)
-    return replace(known, state=JobState.MISSING, since=since, finished_polls=polls)
+    if known.finished_at is None:
+        return replace(known, state=JobState.MISSING, since=since)
+    polls, lasts = _finished_polls(known), _finished_for_ms(known, at, before)
+    return replace(known, state=JobState.MISSING, since=since, finished_polls=polls, finished_for_ms=lasts)
 
 
 def _finished_polls(known: Job) -> int:
     """One more than before, as far as it matters: a record is not to change with every poll."""
     return min(known.finished_polls + 1, GRACE_POLLS)
+
+
+def _finished_for_ms(known: Job, at: int, before: int | None) -> int:
+    """The time between two polls that found it finished is added, as far as one gap may count."""
+    if known.finished_for_ms is None:
+        return 0
+    gap = 0 if before is None else min(max(0, at - before), GRACE_MS // (GRACE_POLLS - 1))
+    return min(known.finished_for_ms + gap, GRACE_MS)
 
 
 def _servers(known: Job, told: Job, at: int) -> tuple[Server, ...]:

@@ -182,6 +182,9 @@ class Job:
     finished_at: int | None = None  # epoch ms at which it was first seen finished
     # Answers since then, as far as they matter. That there was one more is not a change of the job.
     finished_polls: int = field(default=0, kw_only=True, compare=False)
+    # How long polls have seen it finished, each gap between two polls counted up to a limit: one wrong date
+    # adds little. None: not counted yet.
+    finished_for_ms: int | None = field(default=None, kw_only=True, compare=False)
     kind: JobKind = field(default=JobKind.LAUNCH, kw_only=True)
     created_at: int | None = field(default=None, kw_only=True)  # epoch ms, by the source
     cancelled: bool = False

@@ -111,7 +111,9 @@ def _is_past_grace(job: Job, since: int | None, now_ms: int) -> bool:
 
     Both times are those of the source, so that pollers whose clocks differ agree.
     """
-    return since is not None and now_ms - since >= GRACE_MS and job.finished_polls >= GRACE_POLLS
+    if since is None or now_ms - since < GRACE_MS or job.finished_polls < GRACE_POLLS:
+        return False
+    return job.finished_for_ms is None or job.finished_for_ms >= GRACE_MS
 
 
 def _is_over(job: Job) -> bool:

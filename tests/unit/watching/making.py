@@ -18,7 +18,7 @@ from longwatch.watching.model import (
     ServerState,
     Wave,
 )
-from longwatch.watching.outcomes import GRACE_POLLS
+from longwatch.watching.outcomes import GRACE_MS, GRACE_POLLS
 
 START = 1_794_736_800_000  # 2026-11-15T10:00:00Z
 SECOND, MINUTE = 1_000, 60_000
@@ -39,6 +39,7 @@ def job(*states: ServerState, state: JobState = JobState.STARTED, job_id: str = 
     if state is JobState.FINISHED:
         more.setdefault("finished_at", START)
         more.setdefault("finished_polls", GRACE_POLLS)
+        more.setdefault("finished_for_ms", GRACE_MS)
     return Job(job_id, state, servers(*states), since=START, **more)
 
 

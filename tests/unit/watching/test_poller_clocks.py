@@ -9,14 +9,14 @@ import pytest
 
 from longwatch.runs import Status
 from longwatch.testing import FakeClock, MemoryJournal
-from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, ExecutionKey, Job, Wave
-from longwatch.watching.outcomes import GRACE_MS
+from longwatch.watching.answers import Answer, applied
+from longwatch.watching.model import Execution, ExecutionKey, Job, JobState, Server, Wave
+from longwatch.watching.outcomes import GRACE_MS, execution_outcome
 from longwatch.watching.poller import Poller, Result
 from longwatch.watching.sources.base import Told
 from longwatch.watching.sources.dates import observed_at
 from longwatch.watching.stores.memory import MemoryExecutionStore
-from tests.unit.watching.making import LAUNCHED, PENDING, execution, finished
+from tests.unit.watching.making import LAUNCHED, PENDING, START, answer, execution, finished
 from tests.unit.watching.playing import PlayedSource, events_of
 
 POLL_SECONDS = 20.0
@@ -126,6 +126,15 @@ def test_a_grace_period_takes_three_polls_however_long_it_lasts() -> None:
         clock.advance(10 * GRACE_MS / 1000)
 
     assert results == [Result.ASKED, Result.ASKED, Result.ENDED]
+
+
+@pytest.mark.parametrize("seconds", [(0, -600, 30), (0, 15, 600), (-600, 15, 30), (0, 600, 15, 30)])
+def test_one_wrong_date_ends_no_grace_period(seconds: tuple[int, ...]) -> None:
+    known = execution(Wave("one", (Job("j-1"),)))
+    for each in seconds:
+        known = applied(known, answer(START + each * 1000, Job("j-1", JobState.FINISHED, (Server("s-1"),))))
+
+        assert execution_outcome(known, START + each * 1000) is None
 
 
 def test_a_verdict_that_is_not_reported_yet_is_due_whatever_its_time() -> None:
