@@ -33,6 +33,7 @@ MEASURED_CHARACTERS = (
 )
 NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
 SHORTENED = re.compile(r"…\[shortened, (\d+) characters\]\Z")
+_SPACE = re.compile(r"\s")
 LONGEST_MARKER = 50  # characters
 # The fields that decide what a run is and how it ended. They get their room before all other fields.
 DECIDING_FIELDS = (
@@ -197,7 +198,10 @@ class Capture:
             return encodable(text)  # a copy of a copy
         self._omit_text(text, kept)
         # Half a token is still a secret, and no longer looks like one: blank whole ones before the cut.
-        beginning = redact_text(encodable(text[: kept + LONGEST_TOKEN]))[:kept]
+        # A secret that the cut would split ends at the next space; one with spaces is blanked up to the end.
+        space = _SPACE.search(text, kept, kept + LONGEST_TOKEN)
+        end = space.start() if space else kept + LONGEST_TOKEN
+        beginning = redact_text(encodable(text[:end]))[:kept]
         return f"{beginning}{shortened_marker(len(text))}"
 
     def _other(self, value: object) -> object:

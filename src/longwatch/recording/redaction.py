@@ -36,7 +36,6 @@ def may_hold_secret(text: str) -> bool:
         or (" " in text and _may_hold_spaced(text))
         or (_may_assign(text) and _names_secret(text.lower()))
         or (_has_token_run(text) and _may_hold_prefixed(text))
-        or "Private-Lines:" in text
     )
 
 
@@ -45,7 +44,7 @@ def _may_hold_prefixed(text: str) -> bool:
 
 
 def _may_hold_spaced(text: str) -> bool:
-    return "PRIVATE KEY" in text or _may_hold_scheme(text.lower())
+    return "PRIVATE KEY" in text or "Private-Lines: " in text or _may_hold_scheme(text.lower())
 
 
 def _may_hold_scheme(lower: str) -> bool:

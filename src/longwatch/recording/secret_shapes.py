@@ -97,5 +97,5 @@ PLAIN: tuple[tuple[str, str], ...] = (
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
         r".*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     ),
-    ("Private-Lines:", r"(?<=Private-Lines:).*?(?=Private-MAC:|\Z)"),  # PuTTY
+    ("Private-Lines: ", r"(?<=Private-Lines: ).*?(?=Private-MAC:|\Z)"),  # PuTTY
 )

@@ -292,6 +292,21 @@ def test_no_half_token_is_left_by_shortening(cut_at: int) -> None:
     assert "sk-a" not in str(kept(text, SUMMARY))
 
 
+@pytest.mark.parametrize("cut_at", range(940, 1010, 3))
+@pytest.mark.parametrize(
+    "secret",
+    [
+        'password="hunter2 with spaces hunter2"',
+        "-----BEGIN PRIVATE KEY-----\nhunter2\nhunter2",
+        "Cookie: a=hunter2; b=hunter2",
+    ],
+)
+def test_no_half_of_a_secret_with_spaces_is_left_by_shortening(secret: str, cut_at: int) -> None:
+    text = "x" * cut_at + " " + secret + " y" * 3_000
+
+    assert "hunter" not in str(kept(text, SUMMARY))
+
+
 def test_no_half_token_is_left_by_shortening_what_an_object_says() -> None:
     class Client:
         def __repr__(self) -> str:
