@@ -159,7 +159,9 @@ class Poller:
                 )
                 found |= {each.key: problem for each in mine}
             else:
-                found |= source.ask(mine)
+                starts = {each.key: each.started_at for each in mine}
+                answers = source.ask(mine)
+                found |= {key: _not_before(starts.get(key, 0), told) for key, told in answers.items()}
         return found
 
     def settle(self, claim: Claim, told: Told) -> Polled:
@@ -397,6 +399,11 @@ class Poller:
         if self._report is not None:
             self._report(polled)
         return polled
+
+
+def _not_before(start: int, told: Told) -> Told:
+    """The answer, dated no earlier than the start: the clock of a source may be behind that of the plan."""
+    return replace(told, at=max(told.at, start)) if isinstance(told, Answer) else told
 
 
 def _is_same_lease(record: Execution, claimed: Execution) -> bool:

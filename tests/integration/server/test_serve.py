@@ -125,7 +125,7 @@ def test_an_address_that_is_not_of_this_machine_is_told(file: Path) -> None:
 
 def test_a_journal_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
     with serving(*journal_option(tmp_path / "new.db")) as server:
-        assert httpx2.get(f"{server.url}/api/runs").json() == {"runs": [], "cursor": None}
+        assert httpx2.get(f"{server.url}/api/runs").json() == {"runs": [], "cursor": None, "hint": None}
 
 
 def test_a_table_that_is_not_there_is_told_before_anything_begins() -> None:
