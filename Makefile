@@ -1,6 +1,9 @@
 # Everything a contributor runs. `make` alone lists it.
 # Only Python 3.11 or newer (with venv) and make are needed; the tests use Java and npm where they are there.
 
+# The tests start many processes: without bytecode each of them would compile longwatch again.
+unexport PYTHONDONTWRITEBYTECODE
+
 WORKERS ?= 2
 ARGS ?=
 # Simulations that `make simulate` plays: about a minute on two cores, which is what CI spends on it.
@@ -12,7 +15,7 @@ UV_VERSION := 0.13.7
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make requirements" .venv/bin/uv pip compile --quiet --upgrade \
 	--universal --python-version 3.11 --generate-hashes
 
-.PHONY: help demo test unit simulate coverage load check format stack-demo bench requirements engines web clean
+.PHONY: help demo test unit simulate coverage load snapshots check format stack-demo bench requirements engines web clean
 
 help:
 	@echo "make demo          play a workflow, a turn and a drill, recorded into a SQLite file, live on a page"
@@ -21,6 +24,7 @@ help:
 	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following, and EXECUTIONS=$(EXECUTIONS); names what failed"
 	@echo "make coverage      how much of finder, poller and verdicts their tests reach; at least 85 %"
 	@echo "make load          all of tests/load, and its timings beside document 004's limits; a quarter of an hour"
+	@echo "make snapshots     update tests/snapshots: schemas, help texts, routes, public names, files of the wheel"
 	@echo "make check         style, types, import contract, templates"
 	@echo "make format        bring the code into the house style"
 	@echo "make stack-demo    the session journal's stack on a local AWS engine (ARGS=--keep: until Ctrl-C)"
@@ -49,6 +53,9 @@ load: .venv/.dev engines
 coverage: .venv/.dev
 	@.venv/bin/python -m coverage run --rcfile=tests/coverage.ini -m pytest -q -p no:cacheprovider $(COVERING)
 	@.venv/bin/python -m coverage report --rcfile=tests/coverage.ini
+
+snapshots: .venv/.dev
+	@.venv/bin/python -m tests.snapshots.surface
 
 check: .venv/.dev
 	.venv/bin/ruff check --quiet .

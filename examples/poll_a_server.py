@@ -1,6 +1,6 @@
 """A turn and its files, watched over HTTP: starts a server, plays a coding agent, and polls what it does.
 
-Needs the server extra: `pip install 'longwatch[server]'`.
+Needs the server extra: `pip install '.[server]'` in a checkout.
 """
 
 import asyncio

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import hypothesis
 import hypothesis.configuration
 import pytest
 
+from tests import processes
 from tests.engines.start import DynamoDbLocal, Engine, EngineMissing, MiniStack
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +30,10 @@ AWS_FOR_TESTS = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 
+# In every process of pytest: the main one and, with xdist, its workers.
+processes.restore_signals()
+processes.adopt_orphans()
+
 # Between tests pytest-asyncio asks for the main thread's loop, and Python makes one that nobody closes,
 # unless it was told that there is none.
 asyncio.set_event_loop(None)
@@ -37,6 +43,73 @@ hypothesis.settings.register_profile("here", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000)
 hypothesis.settings.load_profile("ci" if IN_CI else "here")
+
+
+class Shared:
+    """The processes of fixtures with a wider scope than a test: engines, servers, browsers.
+
+    A plugin of its own, because pytest does not call hooks of this file for fixtures of the session.
+    """
+
+    def __init__(self) -> None:
+        self.pids: set[int] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+        if fixturedef.scope == "function":
+            return (yield)
+        known = processes.children()
+        try:
+            return (yield)
+        finally:
+            self.pids |= processes.children() - known
+
+
+SHARED = Shared()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_shared_process_left() -> Iterator[None]:
+    """What a fixture shares, it ends."""
+    yield
+    _report(processes.end_leftovers(grace_seconds=processes.GRACE_SECONDS))
+
+
+@pytest.fixture(autouse=True)
+def _no_process_left(_no_shared_process_left: None) -> Iterator[None]:
+    """A process that a test starts ends with it, however the test ends. Set up before its own fixtures."""
+    known = processes.children()
+    yield
+    _report(processes.end_leftovers(known | SHARED.pids, grace_seconds=processes.GRACE_SECONDS))
+
+
+def _report(leftovers: list[str]) -> None:
+    if leftovers:
+        pytest.fail("left these processes running, which were ended:\n" + "\n".join(leftovers), pytrace=False)
+
+
+class Workers:
+    """The process ids of xdist's workers. What one that died leaves behind is adopted by the main process."""
+
+    def __init__(self) -> None:
+        self._pids: dict[str, frozenset[int]] = {}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_newgateway(self, gateway: Any) -> None:
+        self._pids[gateway.id] = processes.children().difference(*self._pids.values())
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        ended = self._pids.pop(node.gateway.id)
+        if error:
+            processes.kill(ended)  # its pipe may be closed before its children are handed over
+            for leftover in processes.end_leftovers(frozenset().union(*self._pids.values()), grace_seconds=0):
+                print(f"ended what a worker left running: {leftover}", file=sys.stderr)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(SHARED)
+    config.pluginmanager.register(Workers())
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -34,6 +34,7 @@ LongwatchError
     ├── AgentRefused         an agent was reached and did not take the request
     ├── MissingExtra         an optional part is not installed
     └── JournalUnusable      the store is there but cannot be used as it is
+        ├── JournalDamaged   the disk or a program changed the file behind SQLite's back
         ├── NotADatabase     the file holds something else
         ├── NewerJournal     written by a later version of longwatch
         ├── ReadOnlyJournal  no right to write here
@@ -267,12 +268,16 @@ class MissingExtra(NotWorthAnotherTry):
         super().__init__(what, extra)
 
     def __str__(self) -> str:
-        install = f"pip install 'longwatch[{self.extra}]'"
-        return f"{self.what} needs the '{self.extra}' extra. Install it: {install}"
+        install = f"pip install '.[{self.extra}]'"
+        return f"{self.what} needs the '{self.extra}' extra. Install it in a checkout of longwatch: {install}"
 
 
 class JournalUnusable(NotWorthAnotherTry):
     """The store is there, but cannot be used as it is."""
+
+
+class JournalDamaged(JournalUnusable):
+    """Parts of the journal cannot be read. What can be is read around the damage."""
 
 
 class NotADatabase(JournalUnusable):
@@ -281,6 +286,9 @@ class NotADatabase(JournalUnusable):
 
 class NewerJournal(JournalUnusable):
     """The journal was written by a later version of longwatch."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} Upgrade in a newer checkout of longwatch: pip install ."
 
 
 class ReadOnlyJournal(JournalUnusable):

@@ -95,6 +95,35 @@ class Event:
         return (self.occurred_at, self.producer or "", self.number or 0, self.event_id)
 
 
+UNREADABLE = "unreadable_event"
+"""The type of what stands where a stored event cannot be decoded. Readers get it; no journal stores it."""
+
+
+def unreadable_event(
+    run_id: str,
+    position: int | str,
+    reason: str,
+    *,
+    occurred_at: int,
+    event_id: str | None = None,
+    producer: str | None = None,
+    number: int | None = None,
+) -> Event:
+    """What a reader gets in the place of a stored event that cannot be decoded: where it is, and why.
+
+    Its id, producer and number are those of the stored event where they can be read.
+    """
+    return Event(
+        run_id=run_id,
+        event_id=event_id or f"unreadable:{run_id}:{position}",
+        type=UNREADABLE,
+        occurred_at=occurred_at,
+        payload={"position": position, "reason": reason},
+        producer=producer,
+        number=number,
+    )
+
+
 class Draft:
     """An event in the making, for those who make very many out of values that were checked before.
 
@@ -187,6 +216,20 @@ def slot_of(event: Event) -> int | None:
     if not 0 <= slot - event.occurred_at <= MAX_SLOT_DRIFT_MS:
         return None
     return slot if event.event_id == numbered_event_id(slot, event.producer, event.number) else None
+
+
+def parts_of_event_id(event_id: str) -> tuple[int, str, int] | None:
+    """Slot, producer and number in an id that a recorder gave, else None."""
+    if len(event_id) != 32:
+        return None
+    try:
+        slot, number = int(event_id[:12], 16), int(event_id[24:], 16)
+        int(event_id[12:24], 16)
+    except ValueError:
+        return None
+    if event_id != numbered_event_id(slot, event_id[12:24], number) or not number:
+        return None
+    return (slot, event_id[12:24], number) if slot <= MAX_OCCURRED_AT else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +336,15 @@ def end_status(payload: Mapping[str, object]) -> str:
 def error_of(payload: Mapping[str, object]) -> str | None:
     """What went wrong, if something did."""
     return text_of(payload, "error_message", "error")
+
+
+def run_duration_ms(started_at: int, ended_at: int) -> int:
+    """How long a run took: from the time of the event that starts it to the time of the ending that counts.
+
+    Everything that shows a run's duration uses this, and recorders store it as `execution_time_ms` of the
+    ending. Both are times of a clock that can be set back.
+    """
+    return max(0, ended_at - started_at)
 
 
 def duration_of(payload: Mapping[str, object]) -> float | None:

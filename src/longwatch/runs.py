@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from longwatch.calls import NO_CALLS, Call, Calls, Mark
 from longwatch.errors import InvalidInput
-from longwatch.events import Event, Order, number_of
+from longwatch.events import UNREADABLE, Event, Order, number_of
 from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Joins, Lifecycle, Start, joined_at
 from longwatch.model.endings import attempt_named
 from longwatch.model.liveness import Condition
@@ -84,11 +84,11 @@ class Run:
         """Every call of the last attempt by its id; one without an id is named by its first event."""
         return self._told_in(len(self.summary.attempts) - 1).by_id()
 
-    def at_attempt(self, number: int) -> Run:
+    def at_attempt(self, number: int, own: Run | None = None) -> Run:
         """The run as if its attempt of this number, from 1, were the only one.
 
-        Events are counted over all attempts. An earlier attempt without an ending is unknown: the next one
-        began before it reported an outcome.
+        `own` is the fold of the events that belong to it (`attempt_of`); without it they are not counted.
+        An earlier attempt without an ending is unknown: the next one began before it reported an outcome.
         """
         attempts = self.summary.attempts
         if not 1 <= number <= len(attempts):
@@ -102,15 +102,46 @@ class Run:
         attempt = attempts[number - 1]
         told = self._told_in(number - 1)
         start = attempt.start or (self.summary.started_at, "", 0, "")
-        last = max(start, told.last_order or start) if attempt.is_superseded else self.summary.last_order
+        seen = self.summary if own is None else own.summary
+        last = seen.last_order
+        if own is None and attempt.is_superseded:
+            last = max(start, told.last_order or start)
         ending = attempt.ending if attempt.ending or not attempt.is_superseded else _superseded(last)
         lifecycle = Lifecycle(
             starts=(Start(start, attempt.id),),
             endings=() if ending is None else (ending,),
             members=attempt.members,
         )
-        summary = replace(self.summary, started_at=start[0], last_order=last, lifecycle=lifecycle)
-        return replace(self, summary=summary, told=told, joined={})
+        summary = replace(
+            seen,
+            origin=self.summary.origin,
+            started_at=self.summary.started_at if number == 1 else start[0],
+            last_order=last,
+            lifecycle=lifecycle,
+            expired_before=self.summary.expired_before,
+        )
+        counts = {} if own is None else own.counts
+        # A producer may work on several attempts: only all of its numbers show which are missing.
+        there = self.producers if own is None else own.producers
+        producers = {name: tally for name, tally in self.producers.items() if name in there}
+        return replace(self, summary=summary, told=told, counts=counts, producers=producers, joined={})
+
+    def attempt_of(self) -> Callable[[Event], int]:
+        """The rule that gives the number of the attempt, from 1, to which an event of the run belongs."""
+        attempts = self.summary.attempts
+        named, starts = _numbers(attempts), [attempt.start for attempt in attempts]
+
+        def number(event: Event) -> int:
+            is_start = event.type in ATTEMPT_STARTS
+            if is_start or event.type == JOINED or event.type in ENDS:
+                found = named.get(attempt_named(event))
+                if found is not None:
+                    return found
+            joins = () if is_start else self.joined.get(event.producer or "", ())
+            found = named.get(joined_at(joins, event.order))
+            return found if found is not None else _open_at(starts, event.order) + 1
+
+        return number
 
     def _told_in(self, index: int) -> Calls:
         if len(self.summary.attempts) == 1:
@@ -118,16 +149,13 @@ class Run:
         return self.told.only(self.is_in_attempt(index + 1))
 
     def is_in_attempt(self, number: int) -> Callable[[Order], bool]:
-        """Whether an event of this order belongs to the attempt of this number, from 1."""
+        """Whether an event of this order belongs to the attempt of this number, from 1, if it names none."""
         attempts = self.summary.attempts
-        at: dict[str | None, int] = {
-            name: place for place, each in enumerate(attempts) for name in (each.id, each.also) if name
-        }
-        starts = [attempt.start for attempt in attempts]
+        named, starts = _numbers(attempts), [attempt.start for attempt in attempts]
 
         def belongs(order: Order) -> bool:
-            named = at.get(joined_at(self.joined.get(order[1], ()), order))
-            return (named if named is not None else _open_at(starts, order)) == number - 1
+            found = named.get(joined_at(self.joined.get(order[1], ()), order))
+            return (found if found is not None else _open_at(starts, order) + 1) == number
 
         return belongs
 
@@ -142,6 +170,12 @@ class Run:
     def ordered_calls(self) -> list[Call]:
         """All calls, in the order they began."""
         return sorted(self.calls.values(), key=lambda call: (call.started_at, call.first.order))
+
+
+def _numbers(attempts: Sequence[Attempt]) -> dict[str | None, int]:
+    """The number of each attempt, from 1, by its ids."""
+    every = enumerate(attempts, start=1)
+    return {name: number for number, each in every for name in (each.id, each.also) if name}
 
 
 def _superseded(last: Order) -> Ending:
@@ -237,7 +271,15 @@ def conditions(
     quiet_ms = now_ms - run.summary.last_event_at
     if run.summary.ending is None and quiet_ms > silent_after_ms:
         found.append(Condition("silent", f"no event for {quiet_ms // 1000} s; the run is still open"))
-    found += observed
+    unreadable = run.counts.get(UNREADABLE, 0)
+    if unreadable:
+        events = "event" if unreadable == 1 else "events"
+        found.append(
+            Condition(
+                "unreadable", f"{unreadable} {events} cannot be read; `longwatch doctor` says what to do"
+            )
+        )
+    found += [each for each in observed if not (unreadable and each.name == "unreadable")]
     for producer, tally in sorted(run.producers.items()):
         for low, high in tally.missing():
             span = f"{low}" if low == high else f"{low}–{high}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from longwatch.events import Event, Order, text_of, tool_status
+from longwatch.events import Event, Order, run_duration_ms, text_of, tool_status
 from longwatch.model.attempts import FACT_TYPES, NO_FACTS, Attempt, Lifecycle, lifecycle_of
 from longwatch.model.endings import (
     ENDS,
@@ -181,7 +181,7 @@ class RunSummary:
         """How long the last attempt took, or takes so far; None if only an interval is known."""
         ending = self.ending
         end = now_ms if ending is None else ending.at
-        return None if end is None else max(0, end - self.attempt_started_at)
+        return None if end is None else run_duration_ms(self.attempt_started_at, end)
 
     @property
     def duration_between(self) -> tuple[int, int | None] | None:
@@ -190,7 +190,7 @@ class RunSummary:
         if between is None:
             return None
         start = self.attempt_started_at
-        least, most = (None if edge is None else max(0, edge - start) for edge in between)
+        least, most = (None if edge is None else run_duration_ms(start, edge) for edge in between)
         return least or 0, most
 
     def merged(self, other: RunSummary) -> RunSummary:

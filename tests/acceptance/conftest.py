@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.cli.samples import Story, failing, research, session
 
 Done = subprocess.CompletedProcess[str]
 Longwatch = Callable[..., Done]
 
-TIMEOUT_SECONDS = 60
 BIG_EVENTS = 20_000
 
 
@@ -44,7 +44,7 @@ def longwatch() -> Longwatch:
             capture_output=True,
             encoding="utf-8",
             env=environment(**variables),
-            timeout=TIMEOUT_SECONDS,
+            timeout=PATIENCE_SECONDS,
         )
 
     return call

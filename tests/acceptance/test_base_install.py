@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.server.feed.servers import server_process
+from tests.patience import PATIENCE_SECONDS
 
-TIMEOUT_SECONDS = 60
 HIDDEN = (
     "anyio",
     "boto3",
@@ -55,7 +55,7 @@ def longwatch(*words: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_SECONDS,
+        timeout=PATIENCE_SECONDS,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
 
@@ -73,18 +73,19 @@ def test_the_demo_plays_without_its_page_and_says_how_to_get_it() -> None:
     done = longwatch("demo", "--once")
 
     assert done.returncode == 0, done.stderr
-    assert "The page needs the 'server' extra. Install it: pip install 'longwatch[server]'" in done.stderr
+    assert "The page needs the 'server' extra. Install it" in done.stderr
+    assert "in a checkout of longwatch: pip install '.[server]'" in done.stderr
     assert "succeeded" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("words", "install"),
     [
-        (("serve",), "pip install 'longwatch[server]'"),
-        (("runs", "--journal", "dynamodb://events?region=eu-west-1"), "pip install 'longwatch[aws]'"),
+        (("serve",), "pip install '.[server]'"),
+        (("runs", "--journal", "dynamodb://events?region=eu-west-1"), "pip install '.[aws]'"),
         (
             ("executions", "list", "--journal", "dynamodb://events?region=eu-west-1"),
-            "pip install 'longwatch[aws]'",
+            "pip install '.[aws]'",
         ),
     ],
 )

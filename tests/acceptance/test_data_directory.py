@@ -14,8 +14,9 @@ import pytest
 from longwatch.cli.turn_server import LeftLines
 from longwatch.events import Event
 from longwatch.recording.outbox import Outbox
-from tests.acceptance.conftest import TIMEOUT_SECONDS, command, environment
+from tests.acceptance.conftest import command, environment
 from tests.integration.server.processes import serving
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +49,7 @@ def test_a_command_that_comes_first_creates_it_private(data: Path, arguments: tu
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env=environment(LONGWATCH_DATA=str(data)),
-        timeout=TIMEOUT_SECONDS,
+        timeout=PATIENCE_SECONDS,
         check=True,
     )
 
@@ -58,7 +59,7 @@ def test_a_command_that_comes_first_creates_it_private(data: Path, arguments: tu
 @pytest.mark.parametrize("arguments", [(), ("--token",)], ids=["open", "with tokens"])
 def test_a_server_that_comes_first_creates_it_private(data: Path, arguments: tuple[str, ...]) -> None:
     with serving(*arguments, LONGWATCH_DATA=str(data)) as server:
-        urlopen(f"{server.url}/api/health", timeout=TIMEOUT_SECONDS).close()
+        urlopen(f"{server.url}/api/health", timeout=PATIENCE_SECONDS).close()
         server.stop()
 
     assert_private(data)

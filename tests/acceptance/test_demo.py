@@ -24,8 +24,7 @@ from longwatch.runs import RunSummary, Status, fold
 from longwatch.turns import BlockKind, Conversations
 from longwatch.watching.stores.opening import open_executions
 from tests.acceptance.conftest import Longwatch, command, environment
-
-WAIT_SECONDS = 60
+from tests.patience import PATIENCE_SECONDS
 
 
 def the_run(path: Path) -> RunSummary:
@@ -59,14 +58,44 @@ def test_the_demo_plays_once_and_leaves_a_whole_run_behind(longwatch: Longwatch,
     assert f"show {summary.run_id}" in done.stdout
 
 
-def test_the_demo_keeps_to_sqlite_when_settings_name_a_table(longwatch: Longwatch, tmp_path: Path) -> None:
-    done = longwatch(
-        "demo", "--once", LONGWATCH_JOURNAL="dynamodb://runs?region=eu-west-1", LONGWATCH_DATA=str(tmp_path)
-    )
+@pytest.mark.parametrize("journal", ["dynamodb://runs?region=eu-west-1", "sqlite:///mine.db", None])
+def test_the_demo_keeps_to_a_journal_of_its_own(
+    longwatch: Longwatch, tmp_path: Path, journal: str | None
+) -> None:
+    variables = {"LONGWATCH_JOURNAL": journal} if journal else {}
+
+    done = longwatch("demo", "--once", LONGWATCH_DATA=str(tmp_path), **variables)
 
     assert done.returncode == 0, done.stderr
     assert the_run(tmp_path / "demo.db").status is Status.SUCCEEDED
-    assert "--journal sqlite:///" in done.stdout
+    assert sorted(path.name for path in tmp_path.rglob("*.db")) == ["demo.db"]
+    assert f"--journal sqlite:///{tmp_path / 'demo.db'}" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_ends_the_demo_and_its_page(tmp_path: Path, number: int) -> None:
+    process = subprocess.Popen(
+        command("demo", "--journal", f"sqlite:///{tmp_path / 'demo.db'}"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env=environment(PYTHONUNBUFFERED="1"),
+    )
+    assert process.stdout is not None
+    page = None
+    for line in process.stdout:
+        page = page or re.search(r"Watch it on the page: (\S+)", line)
+        if page is not None and "workflow_start" in line:
+            break
+
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert process.returncode == 128 + number
+    assert page is not None
+    with pytest.raises(URLError):
+        urlopen(page[1], timeout=PATIENCE_SECONDS)
 
 
 def test_beside_the_workflow_a_turn_with_blocks_writes_files(longwatch: Longwatch, tmp_path: Path) -> None:
@@ -156,20 +185,20 @@ def test_the_page_is_served_while_the_demo_plays_and_after_it_until_ctrl_c(tmp_p
 
     page = re.search(r"Watch it on the page: (\S+)", told)
     assert page is not None, told
-    with urlopen(f"{page[1]}api/projects/demo/sessions", timeout=WAIT_SECONDS) as answer:
+    with urlopen(f"{page[1]}api/projects/demo/sessions", timeout=PATIENCE_SECONDS) as answer:
         assert b"Publish the brief" in answer.read()
     board = re.search(r"The drill's board: +(\S+)", told)
     assert board is not None, told
-    with urlopen(board[1].replace("/executions", "/api/executions"), timeout=WAIT_SECONDS) as answer:
+    with urlopen(board[1].replace("/executions", "/api/executions"), timeout=PATIENCE_SECONDS) as answer:
         shown = json.load(answer)
     assert (shown["status"], len(shown["waves"])) == ("partial", 3)
     assert shown["verdict"]["evidence"]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=WAIT_SECONDS)
+    process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 0
     with pytest.raises(URLError):
-        urlopen(page[1], timeout=WAIT_SECONDS)
+        urlopen(page[1], timeout=PATIENCE_SECONDS)
 
 
 def test_on_a_terminal_the_demo_draws_and_ctrl_c_ends_the_run_as_cancelled(tmp_path: Path) -> None:
@@ -184,17 +213,17 @@ def test_on_a_terminal_the_demo_draws_and_ctrl_c_ends_the_run_as_cancelled(tmp_p
     )
     os.close(theirs)
     drawn = ""
-    while "fetch_prices" not in drawn and select.select([ours], [], [], WAIT_SECONDS)[0]:
+    while "fetch_prices" not in drawn and select.select([ours], [], [], PATIENCE_SECONDS)[0]:
         drawn += os.read(ours, 65_536).decode(errors="replace")
 
     process.send_signal(signal.SIGINT)
-    while process.poll() is None and select.select([ours], [], [], WAIT_SECONDS)[0]:
+    while process.poll() is None and select.select([ours], [], [], PATIENCE_SECONDS)[0]:
         try:
             drawn += os.read(ours, 65_536).decode(errors="replace")
         except OSError:  # Linux says so when the other side has gone
             break
 
-    assert process.wait(WAIT_SECONDS) == 130
+    assert process.wait(PATIENCE_SECONDS) == 130
     os.close(ours)
     assert re.search(r"\d+/15", drawn)
     assert "Traceback" not in drawn

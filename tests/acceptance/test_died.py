@@ -106,6 +106,8 @@ def test_the_last_attempt_is_shown_unless_another_is_asked_for(longwatch: Longwa
     assert first.startswith("✗ failed  wf-dig")
     assert "attempt   1 of 2" in first
     assert "Ada" in last
+    assert "workflow_error" not in last
+    assert "workflow_complete" not in first
     assert "Ada" not in first.partition("\n\n")[2]
     assert (wrong.returncode, wrong.stderr) == (
         2,

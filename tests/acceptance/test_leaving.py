@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import BIG_EVENTS, TIMEOUT_SECONDS, Longwatch, command, environment
+from tests.acceptance.conftest import BIG_EVENTS, Longwatch, command, environment
+from tests.patience import PATIENCE_SECONDS
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens there
 
@@ -71,7 +72,7 @@ def test_a_reader_who_has_seen_enough_is_left_in_peace(big_journal: str, form: s
 
     assert b"note" in first
     assert complaints == b""
-    assert process.wait(TIMEOUT_SECONDS) == 141
+    assert process.wait(PATIENCE_SECONDS) == 141
     process.stderr.close()
 
 
@@ -106,7 +107,7 @@ def test_ctrl_c_while_reading_leaves_with_130_and_without_a_traceback(journal: s
     process.stdin.flush()
 
     process.send_signal(signal.SIGINT)
-    _, complaints = process.communicate(timeout=TIMEOUT_SECONDS)
+    _, complaints = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 130
     assert complaints == b""
@@ -122,7 +123,7 @@ def test_ctrl_c_while_waiting_for_a_journal_leaves_with_130(longwatch: Longwatch
 
     said = process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    rest = process.communicate(timeout=TIMEOUT_SECONDS)[1]
+    rest = process.communicate(timeout=PATIENCE_SECONDS)[1]
 
     assert "next try in 1 s" in said
     assert process.returncode == 130

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 LONGWATCH = str(Path(sys.executable).with_name("longwatch"))
 PYTHON = sys.executable
-TIMEOUT_SECONDS = 30
 
 # Prints when it is ready, and how it was told to stop; then goes on or ends.
 STUBBORN = "import signal, sys\nsignal.signal(signal.SIG{0}, lambda *_: print('told', flush=True))\n"
@@ -29,7 +30,7 @@ def _journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def longwatch(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [LONGWATCH, *words], input=stdin, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+        [LONGWATCH, *words], input=stdin, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
 
 
@@ -48,7 +49,7 @@ def start(*words: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    stdout, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+    stdout, _ = process.communicate(timeout=PATIENCE_SECONDS)
     return process.returncode, stdout
 
 
@@ -152,7 +153,7 @@ def test_a_reader_that_goes_away_ends_the_command_as_it_would_without_us() -> No
     assert process.stderr is not None
     process.stderr.read()
 
-    assert process.wait(TIMEOUT_SECONDS) != 0
+    assert process.wait(PATIENCE_SECONDS) != 0
     process.stderr.close()
 
 
@@ -185,7 +186,7 @@ def test_a_command_that_does_not_stop_is_killed_after_its_grace_with_all_it_star
     process = start("--grace", "0.3", "--", PYTHON, "-c", script + STUBBORN.format("TERM") + WAITS)
 
     process.send_signal(signal.SIGTERM)
-    stdout, stderr = process.communicate(timeout=TIMEOUT_SECONDS)
+    stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert (process.returncode, stdout) == (137, "told\n")
     assert ending()["signal"] == "SIGKILL"
@@ -206,7 +207,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     process = start("--grace", "0.3", "--", PYTHON, "-c", script + WAITS)
 
     process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=TIMEOUT_SECONDS)
+    _, stderr = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 0
     assert is_gone(next(int(line) for line in stderr.splitlines() if line.isdigit()))
@@ -238,7 +239,7 @@ def test_a_signal_that_we_were_started_to_ignore_is_ignored() -> None:
     process.stdout.readline()
 
     process.send_signal(signal.SIGHUP)
-    stdout, _ = process.communicate("go on\n", timeout=TIMEOUT_SECONDS)
+    stdout, _ = process.communicate("go on\n", timeout=PATIENCE_SECONDS)
 
     assert (process.returncode, stdout) == (0, "go on\n")
 
@@ -276,7 +277,7 @@ print("interrupts:", count)
         shown += read_until(terminal, b"^C")
         os.write(terminal, b"hello\n")
         shown += read_until(terminal, b"longwatch show")
-        code = process.wait(TIMEOUT_SECONDS)
+        code = process.wait(PATIENCE_SECONDS)
     finally:
         os.close(terminal)
 

@@ -14,15 +14,18 @@ from typing import Any
 
 import pytest
 
+from longwatch.cli.times import run_duration_text
 from longwatch.journal.claims import ending_id
 from longwatch.journal.opening import open_journal
+from longwatch.model.leftovers import leftovers_of
+from longwatch.runs import fold
 from longwatch.turns import Conversations, TurnState, turn_view
 from tests.contract.making import read_all
 from tests.contract.turns_making import assistant, line, result, text, tool_result, tool_use
+from tests.patience import PATIENCE_SECONDS
 
 LONGWATCH = str(Path(sys.executable).with_name("longwatch"))
 PYTHON = sys.executable
-TIMEOUT_SECONDS = 30
 
 AGENT = """
 import json, os, sys
@@ -61,7 +64,7 @@ def all_(url: str) -> Iterator[Conversations]:
 
 def longwatch(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [LONGWATCH, *words], input=stdin, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+        [LONGWATCH, *words], input=stdin, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
 
 
@@ -96,6 +99,18 @@ def executing(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 def the_turn(all_: Conversations, session: str = "s") -> TurnState:
     return all_.turns("default", session)[-1]
+
+
+def test_the_printed_duration_is_the_one_of_the_stored_turn(all_: Conversations, url: str) -> None:
+    done = longwatch("turn", "--session", "s", "--", PYTHON, "-c", AGENT)
+
+    turn = the_turn(all_)
+    with open_journal(url) as journal:
+        events, _ = read_all(journal, turn.turn_id)
+    run = fold(events)
+    assert run is not None
+    assert turn.duration_ms == run.summary.duration_ms(0)
+    assert f"succeeded after {run_duration_text(run.summary, 0)}. See it" in done.stderr
 
 
 def test_what_the_agent_prints_becomes_blocks_of_a_turn(all_: Conversations, tmp_path: Path) -> None:
@@ -174,6 +189,7 @@ def test_a_command_that_fails_without_a_word_fails_its_turn_with_its_last_words(
 CODEX = {
     "well": [line(type="turn.started"), line(type="turn.completed", usage={"output_tokens": 3})],
     "badly": [line(type="turn.started"), line(type="turn.failed", error={"message": "no credit"})],
+    "aborted": [line(type="turn.started"), line(type="turn.aborted", reason="interrupted")],
     "silent": [line(type="turn.started")],
 }
 
@@ -190,6 +206,7 @@ CODEX = {
         (CODEX["well"], 1, "failed", "the agent reported success; then exit code 1: trouble ahead"),
         (CODEX["silent"], 0, "unknown", "the agent reported no result (exit code 0)"),
         ([*CODEX["well"], *CODEX["badly"]], 0, "failed", "no credit"),
+        ([*CODEX["aborted"], *CODEX["well"]], 0, "failed", "the agent aborted the turn: interrupted"),
     ],
 )
 def test_a_turn_succeeds_only_if_report_and_exit_agree(
@@ -237,6 +254,7 @@ def test_a_command_that_cannot_be_started_fails_its_turn(all_: Conversations) ->
     assert done.returncode == 1
     assert "was not found" in (the_turn(all_).error or "")
     assert "was not found" in done.stderr
+    assert ".. See it" not in done.stderr
 
 
 def test_lines_of_json_are_the_events_as_stored(url: str, all_: Conversations, tmp_path: Path) -> None:
@@ -255,7 +273,7 @@ def test_an_interrupted_turn_stops_its_command(all_: Conversations) -> None:
         turn = the_turn(all_).turn_id
 
         all_.interrupt("default", "s", turn, "enough")
-        _, told = process.communicate(timeout=TIMEOUT_SECONDS)
+        _, told = process.communicate(timeout=PATIENCE_SECONDS)
 
     found = all_.turn("default", "s", turn)
     assert process.returncode == 1
@@ -266,7 +284,7 @@ def test_an_interrupted_turn_stops_its_command(all_: Conversations) -> None:
 def test_a_newer_turn_stops_a_command_that_does_not_want_to(all_: Conversations, tmp_path: Path) -> None:
     with executing("--grace", "0.2", "--", PYTHON, "-c", STUBBORN) as process:
         done = longwatch("turn", "--session", "s", "-q", "--", *prints(tmp_path, result()))
-        process.communicate(timeout=TIMEOUT_SECONDS)
+        process.communicate(timeout=PATIENCE_SECONDS)
 
     old, new = all_.turns("default", "s")
     assert (done.returncode, process.returncode) == (0, 1)
@@ -280,7 +298,7 @@ def test_a_signal_is_passed_on_and_ends_the_turn(all_: Conversations, number: in
         "--", PYTHON, "-c", PATIENT.replace("SIGTERM, told", "SIGTERM, signal.SIG_DFL")
     ) as process:
         process.send_signal(number)
-        process.communicate(timeout=TIMEOUT_SECONDS)
+        process.communicate(timeout=PATIENCE_SECONDS)
 
     turn = the_turn(all_)
     assert process.returncode == code
@@ -302,6 +320,23 @@ def test_a_turn_whose_executor_was_killed_ends_for_whoever_watches(all_: Convers
     assert f"Process {process.pid}" in (found.error or "")
     assert found.ending is not None
     assert found.ending.order[3] == ending_id(turn)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process was started with")
+def test_an_agent_that_outlives_its_killed_executor_is_reported(all_: Conversations) -> None:
+    with executing("--", PYTHON, "-c", PATIENT) as process:
+        turn = the_turn(all_).turn_id
+        process.kill()
+        process.wait()
+
+        watched = longwatch("watch", turn)
+
+        left = leftovers_of(turn)
+        found = all_.turn("default", "s", turn)
+        assert watched.returncode == 5
+        assert len(left) == 1
+        assert (found.error or "").endswith(f"Process {left[0]} of the turn is still running.")
+        os.kill(left[0], signal.SIGKILL)
 
 
 def test_a_turn_created_elsewhere_is_executed_once(all_: Conversations) -> None:

@@ -17,17 +17,17 @@ import httpx2
 import pytest
 
 from tests.integration.server.feed.servers import ServerProcess, server_process
+from tests.patience import PATIENCE_SECONDS
 
-TIMEOUT_SECONDS = 60
 SESSION = "/api/projects/default/sessions/s"
 
 # Says a line, waits for a word, says what it was told to, and waits to be stopped if the word was "stay".
 AGENT = """
-import json, sys, time
+import json, sys
 def say(words): print(json.dumps({"type": "assistant", "message": {"content": words}}), flush=True)
 say("first")
 word = open(sys.argv[1]).read()
-if word == "stay": time.sleep(60)
+if word == "stay": open(sys.argv[1]).read()
 print("no JSON at all", flush=True)
 for number in range(int(word)): say(f"{number}")
 print('{"type": "result", "subtype": "success"}', flush=True)
@@ -74,8 +74,10 @@ def executing(server: ServerProcess, gate: Path, *more: str) -> Iterator[subproc
 
 def the_turn(server: ServerProcess) -> dict[str, Any]:
     """The last turn of session s, with its blocks."""
-    turns = httpx2.get(f"{server.url}{SESSION}/turns").json()["turns"]
-    found: dict[str, Any] = httpx2.get(f"{server.url}{SESSION}/turns/{turns[-1]['id']}").json()
+    turns = httpx2.get(f"{server.url}{SESSION}/turns", timeout=PATIENCE_SECONDS).json()["turns"]
+    found: dict[str, Any] = httpx2.get(
+        f"{server.url}{SESSION}/turns/{turns[-1]['id']}", timeout=PATIENCE_SECONDS
+    ).json()
     return found
 
 
@@ -88,7 +90,7 @@ def test_the_lines_of_a_command_become_blocks_of_a_turn_on_a_server(
 ) -> None:
     with executing(server, gate, "--prompt", "Mend the roof") as process:
         gate.write_text("2")
-        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
 
     turn = the_turn(server)
     assert (process.returncode, turn["status"], turn["prompt"]) == (0, "completed", "Mend the roof")
@@ -112,7 +114,7 @@ def test_a_server_that_goes_away_and_comes_back_has_every_line_once(
         while "which wait" not in process.stderr.readline():
             pass
         server.start()
-        process.communicate(timeout=TIMEOUT_SECONDS)
+        process.communicate(timeout=PATIENCE_SECONDS)
 
     turn = the_turn(server)
     assert (process.returncode, turn["status"]) == (0, "completed")
@@ -125,8 +127,12 @@ def test_a_turn_that_is_interrupted_on_the_server_stops_its_command(
     with executing(server, gate) as process:
         gate.write_text("stay")
         turn_id = the_turn(server)["id"]
-        httpx2.post(f"{server.url}{SESSION}/turns/{turn_id}/interrupt", json={"reason": "enough"})
-        _, err = process.communicate(timeout=TIMEOUT_SECONDS)
+        httpx2.post(
+            f"{server.url}{SESSION}/turns/{turn_id}/interrupt",
+            json={"reason": "enough"},
+            timeout=PATIENCE_SECONDS,
+        )
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 1
     assert "enough" in err
@@ -140,7 +146,7 @@ def test_an_executor_that_is_told_to_stop_ends_its_turn_on_the_server(
     with executing(server, gate) as process:
         gate.write_text("stay")
         process.send_signal(number)
-        process.communicate(timeout=TIMEOUT_SECONDS)
+        process.communicate(timeout=PATIENCE_SECONDS)
 
     turn = the_turn(server)
     assert process.returncode == code
@@ -152,22 +158,25 @@ def test_an_executor_that_is_killed_leaves_a_turn_that_ends(server: ServerProces
     with executing(server, gate) as process:
         process.kill()
         gate.write_text("stay")
-        until = time.monotonic() + TIMEOUT_SECONDS
+        until = time.monotonic() + PATIENCE_SECONDS
         while (turn := the_turn(server))["status"] == "running" and time.monotonic() < until:
             httpx2.get(
                 f"{server.url}{SESSION}/turns/{turn['id']}/status?wait=1",
                 headers={"If-None-Match": "*"},
-                timeout=20,
+                timeout=PATIENCE_SECONDS,
             )
+        os.close(os.open(gate, os.O_RDWR))  # lets the agent go, which outlives its executor
 
     assert turn["status"] == "failed"
     assert "exited without reporting an outcome" in turn["error"]
 
 
 def test_a_turn_that_was_created_on_the_server_is_executed_once(server: ServerProcess, gate: Path) -> None:
-    httpx2.post(f"{server.url}/api/projects", json={"id": "default"})
-    httpx2.post(f"{server.url}/api/projects/default/sessions", json={"id": "s"})
-    made = httpx2.post(f"{server.url}{SESSION}/turns", json={"prompt": "paint"}).json()["id"]
+    httpx2.post(f"{server.url}/api/projects", json={"id": "default"}, timeout=PATIENCE_SECONDS)
+    httpx2.post(f"{server.url}/api/projects/default/sessions", json={"id": "s"}, timeout=PATIENCE_SECONDS)
+    made = httpx2.post(
+        f"{server.url}{SESSION}/turns", json={"prompt": "paint"}, timeout=PATIENCE_SECONDS
+    ).json()["id"]
     agent = ["sh", "-c", """cat; echo; echo '{"type": "turn.completed"}'"""]
     command = [
         sys.executable,
@@ -182,8 +191,8 @@ def test_a_turn_that_was_created_on_the_server_is_executed_once(server: ServerPr
         *agent,
     ]
 
-    first = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
-    second = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    first = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
 
     assert (first.returncode, second.returncode) == (0, 2)
     assert "text=paint" in first.stdout
@@ -200,11 +209,11 @@ def test_lines_that_the_server_did_not_take_are_kept_and_can_be_sent_later(
         while "Ctrl-C gives up" not in process.stderr.readline():
             pass
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=TIMEOUT_SECONDS)
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
     (kept,) = (gate.parent / "data" / "turns").iterdir()
     server.start()
     url = next(word for word in err.replace("'", " ").split() if "first=" in word)
-    httpx2.post(url, content=kept.read_bytes()).raise_for_status()
+    httpx2.post(url, content=kept.read_bytes(), timeout=PATIENCE_SECONDS).raise_for_status()
 
     assert process.returncode == 3
     assert texts(the_turn(server)) == ["first", "0", "1", "2"]
@@ -214,7 +223,7 @@ def test_a_server_that_is_not_there_is_named_and_the_command_is_not_started(tmp_
     touch = ["touch", str(tmp_path / "started")]
     command = [sys.executable, "-m", "longwatch", "turn", "--server", "http://127.0.0.1:9", "--", *touch]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
 
     assert done.returncode == 3
     assert "Is the server running?" in done.stderr

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import TIMEOUT_SECONDS, Longwatch, command, environment
+from tests.acceptance.conftest import Longwatch, command, environment
 from tests.acceptance.writer import Writer
 from tests.contract.tables import new_table
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -65,8 +66,8 @@ class Started:
         if self.stdout.closed:
             complaints = self.stderr.read()
             self.stderr.close()
-            return self._process.wait(TIMEOUT_SECONDS), "", complaints
-        rest, complaints = self._process.communicate(timeout=TIMEOUT_SECONDS)
+            return self._process.wait(PATIENCE_SECONDS), "", complaints
+        rest, complaints = self._process.communicate(timeout=PATIENCE_SECONDS)
         return self._process.returncode, rest, complaints
 
 
@@ -196,7 +197,7 @@ def test_ctrl_c_leaves_a_watch_with_130_and_the_run_alone(
 
     watch.interrupt()
 
-    assert watch.ends() == (130, "", "")
+    assert watch.ends() == (130, "", "longwatch: watching stopped, run wf-dig continues\n")
     writer.end()
     assert longwatch("watch", "wf-dig", "--journal", url).returncode == 0
 
@@ -273,10 +274,10 @@ class Screen:
         while self._read():
             pass
         os.close(self._ours)
-        return self.process.wait(TIMEOUT_SECONDS)
+        return self.process.wait(PATIENCE_SECONDS)
 
     def _read(self) -> bool:
-        if not select.select([self._ours], [], [], TIMEOUT_SECONDS)[0]:
+        if not select.select([self._ours], [], [], PATIENCE_SECONDS)[0]:
             return False
         try:
             new = os.read(self._ours, 65_536)

@@ -81,7 +81,7 @@ def test_ctrl_c_leaves_the_process_alone_and_another_watch_goes_on_at_once(
     watch.interrupt()
 
     exit_code, _, said = watch.ends()
-    assert (exit_code, said) == (130, "")
+    assert (exit_code, said) == (130, f"longwatch: watching stopped, pid:{child.pid} continues\n")
     assert child.poll() is None
     again = longwatch("watch", f"pid:{child.pid}", "--timeout", "1s", *JOURNAL)
     assert again.returncode == 4
@@ -187,7 +187,8 @@ def test_without_the_extra_it_says_how_to_install_it(longwatch: Longwatch, tmp_p
     done = longwatch("watch", "aws:batch:j-1", *JOURNAL, PYTHONPATH=str(tmp_path))
 
     assert done.returncode == 2
-    assert "Asking batch needs the 'aws' extra. Install it: pip install 'longwatch[aws]'" in done.stderr
+    assert "Asking batch needs the 'aws' extra. Install it" in done.stderr
+    assert "in a checkout of longwatch: pip install '.[aws]'" in done.stderr
 
 
 def test_a_build_is_watched_through_the_real_client(longwatch: Longwatch) -> None:
@@ -216,6 +217,15 @@ def test_sources_are_listed(longwatch: Longwatch) -> None:
     assert done.returncode == 0
     assert "aws:cloudformation:ID" in done.stdout
     assert "pid:ID" in done.stdout
+
+
+def test_sources_are_listed_for_programs(longwatch: Longwatch) -> None:
+    listed = json.loads(longwatch("watch", "--sources", "-o", "json").stdout)
+    lines = longwatch("watch", "--sources", "-o", "jsonl").stdout.splitlines()
+
+    assert [json.loads(line) for line in lines] == listed
+    assert "pid:ID" in [each["usage"] for each in listed]
+    assert "use -o jsonl" in longwatch("watch", "wf-1", "-o", "json").stderr
 
 
 def test_watching_executions_draws_them_before_the_first_response(longwatch: Longwatch) -> None:

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from tests.acceptance.conftest import TIMEOUT_SECONDS, environment
+from tests.acceptance.conftest import environment
+from tests.patience import PATIENCE_SECONDS
 
 # Does what it is told on standard input, a line each, and says when it is stored.
 WRITER = """
@@ -71,6 +72,6 @@ class Writer:
         if self.process.stdin is not None:
             with suppress(BrokenPipeError):
                 self.process.stdin.close()
-        self.process.wait(TIMEOUT_SECONDS)
+        self.process.wait(PATIENCE_SECONDS)
         if self.process.stdout is not None:
             self.process.stdout.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-START_SECONDS = 30.0
+from tests.patience import PATIENCE_SECONDS
 
 _ADDRESS = re.compile(r"http://[\w.:\[\]-]+/")
 
@@ -44,7 +44,7 @@ class Served:
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
         while "Ctrl-C" not in self.told:
-            ready, _, _ = select.select([output], [], [], START_SECONDS)
+            ready, _, _ = select.select([output], [], [], PATIENCE_SECONDS)
             read = os.read(output, 65_536) if ready else b""
             if not read:
                 self.kill()
@@ -78,7 +78,7 @@ class Served:
         request = urllib.request.Request(f"{self.url}{path}", data=data, method=method)
         request.add_header("Content-Type", kind)
         try:
-            with urllib.request.urlopen(request, timeout=START_SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             with error:

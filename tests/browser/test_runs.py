@@ -92,7 +92,7 @@ def test_a_long_list_comes_in_pages(tmp_path: Path, open_page: OpenPage, serve: 
     page.get_by_role("button", name="Load more").click()
 
     expect(rows).to_have_count(120)
-    expect(page.get_by_text("These are all.")).to_be_visible()
+    expect(page.get_by_text("No more runs.")).to_be_visible()
     names = [href.rsplit("/", 1)[1] for href in rows.evaluate_all("rows => rows.map(row => row.href)")]
     assert names == [f"wf-{number:04}" for number in range(120)]
 
@@ -105,11 +105,11 @@ def test_an_empty_journal_says_how_to_record_a_first_run(
     page = open_page(f"{empty.url}/")
 
     expect(page.get_by_text("No runs yet")).to_be_visible()
-    expect(page.locator(".command code")).to_contain_text("longwatch demo")
+    expect(page.locator(".command code")).to_contain_text("longwatch run")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy the command").click()
     expect(page.get_by_text("Command copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()").startswith("longwatch demo")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("longwatch run")
 
 
 @pytest.mark.needs_ministack

@@ -13,6 +13,7 @@ from pycrdt import Doc, Text
 
 from longwatch.documents.files import Applied
 from tests.contract.documents_basis import DocumentsBasis, Editor, OpenStore, new_project
+from tests.patience import PATIENCE_SECONDS
 
 PATH = "notes.md"
 WORDS = ("x", "word ", "\n", "é", "e\u0301", "😀", "👩‍👩‍👧", "🇩🇪", "日本", "\u200f")
@@ -202,7 +203,7 @@ class MergingContract(DocumentsBasis):
             reading = threads.submit(read)
             at_once([lambda number=number: write(number) for number in range(writers)])  # type: ignore[misc]
             done.set()
-            reading.result(timeout=60)
+            reading.result(timeout=PATIENCE_SECONDS)
 
         assert seen == {f"{number}.md": rounds for number in range(writers)}
 

@@ -11,10 +11,9 @@ from longwatch.following import Hub, PollingService
 from longwatch.journal.base import Journal
 from longwatch.testing import FakeClock
 from longwatch.testing.simulation.executors import AtOnce
+from tests.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
-
-PATIENCE_SECONDS = 20.0  # of real time: what takes longer never comes
 
 
 class Heard(Generic[T]):

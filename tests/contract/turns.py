@@ -408,6 +408,15 @@ class TurnsContract(EndingContract):
 
         assert session.all.interrupt("p", "s", turn).wire_status == "completed"
 
+    def test_a_turn_is_created_before_it_is_claimed_and_ended(self, session: Session) -> None:
+        turn = session.turn()
+        session.all.start("p", "s", turn, executor="a")
+        session.all.feed("p", "s", turn, [result()])
+
+        events = sorted(read_all(session.journal, turn)[0], key=lambda each: each.order)
+
+        assert [each.type for each in events][:3] == ["turn_created", "turn_claimed", "turn_end_claimed"]
+
     def test_only_one_executes_a_turn(self, session: Session, other: Conversations) -> None:
         turn = session.turn()
         process = {"host": "h", "pid": 12, "started": 5}

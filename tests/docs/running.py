@@ -28,10 +28,10 @@ from typing import Self
 
 from longwatch.settings import load_settings
 from tests.docs.pages import ROOT, Block, Page
+from tests.patience import PATIENCE_SECONDS
 
 LANGUAGES = frozenset({"python", "output", "console", "toml", "json", "text", "yaml", "sh", "tsx"})
 ALWAYS_MARKED = frozenset({"sh"})  # never run, so each has to say why
-COMMAND_SECONDS = 60
 
 _WORKER = """
 import contextlib, io, json, sys, traceback
@@ -135,7 +135,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=COMMAND_SECONDS,
+            timeout=PATIENCE_SECONDS,
         )
         told = f"{block.where}: $ {command.text}\n{done.stdout}"
         assert done.returncode == command.exit_code, f"{told}\nexit code {done.returncode}"
@@ -156,7 +156,7 @@ class Reader:
     ) -> None:
         if self._worker is None:
             return
-        said = self._worker.communicate(timeout=COMMAND_SECONDS)[1]
+        said = self._worker.communicate(timeout=PATIENCE_SECONDS)[1]
         assert kind is not None or self._worker.returncode == 0, said
 
 

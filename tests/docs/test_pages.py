@@ -12,10 +12,10 @@ from urllib.parse import unquote
 import pytest
 
 from tests.docs.pages import ROOT, Page, all_pages
+from tests.patience import PATIENCE_SECONDS
 
 MOST_LINES = 300
 MOST_REFERENCE_LINES = 500  # a reference is searched, not read from top to bottom
-EXAMPLE_SECONDS = 20  # they take less than two; a busy machine gets more
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -80,7 +80,7 @@ def test_an_example_runs_by_itself(example: Path, tmp_path: Path) -> None:
         env={**os.environ, "LONGWATCH_DATA": str(tmp_path / "data")},
         capture_output=True,
         text=True,
-        timeout=EXAMPLE_SECONDS,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert "Warning" not in done.stderr

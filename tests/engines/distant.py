@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from tests.patience import PATIENCE_SECONDS
+
 CHUNK_BYTES = 65_536
 
 
@@ -20,7 +22,7 @@ def distant(url: str, *, seconds: float) -> Iterator[str]:
     serving = loop.create_task(_serve(url, seconds, ready, stop))
     thread = threading.Thread(target=loop.run_until_complete, args=(serving,), daemon=True)
     thread.start()
-    port = asyncio.run_coroutine_threadsafe(_result(ready), loop).result(10)
+    port = asyncio.run_coroutine_threadsafe(_result(ready), loop).result(PATIENCE_SECONDS)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:

@@ -10,6 +10,7 @@ from typing import Any
 from longwatch.journal.base import Journal
 from longwatch.recording.sessions import SessionRecorder, agent_entrypoint, start_background
 from longwatch.recording.sessions.agent import Opened
+from tests.patience import PATIENCE_SECONDS
 
 
 class ActingAgent:
@@ -74,7 +75,7 @@ class ActingAgent:
         if act == "fail":
             raise RuntimeError("out of luck")
         if act == "late":
-            assert self.gate.wait(30)
+            assert self.gate.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
         self._server.shutdown()

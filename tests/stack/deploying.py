@@ -12,9 +12,9 @@ import boto3
 from botocore.config import Config
 
 from longwatch.aws.packaging import code, machine, upload
+from tests.patience import PATIENCE_SECONDS
 
 REGION = "eu-west-1"
-ENDS_WITHIN_SECONDS = 60.0
 ASK_EVERY_SECONDS = 0.05
 
 
@@ -57,7 +57,7 @@ def deploy(url: str, template: Path, name: str, parameters: dict[str, str]) -> d
 
 def settled(cloudformation: Any, name: str) -> dict[str, Any]:
     """The stack, once nothing happens to it any more."""
-    give_up_at = time.monotonic() + ENDS_WITHIN_SECONDS
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while True:
         stack: dict[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
         if not stack["StackStatus"].endswith("_IN_PROGRESS"):
@@ -68,7 +68,7 @@ def settled(cloudformation: Any, name: str) -> dict[str, Any]:
 
 def ended(sfn: Any, execution: str) -> dict[str, Any]:
     """The execution, once it has ended."""
-    give_up_at = time.monotonic() + ENDS_WITHIN_SECONDS
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while True:
         found: dict[str, Any] = sfn.describe_execution(executionArn=execution)
         if found["status"] != "RUNNING":
@@ -81,5 +81,5 @@ def configure(url: str, **settings: object) -> None:
     """Change how the engine's Step Functions behaves."""
     body = json.dumps({f"stepfunctions.{name}": value for name, value in settings.items()}).encode()
     request = urllib.request.Request(f"{url}/_ministack/config", data=body, method="POST")
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
         assert set(json.load(answer)["applied"]) == {f"stepfunctions.{name}" for name in settings}

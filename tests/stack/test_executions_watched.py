@@ -24,6 +24,7 @@ from longwatch.testing.drs import DrsSimulator, drill, recovery
 from longwatch.watching.model import ActionState, Evidence, Execution, Mode, Verdict
 from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX
 from tests.engines.start import EngineMissing
+from tests.patience import PATIENCE_SECONDS
 from tests.stack.executions import (
     Deployed,
     GuardedMiniStack,
@@ -35,10 +36,7 @@ from tests.stack.executions import (
     wait_until,
 )
 
-LOOK_SECONDS = 90.0  # looks are 15 or 30 apart, and a busy machine starts functions slowly
-RULE_SECONDS = 90.0
 PAUSE_SECONDS = 120.0
-SOON_SECONDS = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +116,12 @@ def shown(stack: Deployed, clock: FakeClock) -> Mapping[str, Execution]:
     stack.find()
     stack.find()
     for each in started.values():
-        first = stack.once(each, lambda found: found.last_answer_at is not None, within=LOOK_SECONDS)
-        stack.once(each, partial(is_asked_again, first), within=LOOK_SECONDS)
+        first = stack.once(each, lambda found: found.last_answer_at is not None, within=PATIENCE_SECONDS)
+        stack.once(each, partial(is_asked_again, first), within=PATIENCE_SECONDS)
     clock.advance(10)  # all are launched, or have failed
-    stack.once(started["recovery"], has_actions, within=LOOK_SECONDS)
+    stack.once(started["recovery"], has_actions, within=PATIENCE_SECONDS)
     clock.advance(60)  # the actions of the recovery have ended
-    return {name: stack.closed(each, within=LOOK_SECONDS) for name, each in started.items()}
+    return {name: stack.closed(each, within=PATIENCE_SECONDS) for name, each in started.items()}
 
 
 def is_asked_again(before: Execution, after: Execution) -> bool:
@@ -170,7 +168,7 @@ def test_a_poll_that_fails_goes_to_the_dead_letters(stack: Deployed) -> None:
         messages = answer.get("Messages", [])
         return json.loads(messages[0]["Body"]) if messages else None
 
-    assert until(letter, within=SOON_SECONDS, what="there is a letter")["requestPayload"] == asked
+    assert until(letter, within=PATIENCE_SECONDS, what="there is a letter")["requestPayload"] == asked
     (told,) = stack.polls("x-nobody-knows")
     assert (told["Result"], told["PollErrors"], told["Polls"]) == ("failed", 1, 1)
     assert told["Problem"].startswith("ExecutionNotFound")
@@ -194,7 +192,7 @@ def test_a_table_and_a_record_of_an_earlier_phase_are_taken_over(engine: str, dr
             engine, drs, ExistingTableName=table, JournalTableName=theirs.parameters["JournalTableName"]
         ) as stack:
             stack.find()
-            found = theirs.closed("x-old", within=SOON_SECONDS)
+            found = theirs.closed("x-old", within=PATIENCE_SECONDS)
 
             assert stack.outputs["TableName"] == table
             assert "TableArn" not in stack.outputs
@@ -207,7 +205,7 @@ def test_a_throttled_source_keeps_the_execution_open_and_is_asked_again(stack: D
     execution_id = stack.start(drill("s-1", pending=0, active=0))
 
     stack.find()
-    found = stack.closed(execution_id, within=SOON_SECONDS)
+    found = stack.closed(execution_id, within=PATIENCE_SECONDS)
 
     assert found.status is Status.SUCCEEDED
     first, last = stack.polls(execution_id)
@@ -222,7 +220,7 @@ def test_an_execution_under_a_status_of_another_writer_is_found_and_polled(stack
     set_status(stack, execution_id, "Held by the change board")
 
     stack.find()
-    found = stack.once(execution_id, partial(is_asked_again, first), within=LOOK_SECONDS)
+    found = stack.once(execution_id, partial(is_asked_again, first), within=PATIENCE_SECONDS)
 
     assert (found.other_status, found.closed) == ("Held by the change board", False)
     cancel(stack, execution_id)
@@ -237,7 +235,7 @@ def test_a_verdict_that_assumes_a_fact_is_found_and_corrected(stack: Deployed) -
     stack.store.update(replace(started, verdict=given, closed=True, recheck_at=now))
 
     stack.find()
-    found = stack.once(execution_id, lambda each: each.status is Status.SUCCEEDED, within=SOON_SECONDS)
+    found = stack.once(execution_id, lambda each: each.status is Status.SUCCEEDED, within=PATIENCE_SECONDS)
 
     assert (found.closed, found.recheck_at) == (True, None)
     assert stack.events(execution_id)[-1].type == "execution_corrected"
@@ -338,10 +336,10 @@ def test_two_finders_at_once_tell_nothing_twice(stack: Deployed, shown: Mapping[
 def test_the_rule_sets_it_going_without_anybody_else(left_alone: tuple[Deployed, str, str]) -> None:
     stack, execution_id, cancelled = left_alone
 
-    found = stack.closed(execution_id, within=RULE_SECONDS)
+    found = stack.closed(execution_id, within=PATIENCE_SECONDS)
     end = until(
         lambda: next((each for each in stack.events(cancelled) if each.type == "execution_ended"), None),
-        within=SOON_SECONDS,
+        within=PATIENCE_SECONDS,
         what="the end of the one that an orchestrator cancelled is told",
     )
 
@@ -357,7 +355,7 @@ def test_after_two_minutes_without_the_rule_nothing_is_lost(
     before = other.get(execution_id)
 
     other.client("events").enable_rule(Name=other.outputs["RuleName"])
-    found = other.closed(execution_id, within=RULE_SECONDS)
+    found = other.closed(execution_id, within=PATIENCE_SECONDS)
 
     assert len(asked(other, before)) == 2  # none while the rule was disabled
     assert found.status is Status.SUCCEEDED

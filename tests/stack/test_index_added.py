@@ -29,7 +29,8 @@ from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE, Dyna
 from longwatch.watching.watcher import Watcher
 from tests.contract.tables import REGION, client_of
 from tests.docs.pages import Page
-from tests.stack.deploying import ASK_EVERY_SECONDS, ENDS_WITHIN_SECONDS, client, settled
+from tests.patience import PATIENCE_SECONDS
+from tests.stack.deploying import ASK_EVERY_SECONDS, client, settled
 from tests.stack.templates import ROOT, load_template
 
 PAGE = Page(ROOT / "docs" / "how-to" / "add-the-index.md")
@@ -95,7 +96,7 @@ def add_index(at: TableAddress, name: str = INDEX) -> None:
 
 
 def wait_for_index(made: Any, table: str, name: str = INDEX) -> None:
-    give_up_at = time.monotonic() + ENDS_WITHIN_SECONDS
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while True:
         indexes = made.describe_table(TableName=table)["Table"].get("GlobalSecondaryIndexes", [])
         if [each["IndexStatus"] for each in indexes if each["IndexName"] == name] == ["ACTIVE"]:

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.stack.deploying import ASK_EVERY_SECONDS, ENDS_WITHIN_SECONDS, client, deploy, settled
+from tests.patience import PATIENCE_SECONDS
+from tests.stack.deploying import ASK_EVERY_SECONDS, client, deploy, settled
 from tests.stack.monitoring import PARAMETERS, TEMPLATE, alarms, deployable, metric_of, own_engine
 
 LEFT_SECONDS = 10.0  # for which data still counts; after that it is too old for its alarm
@@ -138,7 +139,7 @@ def _calm(deployed: Deployed) -> bool:
 
 
 def until(true: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + ENDS_WITHIN_SECONDS
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
     while not true():
         assert time.monotonic() < give_up_at, "it did not come true"
         time.sleep(ASK_EVERY_SECONDS)

@@ -18,6 +18,7 @@ from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
 from longwatch.recording.sessions import SessionRecorder
+from tests.patience import PATIENCE_SECONDS
 from tests.stack.acting import ActingAgent
 from tests.stack.deploying import REGION, client, configure, deploy, ended, uploaded
 from tests.stack.templates import ROOT
@@ -481,7 +482,7 @@ def test_a_watch_follows_the_machine_and_leaves_with_its_verdict(
     )
 
     ended(deployed.sfn, deployed.start(session_id, act))
-    said, problems = watching.communicate(timeout=60)
+    said, problems = watching.communicate(timeout=PATIENCE_SECONDS)
 
     assert watching.returncode == code, problems
     assert "AGENT_BACKGROUND_TASK" in said
@@ -492,7 +493,7 @@ def longwatch(deployed: Deployed, *arguments: str) -> subprocess.CompletedProces
         [command("longwatch"), "--journal", deployed.journal_url, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
 
 

@@ -96,7 +96,7 @@ def test_all_mistakes_in_the_settings_are_told_each_on_a_line() -> None:
 
 
 def test_a_missing_extra_names_its_install_line() -> None:
-    assert str(MissingExtra("DynamoDB", "aws")).endswith("pip install 'longwatch[aws]'")
+    assert str(MissingExtra("DynamoDB", "aws")).endswith("pip install '.[aws]'")
 
 
 def test_a_table_problem_has_a_word_for_programs_and_a_message_for_people() -> None:

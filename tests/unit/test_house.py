@@ -58,6 +58,18 @@ def plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def test_every_package_of_an_extra_is_imported() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    names = {Requirement(line).name for lines in extras.values() for line in lines}
+    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+
+    unused = {
+        name for name in names if not re.search(rf"\b(?:import|from) {re.sub('[-_]', '[._]', name)}\b", code)
+    }
+
+    assert unused == {"httptools", "uvloop", "websockets"}  # uvicorn loads these by itself
+
+
 @pytest.mark.parametrize("export", EXPORTS)
 def test_every_direct_dependency_is_pinned_within_its_bounds(export: str) -> None:
     versions = pinned(export)

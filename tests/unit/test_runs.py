@@ -242,6 +242,42 @@ def test_a_producer_that_names_two_attempts_works_on_the_last_it_named() -> None
     assert [call.name for call in run.ordered_calls()] == ["write"]
 
 
+def own_events(number: int, *events: Event) -> Run:
+    whole = run_of(*events)
+    belongs = whole.attempt_of()
+    return whole.at_attempt(number, run_of(*(event for event in events if belongs(event) == number)))
+
+
+def test_each_attempt_counts_its_own_events() -> None:
+    ending = told("workflow_error", 9_000, error_message="no rows", attempt=A)  # of no producer, and late
+
+    first, last = (own_events(number, *TWO_ATTEMPTS, ending) for number in (1, 2))
+
+    assert first.counts == {"workflow_start": 1, "tool_call": 2, "workflow_error": 1}
+    assert last.counts == {"workflow_start": 1, "tool_call": 1}
+    assert (first.summary.events, last.summary.events) == (4, 2)
+    assert (list(first.producers), list(last.producers)) == (["p"], ["q"])
+    assert run_of(*TWO_ATTEMPTS).at_attempt(1).counts == {}  # without them they are not known
+
+
+def test_a_late_event_of_an_earlier_attempt_does_not_break_the_silence_of_the_last() -> None:
+    late = told("note", 99_000, number=4, producer="p")
+
+    last = own_events(2, *TWO_ATTEMPTS, late)
+
+    [silent] = conditions(last, now_ms=100_000)
+    assert silent.message == "no event for 94 s; the run is still open"
+
+
+def test_a_producer_of_two_attempts_misses_nothing_in_either() -> None:
+    events = [
+        told("workflow_start", 1_000, number=1, attempt=A),
+        told("workflow_start", 5_000, number=2, attempt=B),
+    ]
+
+    assert [conditions(own_events(number, *events), now_ms=6_000) for number in (1, 2)] == [[], []]
+
+
 def test_an_attempt_without_an_ending_is_unknown_once_another_has_begun() -> None:
     first = run_of(*TWO_ATTEMPTS).at_attempt(1)
 

@@ -22,6 +22,7 @@ function attended(navigator = {}) {
   const attention = new Attention({ document, window, navigator, world });
   const modes = [];
   const stop = attention.guide({ attend: (mode) => modes.push(mode) });
+  modes.length = 0; // the mode at the start
   const interact = () => window.dispatchEvent(new Event("pointerdown"));
   return { world, document, window, attention, modes, stop, interact };
 }
@@ -124,6 +125,67 @@ test("a poll that had stopped for want of news goes on with the next interaction
   await world.advance(0);
 
   assert.equal(looks, before + 1);
+});
+
+test("a manager that was let go while hidden polls when it is guided again in a visible page", async () => {
+  const { world, document, attention } = attended();
+  const manager = new PollingManager({ world });
+  const stop = attention.guide(manager);
+  document.turn("hidden");
+  stop();
+  document.visibilityState = "visible";
+  document.dispatchEvent(new Event("visibilitychange"));
+
+  attention.guide(manager);
+  let polls = 0;
+  manager.register("a", () => (polls += 1), 1_000);
+  await world.advance(2_500);
+
+  assert.equal(manager.isPaused, false);
+  assert.equal(polls, 3);
+});
+
+test("of two providers that share a manager, one may leave and the manager is still guided", async () => {
+  const { world, document, attention } = attended();
+  const manager = new PollingManager({ world });
+  attention.guide(manager);
+  const stop = attention.guide(manager);
+
+  stop();
+  stop();
+  document.turn("hidden");
+
+  assert.equal(manager.isPaused, true);
+});
+
+test("a registration is polling only while polls are sent, and reports when that changes", async () => {
+  const { world, document, attention } = attended();
+  const manager = new PollingManager({ world });
+  attention.guide(manager);
+  const states = [];
+  const registration = manager.register("a", () => "same", 1_000, { onActivity: () => states.push(registration.isPolling) });
+  await world.advance(100);
+  assert.equal(registration.isPolling, true);
+
+  document.turn("hidden");
+  document.turn("visible");
+  await world.advance(300_000); // idle
+
+  assert.deepEqual(states, [false, true, false]);
+});
+
+test("a poll that stopped for want of news reports that it polls again", async () => {
+  const { world, attention, interact } = attended();
+  const manager = new PollingManager({ world });
+  attention.guide(manager);
+  const states = [];
+  const registration = manager.register("a", () => "same", null, { onActivity: () => states.push(registration.isPolling) });
+  await world.advance(200_000);
+  assert.equal(registration.isPolling, false);
+
+  interact();
+
+  assert.deepEqual(states, [true]);
 });
 
 test("an application's pause outlasts visibility, idleness, the network and interaction", async () => {

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
 WEB = ROOT / "web"
 CORE = ROOT / "src" / "longwatch" / "server" / "viewer" / "core"
@@ -67,4 +69,4 @@ def answering(script: Path) -> Iterator[NodeLines]:
         finally:
             assert process.stdin is not None
             process.stdin.close()
-            process.wait(timeout=10)
+            process.wait(timeout=PATIENCE_SECONDS)

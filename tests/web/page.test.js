@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { callRows } from "../../src/longwatch/server/viewer/app/call-tree.js";
 import { changedLines, treeOf } from "../../src/longwatch/server/viewer/app/file-tree.js";
 import { BOX, layOut } from "../../src/longwatch/server/viewer/app/graph-layout.js";
-import { panned, share, ticks, zoomed } from "../../src/longwatch/server/viewer/app/time-scale.js";
+import { graphOf } from "../../src/longwatch/server/viewer/app/announced-graph.js";
+import { labelSide, panned, share, ticks, zoomed } from "../../src/longwatch/server/viewer/app/time-scale.js";
 import { wordsOf } from "../../src/longwatch/server/viewer/app/words.js";
 
 /** @param {string} id @param {Partial<import("../../src/longwatch/server/viewer/core/calls.js").CallView>} [more] */
@@ -117,4 +118,18 @@ test("a row names a process by its pid and host, and leaves the rest of its iden
   const event = { run_id: "r", event_id: "e", type: "process_joined", occurred_at: 1, payload: { process: { id: "x", boot: "b", pid: 123, host: "vm" } } };
 
   assert.equal(wordsOf(event), "process=123@vm");
+});
+
+test("a label of an axis stands where it has room, or not at all", () => {
+  assert.equal(labelSide(0.5, 0.4, 700), "right");
+  assert.equal(labelSide(0.98, 0.7, 700), "left"); // nothing is cut off at the edge
+  assert.equal(labelSide(0.98, 0.9, 700), null); // it would cover the one before
+});
+
+test("edges of a graph are named from and to, or source and target", () => {
+  const nodes = [{ id: "a" }, { id: "b" }, { id: "c" }];
+
+  const graph = graphOf({ nodes, edges: [{ source: "a", target: "b" }, { from: "b", to: "c" }, { source: "c" }] });
+
+  assert.deepEqual(graph?.edges.map(({ from, to }) => [from, to]), [["a", "b"], ["b", "c"]]);
 });

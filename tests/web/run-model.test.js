@@ -52,6 +52,17 @@ test("events of the first attempt leave the view when a second one begins", () =
   assert.equal(model.open, true);
 });
 
+test("one producer of two attempts misses nothing, and an attempt is silent by its own events", () => {
+  const told = (type, at, number, payload = {}) => ({ run_id: "wf-1", event_id: `${number}`, type, occurred_at: at, producer: "p", number, payload });
+  const model = new RunModel("wf-1", () => NOW_MS);
+  model.add([told("workflow_start", 1000, 1, { attempt: "aaaaaaaa" }), told("workflow_start", 5000, 2, { attempt: "bbbbbbbb" })]);
+  model.add([{ ...told("workflow_start", 900, 1, { attempt: "aaaaaaaa" }), event_id: "q1", producer: "q" }, { ...told("note", 99_000, 2), event_id: "q2", producer: "q" }]);
+  model.caught();
+
+  assert.deepEqual(model.conditions(NOW_MS).map(({ message }) => message), ["no event for 95 s; the run is still open"]);
+  assert.equal(model.summary.events, 1);
+});
+
 test("any order of arrival divides events in the same way", () => {
   for (const { name, events } of CASES) {
     const model = new RunModel("wf-1", () => NOW_MS);

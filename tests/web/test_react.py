@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from longwatch.server.feed.schemas import EVENT_NAMES
 from tests.web.node import CORE, ROOT, WEB, node, tool
 
 REACT = WEB / "react"
@@ -85,6 +88,22 @@ def test_the_package_holds_the_core_and_loads_without_a_build(tmp_path: Path) ->
     names = {path.name for path in (modules / "@longwatch" / "react" / "core").iterdir()}
     assert names == {path.name for path in CORE.glob("*.js")}
     assert "useSessionPolling" in done.stdout.strip().split(","), done.stderr
+
+
+def test_installing_the_package_runs_no_script() -> None:
+    scripts = json.loads((REACT / "package.json").read_text(encoding="utf-8"))["scripts"]
+
+    # npm warns about every package that has one of these, or wants it approved.
+    assert scripts.keys().isdisjoint({"prepare", "preinstall", "install", "postinstall"})
+
+
+def test_the_types_name_every_message_that_the_feed_delivers() -> None:
+    types = (REACT / "index.d.ts").read_text(encoding="utf-8")
+    (declared,) = re.findall(r"interface FeedMessage \{\s*event:([^;]+);", types)
+
+    inside = {"beat", "closing"}  # of the connection; the client keeps them to itself
+
+    assert set(re.findall(r'"(\w+)"', declared)) == set(EVENT_NAMES) - inside
 
 
 def take_core() -> None:

@@ -64,7 +64,7 @@ export interface UseSessionPollingOptions {
 
 export interface UseSessionPollingResult {
   data: Turn | undefined;
-  /** Whether it will look again: not after the end of the turn, nor after too many failures in a row. */
+  /** Whether another poll will be sent: not after the end of the turn or too many failures, nor while polling is paused. */
   isPolling: boolean;
   /** Of the last look, or why the turn failed. */
   error: Error | null;
@@ -75,7 +75,9 @@ export interface UseSessionPollingResult {
 export function useSessionPolling(options: UseSessionPollingOptions): UseSessionPollingResult;
 
 export interface SessionActions {
-  /** Say something new. The turn that is running is cancelled by it. */
+  /** Create the project and the session where they do not exist. */
+  ensureSession: () => Promise<void>;
+  /** Say something new. The turn that is running is cancelled by it, and polled at once. */
   newTurn: (prompt: string) => Promise<Turn>;
   /** Stop a turn: shown at once, taken back if the server refuses. */
   interrupt: (turnId: string, reason?: string) => Promise<Turn>;
@@ -131,11 +133,15 @@ export function useDocumentPolling(options?: UseDocumentPollingOptions): UseDocu
 export interface Callbacks<T> {
   onResult?: (value: T) => void;
   onError?: (error: Error) => void;
+  /** After polling was paused, resumed or started again: see `isPolling` of the registration. */
+  onActivity?: () => void;
 }
 
 export interface Registration {
   readonly key: string;
   readonly active: boolean;
+  /** Whether another poll will be sent: not while polling is paused, nor after the poll has stopped. */
+  readonly isPolling: boolean;
   readonly dueAt: number | null;
   readonly state: {
     readonly nextDelay: number | null;
@@ -168,6 +174,8 @@ export class PollingManager {
     options?: { signal?: AbortSignal },
   ): Promise<T>;
   refresh(key: string): void;
+  /** Refresh every key that begins so. */
+  refreshAll(prefix: string): void;
   /** Start no more polls until `resume()`: nothing but the application undoes it. */
   pause(): void;
   /** Poll everything at once, unless the page is hidden or idle. */
@@ -188,7 +196,19 @@ export const pollingManager: PollingManager;
 export function usePollingManager(): PollingManager;
 
 export interface FeedMessage {
-  event: "event" | "caught_up" | "ended" | "run" | "turn" | "block" | "files" | "error";
+  event:
+    | "event"
+    | "caught_up"
+    | "missed"
+    | "ended"
+    | "run"
+    | "execution"
+    | "turn"
+    | "block"
+    | "files"
+    | "project"
+    | "session"
+    | "error";
   data: any;
 }
 

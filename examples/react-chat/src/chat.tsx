@@ -7,10 +7,11 @@ import { BlockView } from "./block";
 export function Chat({ sessionId }: { sessionId: string }) {
   const [turnIds, setTurnIds] = useState<string[]>([]);
   const [problem, setProblem] = useState<string>();
-  const { newTurn } = useSessionActions({ sessionId });
+  const { ensureSession, newTurn } = useSessionActions({ sessionId });
 
   const send = async (prompt: string) => {
     try {
+      await ensureSession();
       const turn = await newTurn(prompt);
       setTurnIds((before) => [...before, turn.id]);
       setProblem(undefined);
@@ -51,7 +52,7 @@ function TurnView({ sessionId, turnId }: { sessionId: string; turnId: string }) 
 }
 
 function waitingFor({ status, id }: Turn): string {
-  return status === "pending" ? `Waiting for somebody to carry out ${id} …` : "Working …";
+  return status === "pending" ? `Waiting for an executor of ${id} …` : "Working …";
 }
 
 function Prompt({ onSend }: { onSend: (prompt: string) => void }) {

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from longwatch.errors import AgentRefused, InvalidInput, InvalidSettings
+from longwatch.errors import AgentRefused, InvalidSettings
 
 RUNTIME_VARIABLE = "LONGWATCH_AGENT_RUNTIME_ARN"
 QUALIFIER_VARIABLE = "LONGWATCH_AGENT_QUALIFIER"  # a version or endpoint of the runtime
@@ -39,13 +39,8 @@ class AgentCoreAgent:
 
     def invoke(self, session_id: str, payload: Mapping[str, Any]) -> object:
         sent = header_text(session_id)
-        if len(sent) > LONGEST_SESSION_ID:
+        if not SHORTEST_SESSION_ID <= len(sent) <= LONGEST_SESSION_ID:
             sent = sha256(sent.encode()).hexdigest()
-        if len(sent) < SHORTEST_SESSION_ID:
-            raise InvalidInput(
-                f"session id {session_id!r} has {len(session_id)} characters, and AgentCore wants at least "
-                f"{SHORTEST_SESSION_ID}; a UUID has 36"
-            )
         answer = self._client.invoke_agent_runtime(
             **self._options,
             runtimeSessionId=sent,

@@ -29,6 +29,7 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
+from longwatch.recording.redaction import redact_text
 from longwatch.settings import load_settings
 from longwatch.watching.cadence.history import History, Kind, Sample, read_history
 from longwatch.watching.cadence.lessons import Lessons
@@ -104,6 +105,7 @@ def open_poller(own: str | None = None) -> Poller:
         holder=f"{stream}-{secrets.token_hex(4)}",
         lessons=Lessons(Past(journal)) if settings.learned_cadence else None,
         ttl_hours=settings.ttl_hours,
+        redact=redact_text,
     )
 
 

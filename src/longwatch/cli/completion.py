@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from longwatch.cli.main import COMPLETE_VARIABLE, PROGRAM, cli
+from longwatch.cli.options import common_options
 from longwatch.cli.terminal import remark
 
 HINTS = {
@@ -17,6 +18,7 @@ HINTS = {
 
 @click.command()
 @click.argument("shell", type=click.Choice(list(HINTS)))
+@common_options
 def command(shell: str) -> None:
     """Print the shell completion script."""
     made = get_completion_class(shell)

@@ -17,6 +17,7 @@ from longwatch.cli.checks import (
     look_at_versions,
 )
 from longwatch.cli.header import folded
+from longwatch.cli.integrity_checks import look_at_integrity
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.options import common_options, output_option, pass_invocation
 from longwatch.cli.store_checks import look_at_documents, look_at_executions
@@ -29,16 +30,19 @@ _INDENT = 2
 
 
 @click.command()
+@click.option("--full", is_flag=True, help="Check every page and decode every event of a file.")
 @output_option("text", "json")
 @common_options
 @pass_invocation
-def command(invocation: Invocation, output: str) -> int:
+def command(invocation: Invocation, full: bool, output: str) -> int:
     """Check settings, journal, stores, outbox and versions.
 
     Prints every setting with where it came from, what the journal, the stores of documents and executions
-    and the outbox hold, and what is installed. Exit code 1: something is wrong, and the text says what to do.
+    and the outbox hold, and what is installed. A journal in a file is checked for damage: its structure by
+    SQLite's quick check, and a sample of its events is decoded; --full checks the indexes too and decodes
+    all. Exit code 1: something is wrong, and the text says what to do.
     """
-    findings = examine(invocation)
+    findings = examine(invocation, full=full)
     if output == "json":
         write_json(findings_view(findings))
     else:
@@ -47,12 +51,13 @@ def command(invocation: Invocation, output: str) -> int:
     return 1 if any(finding.problems for finding in findings) else 0
 
 
-def examine(invocation: Invocation) -> list[Finding]:
+def examine(invocation: Invocation, *, full: bool = False) -> list[Finding]:
     """Look at everything that can be looked at."""
     about_settings, settings = check_settings(invocation.settings, os.environ)
     findings = [about_settings]
     if settings is not None:
         findings.append(guarded("Journal", partial(look_at_journal, settings, invocation.clock)))
+        findings.append(guarded("Integrity", partial(look_at_integrity, settings, invocation.clock, full)))
         findings.append(guarded("Documents", partial(look_at_documents, settings)))
         findings.append(guarded("Executions", partial(look_at_executions, settings)))
         findings.append(guarded("Outbox", partial(look_at_outbox, settings, invocation.clock)))

@@ -17,8 +17,8 @@ from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
 from longwatch.cli.operate import add_wave, close, set_waves, stop_watching
 from longwatch.cli.options import common_options, execution_argument, output_option, pass_invocation
-from longwatch.cli.source_checks import unusable_sources
-from longwatch.cli.stopping import stopped_by_signals
+from longwatch.cli.source_checks import check_job_ids, unusable_sources
+from longwatch.cli.stopping import interrupted, stopped_by_signals
 from longwatch.cli.table import table
 from longwatch.cli.terminal import Terminal, remark, write_data, write_json, write_json_lines
 from longwatch.cli.times import span_ms
@@ -117,16 +117,16 @@ def add(
     Its jobs are running already: longwatch never starts or stops one. Prints the id.
     """
     now = invocation.clock.now_ms()
-    names = list(sources(invocation.settings()))
-    if source not in names:
-        raise InvalidInput(f"There is no source {source!r}; known are {', '.join(names)}.")
+    known = sources(invocation.settings())
+    if source not in known:
+        raise InvalidInput(f"There is no source {source!r}; known are {', '.join(known)}.")
     if more_waves and total_waves is not None:
         raise InvalidInput(
             "--more-waves and --total-waves exclude each other. State the count if you know it."
         )
     named = [wave_from(text, region=region, account=account) for text in waves]
     fresh = Execution(
-        execution_id=execution_id or f"x-{secrets.token_hex(6)}",
+        execution_id=f"x-{secrets.token_hex(6)}" if execution_id is None else execution_id,
         plan_id=plan,
         name=name,
         source=source,
@@ -137,8 +137,7 @@ def add(
         deadline_ms=_deadline(deadline),
     )
     check_new(fresh, is_count_stated=total_waves is not None)
-    if source == "http":
-        _check_addresses(fresh.job_ids())
+    check_job_ids(known[source], fresh.job_ids())
     with opened_store(invocation, url) as store:
         added = store.add(fresh)
         with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
@@ -203,7 +202,7 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
 @command.command("explain")
 @execution_argument
 @store_option
-@output_option("text", "json")
+@output_option()
 @common_options
 @pass_invocation
 def explain(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
@@ -214,6 +213,8 @@ def explain(invocation: Invocation, execution: str, url: str | None, output: str
     facts = list(explained(found, now, _lessons(invocation, [found])))
     if output == "json":
         write_json(facts_view(found, facts))
+    elif output == "jsonl":
+        write_json_lines([facts_view(found, facts)])
     else:
         Terminal.of_stdout().show(fact_lines(found, facts))
 
@@ -238,6 +239,7 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all that ended
     meanwhile succeeded; 1: one of them did not; 4: something is still running (with --once).
     """
+    from longwatch.recording.redaction import redact_text
     from longwatch.watching.poller import Poller
     from longwatch.watching.poller import Result as PollResult
     from longwatch.watching.watcher import Watcher
@@ -282,6 +284,7 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
                 report=report,
                 lessons=lessons,
                 ttl_hours=settings.ttl_hours,
+                redact=redact_text,
             )
             watcher = Watcher(store, poller, clock=clock, on_tick=view.tick, skipped=skipped)
             try:
@@ -290,6 +293,8 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
                         watcher.look()
                     else:
                         watcher.run(until_idle=True)
+            except KeyboardInterrupt:
+                return interrupted("watching stopped, the executions continue")
             finally:
                 poller.release_leases()
             is_open = any(not each.closed for each in store.open_executions())
@@ -299,17 +304,6 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     if any(status is not Status.SUCCEEDED for status in ended):
         return FAILED
     return RUNNING if is_open else SUCCEEDED
-
-
-def _check_addresses(urls: Sequence[str]) -> None:
-    """Refuse before they are stored what the source would refuse when it is asked."""
-    from longwatch.watching.sources.addresses import checked, without_secrets
-
-    for each in urls:
-        try:
-            without_secrets(checked(each))
-        except ValueError as error:
-            raise InvalidInput(f"{error}.") from error
 
 
 def _deadline(text: str) -> int | None:

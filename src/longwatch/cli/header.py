@@ -66,7 +66,8 @@ def _facts(
     yield from _times(run, now_ms, zone)
     counts = sorted(run.counts.items(), key=lambda pair: (-pair[1], pair[0]))
     kinds = ", ".join(f"{clean(kind)}\u00a0{count:,}" for kind, count in counts)
-    yield "events", f"{sum(run.counts.values()):,}: {kinds}", ""
+    if counts:
+        yield "events", f"{sum(run.counts.values()):,}: {kinds}", ""
     if run.producers:
         closed = sum(tally.count is not None for tally in run.producers.values())
         yield "producers", f"{len(run.producers)} ({closed} closed)", ""

@@ -42,7 +42,8 @@ def check(settings: Settings, *, clock: Clock) -> None:
     path = sqlite_path(settings.journal)
     if path is not None and not path.exists():
         raise JournalUnusable(
-            f"There is no journal at {path} yet. `longwatch demo` records a run; --journal names another."
+            f"There is no journal at {path} yet. `longwatch run -- COMMAND` records a run; "
+            "--journal names another."
         )
     if settings.journal.startswith("dynamodb:"):
         from longwatch.journal.dynamodb.table import check_table
@@ -91,7 +92,9 @@ def find(journal: Journal, wanted: str) -> RunSummary:
         newest = journal.find_runs(WORK, limit=1).runs
         if newest:
             return newest[0]
-        raise RunNotFound(f"There are no runs in {journal.url} yet. `longwatch demo` records a first one.")
+        raise RunNotFound(
+            f"There are no runs in {journal.url} yet. `longwatch run -- COMMAND` records a first one."
+        )
     candidates = _beginning_with(journal, wanted) if wanted else []
     run = _only(wanted, _of_execution(wanted, candidates) or candidates)
     if run is not None:

@@ -10,7 +10,7 @@ from longwatch.calls import mark_of
 from longwatch.cli.styles import Line, Segment, call_look
 from longwatch.cli.text import clean, columns_of, fit, pad
 from longwatch.cli.times import clock_text, duration_text, local
-from longwatch.events import Event, call_status, duration_of, error_of, text_of
+from longwatch.events import UNREADABLE, Event, call_status, duration_of, error_of, text_of
 from longwatch.model.process import Process
 from longwatch.runs import ENDS, Ending, Status
 
@@ -70,7 +70,9 @@ def need_dates(events: list[Event], *, now_ms: int, zone: tzinfo | None = None) 
 
 
 def tells_of_failure(event: Event) -> bool:
-    """Whether the event says that something failed."""
+    """Whether the event says that something failed, or cannot be read."""
+    if event.type == UNREADABLE:
+        return True
     word = text_of(event.payload, "status")
     if word is not None and call_status(word) == "failed":
         return True
@@ -166,7 +168,12 @@ def _verdict_words(payload: Mapping[str, object]) -> str:
     return f"{said}; {len(warnings)} {word}: {'; '.join(map(str, warnings))}"
 
 
+def _unreadable_words(payload: Mapping[str, object]) -> str:
+    return f"position {payload.get('position')}: {text_of(payload, 'reason') or ''}"
+
+
 _KNOWN_WORDS = {
+    UNREADABLE: _unreadable_words,
     "block": _block_words,
     "turn_line": _line_words,
     "turn_result": _report_words,

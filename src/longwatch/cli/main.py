@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "package": ("longwatch.cli.package", "Build the Lambda code and the state machine."),
     "simulate": ("longwatch.cli.simulate", "Play ways of watching against executions, and compare them."),
     "doctor": ("longwatch.cli.doctor", "Check settings, journal, stores, outbox and versions."),
+    "recover": ("longwatch.cli.recover", "Salvage a damaged journal into a new file."),
     "completion": ("longwatch.cli.completion", "Print the shell completion script."),
 }
 
@@ -171,7 +172,9 @@ def explained(error: Exception) -> tuple[str, int]:
         return error.format_message(), USAGE
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else PROGRAM
-        return f"{PROGRAM}: {error.format_message()} (`{path} --help` tells more.)", USAGE
+        # Click lists the choices of a missing option on lines of their own, each after a tab.
+        message = " ".join(error.format_message().split())
+        return f"{PROGRAM}: {message} (`{path} --help` tells more.)", USAGE
     if isinstance(error, click.ClickException):
         return f"{PROGRAM}: {error.format_message()}", USAGE
     if isinstance(error, InvalidSettings) and len(error.mistakes) > 1:

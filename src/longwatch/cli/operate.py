@@ -13,13 +13,16 @@ from longwatch.cli.execution_options import ids_in, opened_store, store_option, 
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.meant import meant
 from longwatch.cli.options import common_options, execution_argument, output_option, pass_invocation
+from longwatch.cli.source_checks import check_job_ids
 from longwatch.cli.terminal import remark, write_data, write_json
 from longwatch.cli.text import clean
 from longwatch.errors import InvalidInput
 from longwatch.journal.opening import open_journal
+from longwatch.recording.redaction import redact_text
 from longwatch.runs import Status
 from longwatch.watching.model import Execution
-from longwatch.watching.operators import OUTCOMES, Operator, Statement
+from longwatch.watching.operators import MAX_WAVES, OUTCOMES, Operator, Statement
+from longwatch.watching.sources.registry import sources
 from longwatch.watching.validation import check_has_work, check_wave
 from longwatch.watching.views import execution_view
 
@@ -90,6 +93,9 @@ def add_wave(
     def add(by: Operator, found: Execution, why: Statement) -> Execution:
         check_wave(fresh, found.source)
         check_has_work(fresh)
+        source = sources(invocation.settings()).get(found.source)
+        if source is not None:
+            check_job_ids(source, (job.job_id for job in fresh.jobs))
         return by.add_wave(found, fresh, why)
 
     _decide(invocation, add, **given)
@@ -97,7 +103,7 @@ def add_wave(
 
 @click.command("set-waves")
 @decision_options
-@click.argument("count", type=click.IntRange(min=1))
+@click.argument("count", type=click.IntRange(1, MAX_WAVES))
 @common_options
 @pass_invocation
 def set_waves(invocation: Invocation, /, count: int, **given: Any) -> None:
@@ -120,7 +126,8 @@ def _decide(
     output: str,
 ) -> None:
     settings, clock = invocation.settings(), invocation.clock
-    statement = Statement(_login_name() if operator is None else operator, reason)
+    named = _login_name() if operator is None else operator
+    statement = Statement(redact_text(named), redact_text(reason))  # both are journaled
     with opened_store(invocation, url) as store, open_journal(settings=settings, clock=clock) as journal:
         by = Operator(store, journal, clock=clock, ttl_hours=settings.ttl_hours)
         decided = decide(by, meant(store, execution), statement)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PAGE_RUNS = 500
 NARROW_COLUMNS = 60
+AGE_COLUMNS = 8
 
 COLUMNS = (
     Column("", 11, 1),
@@ -37,7 +38,7 @@ COLUMNS = (
     Column("KIND", 1, 8),
     Column("NAME", 8, 12, elastic=True),
     Column("STARTED", 3, 8),
-    Column("AGE", 9, 8),
+    Column("AGE", 9, AGE_COLUMNS),
     Column("DURATION", 5, 8, right=True),
     Column("EVENTS", 4, 6, right=True),
     Column("AGENTS", 0, 6, right=True),
@@ -182,7 +183,8 @@ def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
         Segment(clean(run.kind)),
         Segment(clean(run.name or "")),
         Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),
-        Segment(ago_text(run.started_at, now_ms=now_ms), "dim"),
+        # "2 s ago" as wide as "just now": which columns there is room for must not depend on a run's age.
+        Segment(ago_text(run.started_at, now_ms=now_ms).ljust(AGE_COLUMNS), "dim"),
         Segment(run_duration_text(run, now_ms)),
         Segment(f"{run.events:,}"),
         Segment(f"{len(run.agents)}"),

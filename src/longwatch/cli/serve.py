@@ -163,7 +163,7 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
         write_text(f"Serving {settings.journal} at {url}")
         if address.kept is not None:
             url = f"{url}login?code={address.access.new_code()}"
-            write_text(f"Log in, once and within ten minutes: {url}")
+            write_text(f"Sign in, once and within ten minutes: {url}")
             remark(f"The tokens for programs are in {address.kept}.")
         remark("Press Ctrl-C to stop.")
         if open_page:  # beside the server: a browser that has to be started first takes its time

@@ -14,7 +14,7 @@ from longwatch.recording.outbox import Outbox, ShipReport
 
 WAITS_SECONDS = (1, 2, 4, 8, 15)  # between tries; then it gives up, and the events wait on
 
-DONE, REFUSED, UNREACHABLE = 0, 1, 3
+DONE, REFUSED, LEFT_BEHIND = 0, 1, 3
 
 
 @click.command()
@@ -26,7 +26,7 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
     """Deliver the events that wait in the outbox.
 
     Events that could not be stored wait in a file on this machine. Each goes to the journal it was meant
-    for. Exit code 3: a journal could not be reached and events still wait; 1: a journal refused events.
+    for. Exit code 3: events still wait, and the text says why; 1: a journal refused events.
     """
     settings, clock = invocation.settings(), invocation.clock
 
@@ -45,7 +45,7 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
             total.shipped += report.shipped
             total.refused += report.refused
             total.left, total.errors = report.left, report.errors
-            if not report.errors:
+            if not total.errors:
                 break
         refused = outbox.refused()
     finally:
@@ -74,7 +74,7 @@ def summary(report: ShipReport) -> str:
 
 
 def exit_code(report: ShipReport) -> int:
-    """0: all delivered; 1: some refused; 3: some journal did not answer."""
-    if report.errors:
-        return UNREACHABLE
+    """0: all delivered; 1: some refused; 3: some still wait."""
+    if report.errors or report.left:
+        return LEFT_BEHIND
     return REFUSED if report.refused else DONE

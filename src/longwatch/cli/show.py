@@ -20,7 +20,7 @@ from longwatch.cli.terminal import Terminal, remark, write_data, write_json
 from longwatch.cli.waterfall import MOST_CALLS, waterfall
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
-from longwatch.events import Event
+from longwatch.events import UNREADABLE, Event
 from longwatch.journal.base import Journal
 from longwatch.journal.json_views import shown_view
 from longwatch.runs import Condition, Run, RunSummary, fold
@@ -59,12 +59,15 @@ def command(invocation: Invocation, run: str, everything: bool, attempt: int | N
         attempts = len(observed.run.attempts)
         number = attempts if attempt is None else attempt
         shown = whole.at_attempt(number)
-        if attempts > 1 and not shown.calls:
-            latest = _latest_of(whole, number, read_events(journal, found, clock=clock))
+        if attempts > 1:  # which events are those of one attempt is known only once the whole run is
+            belongs = whole.attempt_of()
+            events = (each for each in read_events(journal, found, clock=clock) if belongs(each) == number)
+            own, latest = _folded(events)
+            shown = whole.at_attempt(number, own)
     now = clock.now_ms()
     conditions = observed.conditions if number == attempts else ()
     if output == "json":
-        write_json(shown_view(whole, now_ms=now, attempt=number, observed=conditions))
+        write_json(shown_view(whole, shown, now_ms=now, attempt=number, observed=conditions))
         return
     terminal = Terminal.of_stdout()
     most = None if everything else MOST_CALLS
@@ -105,28 +108,36 @@ def run_lines(
 
 
 def _read(journal: Journal, found: RunSummary, clock: Clock) -> tuple[Run, list[Event]]:
-    whole: Run | None = None
-    latest: list[Event] = []
-    for group in _groups(read_events(journal, found, clock=clock)):
-        whole = fold(group, whole)
-        latest = heapq.nlargest(LATEST_EVENTS, [*latest, *group], key=lambda event: event.order)
+    whole, latest = _folded(read_events(journal, found, clock=clock))
     if whole is None:
         raise RunNotFound(f"Every event of run {found.run_id!r} has expired.")
-    return replace(whole, summary=_completed(whole.summary, found)), latest[::-1]
+    has_gaps = UNREADABLE in whole.counts
+    return replace(whole, summary=_completed(whole.summary, found, has_gaps=has_gaps)), latest
 
 
-def _latest_of(run: Run, number: int, events: Iterator[Event]) -> list[Event]:
-    """The last events of one attempt, which are known only once the whole run is."""
-    belongs = run.is_in_attempt(number)
-    own = (event for event in events if belongs(event.order))
-    return heapq.nlargest(LATEST_EVENTS, own, key=lambda event: event.order)[::-1]
+def _folded(events: Iterator[Event]) -> tuple[Run | None, list[Event]]:
+    """What the events say together, and the last of them."""
+    run: Run | None = None
+    latest: list[Event] = []
+    for group in _groups(events):
+        run = fold(group, run)
+        latest = heapq.nlargest(LATEST_EVENTS, [*latest, *group], key=lambda event: event.order)
+    return run, latest[::-1]
 
 
-def _completed(told: RunSummary, known: RunSummary) -> RunSummary:
+def _completed(told: RunSummary, known: RunSummary, *, has_gaps: bool) -> RunSummary:
     """What the events tell, and what the journal remembers of events that have expired since."""
     origin = known.origin if told.origin.inferred and not known.origin.inferred else told.origin
     started_at = min(told.started_at, known.started_at)
-    return replace(told, origin=origin, started_at=started_at, expired_before=known.expired_before)
+    # An unreadable event may be the one that ended the run: what the journal kept of it then still holds.
+    lifecycle = told.lifecycle.merged(known.lifecycle) if has_gaps else told.lifecycle
+    return replace(
+        told,
+        origin=origin,
+        started_at=started_at,
+        lifecycle=lifecycle,
+        expired_before=known.expired_before,
+    )
 
 
 def _groups(events: Iterator[Event]) -> Iterator[list[Event]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from longwatch.cli.terminal import remark
 from longwatch.cli.text import clean
 from longwatch.errors import InvalidInput
-from longwatch.watching.sources.base import Checked, Source, SourceProblem
+from longwatch.watching.sources.base import Checked, IdChecked, Source, SourceProblem
 
 
 def check_source(source: Source) -> None:
@@ -15,6 +15,16 @@ def check_source(source: Source) -> None:
     problem = _problem(source)
     if problem is not None:
         raise InvalidInput(f"{problem.message}.")
+
+
+def check_job_ids(source: Source, job_ids: Iterable[str]) -> None:
+    """Raise `InvalidInput` for an id that no job of this source can have: it could be polled for ever."""
+    if not isinstance(source, IdChecked):
+        return
+    for each in job_ids:
+        problem = source.check_id(each)
+        if problem is not None:
+            raise InvalidInput(f"{problem.message}.")
 
 
 def unusable_sources(names: Collection[str], known: Mapping[str, Source]) -> set[str]:

@@ -160,6 +160,7 @@ def command(
             task.desk,
             show=_printer(output, quiet=quiet, invocation=invocation),
             tell=_say,
+            remark=_say_nothing if quiet else _say,
             clock=invocation.clock,
             stderr=STDERR if sys.stderr is not None else None,
             keep=task.keep,
@@ -259,10 +260,15 @@ def _say(text: str) -> None:
     remark(f"longwatch: {clean(text)}")
 
 
+def _say_nothing(text: str) -> None:
+    """With --quiet: waiting is not a result. Losses are reported all the same."""
+
+
 def _tell(executed: Executed, task: Task) -> None:
-    turn, length = executed.turn, duration_text(executed.duration_ms)
-    reason = f": {clean(turn.error)}" if turn.error else ""
-    remark(f"longwatch: {turn.turn_id} {turn.status} after {length}{reason}. See it: {task.look}")
+    turn = executed.turn
+    length = f" after {duration_text(turn.duration_ms)}" if turn.duration_ms is not None else ""
+    reason = f": {clean(turn.error).removesuffix('.')}" if turn.error else ""
+    remark(f"longwatch: {turn.turn_id} {turn.status}{length}{reason}. See it: {task.look}")
 
 
 def _exit_code(executed: Executed) -> int:

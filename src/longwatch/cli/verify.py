@@ -13,8 +13,11 @@ from longwatch.cli.styles import Line, Look, Segment
 from longwatch.cli.terminal import Terminal, write_json
 from longwatch.cli.text import clean
 from longwatch.clock import iso_from_ms
+from longwatch.journal.base import Arrivals
 from longwatch.journal.json_views import verification_view
 from longwatch.journal.verify import Answer, Verification, Verifier
+
+MOST_PLACES = 20  # of unreadable events, by their positions
 
 _LOOKS = {
     Answer.COMPLETE: Look("✓", "good"),
@@ -46,7 +49,13 @@ def command(invocation: Invocation, run: str, output: str) -> int:
         found = find(journal, run)
         for event in read_events(journal, found, clock=clock):
             verifier.add(event)
-    report = verifier.report(clock.now_ms(), started_at=found.started_at, expired_before=found.expired_before)
+        counts_exactly = isinstance(journal, Arrivals)
+    report = verifier.report(
+        clock.now_ms(),
+        started_at=found.started_at,
+        expired_before=found.expired_before,
+        counted=found.events if counts_exactly else None,
+    )
     if output == "json":
         write_json(verification_view(found.run_id, report))
     else:
@@ -63,6 +72,16 @@ def verification_lines(run_id: str, report: Verification) -> Iterator[Line]:
     for producer in report.producers:
         for sentence in producer.sentences():
             yield [Segment(f"  {clean(sentence)}")]
+    if report.uncounted:
+        yield [
+            Segment(
+                f"  {report.uncounted:,} fewer events than the journal counted; `longwatch doctor --full`"
+            )
+        ]
+    if report.unreadable:
+        places = ", ".join(map(str, report.unreadable[:MOST_PLACES]))
+        more = ", …" if len(report.unreadable) > MOST_PLACES else ""
+        yield [Segment(f"  unreadable, without a number: at {clean(places)}{more}")]
     if report.unnumbered:
         yield [
             Segment(f"  unnumbered: {report.unnumbered:,} events of other producers; ", "dim"),

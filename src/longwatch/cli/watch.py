@@ -14,8 +14,9 @@ from longwatch.cli.attending import Outcome, View, attend
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import NEWEST, check, find, named, sqlite_path
 from longwatch.cli.live import screen
-from longwatch.cli.options import common_options, output_option, pass_invocation, run_argument
+from longwatch.cli.options import common_options, complete_runs, output_option, pass_invocation
 from longwatch.cli.show import run_lines
+from longwatch.cli.stopping import interrupted
 from longwatch.cli.terminal import Terminal, remark
 from longwatch.cli.text import clean
 from longwatch.cli.times import between_text, duration_text, span_ms
@@ -31,28 +32,14 @@ SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING, DIED = 0, 1, 3, 4, 5
 FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
 
 
-def _show_sources(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        from longwatch.cli.watching_target import show_sources
-
-        show_sources(context)
-
-
 @click.command()
-@run_argument
+@click.argument("run", metavar="[RUN]", required=False, shell_complete=complete_runs)
 @click.option("--wait", is_flag=True, help="Wait for the run if it has not begun. RUN is its whole id.")
 @click.option(
     "--timeout", metavar="TIME", help="After TIME, such as 30s, ask once more and report how it stands."
 )
 @click.option("--silent-after", metavar="TIME", help="Give up when no event comes for TIME, such as 10m.")
-@click.option(
-    "--sources",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_sources,
-    help="List what can be watched besides runs.",
-)
+@click.option("--sources", "lists_sources", is_flag=True, help="List what can be watched besides runs.")
 @click.option("--every", metavar="TIME", help="Ask another system every TIME, such as 5s.")
 @click.option(
     "--region", help="The AWS region to ask in. [default: the ARN's, or where the credentials point]"
@@ -82,13 +69,14 @@ def _show_sources(context: click.Context, parameter: click.Parameter, value: boo
     metavar="URL",
     help="Where executions are: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
 )
-@output_option("text", "jsonl")
+@output_option()
 @common_options
 @pass_invocation
 def command(
     invocation: Invocation,
-    run: str,
+    run: str | None,
     wait: bool,
+    lists_sources: bool,
     timeout: str | None,
     silent_after: str | None,
     every: str | None,
@@ -116,6 +104,15 @@ def command(
     outcome.
     """
     clock = invocation.clock
+    if lists_sources:
+        from longwatch.cli.watching_target import show_sources
+
+        show_sources(invocation, output)
+        return SUCCEEDED
+    if run is None:
+        raise click.UsageError("Missing argument 'RUN'.")
+    if output == "json":
+        raise click.UsageError("A watch prints events as they come: use -o jsonl. -o json is for --sources.")
     timeout_seconds = span_ms(timeout) / 1000 if timeout else None
     silent_seconds = span_ms(silent_after) / 1000 if silent_after else None
     began = clock.monotonic()
@@ -136,7 +133,10 @@ def command(
             words={"succeeded": succeeded, "failed": failed},
             every_seconds=max(SHORTEST_SECONDS, span_ms(every) / 1000) if every else None,
         )
-        watched = watch_target(invocation, run, asked)
+        try:
+            watched = watch_target(invocation, run, asked)
+        except KeyboardInterrupt:
+            return interrupted(f"watching stopped, {clean(run)} continues")
         if watched is not None:
             name, outcome = watched
             words = ending_words(name, outcome, clock.monotonic() - began, now_ms=clock.now_ms())
@@ -146,25 +146,39 @@ def command(
     if not wait or sqlite_path(settings.journal) is None:  # a file that is waited for is made
         check(settings, clock=clock)
     with open_journal(settings=settings, clock=clock) as journal:
-        run_id = _run_id(journal, run, wait, clock, timeout_seconds)
+        try:
+            run_id = _run_id(journal, run, wait, clock, timeout_seconds)
+        except KeyboardInterrupt:
+            return interrupted("watching stopped before a run began")
         if run_id is None:
             remark(f"longwatch: no run has begun after {timeout}")
             return STILL_RUNNING
         if timeout_seconds is not None:
             timeout_seconds = max(0.0, timeout_seconds - (clock.monotonic() - began))
-        with _shown(run_id, output, clock) as view:
-            outcome = asyncio.run(
-                attend(
-                    journal,
-                    run_id,
-                    view,
-                    clock=clock,
-                    timeout_seconds=timeout_seconds,
-                    silent_after_seconds=silent_seconds,
+        try:
+            with _shown(run_id, output, clock) as view:
+                outcome = asyncio.run(
+                    attend(
+                        journal,
+                        run_id,
+                        view,
+                        clock=clock,
+                        timeout_seconds=timeout_seconds,
+                        silent_after_seconds=silent_seconds,
+                    )
                 )
-            )
+        except KeyboardInterrupt:
+            return interrupted(f"watching stopped, run {clean(run_id)} {_without_watch(journal, run_id)}")
     remark(f"longwatch: {ending_words(run_id, outcome, clock.monotonic() - began, now_ms=clock.now_ms())}")
     return exit_code(outcome)
+
+
+def _without_watch(journal: Journal, run_id: str) -> str:
+    """How a run stands whose watch is stopped."""
+    run = journal.find_run(run_id)
+    if run is None:
+        return "has not begun"
+    return "continues" if run.ending is None else _ENDED.get(run.status.value, "ended")
 
 
 def exit_code(outcome: Outcome) -> int:

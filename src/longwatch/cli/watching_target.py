@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import click
-
 from longwatch.cli.attending import Outcome
 from longwatch.cli.executions import PAST_SHOWN
 from longwatch.cli.invocation import Invocation
@@ -19,7 +17,7 @@ from longwatch.cli.source_checks import check_source
 from longwatch.cli.stopping import stopped_by_signals
 from longwatch.cli.styles import Segment
 from longwatch.cli.table import Column, table
-from longwatch.cli.terminal import Terminal, remark
+from longwatch.cli.terminal import Terminal, remark, write_json, write_json_lines
 from longwatch.cli.text import clean
 from longwatch.cli.views import print_json_lines, text_printer
 from longwatch.cli.watching_source import Patience, SourceWatch, wait_for_readers
@@ -29,6 +27,7 @@ from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
+from longwatch.recording.redaction import redact_text
 from longwatch.runs import Status
 from longwatch.watching.cadence.history import read_history
 from longwatch.watching.cadence.lessons import Lessons
@@ -115,7 +114,9 @@ def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str
                 check_source(known[entry.name])
             learned = Lessons(read_history(journal)) if settings.learned_cadence else None
             hours = settings.ttl_hours
-            poller = Poller(store, journal, known, clock=clock, lessons=learned, ttl_hours=hours)
+            poller = Poller(
+                store, journal, known, clock=clock, lessons=learned, ttl_hours=hours, redact=redact_text
+            )
             patience = asked.patience.after(clock.monotonic() - began)
             with _shown(asked.output, clock, journal) as view:
                 watch = SourceWatch(store, journal, poller, view, clock=clock)
@@ -219,14 +220,19 @@ def _shown(output: str, clock: Clock, journal: Journal) -> Iterator[SourceView]:
             yield SourcePicture(opened, Lessons(read_history(journal, most=PAST_SHOWN)))
 
 
-def show_sources(context: click.Context) -> None:
+def show_sources(invocation: Invocation, output: str) -> None:
     """`--sources`: everything that can be watched besides runs."""
-    invocation = context.find_object(Invocation) or Invocation()
     entries = sources(invocation.settings(), clock=invocation.clock).entries
+    views = [{"usage": each.usage, "about": each.about, "origin": each.origin} for each in entries]
+    if output == "json":
+        write_json(views)
+        return
+    if output == "jsonl":
+        write_json_lines(views)
+        return
     terminal = Terminal.of_stdout()
     rows = [
         [Segment(clean(each.usage), "strong"), Segment(clean(each.about)), Segment(clean(each.origin), "dim")]
         for each in entries
     ]
     terminal.show(table(COLUMNS, rows, width=terminal.columns))
-    context.exit()

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from longwatch.clients.api import project_path, turn_path
 from longwatch.clients.calls import ServerCalls
 from longwatch.clients.last_word import LastWord
-from longwatch.clock import Clock
+from longwatch.clock import Clock, ms_from_iso
 from longwatch.errors import (
     InvalidInput,
     NotWorthAnotherTry,
@@ -25,7 +25,7 @@ from longwatch.errors import (
     TurnTaken,
     WorthAnotherTry,
 )
-from longwatch.events import Event, number_of
+from longwatch.events import Event, number_of, run_duration_ms
 from longwatch.polling.backoff import Backoff
 from longwatch.runs import Status
 from longwatch.turns.desk import TurnName
@@ -60,6 +60,7 @@ class RemoteStanding:
     turn_id: str
     status: Status = Status.PENDING
     error: str | None = None
+    duration_ms: int | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -68,7 +69,12 @@ class RemoteStanding:
     @classmethod
     def of(cls, wire: Mapping[str, Any], turn_id: str) -> RemoteStanding:
         """The turn, or its status, in an answer."""
-        return cls(turn_id, STATUSES.get(wire["status"], Status.UNKNOWN), wire.get("error"))
+        status = STATUSES.get(wire["status"], Status.UNKNOWN)
+        created, completed = wire.get("created_at"), wire.get("completed_at")
+        took = None
+        if created is not None and completed is not None:
+            took = run_duration_ms(ms_from_iso(created), ms_from_iso(completed))
+        return cls(turn_id, status, wire.get("error"), took)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import IO, Self
 from longwatch.clients.calls import ServerCalls
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.errors import LongwatchError
+from longwatch.model.leftovers import leftover_words, leftovers_of
 
 _PROGRAM = "from longwatch.clients.last_word import main; main()"
 
@@ -63,6 +64,7 @@ def main(pipe: IO[bytes] | None = None) -> None:
     told = json.loads(source.readline())
     source.read()
     calls = ServerCalls(told["url"], token=told["token"])
-    ending = {"status": "died", "error": told["message"]}
+    left = leftover_words(leftovers_of(told["path"].rpartition("/")[2]))
+    ending = {"status": "died", "error": f"{told['message']} {left}".strip()}
     with suppress(LongwatchError):  # refused, or away for too long: then nobody can tell any more
         patiently(SYSTEM_CLOCK, lambda: calls.post(f"{told['path']}/end", ending), PATIENCE_SECONDS)

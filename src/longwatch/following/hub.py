@@ -24,7 +24,7 @@ from longwatch.following.follower import Follower
 from longwatch.following.items import Reason
 from longwatch.following.known import Known
 from longwatch.following.looks import Looks
-from longwatch.following.observation import with_records
+from longwatch.following.observation import facts_to_judge, with_records
 from longwatch.following.outage import Outage
 from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.recollection import Recollection
@@ -261,7 +261,7 @@ class Hub:
         known = with_records(death.observations, death.processes, death.run_id, self.journal)
         found = judge(
             death.run_id,
-            death.lifecycle,
+            facts_to_judge(self.journal, death.run_id, death.lifecycle),
             last=death.last or (0, "", 0, ""),
             active_at=death.active_at,
             observations=known,

@@ -65,6 +65,10 @@ class Known:
         self.lifecycle = self.lifecycle.merged(facts)
         self.ending = self.lifecycle.current.ending
 
+    def complete(self, facts: Lifecycle) -> None:
+        """Replace the facts by more of them."""
+        self.lifecycle, self.ending = facts, facts.current.ending
+
     @property
     def status(self) -> Status:
         """How the run stands; pending before its first event."""

@@ -76,7 +76,14 @@ def read_known(journal: Journal, run_id: str) -> Known:
         page = journal.read(run_id, after=cursor, thorough=True)
         known.add(page.events)
         cursor, more = page.cursor, page.more
+    known.complete(facts_to_judge(journal, run_id, known.lifecycle))
     return known
+
+
+def facts_to_judge(journal: Journal, run_id: str, told: Lifecycle) -> Lifecycle:
+    """What the events tell; if some cannot be read, completed by what the journal stored with the run."""
+    stored = journal.find_run(run_id) if told.has_gaps else None
+    return told if stored is None else told.completed(stored.lifecycle)
 
 
 @dataclass(frozen=True, slots=True)

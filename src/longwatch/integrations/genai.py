@@ -7,7 +7,7 @@ here as text. Nothing in this module needs OpenTelemetry.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 OPERATION_NAME = "gen_ai.operation.name"
@@ -21,8 +21,11 @@ REQUEST_MODEL, RESPONSE_MODEL = "gen_ai.request.model", "gen_ai.response.model"
 FINISH_REASONS = "gen_ai.response.finish_reasons"
 USAGE = "gen_ai.usage."  # input_tokens, output_tokens and whatever is counted next
 ERROR_TYPE = "error.type"
+INPUT_MESSAGES, OUTPUT_MESSAGES = "gen_ai.input.messages", "gen_ai.output.messages"
+TOOL_MESSAGE, CHOICE = "gen_ai.tool.message", "gen_ai.choice"  # span events
 
 Attributes = Mapping[str, object]
+SpanEvents = Iterable[tuple[str, Attributes]]  # name and attributes
 
 
 class SpanKind(StrEnum):
@@ -65,8 +68,15 @@ def kind_of(name: str, attributes: Attributes) -> SpanKind:
     return OPERATIONS[first] if first in _TELLING_NAMES else SpanKind.OTHER
 
 
-def title_of(kind: SpanKind, name: str, attributes: Attributes) -> str:
-    """What the agent, tool, model or workflow is called."""
+def name_of(kind: SpanKind, name: str, attributes: Attributes) -> str | None:
+    """What the agent, tool, model or workflow is called; None if the span does not name it.
+
+    The conventions put the name into the span's own name, `invoke_agent Ada`. It comes first: some
+    instrumentations start every agent span with the same default attribute and set the true one at the end.
+    """
+    first, _, rest = name.partition(" ")
+    if rest and OPERATIONS.get(first) is kind:
+        return rest
     wanted = {
         SpanKind.WORKFLOW: WORKFLOW_NAME,
         SpanKind.AGENT: AGENT_NAME,
@@ -74,49 +84,89 @@ def title_of(kind: SpanKind, name: str, attributes: Attributes) -> str:
         SpanKind.MODEL: REQUEST_MODEL,
     }.get(kind)
     found = attributes.get(wanted) if wanted is not None else None
-    if isinstance(found, str) and found:
-        return found
-    first, _, rest = name.partition(" ")  # "execute_tool search"
-    return rest if rest and first in OPERATIONS else name
+    return found if isinstance(found, str) and found else None
 
 
-def described(kind: SpanKind, name: str, attributes: Attributes) -> dict[str, object]:
-    """What a span says, without its arguments and results."""
-    title = title_of(kind, name, attributes)
+def title_of(kind: SpanKind, name: str, attributes: Attributes) -> str:
+    """The name of the agent, tool, model or workflow, or else of the span."""
+    return name_of(kind, name, attributes) or name
+
+
+def described(kind: SpanKind, name: str, attributes: Attributes, *, ended: bool) -> dict[str, object]:
+    """What a span says, without its arguments and results; of its response only once it has `ended`.
+
+    A span may get its attributes after its start, and is then recorded whole when it ends.
+    """
+    response: dict[str, object] = {}
+    if ended:
+        response = {
+            "response_model": attributes.get(RESPONSE_MODEL),
+            "finish_reasons": attributes.get(FINISH_REASONS),
+            **_usage(attributes),
+        }
     match kind:
         case SpanKind.TOOL:
             said: dict[str, object] = {
-                "operation": title,
+                "operation": title_of(kind, name, attributes),
                 "tool_type": attributes.get(TOOL_TYPE),
                 "tool_call_id": attributes.get(TOOL_CALL_ID),
             }
         case SpanKind.MODEL:
             said = {
                 "operation": attributes.get(OPERATION_NAME),
-                "model": title,
-                "response_model": attributes.get(RESPONSE_MODEL),
+                "model": attributes.get(REQUEST_MODEL) or name_of(kind, name, attributes),
                 "provider": attributes.get(PROVIDER_NAME) or attributes.get(OLD_PROVIDER_NAME),
-                "finish_reasons": attributes.get(FINISH_REASONS),
-                **_usage(attributes),
+                **response,
             }
         case SpanKind.AGENT:
             said = {
                 "agent_id": attributes.get(AGENT_ID),
                 "model": attributes.get(REQUEST_MODEL),
-                **_usage(attributes),
+                **response,
             }
         case SpanKind.WORKFLOW:
-            said = {"node_name": title}
+            said = {"node_name": title_of(kind, name, attributes)}
         case _:
             return {"name": name, "attributes": dict(attributes)}
     said["conversation_id"] = attributes.get(CONVERSATION_ID)
     return {key: value for key, value in said.items() if value is not None}
 
 
-def content_of(attributes: Attributes) -> dict[str, object]:
-    """A tool's arguments and result, where the instrumentation was allowed to tell them."""
+def content_of(attributes: Attributes, events: SpanEvents = (), *, ended: bool) -> dict[str, object]:
+    """A tool's arguments and, once it has `ended`, its result, where the instrumentation records them.
+
+    They are attributes of the span, or, as in Strands, attributes of its events.
+    """
     found = {"input": attributes.get(TOOL_ARGUMENTS), "output": attributes.get(TOOL_RESULT)}
+    for event, said in ((None, attributes), *events):
+        for key, value in _content_of_event(event, said).items():
+            if found[key] is None:
+                found[key] = value
+    if not ended:
+        del found["output"]
     return {key: _opened(value) for key, value in found.items() if value is not None}
+
+
+def _content_of_event(event: str | None, attributes: Attributes) -> dict[str, object]:
+    return {
+        "input": attributes.get("content")
+        if event == TOOL_MESSAGE
+        else _part(attributes.get(INPUT_MESSAGES), "tool_call", "arguments"),
+        "output": attributes.get("message")
+        if event == CHOICE
+        else _part(attributes.get(OUTPUT_MESSAGES), "tool_call_response", "response"),
+    }
+
+
+def _part(messages: object, type: str, field: str) -> object:
+    """A field of the first part of this type, in messages as the conventions encode them."""
+    decoded = _opened(messages)
+    for message in decoded if isinstance(decoded, list) else ():
+        parts = message.get("parts") if isinstance(message, dict) else None
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, dict) and part.get("type") == type:
+                return part.get(field)
+    return None
 
 
 def _usage(attributes: Attributes) -> dict[str, object]:

@@ -24,7 +24,6 @@ class RootEnd:
     """How the first span of a trace ended."""
 
     at: int  # epoch milliseconds
-    duration_ms: float
     failure: str | None
 
 

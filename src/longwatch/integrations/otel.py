@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from longwatch.errors import MissingExtra
+from longwatch.events import run_duration_ms
 from longwatch.integrations.genai import (
     ERROR_TYPE,
     EVENT_TYPES,
@@ -121,7 +122,7 @@ class LongwatchSpanProcessor(SpanProcessor):
             if opened.recorded_as is not None:
                 self._record_end(span, opened.recorded_as, opened)
             if is_root:
-                run.root_end = RootEnd(_ms(span.end_time), _duration_ms(span), failure_of(span))
+                run.root_end = RootEnd(_ms(span.end_time), failure_of(span))
                 self._finish(run)
         finally:
             # Only now, with everything queued: whoever is last states the count of the run's events.
@@ -165,41 +166,44 @@ class LongwatchSpanProcessor(SpanProcessor):
         opened.call_id = f"{_key(span)[1]:016x}"
         if kind is SpanKind.AGENT:
             opened.agent_name = title_of(kind, span.name, _attributes(span))
-        self._record(span, kind, opened, EVENT_TYPES[kind][0], {"status": "started"}, at=span.start_time)
+        self._record(span, kind, opened, {"status": "started"}, ended=False)
 
     def _record_end(self, span: ReadableSpan, kind: SpanKind, opened: OpenSpan) -> None:
+        if kind is SpanKind.AGENT:  # some frameworks set its name after its start
+            opened.agent_name = title_of(kind, span.name, _attributes(span))
         failure = failure_of(span)
         said: dict[str, object] = {"status": "completed" if failure is None else "failed"}
         if failure is not None:
             said["error_message"] = failure
         said["duration_ms"] = _duration_ms(span)
-        self._record(span, kind, opened, EVENT_TYPES[kind][1], said, at=span.end_time)
+        self._record(span, kind, opened, said, ended=True)
 
     def _record(
         self,
         span: ReadableSpan,
         kind: SpanKind,
         opened: OpenSpan,
-        type: str,
         said: dict[str, object],
         *,
-        at: int | None,
+        ended: bool,
     ) -> None:
         recorder = opened.run.recorder
         attributes = _attributes(span)
-        said |= described(kind, span.name, attributes)
+        said |= described(kind, span.name, attributes, ended=ended)
         limits = recorder.limits()
         if kind is SpanKind.TOOL and limits is not None:
-            said |= Capture(limits, recorder.secrets).fields(content_of(attributes))
+            events = [(event.name, event.attributes or {}) for event in span.events]
+            content = content_of(attributes, events, ended=ended)
+            said |= Capture(limits, recorder.secrets).fields(content)
         recorder.record(
             opened.run.run_id,
-            type,
+            EVENT_TYPES[kind][ended],
             said,
             agent_name=opened.agent_name,
             call_id=opened.call_id,
             parent_call_id=opened.parent_call_id,
             trace_id=_trace_id(span),
-            occurred_at=_ms(at),
+            occurred_at=_ms(span.end_time if ended else span.start_time),
         )
 
     def _begin(self, run: SpanRun) -> None:
@@ -215,7 +219,11 @@ class LongwatchSpanProcessor(SpanProcessor):
             return self._give_up(run, "unknown", "its first span was forgotten before it ended")
         if not self._spans.ends(run):
             return None
-        said: dict[str, object] = {"status": "completed", "execution_time_ms": end.duration_ms}
+        started_at = end.at if run.started_at is None else run.started_at
+        said: dict[str, object] = {
+            "status": "completed",
+            "execution_time_ms": run_duration_ms(started_at, end.at),
+        }
         if end.failure is not None:
             said |= {"status": "failed", "error_message": end.failure}
         type_ = "workflow_complete" if end.failure is None else "workflow_error"

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from longwatch.errors import EventConflict, JournalUnusable
-from longwatch.events import START, Event, number_of
+from longwatch.events import START, UNREADABLE, Event, number_of
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload
 from longwatch.model.endings import ENDS
+from longwatch.model.leftovers import leftover_words, leftovers_of
 
 END_CLAIMED = "turn_end_claimed"
 TURN_PREFIX = "turn-"  # of the ids of all turns; other runs may have it too
@@ -44,10 +45,11 @@ def stored_events(journal: Journal, run_id: str) -> Iterator[Event]:
 
 def _stored(journal: Journal, claim: Event) -> Event:
     for event in stored_events(journal, claim.run_id):
-        if event.event_id == claim.event_id:
+        if event.event_id == claim.event_id and event.type != UNREADABLE:
             return event
     raise JournalUnusable(
-        f"Event {claim.event_id} is stored in {journal.url} but cannot be read. It may have expired."
+        f"Event {claim.event_id} is stored in {journal.url} but cannot be read. "
+        "It may have expired, or be damaged."
     )
 
 
@@ -57,11 +59,21 @@ def store_death(journal: Journal, death: Event) -> None:
         events = list(stored_events(journal, death.run_id))
         created = [event.order for event in events if event.type == "turn_created"]
         if created and not any(event.type in ENDS for event in events):
-            terminal = replace(death, event_id=ending_id(death.run_id))
+            terminal = ending_of_death(death)
             journal.append([winning_ending(journal, terminal, min(created)[0])])
         if created:
             return
     journal.append([death])
+
+
+def ending_of_death(death: Event) -> Event:
+    """The death of a turn's executor as the one ending of the turn. It names what the agent left running."""
+    left = leftovers_of(death.run_id)
+    payload = dict(death.payload)
+    if left:
+        payload["leftover_pid"] = left[0]
+        payload["error_message"] = f"{payload.get('error_message', '')} {leftover_words(left)}".strip()
+    return replace(death, event_id=ending_id(death.run_id), payload=payload, encoded=None)
 
 
 def ending_id(turn_id: str) -> str:

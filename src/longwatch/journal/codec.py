@@ -19,7 +19,7 @@ from sys import getsizeof
 from typing import Any, NoReturn
 
 from longwatch.errors import InvalidEvent, InvalidInput
-from longwatch.events import Event
+from longwatch.events import UNREADABLE, Event
 
 DIGEST_HEX_DIGITS = 32  # 128 bits: it detects damage, it does not stop an adversary
 MAX_LEVELS = 100  # of maps and lists in each other as written; deeper text may not be readable everywhere
@@ -168,6 +168,8 @@ def from_wire(value: Mapping[str, Any]) -> Event:
         check_levels(given.get("payload"))
     except ValueError as error:
         raise InvalidInput(f"field payload cannot be stored: {error}") from error
+    if given["type"] == UNREADABLE:
+        raise InvalidInput(f"{UNREADABLE} stands for an event that could not be read; it is not one to store")
     payload = _restored(given.pop("payload", {}))
     if not isinstance(payload, dict):
         raise InvalidInput("field payload must be an object, not a tagged value")

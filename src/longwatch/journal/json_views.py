@@ -60,14 +60,15 @@ def listed_view(run: RunSummary, *, now_ms: int, observed: Sequence[Condition] =
 
 
 def shown_view(
-    run: Run, *, now_ms: int, attempt: int | None = None, observed: Sequence[Condition] = ()
+    run: Run, shown: Run, *, now_ms: int, attempt: int | None = None, observed: Sequence[Condition] = ()
 ) -> dict[str, Any]:
-    """One attempt at a run, the last one unless another is asked for, and which one it is."""
+    """One attempt at a run, the last one unless another is asked for, and which one it is.
+
+    `shown` is the run at that attempt; `observed` are conditions of the processes of the last one.
+    """
     attempts = len(run.summary.attempts)
     number = attempts if attempt is None else attempt
-    if number == attempts:
-        return {**run_view(run, now_ms=now_ms, observed=observed), "attempt": number}
-    view = run_view(run.at_attempt(number), now_ms=now_ms)
+    view = run_view(shown, now_ms=now_ms, observed=observed if number == attempts else ())
     every = [attempt_view(run.summary, each) for each in range(1, attempts + 1)]
     return {**view, "attempts": every, "attempt": number}
 
@@ -119,6 +120,8 @@ def verification_view(run_id: str, found: Verification) -> dict[str, Any]:
         "answer": found.answer.value,
         "expired_before": found.expired_before,
         "unnumbered": found.unnumbered,
+        "unreadable": list(found.unreadable),
+        "uncounted": found.uncounted,
         "producers": [_producer_view(each) for each in found.producers],
     }
 
@@ -131,5 +134,6 @@ def _producer_view(found: ProducerVerification) -> dict[str, Any]:
         "stated": found.stated,
         "missing": [list(span) for span in found.missing],
         "altered": [list(span) for span in found.altered.ranges],
+        "unreadable": [list(span) for span in found.unreadable.ranges],
         "expired_up_to": found.expired_up_to,
     }

@@ -22,12 +22,13 @@ def to_json(facts: Lifecycle) -> list[Any]:
         [[*each.order, each.is_owner, each.attempt, each.process.fields] for each in facts.members],
         facts.closed,
         facts.dropped,
+        *([True] if facts.has_gaps else []),
     ]
 
 
 def from_json(value: list[Any]) -> Lifecycle:
     """The lifecycle that `to_json` wrote."""
-    starts, endings, members, closed, dropped = value
+    starts, endings, members, closed, dropped, *gaps = value
     return Lifecycle(
         starts=tuple(Start(_order(each[:4]), each[4], each[5:] == [True]) for each in starts),
         endings=tuple(_ending_from(each) for each in endings),
@@ -38,6 +39,7 @@ def from_json(value: list[Any]) -> Lifecycle:
         ),
         closed=tuple((at, producer) for at, producer in closed),
         dropped=_order(dropped) if dropped else None,
+        has_gaps=gaps == [True],
     )
 
 

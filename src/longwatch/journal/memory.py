@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -80,7 +80,7 @@ class MemoryJournal(ClosesOnExit):
         living = [pair for pair in self._living(new) if pair[0] not in start.beyond]
         if not living:
             return Page([], after)
-        page = _first_page(living, limit)
+        page = first_page(living, limit)
         return page_of(start, page, end=start.up_to(page[-1][0]), more=len(living) > len(page))
 
     def last_arrival(self) -> int:
@@ -90,7 +90,7 @@ class MemoryJournal(ClosesOnExit):
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         with self._lock:
             new = self._arrived[after:]
-        return _first_page(self._living(new), limit)
+        return first_page(self._living(new), limit)
 
     def _living(self, arrivals: Sequence[Arrival]) -> list[Arrival]:
         now_seconds = self._clock.now_ms() // 1000
@@ -112,13 +112,8 @@ class MemoryJournal(ClosesOnExit):
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
     ) -> RunPage:
         with self._lock:
-            runs = [run for run in self._summaries.values() if query.accepts(run)]
-        runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
-        if after is not None:
-            edge = list_edge_of(after)
-            runs = [run for run in runs if (run.started_at, run.run_id) < edge]
-        page = runs[:limit]
-        return RunPage(page, list_cursor(page[-1]) if len(runs) > limit else None)
+            known = list(self._summaries.values())
+        return list_page(known, query, after, limit)
 
     def find_run(self, run_id: str) -> RunSummary | None:
         with self._lock:
@@ -164,7 +159,8 @@ class Ear:
         self._journal.stop_listening(self)
 
 
-def _first_page(arrivals: Sequence[Arrival], limit: int) -> Sequence[Arrival]:
+def first_page(arrivals: Sequence[Arrival], limit: int) -> Sequence[Arrival]:
+    """As many of these as one page holds, by their number or by their size."""
     size = 0
     for count, (_, event) in enumerate(arrivals[:limit], 1):
         size += payload_size(event)
@@ -191,6 +187,16 @@ def position_of(cursor: Cursor) -> int:
 def cursor_at(position: int) -> Cursor:
     """The cursor that reads on after this arrival position."""
     return Cursor(str(position))
+
+
+def list_page(known: Iterable[RunSummary], query: RunQuery, after: Cursor | None, limit: int) -> RunPage:
+    """The page of a list of all runs."""
+    runs = sorted(filter(query.accepts, known), key=lambda run: (run.started_at, run.run_id), reverse=True)
+    if after is not None:
+        edge = list_edge_of(after)
+        runs = [run for run in runs if (run.started_at, run.run_id) < edge]
+    page = runs[:limit]
+    return RunPage(page, list_cursor(page[-1]) if len(runs) > limit else None)
 
 
 def list_cursor(run: RunSummary) -> Cursor:

@@ -1,8 +1,9 @@
 """Is every event of a run there, and as it was written? Answered from the producers' numbers and digests.
 
 A producer numbers its events from 1, each carries the digest of the one before, and the last one states the
-count. So a lost event can be named, and a changed one is contradicted by its successor. This detects damage,
-not an adversary who rewrites the whole chain; and an event without a successor has nothing to vouch for it.
+count. So a lost event can be named, and a changed one is contradicted by its successor. One that cannot be
+decoded counts as altered. This detects damage, not an adversary who rewrites the whole chain; and an event
+without a successor has nothing to vouch for it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from longwatch.clock import iso_from_ms
-from longwatch.events import Event, number_of
+from longwatch.events import UNREADABLE, Event, number_of
 from longwatch.journal.codec import digest
 from longwatch.numbering import Numbers
 
@@ -44,6 +45,7 @@ class ProducerVerification:
     stated: int | None  # how many it says there are, if it closed
     missing: tuple[tuple[int, int], ...] = ()
     altered: Numbers = field(default_factory=Numbers)
+    unreadable: Numbers = field(default_factory=Numbers)  # those of the altered that cannot be decoded
     expired_up_to: int = 0  # the numbers 1 to this expired
     expired_before: int | None = None  # epoch ms
 
@@ -61,6 +63,8 @@ class ProducerVerification:
         """The findings, gravest first."""
         if self.altered:
             yield f"altered at {_spans(self.altered.ranges)} of producer {self.producer}"
+        if self.unreadable:
+            yield f"unreadable: {_spans(self.unreadable.ranges)} of producer {self.producer}"
         if self.missing:
             yield f"missing {_spans(self.missing)} of producer {self.producer}"
         if self.expired_up_to and self.expired_before is not None:
@@ -80,6 +84,8 @@ class Verification:
 
     producers: tuple[ProducerVerification, ...]
     unnumbered: int  # events of other producers, about which nothing can be said
+    unreadable: tuple[int | str, ...] = ()  # where events are that cannot be decoded, not even their number
+    uncounted: int = 0  # events that the journal counted when they were stored, and that nothing else names
     expired_before: int | None = None  # epoch ms; older events were deleted
 
     @property
@@ -88,6 +94,10 @@ class Verification:
         answers = [each.answer for each in self.producers]
         if self.expired_before is not None:
             answers.append(Answer.EXPIRED)
+        if self.uncounted:
+            answers.append(Answer.MISSING)
+        if self.unreadable:
+            answers.append(Answer.ALTERED)
         return max(answers, key=_GRAVITY.__getitem__, default=Answer.OPEN)
 
 
@@ -101,11 +111,19 @@ class Verifier:
     def __init__(self) -> None:
         self._chains: dict[str, _Chain] = {}
         self._unnumbered = 0
+        self._unreadable: list[int | str] = []
+        self._events = 0
+        self._may_expire = False
 
     def add(self, event: Event) -> None:
         """Take one more event of the run into account."""
+        self._events += 1
+        self._may_expire = self._may_expire or event.ttl is not None
         if event.producer is None or event.number is None:
-            self._unnumbered += 1
+            if event.type == UNREADABLE:
+                self._unreadable.append(_position(event))
+            else:
+                self._unnumbered += 1
             return
         chain = self._chains.get(event.producer)
         if chain is None:
@@ -113,14 +131,30 @@ class Verifier:
         chain.add(event, event.number)
 
     def report(
-        self, now_ms: int, *, started_at: int | None = None, expired_before: int | None = None
+        self,
+        now_ms: int,
+        *,
+        started_at: int | None = None,
+        expired_before: int | None = None,
+        counted: int | None = None,
     ) -> Verification:
-        """What can be said now. The run's own start tells whether its first events can have expired."""
+        """What can be said now. The run's own start tells whether its first events can have expired.
+
+        `counted` is how many events the journal says that it stored, if it keeps an exact count.
+        """
+        is_comparable = counted is not None and not self._may_expire and expired_before is None
         producers = tuple(
             chain.verification(name, now_ms=now_ms, started_at=started_at, expired_before=expired_before)
             for name, chain in sorted(self._chains.items())
         )
-        return Verification(producers=producers, unnumbered=self._unnumbered, expired_before=expired_before)
+        named = sum(high - low + 1 for each in producers for low, high in each.missing)
+        return Verification(
+            producers=producers,
+            unnumbered=self._unnumbered,
+            unreadable=tuple(self._unreadable),
+            uncounted=max(0, (counted or 0) - self._events - named) if is_comparable else 0,
+            expired_before=expired_before,
+        )
 
 
 class _Chain:
@@ -130,6 +164,7 @@ class _Chain:
         self._events = 0
         self._seen = Numbers()
         self._altered = Numbers()
+        self._unreadable = Numbers()
         self._count: int | None = None
         self._ends: dict[int, str] = {}  # last number of a range -> digest of that event
         self._starts: dict[int, _First] = {}  # first number of a range -> what that event says
@@ -141,6 +176,9 @@ class _Chain:
             self._altered = self._altered.with_number(number)
             return
         self._seen = self._seen.with_number(number)
+        if event.type == UNREADABLE:  # its digest is not known, so neither neighbour can be compared with it
+            self._unreadable = self._unreadable.with_number(number)
+            return
         if event.type == "producer_closed" and (count := number_of(event.payload, "count")) is not None:
             self._count = max(self._count or 0, int(count))
         own = digest(event)
@@ -178,7 +216,8 @@ class _Chain:
             events=self._events,
             stated=self._count if closed else None,
             missing=tuple(missing),
-            altered=self._altered,
+            altered=self._altered | self._unreadable,
+            unreadable=self._unreadable,
             expired_up_to=expired_up_to,
             expired_before=gone_before,
         )
@@ -200,6 +239,11 @@ class _First:
 
     previous_digest: str | None
     life_ms: int | None  # from occurring to expiring
+
+
+def _position(event: Event) -> int | str:
+    position = event.payload.get("position")
+    return position if isinstance(position, int | str) else event.event_id
 
 
 def _spans(ranges: tuple[tuple[int, int], ...]) -> str:

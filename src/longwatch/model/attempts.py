@@ -4,8 +4,10 @@ Starting a run id again opens a new attempt. A session (`SESSION_INITIATED`) and
 (`workflow_start`) are one attempt although each names it in its own way: a start joins the open attempt if
 that has no ending and no start of the same kind. Attempts share a journal and nothing else: an ending, a
 process or a call belongs to one of them, namely the attempt that its event names, else the one that its
-producer started or joined, else the one that was open at the time. The facts are a set, so any order of
-arrival gives the same attempts, and merging the same facts again changes nothing.
+producer started or joined, else the one that was open at the time. Clocks differ by up to `CLOCK_SKEW_MS`:
+an ending that no start precedes, and work that began before its session, belong to a start that follows
+within that time. The facts are a set, so any order of arrival gives the same attempts, and merging the same
+facts again changes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from longwatch.events import Event, Order
+from longwatch.events import UNREADABLE, Event, Order
 from longwatch.model.endings import ENDS, Ending, Status, attempt_named
 from longwatch.model.process import Process
 
@@ -22,7 +24,9 @@ ATTEMPT_STARTS = frozenset({"workflow_start", SESSION_START})
 OWNER_TYPES = frozenset({"workflow_start", "turn_started"})  # the process that they name owns the run
 JOINED = "process_joined"
 CLOSED = "producer_closed"
-FACT_TYPES = ATTEMPT_STARTS | OWNER_TYPES | {JOINED, CLOSED} | ENDS.keys()
+FACT_TYPES = ATTEMPT_STARTS | OWNER_TYPES | {JOINED, CLOSED, UNREADABLE} | ENDS.keys()
+
+CLOCK_SKEW_MS = 60_000  # that the clocks of two processes of one run may differ
 
 # A run keeps at most so many facts; a run id that is used every night must not grow for ever.
 MOST_STARTS = 100
@@ -83,6 +87,7 @@ class Lifecycle:
     members: tuple[Member, ...] = ()  # without those that have left
     closed: tuple[tuple[int, str], ...] = ()  # when a producer closed, and which
     dropped: Order | None = None  # the last process that joined and is not kept, because there are too many
+    has_gaps: bool = False  # events could not be read, and may have stated more facts
 
     def merged(self, other: Lifecycle) -> Lifecycle:
         """The facts of both. Commutative, associative and idempotent."""
@@ -96,7 +101,12 @@ class Lifecycle:
             {*self.members, *other.members},
             {*self.closed, *other.closed},
             dropped=max((each for each in (self.dropped, other.dropped) if each is not None), default=None),
+            has_gaps=self.has_gaps or other.has_gaps,
         )
+
+    def completed(self, stored: Lifecycle) -> Lifecycle:
+        """These facts and those that are stored with the run, which hold what unreadable events stated."""
+        return replace(self.merged(stored), has_gaps=stored.has_gaps)
 
     def with_ending(self, ending: Ending) -> Lifecycle:
         """These facts and an ending that an observer has found."""
@@ -107,7 +117,9 @@ class Lifecycle:
         """Every attempt, the earliest first; there is always one."""
         if len(self.starts) == 1:  # the usual run, asked for with every append
             start = self.starts[0]
-            if all(each.attempt == start.attempt or each.order >= start.order for each in self.endings):
+            if all(
+                each.order >= start.order or each.attempt == (start.attempt or "") for each in self.endings
+            ):
                 ending = ending_of(self.endings, self.members) if self.endings else None
                 return (Attempt(start.attempt, start.order, ending, self.members),)
         return _attempts(self)
@@ -133,14 +145,16 @@ def lifecycle_of(events: Iterable[Event]) -> Lifecycle:
     endings: set[Ending] = set()
     members: set[Member] = set()
     closed: set[tuple[int, str]] = set()
+    has_gaps = False
     for event in events:
         if event.type not in FACT_TYPES:
             continue
+        has_gaps = has_gaps or event.type == UNREADABLE
         if event.type == CLOSED:
             if event.producer is not None:
                 closed.add((event.occurred_at, event.producer))
             continue
-        if event.type in ENDS:
+        if event.type in ENDS or event.type == UNREADABLE:
             ending = Ending.of(event)
             if ending is not None:
                 endings.add(ending)
@@ -151,7 +165,7 @@ def lifecycle_of(events: Iterable[Event]) -> Lifecycle:
         process = Process.of(event.payload.get("process"))
         if process is not None:
             members.add(Member(process, event.order, event.type in OWNER_TYPES, attempt))
-    return _reduced(starts, endings, members, closed)
+    return _reduced(starts, endings, members, closed, has_gaps=has_gaps)
 
 
 def _reduced(
@@ -161,6 +175,7 @@ def _reduced(
     closed: set[tuple[int, str]],
     *,
     dropped: Order | None = None,
+    has_gaps: bool = False,
 ) -> Lifecycle:
     """The facts in their one form: sorted, without processes that have left, and bounded."""
     gone = {producer for _, producer in closed}
@@ -176,6 +191,7 @@ def _reduced(
         members=(*owners[-MOST_OWNERS:], *others[-MOST_MEMBERS:]),
         closed=tuple(sorted(closed)[-MOST_CLOSED:]),
         dropped=dropped,
+        has_gaps=has_gaps,
     )
 
 
@@ -211,7 +227,7 @@ class _Draft:
 
     def takes(self, start: Start) -> bool:
         """Whether a start that names another attempt belongs to this one: see the top of the module."""
-        return self.start is not None and start.is_session not in self.kinds and not self.is_over(start)
+        return start.is_session not in self.kinds and not self.is_over(start)
 
     def merge(self, named: _Draft) -> None:
         """Take the id of a draft that turned out to be this attempt, and the endings that name it."""
@@ -221,9 +237,15 @@ class _Draft:
     def is_over(self, start: Start) -> bool:
         """Whether a start that names no attempt opens one: only if an earlier start has come to its end.
 
-        Within one millisecond a start may sort after the end of its own attempt.
+        Within one millisecond a start may sort after the end of its own attempt, and by a late clock the end
+        of an attempt, or all of the work inside a session, comes before the start.
         """
-        return self.start is not None and any(each.order[0] < start.order[0] for each in self.endings)
+        now = start.order[0]
+        if self.start is None:
+            return all(each.order[0] < now - CLOCK_SKEW_MS for each in self.endings)
+        if start.is_session and start.is_session not in self.kinds and self.start[0] >= now - CLOCK_SKEW_MS:
+            return False
+        return any(each.order[0] < now for each in self.endings)
 
     def attempt(self, *, is_superseded: bool) -> Attempt:
         members = tuple(self.members)
@@ -283,8 +305,6 @@ class _Drafts:
             current.merge(named)
             named = self._by_id[start.attempt] = current
         elif named.start is None:
-            if current is not None and current.start is None and not current.endings:
-                self._drafts.pop()
             self._drafts.append(named)
         named.begin(start)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from longwatch.events import Event, Order, error_of, number_of, text_of
+from longwatch.events import UNREADABLE, Event, Order, error_of, number_of, text_of
 
 
 class Status(StrEnum):
@@ -82,7 +82,7 @@ SESSION_PREFIXES = ("SESSION_", "AGENT_", "TASK_")
 
 # Written by observers of a run, not by its work: never a sign of activity.
 OBSERVER_TYPES = frozenset(
-    {"notified", "late_batch", "producer_closed", "operator_note"}
+    {"notified", "late_batch", "producer_closed", "operator_note", UNREADABLE}
     | {"execution_closed", "watch_stopped", "wave_added", "wave_count_set"}  # decisions of operators
 )
 
@@ -123,10 +123,13 @@ class Ending:
 
     @classmethod
     def of(cls, event: Event) -> Ending | None:
-        """The ending that this event states, if it is a terminal one."""
+        """The ending that this event states, if it is a terminal one.
+
+        An unreadable event states the ending that is stored with the run: it may have been that event's own.
+        """
         status = ENDS.get(event.type)
         if status is None:
-            return None
+            return _kept(event.payload.get(KEPT_ENDING)) if event.type == UNREADABLE else None
         payload = event.payload
         word = text_of(payload, "status")
         if word is not None:
@@ -153,6 +156,54 @@ class Ending:
         mine = (self.own_word, _PRECEDENCE[self.status])
         theirs = (other.own_word, _PRECEDENCE[other.status])
         return mine > theirs if mine != theirs else self.order < other.order
+
+
+KEPT_ENDING = "ending"  # in the payload of an unreadable event
+
+
+def kept_ending(ending: Ending) -> dict[str, object]:
+    """The ending that is stored with a run, for the payload of an unreadable event."""
+    kept = {
+        "status": ending.status.value,
+        "order": list(ending.order),
+        "own_word": ending.own_word,
+        "correction": ending.correction,
+        "error": ending.error,
+        "attempt": ending.attempt,
+        "processes": None if ending.processes is None else sorted(ending.processes),
+        "not_before": ending.not_before,
+        "not_after": ending.not_after,
+    }
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+def _kept(value: object) -> Ending | None:
+    """The ending that `kept_ending` wrote; None for anything else."""
+    if not isinstance(value, Mapping):
+        return None
+    status, order = value.get("status"), value.get("order")
+    if not isinstance(status, str) or status not in _PRECEDENCE or not isinstance(order, list):
+        return None
+    if list(map(type, order)) != [int, str, int, str]:
+        return None
+    processes = value.get("processes")
+    ids = (
+        frozenset(each for each in processes if isinstance(each, str))
+        if isinstance(processes, list)
+        else None
+    )
+    not_before, not_after = (number_of(value, name) for name in ("not_before", "not_after"))
+    return Ending(
+        status=Status(status),
+        order=(order[0], order[1], order[2], order[3]),
+        own_word=value.get("own_word") is True,
+        error=text_of(value, "error"),
+        correction=value.get("correction") is True,
+        attempt=text_of(value, "attempt"),
+        processes=ids,
+        not_before=None if not_before is None else int(not_before),
+        not_after=None if not_after is None else int(not_after),
+    )
 
 
 def _death(event: Event) -> Ending:

@@ -2,9 +2,9 @@
 
 A run died if it has no ending, a process that owns it is known, every process that has not left is gone,
 and none of them left events behind that wait to be delivered. An observer that can not judge one of the
-processes says so as a condition and never decides. What is known of the time is an interval: the run can
-not have died before its last activity or heartbeat, nor after the first observation that its last process
-was gone.
+processes, or can not read some of the events, says so as a condition and never decides. What is known of the
+time is an interval: the run can not have died before its last activity or heartbeat, nor after the first
+observation that its last process was gone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from longwatch.events import MAX_OCCURRED_AT, Event, Order
-from longwatch.model.attempts import MOST_MEMBERS, Lifecycle, Member
+from longwatch.model.attempts import CLOCK_SKEW_MS, MOST_MEMBERS, Lifecycle, Member
 from longwatch.model.endings import PROCESS_DIED, Ending, Status
 from longwatch.model.process import Presence, Process
 
-CLOCK_SKEW_MS = 60_000
 NO_HEARTBEAT_AFTER_MS = 180_000  # three of the longest interval
 _BY_GRAVITY = ("crowded", "no heartbeat", "unattended", "undelivered")
 
@@ -28,7 +27,7 @@ _BY_GRAVITY = ("crowded", "no heartbeat", "unattended", "undelivered")
 class Condition:
     """Something true of a run at this moment that is not part of its history."""
 
-    name: str  # silent, missing, no heartbeat, unattended, undelivered or crowded
+    name: str  # silent, missing, no heartbeat, unattended, undelivered, unreadable or crowded
     message: str
     since: int | None = None  # epoch ms, where that is not the time of the last event
 
@@ -83,6 +82,8 @@ def judge(
     members = attempt.members
     if attempt.ending is not None or not members:
         return ALIVE
+    if lifecycle.has_gaps:
+        return Liveness(conditions=(UNREADABLE_EVENTS,))
     seen = [(each, observations.get(each.process.id, UNSEEN)) for each in members]
     unknown = [pair for pair in seen if pair[1].presence is Presence.UNKNOWN]
     if lifecycle.is_crowded:
@@ -105,6 +106,10 @@ def judge(
 
 
 UNSEEN = Observation(Presence.UNKNOWN)
+UNREADABLE_EVENTS = Condition(
+    "unreadable",
+    "some events cannot be read, so the run is not judged; `longwatch doctor` says what to do",
+)
 CROWDED = Condition("crowded", f"more than {MOST_MEMBERS} processes work on the run, too many to judge")
 
 
@@ -189,9 +194,8 @@ def _missing_heartbeats(
     unknown: Iterable[tuple[Member, Observation]], active_at: int, now_ms: int
 ) -> Iterable[Condition]:
     for member, found in unknown:
-        if found.alive_at is None:
-            continue
-        seen_at = max(found.alive_at, active_at)
+        # A process that was killed before its first heartbeat has sent none, so the last event has to do.
+        seen_at = max(found.alive_at or 0, active_at)
         if now_ms - seen_at > NO_HEARTBEAT_AFTER_MS:
             since = datetime.fromtimestamp(seen_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             process = member.process

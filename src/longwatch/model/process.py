@@ -46,7 +46,7 @@ class Surroundings:
     boot: str | None = None
     namespace: str | None = None
     boot_at: int | None = None  # epoch ms
-    can_judge: bool = True  # False in Lambda: the sandbox is frozen between calls
+    can_judge: bool = True  # False in Lambda, whose sandbox is frozen between calls, and without a /proc
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +161,7 @@ def probe(pid: int, started: int | None) -> Presence:
     state, ticks = found
     if started is not None and ticks != started:
         return Presence.GONE  # the pid belongs to another process now
-    if state in _ENDED_STATES and not _has_live_threads(pid):
-        return Presence.GONE
-    return Presence.ALIVE
+    return _presence_by_threads(pid) if state in _ENDED_STATES else Presence.ALIVE
 
 
 def open_pidfd(process: Process) -> int | None:
@@ -213,13 +211,13 @@ def process_of(pid: int, *, role: str | None = None, outbox: str | None = None) 
 
 @lru_cache(maxsize=1)
 def this_surroundings() -> Surroundings:
-    """Where this process runs. A forked child shares it."""
+    """Where this process runs."""
     return Surroundings(
         machine=_machine(),
         boot=_text("/proc/sys/kernel/random/boot_id"),
         namespace=this_namespace(),
         boot_at=_boot_at(),
-        can_judge=sys.platform == "linux" and not os.environ.get("AWS_LAMBDA_FUNCTION_NAME"),
+        can_judge=not os.environ.get("AWS_LAMBDA_FUNCTION_NAME") and _has_own_proc(),
     )
 
 
@@ -240,6 +238,21 @@ def process_started(pid: int) -> int | None:
     """When a process of this machine started, in clock ticks since boot; None where that is not to be had."""
     found = _stat(pid)
     return None if found is None else found[1]
+
+
+@lru_cache(maxsize=1)
+def _has_own_proc() -> bool:
+    """Whether /proc lists the processes of this pid namespace; `unshare --pid` leaves that of the parent.
+
+    Linux reports the pid of this process in the namespace of /proc and in every one below it, down to
+    this process's own.
+    """
+    if sys.platform != "linux":
+        return False
+    for line in (_text("/proc/self/status") or "").splitlines():
+        if line.startswith("NSpid:"):
+            return line.split()[1:] == [str(os.getpid())]
+    return False
 
 
 def _machine() -> str | None:
@@ -265,7 +278,7 @@ def _text(path: str) -> str | None:
 
 def _stat(pid: int) -> tuple[str, int] | None:
     """The state of a process and its start tick, as Linux reports them."""
-    if sys.platform != "linux":
+    if not _has_own_proc():
         return None
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
@@ -275,11 +288,34 @@ def _stat(pid: int) -> tuple[str, int] | None:
     return fields[0], int(fields[19])
 
 
-def _has_live_threads(pid: int) -> bool:
-    """Whether a process whose main thread has ended still has a live thread."""
+def _presence_by_threads(pid: int) -> Presence:
+    """Whether a process whose main thread has ended is alive in another thread."""
     try:
-        threads = [thread for thread in os.listdir(f"/proc/{pid}/task") if thread != str(pid)]  # noqa: PTH208
-        states = [Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace") for thread in threads]
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - a path for each thread is slow
+    except FileNotFoundError:
+        return Presence.GONE
     except OSError:
-        return False
-    return any(text.rpartition(")")[2].split()[0] not in _ENDED_STATES for text in states)
+        return Presence.UNKNOWN
+    states = [_state_of_thread(pid, thread) for thread in threads if thread != str(pid)]
+    if any(state is not None and state not in _ENDED_STATES for state in states):
+        return Presence.ALIVE
+    # A thread that can not be read, or ended just now and may have started another: the next probe tells.
+    return Presence.UNKNOWN if None in states else Presence.GONE
+
+
+def _state_of_thread(pid: int, thread: str) -> str | None:
+    try:
+        text = Path(f"/proc/{pid}/task/{thread}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()[0]
+
+
+def _renew() -> None:
+    """In a forked child, which may be in another pid namespace."""
+    this_surroundings.cache_clear()
+    _has_own_proc.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from longwatch.recording import lifecycle
+from longwatch.events import run_duration_ms
+from longwatch.recording import forked, lifecycle
 from longwatch.recording.calls import checked_capture, tell_of_fault
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, captured_fields, combined_weight, error_text
 from longwatch.recording.notes import Note
@@ -60,7 +61,7 @@ class ActiveRun:
         self._outer: Scope | None = None
         self._result: object = None
         self._error: str | None = None
-        self._started = 0.0
+        self._started_at = 0  # epoch milliseconds
         self._ended = False
         self._pid = 0
         self.captured_weight = 0  # of what is captured already in the next event of the run
@@ -103,10 +104,10 @@ class ActiveRun:
         self._scope = Scope(recorder, self.run_id, self.trace_id, recorder.limits(self._capture))
         self._pid = os.getpid()
         recorder.interrupts.add(self._interrupted)
-        self._started = recorder.clock.monotonic()
+        self._started_at = recorder.clock.now_ms()
         outer = self._outer.run_id if self._outer is not None else None
         named = recorder.membership.start(self.run_id, self.attempt, outer_run_id=outer)
-        self._note("workflow_start", self._beginning(outer), named)
+        self._note("workflow_start", self._beginning(outer), named, at=self._started_at)
         return self._scope
 
     def __enter__(self) -> Self:
@@ -164,9 +165,11 @@ class ActiveRun:
         self._ended = True
         if self._pid != os.getpid():  # a fork that leaves the block as well: the run goes on in the parent
             self.recorder.close_run(self.run_id)
+            forked.leave(self.run_id)
             return
-        elapsed = round((self.recorder.clock.monotonic() - self._started) * 1000, 3)
-        said: dict[str, object] = {"execution_time_ms": elapsed}
+        forked.end(self.run_id)
+        ended_at = self.recorder.clock.now_ms()
+        said: dict[str, object] = {"execution_time_ms": run_duration_ms(self._started_at, ended_at)}
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             if self._result is not None:
                 said["result"] = self._result
@@ -180,7 +183,7 @@ class ActiveRun:
                 "error_code": type(error).__name__,
             }
         type_ = "workflow_complete" if said["status"] == "completed" else "workflow_error"
-        self._note(type_, said, {"attempt": self.attempt})
+        self._note(type_, said, {"attempt": self.attempt}, at=ended_at)
         self.recorder.close_run(self.run_id)
         if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
             self.recorder.flush()  # the sandbox may be frozen as soon as the handler returns
@@ -190,18 +193,20 @@ class ActiveRun:
         if self._ended or self._pid != os.getpid():
             return
         self._ended = True
+        if forked.end(self.run_id) and reason == lifecycle.PROCESS_EXITED:
+            return  # a child that was forked inside the run still works on it: it has not ended
         said: dict[str, object] = {"status": "interrupted", "error_message": f"ended by {reason}"}
         if reason == lifecycle.PROCESS_EXITED:
             told = f"Process {self._pid} exited while the run was open. End the run before the program ends."
             said = {"status": "failed", "error_message": told}
-        self._note("workflow_error", {**said, "error_code": reason}, {"attempt": self.attempt})
+        at, named = self.recorder.clock.now_ms(), {"attempt": self.attempt}
+        self._note("workflow_error", {**said, "error_code": reason}, named, at=at)
 
-    def _note(self, type: str, payload: dict[str, object], fixed: dict[str, object]) -> None:
+    def _note(self, type: str, payload: dict[str, object], fixed: Mapping[str, object], *, at: int) -> None:
         recorder = self.recorder
         copy, weight = captured_fields(payload, FULL, recorder.secrets, DECIDING_FIELDS)
         weight = combined_weight(weight, self.captured_weight)
         self.captured_weight = 0
-        at = recorder.clock.now_ms()
         recorder.put(Note(self.run_id, type, at, copy, trace_id=self.trace_id, weight=weight, fixed=fixed))
 
 

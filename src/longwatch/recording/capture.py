@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Context, Decimal
 from enum import Enum
 from itertools import islice
 from pathlib import PurePath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from longwatch.recording.interrupts import is_from_signal
 from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
+
+if TYPE_CHECKING:
+    from longwatch.recording.omitted import Omitted
 
 MAX_DEPTH = 28  # DynamoDB nests 32 levels; the payload itself and its item take some
 MAX_DIGITS = 38
@@ -28,11 +31,9 @@ REPR_CHARACTERS = 200
 PLAIN_CHARACTERS = 200
 MAX_PLAIN = 2**53
 LONGEST_TOKEN = 4_096  # characters
-MEASURED_CHARACTERS = (
-    4_000_000  # of a text that is cut; measuring more in UTF-8 would keep the caller waiting
-)
 NAME_CHARACTERS = 1_000  # of one key; DynamoDB ends names at 64 KB
 SHORTENED = re.compile(r"…\[shortened, (\d+) characters\]\Z")
+BYTES_IN_ALL = re.compile(r"\[(\d+) bytes in all\]")
 _SPACE = re.compile(r"\s")
 LONGEST_MARKER = 50  # characters
 # The fields that decide what a run is and how it ended. They get their room before all other fields.
@@ -56,16 +57,19 @@ CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them
 class Limits:
     """How much of a value is kept."""
 
-    __slots__ = ("characters", "depth", "items", "total")
+    __slots__ = ("characters", "depth", "is_summary", "items", "total")
 
-    def __init__(self, *, characters: int, items: int, depth: int, total: int) -> None:
+    def __init__(
+        self, *, characters: int, items: int, depth: int, total: int, is_summary: bool = False
+    ) -> None:
         self.characters = characters  # of one text
         self.items = items  # of one list, map or set
         self.depth = depth
         self.total = total  # bytes that the whole copy takes in memory, about
+        self.is_summary = is_summary  # to leave out most was asked for
 
 
-SUMMARY = Limits(characters=1_000, items=20, depth=4, total=20_000)
+SUMMARY = Limits(characters=1_000, items=20, depth=4, total=20_000, is_summary=True)
 # Beyond the largest payload that can be stored, so that what fits is not cut here but in `truncation`. Only
 # tens of thousands of empty maps or lists take more memory than that before they fill an event.
 FULL = Limits(characters=400_000, items=200_000, depth=MAX_DEPTH, total=3_200_000)
@@ -102,8 +106,10 @@ def captured(value: object, limits: Limits, secrets: SecretNames) -> tuple[objec
 class CutWeight(int):
     """The weight of a copy that leaves something out, and how many stored bytes that is."""
 
-    omitted_bytes: int
+    omitted_json: int
+    omitted_item: int  # in DynamoDB's form
     is_exact: bool  # False: at least so many
+    is_summary: bool  # nothing is left out but by a summary
 
 
 def combined_weight(one: int, other: int) -> int:
@@ -112,8 +118,10 @@ def combined_weight(one: int, other: int) -> int:
     if not cuts:
         return one
     weight = CutWeight(one)
-    weight.omitted_bytes = sum(cut.omitted_bytes for cut in cuts)
+    weight.omitted_json = sum(cut.omitted_json for cut in cuts)
+    weight.omitted_item = sum(cut.omitted_item for cut in cuts)
     weight.is_exact = all(cut.is_exact for cut in cuts)
+    weight.is_summary = all(cut.is_summary for cut in cuts)
     return weight
 
 
@@ -130,7 +138,7 @@ def is_plain(value: object) -> bool:
 class Capture:
     """One copying of one payload. `weight` tells afterwards about how many bytes it holds in memory."""
 
-    __slots__ = ("_is_exact", "_limits", "_omitted", "_path", "_secrets", "_unredacted", "weight")
+    __slots__ = ("_limits", "_omitted", "_path", "_secrets", "_unredacted", "weight")
 
     def __init__(self, limits: Limits, secrets: SecretNames, unredacted: Container[str] = ()) -> None:
         self._limits = limits
@@ -138,15 +146,15 @@ class Capture:
         self._unredacted = unredacted  # top-level fields
         self._path: list[int] = []  # ids of the containers we are inside of, to notice cycles
         self.weight = 0
-        self._omitted = 0  # bytes that are left out, as stored
-        self._is_exact = True
+        self._omitted: Omitted | None = None  # None: nothing is left out
 
     def total_weight(self) -> int:
         """The weight, with what is left out if anything is."""
-        if not self._omitted:
+        if self._omitted is None:
             return self.weight
         weight = CutWeight(self.weight)
-        weight.omitted_bytes, weight.is_exact = self._omitted, self._is_exact
+        weight.omitted_json, weight.omitted_item = self._omitted.json, self._omitted.item
+        weight.is_exact, weight.is_summary = self._omitted.is_exact, self._limits.is_summary
         return weight
 
     def fields(self, named: Mapping[str, object]) -> dict[str, object]:
@@ -178,8 +186,7 @@ class Capture:
             return _number(cast(float, value))
         self.weight += CONTAINER_WEIGHT
         if self.weight > self._limits.total:
-            self._omit_at_least(2)
-            return f"[{_kind(value)} left out: the event is full]"
+            return self._omit_value(value, f"[{_kind(value)} left out: the event is full]")
         try:
             return self._other(value)
         except BaseException as error:  # a strange object must never break the observed code
@@ -196,13 +203,16 @@ class Capture:
         shortened_before = SHORTENED.search(text, len(text) - LONGEST_MARKER)
         if shortened_before and shortened_before.start() <= kept:
             return encodable(text)  # a copy of a copy
-        self._omit_text(text, kept)
         # Half a token is still a secret, and no longer looks like one: blank whole ones before the cut.
         # A secret that the cut would split ends at the next space; one with spaces is blanked up to the end.
         space = _SPACE.search(text, kept, kept + LONGEST_TOKEN)
         end = space.start() if space else kept + LONGEST_TOKEN
-        beginning = redact_text(encodable(text[:end]))[:kept]
-        return f"{beginning}{shortened_marker(len(text))}"
+        beginning = redact_text(encodable(text[:end]))
+        marker = shortened_marker(len(text))
+        omitted = self._omissions()
+        omitted.text(beginning[kept:] + text[end:])
+        omitted.marker(marker, json=-2, item=0)
+        return f"{beginning[:kept]}{marker}"
 
     def _other(self, value: object) -> object:
         match value:
@@ -257,7 +267,7 @@ class Capture:
             return f"[{_kind(value)} that contains itself]"
         if len(self._path) >= self._limits.depth:
             size = f" of {len(value)}" if isinstance(value, Sequence | Mapping) else ""
-            return f"[{_kind(value)}{size}, nested too deep to keep]"
+            return self._omit_value(value, f"[{_kind(value)}{size}, nested too deep to keep]")
         self._path.append(identity)
         try:
             return copy(value)
@@ -273,8 +283,11 @@ class Capture:
                 name = f"{name}′{len(kept)}"
             kept[name] = REDACTED if is_secret else self.value(item)
         if len(value) > len(kept):
-            self._omit_at_least(2 * (len(value) - len(kept)))
-            kept["…"] = f"[{len(value) - len(kept)} more]"
+            marker = f"[{len(value) - len(kept)} more]"
+            omitted = self._omissions()
+            omitted.entries(islice(value.items(), len(kept), None), len(value) - len(kept))
+            omitted.marker(marker, json=7, item=4)  # `,"…":` is seven bytes
+            kept["…"] = marker
         elif len(kept) <= NAMED_VALUE_FIELDS:
             self._hide_named_value(kept)
         return kept
@@ -300,7 +313,7 @@ class Capture:
         kept = [self.value(item) for item in self._some(value)]
         if len(kept) == 2 and self._is_header(kept[0]):
             kept[1] = REDACTED
-        return kept if len(kept) == len(value) else self._with_rest(kept, len(value))
+        return kept if len(kept) == len(value) else self._with_rest(kept, value)
 
     def _is_header(self, name: object) -> bool:
         """Whether `["X-Api-Key", …]` is a secret header; `["password", "email"]` are two names."""
@@ -308,9 +321,12 @@ class Capture:
             "-" in str(name) or str(name).lower() in ("authorization", "cookie")
         )
 
-    def _with_rest(self, kept: list[object], length: int) -> list[object]:
-        self._omit_at_least(2 * (length - len(kept)))
-        return [*kept, f"[{length - len(kept)} more]"]
+    def _with_rest(self, kept: list[object], whole: Collection[object]) -> list[object]:
+        marker = f"[{len(whole) - len(kept)} more]"
+        omitted = self._omissions()
+        omitted.items(islice(whole, len(kept), None), len(whole) - len(kept))
+        omitted.marker(marker, json=1, item=1)
+        return [*kept, marker]
 
     def _set(self, value: frozenset[object] | set[object]) -> object:
         if not value:
@@ -320,7 +336,10 @@ class Capture:
         if len(kept) == len(value) and kinds in ({str}, {float}, {bytes}):
             return set(kept)
         kept.sort(key=repr)
-        return kept if len(kept) == len(value) else self._with_rest(kept, len(value))
+        if len(kept) == len(value):
+            return kept
+        self._omissions().is_exact = False  # a whole set has another form
+        return self._with_rest(kept, value)
 
     def _some(self, items: Iterable[Any]) -> Iterator[Any]:
         """As many as may be kept: one number weighs little, a million of them do not."""
@@ -330,27 +349,33 @@ class Capture:
             self.weight += ITEM_WEIGHT
             yield item
 
-    def _omit_text(self, text: str, kept: int) -> None:
-        if len(text) <= MEASURED_CHARACTERS:
-            from json.encoder import encode_basestring  # loaded only where something is cut
+    def _omissions(self) -> Omitted:
+        if self._omitted is None:
+            from longwatch.recording.omitted import Omitted  # loaded only where something is cut
 
-            rest = encode_basestring(text[kept:]).encode(errors="backslashreplace")
-            self._omitted += len(rest) - 2 - len(shortened_marker(len(text)).encode())
-        else:
-            self._omit_at_least(len(text) - kept)
+            self._omitted = Omitted(self._secrets)
+        return self._omitted
 
-    def _omit_at_least(self, count: int) -> None:
-        self._omitted += count
-        self._is_exact = False
+    def _omit_value(self, value: object, marker: str) -> str:
+        omitted = self._omissions()
+        omitted.value(value)
+        omitted.marker(marker, json=0, item=0)
+        return marker
 
     def _bytes(self, value: bytes) -> object:
-        if len(value) > self._limits.characters:
-            self._omitted += len(value) * 4 // 3
-            return f"<{len(value)} bytes>"
-        self.weight += len(value)
-        text = value.decode("latin-1")  # every byte is one character there, so tokens keep their shape
+        kept = min(self._limits.characters, max(0, self._limits.total - self.weight))
+        self.weight += min(kept, len(value))
+        end = len(value) if len(value) <= kept else kept + LONGEST_TOKEN
+        text = value[:end].decode("latin-1")  # every byte is one character there, so tokens keep their shape
         clean = redact_text(text)
-        return value if clean == text else clean.encode("latin-1")
+        beginning = value[:end] if clean == text else clean.encode("latin-1")
+        if len(value) <= kept:
+            return beginning
+        marker = bytes_marker(len(value))
+        omitted = self._omissions()
+        omitted.bytes(len(beginning) + max(0, len(value) - end), kept=len(beginning[:kept]))
+        omitted.marker(marker, json=3, item=5)  # a list of two
+        return [beginning[:kept], marker]
 
 
 def encodable(text: str) -> str:
@@ -372,6 +397,11 @@ def shortened(text: str, characters: int) -> str:
 def shortened_marker(length: int) -> str:
     """What stands at the end of a text of which only the beginning is kept; `SHORTENED` finds it."""
     return f"…[shortened, {length} characters]"
+
+
+def bytes_marker(length: int) -> str:
+    """What stands beside the beginning of bytes that are cut; `BYTES_IN_ALL` finds it."""
+    return f"[{length} bytes in all]"
 
 
 def error_text(error: BaseException) -> str:

@@ -58,6 +58,7 @@ def _may_assign(text: str) -> bool:
         or "\\" in text
         or "'" in text
         or "<" in text
+        or ("%" in text and "%3" in text)
         or ("-" in text and ("--" in text or " -" in text))
         or text.count(":") != text.count('":')
     )

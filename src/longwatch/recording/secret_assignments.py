@@ -17,8 +17,9 @@ _FIRST_WORDS = (
     "api|access|private|secret|connection|database|db|session|account|signing|encryption|webhook|auth"
 )
 _NAME = re.compile(
-    rf"(?<![\w.-])(?:(?P<name>(?:(?i:{_FIRST_WORDS})[ ])?[-\w.]++)(?P<close>\\*[\"']|\])?"
-    r"(?P<sign>[ \t]*(?:=>|:=|==?|:)[ \t]*(?:[bru]{1,2}(?=[\"']))?)|(?P<option>-[-\w]++)[ \t]+(?=[^-\s]))"
+    rf"(?<![\w.-])(?:(?P<name>(?:(?i:{_FIRST_WORDS})[ ])?[-\w.]++)(?P<close>\\*[\"']\]?|\]|%22)?"
+    r"(?P<sign>[ \t]*(?:=>|:=|==?|:)[ \t]*(?:[bru]{1,2}(?=[\"']))?|%3[ADad](?:%2[27])?)"
+    r"|(?P<option>-[-\w]++)[ \t]+(?=[^-\s]))"
 )
 _STOPS = r"\s\"'\\;&<>"
 _VALUE = re.compile(
@@ -37,7 +38,12 @@ _PAIR = re.compile(
     r"(?i)(?P<head>\b(?:name|key)\\*[\"']?\s*+[:=]\s*+\\*[\"']?)(?P<name>[\w.-]++)"
     r"(?P<between>\\*[\"']?\s*+,?\s*+\\*[\"']?value\\*[\"']?\s*+[:=]\s*+\\*[\"']?)(?P<value>[^\s\"'\\,}<>]+)"
 )
-_CLIENT = re.compile(r"(\bsshpass\s+-p\s*|\bmysql(?:dump|admin)?\s(?:[^\n|;]{0,200}?\s)?-p)[^\s'\"]+")
+_CLIENT = re.compile(
+    r"(\bsshpass\s+-p\s*|\bmysql(?:dump|admin)?\s(?:[^\n|;]{0,200}?\s)?-p"
+    r"|\b(?:docker|podman|az|helm registry)\s+login\s(?:[^\n|;]{0,200}?\s)?-p[ =]"
+    r"|\bredis-cli\s(?:[^\n|;]{0,200}?\s)?(?:-a|--pass)[ =])"
+    r"(?:(['\"])[^'\"\n]+\2|[^\s'\"]+)"
+)
 _USER = re.compile(r"(?<!\S)(-u[ ]?|--user[ =]|--proxy-user[ =])(['\"]?)([^\s:'\"]+):([^\s'\"]+)")
 _NETRC = re.compile(r"(\blogin\s+\S+\s+password\s+)\S+")
 _QUERY_NAMES = frozenset(

@@ -29,7 +29,8 @@ _ENDINGS = (
     *("mnemonic",),
     *("recoverycode", "backupcode", "verificationcode", "authcode", "mfacode", "accesscode", "pincode"),
     *("securitycode", "onetimecode", "2facode", "otpcode", "pinnumber", "hmackey", "sasurl", "sasuri"),
-    *("dsnurl",),
+    *("dsnurl", "privkey", "appkey", "deploykey", "fernetkey", "twofactorcode", "unlockcode", "codeverifier"),
+    *("stripekey", "sendgridkey", "openaikey", "anthropickey", "datadogkey", "sessid"),
 )
 _SECRET_ENDINGS = (*_ENDINGS, *(f"{ending}s" for ending in _ENDINGS), "token")
 # Matched as the whole last word: `bypass`, `spin`, `author` and `max_tokens` end in these letters too.
@@ -37,7 +38,7 @@ _SECRET_WORDS = frozenset(
     {
         *("pass", "pin", "pins", "auth", "creds", "cred", "jwt", "jwts", "bearer", "csrf", "xsrf", "cvv"),
         *("cvc",),
-        *("pw", "psw", "passw", "sid"),
+        *("pw", "psw", "passw", "sid", "psk", "auths"),
         *("dbpass", "userpass", "sshpass", "pgpass", "smtppass", "rootpass", "adminpass", "ftppass"),
         *("mypass",),
     }
@@ -68,18 +69,23 @@ _QUALIFIERS = frozenset(
         *("bytes", "hash"),
         *("base64", "b64", "encoded", "hex", "pem", "confirm", "confirmation", "repeat", "again"),
         *("admin", "user"),
-        *("base", "jar", "content", "v"),
+        *("base", "jar", "content", "v", "json", "digest", "root", "master", "replica", "readonly"),
+        # What the secret opens: `api_key_openai`, `password_db`.
+        *("db", "database", "postgres", "postgresql", "mysql", "mongo", "mongodb", "redis", "smtp", "ftp"),
+        *("ssh", "ldap", "aws", "s3", "gcp", "google", "azure", "github", "gitlab", "npm", "pypi", "slack"),
+        *("stripe", "twilio", "sendgrid", "openai", "anthropic", "huggingface", "telegram", "discord"),
     }
 )
 # Lower case. Every secret name holds one of these, and so does every other assignment that is searched for.
 NAME_HINTS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cred", "cookie", "pin", "otp", "dsn", "conn"),
     *("url", "uri"),
-    *("webhook", "sess", "sid", "pw", "psw", "mysql", "jwt", "sig", "csrf", "xsrf", "bearer", "cvv"),
+    *("webhook", "sess", "sid", "pw", "psw", "psk", "mysql", "jwt", "sig", "csrf", "xsrf", "bearer", "cvv"),
     *("cvc", "code", "phrase", "mnemonic"),
     *("basic ", "identified", "-u ", "-user"),
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_COUNT = re.compile(r"(?:max|min|num|total)(?:[_-]|(?=[A-Z]))|(?:MAX|MIN|NUM|TOTAL)_")
 _OPAQUE_RUN = re.compile(rf"[A-Za-z0-9]{{{OPAQUE_CHARACTERS},}}")
 _SCHEMES = frozenset(
     {
@@ -109,7 +115,11 @@ class SecretNames:
         if name not in self or value is None or value is True or value is False:
             return False
         folded = _folded(str(name))
-        return folded in self._further or _can_be_secret(folded, value)
+        if folded in self._further:
+            return True
+        if isinstance(value, int | float) and _COUNT.match(str(name)):
+            return False
+        return _can_be_secret(folded, value)
 
     def _decide(self, name: str) -> bool:
         secret = _folded(name) in self._further or is_secret_name(name)
@@ -140,7 +150,7 @@ def _ends_secret(words: list[str]) -> bool:
 
 def _can_be_secret(folded: str, value: object) -> bool:
     """Names with a second, harmless meaning count only with a value that can be a secret."""
-    if folded.endswith(("sessionid", "sessionids", "sid")):
+    if folded.endswith(("sessionid", "sessionids", "sid", "sessid")):
         return _is_opaque(value)
     if folded.endswith(("pass", "pins")):
         return not isinstance(value, int | float)  # a count

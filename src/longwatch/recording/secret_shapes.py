@@ -23,7 +23,8 @@ PREFIXED: tuple[tuple[str, str], ...] = (
     ("github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{22,}\b"),
     *((f"gl{kind}-", rf"\bgl{kind}-[A-Za-z0-9_.-]{{20,}}") for kind in _GITLAB),
     ("GR1348941", rf"\bGR1348941{_BASE64URL}{{20,}}"),
-    ("gls", r"\bgls[ac]_[A-Za-z0-9_+/=]{20,}"),  # Grafana
+    ("glsa_", r"\bglsa_[A-Za-z0-9_]{20,}"),  # Grafana
+    ("glc_", r"\bglc_[A-Za-z0-9_+/=-]{20,}"),
     ("sk-", r"\bsk-[A-Za-z0-9_-]{20,}"),  # OpenAI, Anthropic, Langfuse and others
     ("k_live_", r"\b[sr]k_live_[A-Za-z0-9]{16,}\b"),  # Stripe
     ("k_test_", r"\b[sr]k_test_[A-Za-z0-9]{16,}\b"),
@@ -33,7 +34,7 @@ PREFIXED: tuple[tuple[str, str], ...] = (
     ("AIza", r"\bAIza[0-9A-Za-z_-]{35}"),  # Google
     ("ya29.", r"\bya29\.[0-9A-Za-z_-]{20,}"),
     ("GOCSPX-", rf"\bGOCSPX-{_BASE64URL}{{20,}}"),
-    ("1//0", rf"(?<![\w/])1//0{_BASE64URL}{{30,}}"),
+    ("1//0", rf"(?<!\w)1//0{_BASE64URL}{{30,}}"),
     ("npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
     ("pypi-", rf"\bpypi-{_BASE64URL}{{40,}}"),
     ("hf_", r"\bhf_[A-Za-z0-9]{30,}\b"),  # Hugging Face
@@ -73,6 +74,18 @@ PREFIXED: tuple[tuple[str, str], ...] = (
     ("ATATT3", rf"\bATATT3{_BASE64URL}{{60,}}={{0,2}}"),  # Atlassian
     ("ATBB", r"\bATBB[A-Za-z0-9]{32}\b"),
     ("dp.", r"\bdp\.(?:pt|st|ct|sa)\.[A-Za-z0-9_.-]{40,}"),  # Doppler
+    ("figd_", rf"\bfigd_{_BASE64URL}{{30,}}"),  # Figma
+    ("tskey-", r"\btskey-[a-z]+-[A-Za-z0-9-]{20,}"),  # Tailscale
+    ("pul-", r"\bpul-[0-9a-f]{40}\b"),  # Pulumi
+    ("bkua_", r"\bbkua_[0-9a-f]{40}\b"),  # Buildkite
+    ("rubygems_", r"\brubygems_[0-9a-f]{48}\b"),
+    ("sbp_", r"\bsbp_[0-9a-f]{40}\b"),  # Supabase
+    ("pscale_", rf"\bpscale_(?:tkn|pw|oauth)_{_BASE64URL}{{32,}}"),  # PlanetScale
+    ("HRKU-", rf"\bHRKU-{_BASE64URL}{{36,}}"),  # Heroku
+    ("ops_eyJ", rf"\bops_eyJ{_BASE64URL}{{40,}}"),  # 1Password
+    ("key-", r"\bkey-[0-9a-f]{32}\b"),  # Mailgun
+    ("-us", r"\b[0-9a-f]{32}-us\d{1,2}\b"),  # Mailchimp
+    ("rzp_", r"\brzp_(?:live|test)_[A-Za-z0-9]{14}\b"),  # Razorpay
     ("AGE-SECRET-KEY-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
     ("hooks.slack.com/", r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[\w/]{20,}"),
     ("/webhooks/", rf"(?<=/webhooks/)\d{{15,}}/{_BASE64URL}{{40,}}"),  # Discord

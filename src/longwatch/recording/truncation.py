@@ -17,15 +17,19 @@ from typing import NamedTuple
 
 from longwatch.journal.codec import encode_payload
 from longwatch.recording.capture import (
+    BYTES_IN_ALL,
     DECIDING_FIELDS,
     LONGEST_MARKER,
     SHORTENED,
     CutWeight,
+    bytes_marker,
     shortened,
     shortened_marker,
 )
+from longwatch.recording.omitted import number_bytes, stored_bytes
 
 TRUNCATED = "truncated"  # the field that says so: {"original_bytes": 812345}
+MARKER_BYTES = 100  # of that field, at most
 SMALLEST_SHARE = 64  # bytes; a shorter text or list would be little more than its marker
 NAME_CHARACTERS = 1_000
 LONG_CHARACTERS = 1_000  # of a text whose cost is remembered
@@ -44,18 +48,25 @@ def fitted(
 
     `weight` is what capture returned: it may know of more that is not in the payload any more.
     """
+    cut = weight if isinstance(weight, CutWeight) else None
+    is_whole = cut is None or cut.is_summary
     # The usual case: no character takes more than four bytes, and no item more than four times its text.
-    if len(text) * 4 <= max_bytes:
+    if is_whole and (len(text) * 4 <= max_bytes or stored_size(payload, text) <= max_bytes):
         return payload, text
-    size = stored_size(payload, text)
-    if size <= max_bytes:
-        return payload, text
-    marker: dict[str, object] = {"original_bytes": size}
-    if isinstance(weight, CutWeight):
-        marker["original_bytes"] = size + weight.omitted_bytes
-        if not weight.is_exact:
-            marker["at_least"] = True
+    json, item = len(text.encode()), _item_size(payload)
+    marker = _size_marker(json, item, cut)
+    if not is_whole and max(json, item) + MARKER_BYTES <= max_bytes:  # capture has cut it far enough
+        marked = {**payload, TRUNCATED: marker}
+        return marked, encode_payload(marked)
     return _closest(payload, marker, max_bytes)
+
+
+def _size_marker(json: int, item: int, cut: CutWeight | None) -> dict[str, object]:
+    """How large the payload was in its larger form, before anything was left out."""
+    if cut is None:
+        return {"original_bytes": max(json, item)}
+    size = max(json + cut.omitted_json, item + cut.omitted_item)
+    return {"original_bytes": size} if cut.is_exact else {"original_bytes": size, "at_least": True}
 
 
 def _closest(
@@ -69,7 +80,7 @@ def _closest(
         for key, item in payload.items()
         if key != TRUNCATED and key not in uncut
     }
-    budget, low, high = max_bytes - 100 - cutter.cost(uncut), 0, 2 * cutter.cost(whole)
+    budget, low, high = max_bytes - MARKER_BYTES - cutter.cost(uncut), 0, 2 * cutter.cost(whole)
     best: tuple[int, Mapping[str, object], str] | None = None
     rounds = 0
     while best is None or rounds < ROUNDS:
@@ -118,7 +129,7 @@ def _item_size(value: object) -> int:
         case bytes():
             return len(value)
         case int() | float() | Decimal():
-            return min(21, len(str(value)) // 2 + 2)
+            return number_bytes(value)
         case Mapping():
             return 3 + sum(len(str(key).encode()) + 1 + _item_size(item) for key, item in value.items())
         case list() | tuple() | set() | frozenset():
@@ -150,7 +161,7 @@ class _Cutter:
             digits = len(repr(value))
             return max(digits, digits // 2 + 2)
         if isinstance(value, bytes):
-            return _bytes_cost(len(value))
+            return stored_bytes(len(value))
         if isinstance(value, Decimal):
             return len(str(value)) + 14
         known = self._costs.get(id(value))
@@ -179,7 +190,9 @@ class _Cutter:
             case str():
                 return _cut_text(value, budget)
             case bytes():
-                return _cut_bytes(value, budget)
+                return _cut_bytes(value, len(value), budget)
+            case [bytes() as beginning, str() as marker] if found := BYTES_IN_ALL.fullmatch(marker):
+                return _cut_bytes(beginning, int(found[1]), budget)  # capture has cut them before
             case Mapping():
                 return self._cut_map(value, budget)
             case list() | tuple():
@@ -257,10 +270,6 @@ def _text_cost(text: str) -> int:
     return len(encode_basestring(text).encode())
 
 
-def _bytes_cost(length: int) -> int:
-    return 13 + (length + 2) // 3 * 4
-
-
 def _more_cost(count: int) -> int:
     return 1 + len(f'"[{count} more]"')
 
@@ -290,8 +299,8 @@ def _fitting(text: str, room: int) -> tuple[int, int]:
     return fits, taken
 
 
-def _cut_bytes(value: bytes, budget: int) -> tuple[object, int]:
-    marker = f"[{len(value)} bytes in all]"
-    room = budget - 3 - 1 - _bytes_cost(0) - 1 - _text_cost(marker)
+def _cut_bytes(value: bytes, length: int, budget: int) -> tuple[object, int]:
+    marker = bytes_marker(length)
+    room = budget - 3 - 1 - stored_bytes(0) - 1 - _text_cost(marker)
     count = max(0, room // 4 * 3)
-    return [value[:count], marker], 5 + _bytes_cost(count) + _text_cost(marker)
+    return [value[:count], marker], 5 + stored_bytes(count) + _text_cost(marker)

@@ -16,8 +16,11 @@ from typing import Any
 from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.events import Event, new_event_id
 from longwatch.journal.base import Journal
-from longwatch.journal.codec import TOO_DEEP, from_wire, payload_text
+from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
+from longwatch.recording.capture import FULL, Limits, captured_fields
 from longwatch.recording.outbox import announcements
+from longwatch.recording.producers import clean_payload, unredacted_fields
+from longwatch.recording.redaction import SecretNames
 from longwatch.server.answers import JSON_TYPE, LINES_TYPE
 from longwatch.server.errors import MOST_DETAILS, ApiError
 from longwatch.settings import MAX_PAYLOAD_BYTES
@@ -25,6 +28,8 @@ from longwatch.turns.folds import Folds
 
 KEYED = "key-"  # how ids begin that are made from an idempotency key
 LOCKS = 64
+# An event that the journal takes is stored whole: what nests deeper than captured objects may is not cut.
+WHOLE = Limits(characters=FULL.characters, items=FULL.items, depth=MAX_LEVELS + 1, total=FULL.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,15 @@ class KeyedTimes:
 
 
 class Appender:
-    """Stores what comes over HTTP. Threads may share it."""
+    """Stores what comes over HTTP. Threads may share it.
 
-    def __init__(self, journal: Journal) -> None:
+    Secrets are redacted here as in the recorder. Events that a producer has numbered stay as they are: they
+    come from a recorder, and their digests would not match.
+    """
+
+    def __init__(self, journal: Journal, secrets: SecretNames) -> None:
         self._journal = journal
+        self._secrets = secrets
         self._keyed = Folds[KeyedTimes](journal)
         self._locks = [threading.Lock() for _ in range(LOCKS)]
 
@@ -59,6 +69,7 @@ class Appender:
         """Store the events, each once, and tell the followers of a table of those that are old."""
         if not given:
             return
+        given = [replace(each, event=self._without_secrets(each.event)) for each in given]
         if all(each.is_dated or not each.event.event_id.startswith(KEYED) for each in given):
             self._store([each.event for each in given], now_ms)
             return
@@ -66,6 +77,13 @@ class Appender:
         with self._locks[hash(run_id) % LOCKS]:  # the same append twice at once is one after the other
             known = self._keyed.read(run_id, KeyedTimes).times
             self._store([_dated_as_before(each, known) for each in given], now_ms)
+
+    def _without_secrets(self, event: Event) -> Event:
+        if event.producer is not None:
+            return event
+        copy, weight = captured_fields(event.payload, WHOLE, self._secrets, unredacted_fields(event.type))
+        payload, text = clean_payload(copy, MAX_PAYLOAD_BYTES, weight)
+        return event if payload == event.payload else replace(event, payload=payload, encoded=text)
 
     def _store(self, events: Sequence[Event], now_ms: int) -> None:
         self._journal.append(events)

@@ -119,7 +119,8 @@ class Watched(Generic[S]):
         try:
             yield brought
         finally:
-            self._brought.remove(brought)
+            # By identity: two sets with the same ids are equal, and the other read is still under way.
+            self._brought = [each for each in self._brought if each is not brought]
 
     def take_early(self, events: Sequence[Event], brought: set[str]) -> None:
         """These were read ahead of the follower, which has brought some of them meanwhile."""

@@ -18,6 +18,7 @@ from longwatch.following.observation import ObservedRun, Observer
 from longwatch.following.unlisted import BackgroundScan
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal
+from longwatch.recording.redaction import SecretNames
 from longwatch.runs import RunSummary
 from longwatch.server.access import Access
 from longwatch.server.appending import Appender
@@ -120,7 +121,7 @@ async def open_context(
                     unlisted=unlisted,
                     runs=runs,
                     observer=Observer(journal, clock=clock, runs=runs),
-                    appender=Appender(journal),
+                    appender=Appender(journal, SecretNames(settings.redact_keys if settings else ())),
                     conversations=conversations,
                     documents=documents,
                     executions=shown,

@@ -113,7 +113,8 @@ def code_of(kind: type[LongwatchError]) -> str:
     for common in (JournalUnavailable, JournalUnusable):
         if issubclass(kind, common):
             kind = common
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+    code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+    return code.replace("conversation", "session")  # the word of the routes
 
 
 def install_errors(app: FastAPI) -> None:
@@ -125,6 +126,8 @@ def install_errors(app: FastAPI) -> None:
 
     @app.exception_handler(LongwatchError)
     async def _ours(request: Request, error: LongwatchError) -> Response:
+        if isinstance(error, JournalUnavailable):
+            request.app.state.context.traffic.journal_failures += 1
         return api_error(error).response()
 
     @app.exception_handler(RequestValidationError)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -26,6 +27,8 @@ from longwatch.server.sharing import preflight, sharing
 
 log = logging.getLogger("longwatch.server")
 
+DISCARDED_BODIES = 4  # times the limit of a body, that are read of a refused one
+DISCARD_SECONDS = 2.0
 API = "/api/"
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOKED_AT = frozenset(
@@ -186,7 +189,12 @@ class Guard:
                 "Too many writes. Wait as long as Retry-After says, and send more events at once.",
                 headers={"Retry-After": str(ceil(early))},
             )
-        body = await self._body(receive, asked)
+        try:
+            body = await self._body(receive, asked)
+        except ApiError as error:
+            if error.status == 413 and not any(name == b"expect" for name, _ in scope["headers"]):
+                await _discard(receive, DISCARDED_BODIES * self._limits.body_bytes)
+            raise
         if body is None:
             return
         await self._answer(scope, _replayed(body, receive), send)
@@ -336,6 +344,21 @@ def _too_large(most: int) -> ApiError:
         f"The body is larger than {most} bytes. Send it in parts.",
         headers={"Connection": "close"},
     )
+
+
+async def _discard(receive: Receive, most: int) -> None:
+    """Read and drop the rest of a body that is refused, up to a limit.
+
+    Clients that send the whole body before they read, as `http.client` does, would find the connection closed
+    and never see the response.
+    """
+    size, more = 0, True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while more and size < most:
+                message = await receive()
+                size += len(message.get("body", b""))
+                more = message.get("more_body", False)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

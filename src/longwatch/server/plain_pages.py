@@ -32,7 +32,9 @@ def plain_page(
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f"<title>longwatch: {escape(title)}</title><main><h1>longwatch</h1>{content}</main></html>"
+        '<link rel="stylesheet" href="/viewer/page.css">'
+        f"<title>longwatch: {escape(title)}</title>"
+        f'<main class="login"><h1>longwatch</h1>{content}</main></html>'
     )
     return Response(page, status, {**PAGE_HEADERS, **NOT_STORED, **(headers or {})}, media_type=HTML_TYPE)
 

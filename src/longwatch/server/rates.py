@@ -44,6 +44,7 @@ class Traffic:
     requests: int = 0
     refused: int = 0
     held: int = 0  # streams, sockets and long polls that are open
+    journal_failures: int = 0  # requests that found the journal unavailable
 
 
 class Slots:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from longwatch.journal.base import Arrivals
 from longwatch.journal.json_views import shown_view
-from longwatch.runs import Condition, Run
+from longwatch.runs import Condition, Run, fold
 from longwatch.server.answers import to_json
 from longwatch.server.board import RUN, Kept, Watched
+from longwatch.server.reading import all_events
 from longwatch.server.tags import matches, run_tag
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ async def run_body(
     now, kept = context.clock.now_ms(), watched.body
     is_over = run.summary.ending is not None
     if kept is None or kept.tag != tag or not (is_over or 0 <= now - kept.at < HOLDS_MS):
-        view = partial(shown_view, run, attempt=attempt, observed=conditions, now_ms=now)
-        writing = asyncio.ensure_future(context.call(_written, view))
+        make_view = partial(shown_view, run, attempt=attempt, observed=conditions, now_ms=now)
+        writing = asyncio.ensure_future(_body(context, run, attempt, make_view))
         kept = watched.body = Kept(tag, now, writing)
     try:
         plain, small = await asyncio.shield(kept.written)
@@ -71,6 +72,25 @@ async def run_body(
             watched.body = None
         raise
     return (small, True) if compressed and small else (plain, False)
+
+
+async def _body(
+    context: ServerContext, run: Run, attempt: int | None, make_view: Callable[[Run], dict[str, Any]]
+) -> tuple[bytes, bytes]:
+    return await context.call(_written, partial(make_view, await at_attempt(context, run, attempt)))
+
+
+async def at_attempt(context: ServerContext, run: Run, attempt: int | None) -> Run:
+    """The run at this attempt, from 1, or at its last. What belongs to one of several is read again."""
+    attempts = len(run.summary.attempts)
+    number = attempts if attempt is None else attempt
+    if attempts == 1:
+        return run.at_attempt(number)
+    own: Run | None = None
+    belongs = run.attempt_of()
+    async for events in all_events(context, run.run_id):
+        own = fold([event for event in events if belongs(event) == number], own)
+    return run.at_attempt(number, own)
 
 
 def _written(make_view: Callable[[], dict[str, Any]]) -> tuple[bytes, bytes]:

@@ -147,6 +147,7 @@ class ProducerVerificationShape(Strict):
     stated: int | None
     missing: list[list[int]]
     altered: list[list[int]]
+    unreadable: list[list[int]]
     expired_up_to: int
 
 
@@ -157,6 +158,8 @@ class VerificationShape(Strict):
     answer: Literal["complete", "open", "expired", "missing", "altered"]
     expired_before: Milliseconds | None
     unnumbered: int
+    unreadable: list[int | str]
+    uncounted: int
     producers: list[ProducerVerificationShape]
 
 

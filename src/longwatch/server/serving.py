@@ -23,7 +23,7 @@ from longwatch.server.open_runs import OpenRuns
 BACKLOG = 2_048
 KEEP_ALIVE_SECONDS = 30  # polls come every few seconds, and a new connection costs more than an open one
 GRACE_SECONDS = 0.5  # for answers under way, once streams have been told to end
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 OPEN_FILES = 65_536
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's malloc.h
 LARGE_BLOCK_BYTES = 128 * 1024
@@ -53,12 +53,15 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         """Without raising them again at the end: stores are still open then."""
         loop = asyncio.get_running_loop()
-        for each in SIGNALS:
+        taken = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+        if signal.getsignal(taken[-1]) is signal.SIG_IGN:
+            taken = taken[:-1]  # `nohup` ignores SIGHUP, and the server outlives its terminal
+        for each in taken:
             loop.add_signal_handler(each, self.handle_exit, each, None)
         try:
             yield
         finally:
-            for each in SIGNALS:
+            for each in taken:
                 loop.remove_signal_handler(each)
 
 

@@ -77,9 +77,14 @@ class AwsService:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """Answer the next calls with this error."""
-        reply = Reply(status, self._error(code, message), headers or {})
+        self.send(self._error(code, message), status=status, headers=headers, times=times)
+
+    def send(
+        self, body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None, times: int = 1
+    ) -> None:
+        """Answer the next calls with these bytes, as a proxy or a broken connection would."""
         with self._lock:
-            self._faults += [reply] * times
+            self._faults += [Reply(status, body, headers or {})] * times
 
     def lose_answers(self, times: int = 1) -> None:
         """Close the connection of the next calls without a word."""

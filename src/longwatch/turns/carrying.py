@@ -40,12 +40,14 @@ class Carrier:
         tell: Callable[[str], None],
         clock: Clock,
         keep: Keep | None = None,
+        remark: Callable[[str], None] | None = None,
     ) -> None:
         self._desk = desk
         self._next_line = next_line
         self._stop = stop
         self._show: Callable[[Sequence[Event]], None] | None = show
         self._tell = tell
+        self._remark = remark or tell  # what is not a loss, so that a quiet caller may leave it out
         self._clock = clock
         self._keep = keep
         self._lines = Waiting()
@@ -68,7 +70,7 @@ class Carrier:
         self._lines.close()
         self._thread.join(LOOK_SECONDS)
         if self._thread.is_alive():
-            self._tell(
+            self._remark(
                 f"the last lines of the command wait up to {patience_seconds:g} s for the journal. "
                 "Ctrl-C gives up"
             )
@@ -114,11 +116,11 @@ class Carrier:
                 if self._give_up_at is not None and self._clock.monotonic() >= self._give_up_at:
                     raise
                 if backoff.failures == 1:
-                    self._tell(f"the journal does not take the command's lines, which wait: {error}")
+                    self._remark(f"the journal does not take the command's lines, which wait: {error}")
                 self._clock.sleep(backoff.delay or 0.0)
             else:
                 if backoff.failures:
-                    self._tell("the journal takes the command's lines again")
+                    self._remark("the journal takes the command's lines again")
                 return fed
 
     def _look(self) -> None:

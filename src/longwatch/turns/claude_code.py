@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from longwatch.events import number_of, text_of
 from longwatch.turns.messages import (
+    STATUSES,
     BlockContent,
     BlockKind,
     LineReading,
@@ -18,6 +19,7 @@ from longwatch.turns.messages import (
     Said,
     as_text,
     denial_reason,
+    stopped,
 )
 
 SUBTYPES: Mapping[str, Reported] = {  # of a result; others that begin with "error" are failures
@@ -35,6 +37,18 @@ STOP_REASONS: Mapping[str, Reported] = {  # why the model stopped, in a result t
     "pause_turn": Reported.LIMITED,
     "refusal": Reported.FAILURE,
 }
+TERMINAL_REASONS: Mapping[str, Reported] = {  # why the loop of the agent ended, beside the model's stop
+    "": Reported.SUCCESS,
+    "completed": Reported.SUCCESS,
+    "max_turns": Reported.LIMITED,
+    "blocking_limit": Reported.LIMITED,
+    "prompt_too_long": Reported.LIMITED,
+    "aborted_streaming": Reported.FAILURE,
+    "aborted_tools": Reported.FAILURE,
+    "model_error": Reported.FAILURE,
+    "image_error": Reported.FAILURE,
+}
+FAILURE_FIELDS = ("errors", "error", "api_error_status")  # a failure if one of them holds anything
 KEPT_FIELDS = ("usage", "num_turns", "total_cost_usd", "session_id", "stop_reason", "permission_denials")
 
 
@@ -136,18 +150,21 @@ def _result(line: Mapping[str, object]) -> Said:
 
 def _outcome(line: Mapping[str, object]) -> tuple[Reported, str | None]:
     """What a result reports. Any part that speaks against success counts, whatever the other parts say."""
-    subtype, errors = as_text(line.get("subtype")), line.get("errors")
-    if line.get("is_error") not in (None, False) or subtype.startswith("error") or errors:
-        told = as_text(line.get("result")) or as_text(line.get("error")) or as_text(errors or None)
-        return Reported.FAILURE, told or subtype or "the agent reported a failure"
+    subtype = as_text(line.get("subtype"))
+    failures = [as_text(line[name]) for name in FAILURE_FIELDS if line.get(name)]
+    if line.get("is_error") not in (None, False) or subtype.startswith("error") or failures:
+        told = as_text(line.get("result")) if line.get("is_error") else ""
+        return Reported.FAILURE, told or "; ".join(failures) or subtype or "the agent reported a failure"
     if subtype not in SUBTYPES:
         return Reported.UNCLEAR, f"unknown result {subtype!r}"
-    stop_reason = as_text(line.get("stop_reason"))
-    stopped = STOP_REASONS.get(stop_reason, Reported.UNCLEAR)
-    if stopped is Reported.LIMITED:
-        return stopped, f"the agent stopped at a limit: {stop_reason}"
-    if stopped is not Reported.SUCCESS:
-        return stopped, f"the model stopped with {stop_reason!r}"
+    found = max(
+        stopped(line, "stop_reason", STOP_REASONS),
+        stopped(line, "terminal_reason", TERMINAL_REASONS),
+        stopped(line, "status", STATUSES),
+        key=lambda each: each[0].severity,
+    )
+    if found[0] is not Reported.SUCCESS:
+        return found
     denials = line.get("permission_denials")
     if denials:
         return Reported.DENIED, denial_reason(_tools(denials))

@@ -1,8 +1,9 @@
 """The lines of Codex (`codex exec --json`), as a table from `type` to its reading.
 
-An item is a message, a thought or the use of a tool; `turn.completed` and `turn.failed` report the outcome.
-A line of type `error` reports nothing: Codex prints it for a lost connection too, and then retries. A
-tool that was declined counts against the report: `turn.completed` does not mention it.
+An item is a message, a thought or the use of a tool; a line of `turn.completed`, `turn.failed` or
+`turn.aborted` reports the outcome. A line of type `error` reports nothing: Codex prints it for a lost
+connection too, and then retries. A tool that was declined counts against the report: `turn.completed` does
+not mention it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from longwatch.events import text_of
 from longwatch.turns.messages import (
+    STATUSES,
     BlockContent,
     BlockKind,
     LineReading,
@@ -18,10 +20,15 @@ from longwatch.turns.messages import (
     Reported,
     Said,
     as_text,
+    stopped,
 )
 
 DECLINED = "declined"
 FAILED_STATUSES = frozenset({"failed", DECLINED})
+STOPS: Mapping[str, Mapping[str, Reported]] = {  # fields of `turn.completed` that can speak against it
+    "status": STATUSES,
+    "stop_reason": {"": Reported.SUCCESS, "stop": Reported.SUCCESS, "max_output_tokens": Reported.LIMITED},
+}
 
 _Item = Mapping[str, object]
 
@@ -99,15 +106,24 @@ def _error(item: _Item) -> str | None:
 
 def _turn_completed(line: Mapping[str, object]) -> Said:
     fields = {"usage": line["usage"]} if line.get("usage") else {}
-    error = line.get("error")
-    if error:
+    turn = line.get("turn")  # which newer versions put the status and the error in
+    places = [line, turn] if isinstance(turn, Mapping) else [line]
+    error = next((each["error"] for each in places if each.get("error")), None)
+    if error is not None:
         return Said(report=Report(Reported.FAILURE, _message(error), fields))
-    return Said(report=Report(Reported.SUCCESS, None, fields))
+    found = [stopped(each, name, table) for each in places for name, table in STOPS.items()]
+    reported, reason = max(found, key=lambda each: each[0].severity)
+    return Said(report=Report(reported, reason, fields))
 
 
 def _turn_failed(line: Mapping[str, object]) -> Said:
     message = _message(line.get("error")) or "the agent reported a failure"
     return Said(report=Report(Reported.FAILURE, message))
+
+
+def _turn_aborted(line: Mapping[str, object]) -> Said:
+    why = _message(line.get("error")) or as_text(line.get("reason"))
+    return Said(report=Report(Reported.FAILURE, f"the agent aborted the turn{f': {why}' if why else ''}"))
 
 
 def _message(error: object) -> str:
@@ -119,4 +135,7 @@ CODEX: Mapping[str, LineReading] = {
     "item.completed": _item_completed,
     "turn.completed": _turn_completed,
     "turn.failed": _turn_failed,
+    "turn.aborted": _turn_aborted,
+    "turn.interrupted": _turn_aborted,
+    "turn.cancelled": _turn_aborted,
 }

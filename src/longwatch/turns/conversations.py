@@ -119,9 +119,10 @@ class Conversations(Projects):
         said = {"executor": executor, "process": process}
         given = {name: value for name, value in said.items() if value is not None}
         # All executors write this event under one id and at one time, where every journal notices a second.
+        # The id sorts after that of `turn_created`, which has the same time.
         wanted = self._make.event(
             turn_id,
-            f"{turn_id}-00-claimed",
+            f"{turn_id}-00-created-claimed",
             "turn_claimed",
             state.created_at or 0,
             given,

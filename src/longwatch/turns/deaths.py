@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from longwatch.clock import Clock
 from longwatch.events import Event
 from longwatch.following.observation import Observer, read_known
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import Journal
-from longwatch.journal.claims import ending_id
+from longwatch.journal.claims import ending_of_death
 from longwatch.model.process import Presence
 from longwatch.turns.state import TurnState
 
@@ -42,4 +40,4 @@ class Deaths:
         None if it has ended, another process still works on it, or events of it wait in an outbox.
         """
         death = self._observer.death_of(turn_id, read_known(self._journal, turn_id))
-        return None if death is None else replace(death, event_id=ending_id(turn_id))
+        return None if death is None else ending_of_death(death)

@@ -41,6 +41,9 @@ class Standing(Protocol):
     def error(self) -> str | None: ...
     @property
     def has_ended(self) -> bool: ...
+    @property
+    def duration_ms(self) -> int | None:
+        """How long a turn took that has ended, from its creation; None where that is not known."""
 
 
 class Desk(Protocol):

@@ -56,7 +56,6 @@ class Executed:
 
     turn: Standing
     words: str  # how the process ended
-    duration_ms: float
     interrupted_by: int | None = None  # the signal that came for us
 
 
@@ -73,16 +72,18 @@ class Executor:
         clock: Clock,
         stderr: int | None = 2,
         keep: Keep | None = None,
+        remark: Callable[[str], None] | None = None,
     ) -> None:
         self._execution = execution
         self._desk = desk
         self._show = show
         self._keep = keep
         self._tell = tell
+        self._remark = remark or tell
         self._clock = clock
         self._stderr = stderr
         self._stopping = Stopping(execution.grace_seconds, execution.shares_group)
-        self._attendance = Attendance(self._stopping, tell=tell, clock=clock)
+        self._attendance = Attendance(self._stopping, tell=self._remark, clock=clock)
         self._is_ended_by_others = False
         self._has_reported = False  # the agent, before anything stopped it
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -101,7 +102,7 @@ class Executor:
                 child = self._started()
             except OSError as error:
                 _, words = failed_start(self._execution.command[0], error)
-                return Executed(self._ended("turn_failed", {"error_message": words}), words, 0.0)
+                return Executed(self._ended("turn_failed", {"error_message": words}), words)
             carrier = Carrier(
                 self._desk,
                 next_line,
@@ -110,6 +111,7 @@ class Executor:
                 tell=self._tell,
                 clock=self._clock,
                 keep=self._keep,
+                remark=self._remark,
             )
             carrier.start()
             self._attendance.attend(
@@ -128,7 +130,7 @@ class Executor:
             turn = self._ended(*self._ending(child, exit_, duration))
             self._report_leftover(child)
         words = exit_.words if exit_ is not None else "still running"
-        return Executed(turn, words, duration, self._interrupted_by(exit_))
+        return Executed(turn, words, self._interrupted_by(exit_))
 
     def _started(self) -> Child:
         task = self._execution

@@ -51,6 +51,31 @@ class Report:
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
+STATUSES: Mapping[str, Reported] = {  # the `status` of a result that is a success otherwise
+    "": Reported.SUCCESS,
+    "completed": Reported.SUCCESS,
+    "success": Reported.SUCCESS,
+    "incomplete": Reported.LIMITED,
+    "failed": Reported.FAILURE,
+    "error": Reported.FAILURE,
+    "interrupted": Reported.FAILURE,
+    "cancelled": Reported.FAILURE,
+}
+
+
+def stopped(
+    line: Mapping[str, object], field: str, table: Mapping[str, Reported]
+) -> tuple[Reported, str | None]:
+    """What a field of a result means by this table, and why that is not a success."""
+    word = as_text(line.get(field))
+    found = table.get(word, Reported.UNCLEAR)
+    if found is Reported.SUCCESS:
+        return found, None
+    if found is Reported.LIMITED:
+        return found, f"the agent stopped at a limit: {word}"
+    return found, f"the agent stopped with {field} {word!r}"
+
+
 MOST_NAMED = 5  # tools in one message
 
 

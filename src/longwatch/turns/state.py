@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from longwatch.events import Event, Order, number_of, text_of
+from longwatch.events import UNREADABLE, Event, Order, number_of, run_duration_ms, text_of
 from longwatch.model.endings import CORRECTIONS
 from longwatch.model.process import Process
 from longwatch.numbering import NO_NUMBERS, Numbers, with_line
@@ -193,6 +193,14 @@ class TurnState:
         )
 
     @property
+    def duration_ms(self) -> int | None:
+        """How long a turn took that has ended, from its creation."""
+        created_at, completed_at = self.created_at, self.completed_at
+        if created_at is None or completed_at is None:
+            return None
+        return run_duration_ms(created_at, completed_at)
+
+    @property
     def last_updated(self) -> int | None:
         return None if self.last is None else self.last[0]
 
@@ -298,7 +306,7 @@ class _Fold:
             report = TurnReport.of(event)
             if report.beats(self._report):
                 self._report = report
-        elif event.type in ENDS:
+        elif event.type in ENDS or event.type == UNREADABLE:
             self._ended(event)
 
     def state(self) -> TurnState:
@@ -340,7 +348,7 @@ class _Fold:
         stated = Ending.of(event)
         if stated is None:
             return
-        if event.type in CORRECTIONS:
+        if event.type in CORRECTIONS or stated.correction:
             if stated.beats(self._correction):
                 self._correction = stated
         elif stated.beats(self._ending):

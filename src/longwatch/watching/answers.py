@@ -7,7 +7,7 @@ write counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from longwatch.watching.model import Action, Evidence, Execution, Job, JobState, Server, Wave
@@ -30,6 +30,11 @@ class Answer:
     warnings: tuple[str, ...] = ()  # what could not be learned, and does not matter for how it stands
     polled_at: int | None = None  # epoch ms by the poller's clock, for its schedule; None: the same as `at`
     retry_after_seconds: float | None = None  # what the source asked for; `next_at` is no earlier
+
+    @property
+    def is_response(self) -> bool:
+        """Whether the source was asked at all: an execution that has no job yet asks nothing."""
+        return bool(self.jobs or self.missing)
 
     @property
     def evidence(self) -> Evidence:
@@ -55,6 +60,36 @@ def _cited(job: Job) -> dict[str, object]:
     }
 
 
+def redacted(answer: Answer, redact: Callable[[str], str]) -> Answer:
+    """The answer without secrets in its texts. Sources quote messages of systems that may contain any."""
+    return replace(
+        answer,
+        jobs={job_id: _redacted_job(job, redact) for job_id, job in answer.jobs.items()},
+        warnings=tuple(redact(each) for each in answer.warnings),
+    )
+
+
+def _redacted_job(job: Job, redact: Callable[[str], str]) -> Job:
+    servers = tuple(
+        replace(
+            server,
+            word=server.word and redact(server.word),
+            reason=server.reason and redact(server.reason),
+            actions=tuple(_redacted_action(each, redact) for each in server.actions),
+        )
+        for server in job.servers
+    )
+    return replace(job, word=job.word and redact(job.word), servers=servers)
+
+
+def _redacted_action(action: Action, redact: Callable[[str], str]) -> Action:
+    return replace(
+        action,
+        word=action.word and redact(action.word),
+        reason=action.reason and redact(action.reason),
+    )
+
+
 def applied(execution: Execution, answer: Answer) -> Execution:
     """The execution with this answer."""
     waves = tuple(_wave(wave, answer, execution.last_answer_at) for wave in execution.waves)
@@ -62,7 +97,7 @@ def applied(execution: Execution, answer: Answer) -> Execution:
         execution,
         waves=waves,
         last_polled_at=answer.at if answer.polled_at is None else answer.polled_at,
-        last_answer_at=answer.at,
+        last_answer_at=answer.at if answer.is_response else execution.last_answer_at,
         last_change_at=answer.at if waves != execution.waves else execution.last_change_at,
         failures=0,
         last_error=None,

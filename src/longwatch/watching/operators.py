@@ -35,6 +35,7 @@ LEASE_MS = 30_000  # longer than two writes take
 TRIES = 20  # to get hold of a record that others write to
 MAX_REASON_CHARACTERS = 1_000
 MAX_NAME_CHARACTERS = 200
+MAX_WAVES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,8 @@ def _with_wave_count(execution: Execution, count: int) -> Execution:
             f"Invalid wave count {count}: execution {execution.execution_id} has {stored} stored waves. "
             f"Use {max(1, stored)} or more."
         )
+    if count > MAX_WAVES:
+        raise InvalidInput(f"Invalid wave count {count}. Use at most {MAX_WAVES:,}.")
     return replace(execution, total_waves=count)
 
 

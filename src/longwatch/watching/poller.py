@@ -22,7 +22,7 @@ from longwatch.errors import ExecutionNotFound, LongwatchError, VersionConflict
 from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.settings import lifetime_seconds
-from longwatch.watching.answers import Answer, applied, unanswered
+from longwatch.watching.answers import Answer, applied, redacted, unanswered
 from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.catching_up import folded, untaken
 from longwatch.watching.due import deadline_at, is_due, is_leased
@@ -86,7 +86,8 @@ class Poller:
     """Polls executions of any source. Threads may share it.
 
     With `lessons` it notes in the record when the past says to look again; whoever finds it there waits as
-    long. Each execution that ends is learned from. `ttl_hours` is how long its events live: None leaves that
+    long. Each execution that ends is learned from. `redact` removes secrets from a text of a source before it
+    is stored. `ttl_hours` is how long its events live: None leaves that
     to the journal, 0 keeps them for good.
     """
 
@@ -102,6 +103,7 @@ class Poller:
         report: Report | None = None,
         lessons: Lessons | None = None,
         ttl_hours: float | None = None,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self.holder = holder or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._store = store
@@ -112,6 +114,7 @@ class Poller:
         self._report = report
         self._lessons = lessons
         self._ttl_hours = ttl_hours
+        self._redact = redact
         self._claimed: dict[ExecutionKey, bool] = {}  # not settled; True: events may be written already
 
     def poll(self, execution_id: str, plan_id: str | None = None) -> Polled:
@@ -161,8 +164,16 @@ class Poller:
             else:
                 starts = {each.key: each.started_at for each in mine}
                 answers = source.ask(mine)
-                found |= {key: _not_before(starts.get(key, 0), told) for key, told in answers.items()}
+                found |= {
+                    key: self._without_secrets(_not_before(starts.get(key, 0), told))
+                    for key, told in answers.items()
+                }
         return found
+
+    def _without_secrets(self, told: Told) -> Told:
+        if isinstance(told, SourceProblem):
+            return replace(told, message=self._redact(told.message))
+        return redacted(told, self._redact)
 
     def settle(self, claim: Claim, told: Told) -> Polled:
         """Write down what the source said, and end what has ended.
@@ -418,6 +429,6 @@ def _events(before: Execution, after: Execution, told: Answer) -> list[Event]:
     asked_before = (
         before.last_answer_at is not None and deadline is not None and before.last_answer_at >= deadline
     )
-    if deadline is not None and told.at >= deadline and not asked_before:
+    if deadline is not None and told.at >= deadline and told.is_response and not asked_before:
         events.append(asked(after, told.evidence, told.at))
     return events

@@ -16,8 +16,8 @@ import pytest
 from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.settings import sqlite_url
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60.0
 PREAMBLE = """
 import asyncio, sys, threading
 from longwatch.integrations.bedrock_agentcore import BedrockAgentCoreApp

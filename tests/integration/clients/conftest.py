@@ -10,6 +10,7 @@ import pytest
 
 from longwatch.clients import ServerClient
 from tests.integration.server.feed.servers import ServerProcess, server_process
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 @pytest.fixture
 async def http(server: ServerProcess) -> AsyncIterator[httpx2.AsyncClient]:
     """Makes what the clients look at."""
-    async with httpx2.AsyncClient(base_url=server.url, timeout=20.0) as client:
+    async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 

@@ -14,6 +14,7 @@ from longwatch.clients import DocumentPolling, ServerClient
 from longwatch.errors import Unreachable
 from longwatch.polling import Backoff, PollingManager
 from tests.integration.server.feed.servers import ServerProcess, server_process
+from tests.patience import PATIENCE_SECONDS
 
 QUICK_MS = 20.0
 QUICK = Backoff(0.05, 1.0, 0.05)  # when the polls are back, so are the documents
@@ -33,13 +34,13 @@ async def manager() -> AsyncIterator[PollingManager]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not holds():  # noqa: ASYNC110 - the server is another process
             await asyncio.sleep(0.01)
 
 
 async def stored(http: httpx2.AsyncClient, project: str, text: str) -> None:
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (await http.get(f"/api/projects/{project}/content/a.md")).text != text:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

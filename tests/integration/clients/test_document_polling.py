@@ -10,6 +10,7 @@ from pycrdt import Text
 
 from longwatch.clients import DocumentChange, DocumentPolling, ServerClient
 from longwatch.errors import RequestRefused
+from tests.patience import PATIENCE_SECONDS
 
 QUICK_MS = 20.0
 
@@ -25,7 +26,7 @@ class Heard:
         self._queue.put_nowait(changes)
 
     async def until(self, *wanted: tuple[str, str]) -> None:
-        async with asyncio.timeout(20.0):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not set(wanted) <= set(self.changes):
                 self.changes += [(each.file_path, each.change_type) for each in await self._queue.get()]
 
@@ -38,7 +39,7 @@ async def write(http: httpx2.AsyncClient, project: str, path: str, text: str) ->
 
 async def looked(polling: DocumentPolling, *paths: str) -> None:
     """Until a look has found these files."""
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while set(polling.files) != set(paths):  # noqa: ASYNC110 - the first look calls nobody back
             await asyncio.sleep(0.01)
 
@@ -136,7 +137,10 @@ async def test_an_unknown_project_stops_it(client: ServerClient) -> None:
         errors.append(error)
         told.set()
 
-    async with asyncio.timeout(20.0), DocumentPolling(client, "nowhere", on_error=failed) as polling:
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        DocumentPolling(client, "nowhere", on_error=failed) as polling,
+    ):
         await told.wait()
         assert not polling.is_polling
 

@@ -11,6 +11,7 @@ import pytest
 from longwatch.clients import ServerClient, SessionPolling, Turn
 from longwatch.errors import RequestRefused, TurnFailed, Unreachable
 from longwatch.polling import Backoff, PollingManager
+from tests.patience import PATIENCE_SECONDS
 
 QUICK_MS = 20.0
 
@@ -52,7 +53,7 @@ async def test_updates_come_with_each_change_and_the_end_stops_it(
         on_complete=completed.append,
     )
 
-    async with asyncio.timeout(20.0), polling:
+    async with asyncio.timeout(PATIENCE_SECONDS), polling:
         await tell(http, project, turn_id, text("one"))
         await tell(http, project, turn_id, text("two"), END)
         turn = await polling.wait()
@@ -73,7 +74,7 @@ async def test_a_failed_turn_is_an_error_with_its_reason(
     polling = SessionPolling(client, project, "s", turn_id, interval_ms=QUICK_MS, on_error=errors.append)
     await tell(http, project, turn_id, FAILURE)
 
-    async with asyncio.timeout(20.0), polling:
+    async with asyncio.timeout(PATIENCE_SECONDS), polling:
         with pytest.raises(TurnFailed, match=turn_id):
             await polling.wait()
 
@@ -91,7 +92,7 @@ async def test_an_unchanged_turn_costs_a_304(
     async def note(answer: httpx2.Response) -> None:
         statuses.append(answer.status_code)
 
-    async with httpx2.AsyncClient(event_hooks={"response": [note]}) as noted:
+    async with httpx2.AsyncClient(event_hooks={"response": [note]}, timeout=PATIENCE_SECONDS) as noted:
         watched = ServerClient(client.base_url, http=noted)
         first = await watched.get_json(f"/api/projects/{project}/sessions/s/turns/{turn_id}")
         second = await watched.get_json(f"/api/projects/{project}/sessions/s/turns/{turn_id}")
@@ -106,7 +107,7 @@ async def test_it_looks_only_while_enabled_and_with_a_turn(
     turn_id = await new_turn(http, project)
     polling = SessionPolling(client, project, "s", enabled=False, interval_ms=QUICK_MS)
 
-    async with asyncio.timeout(20.0), polling:
+    async with asyncio.timeout(PATIENCE_SECONDS), polling:
         assert not polling.is_polling
         polling.enabled = True
         assert not polling.is_polling
@@ -125,7 +126,7 @@ async def test_an_unknown_turn_stops_it_at_once(client: ServerClient, project: s
         client, project, "s", "turn-000000000000", interval_ms=QUICK_MS, on_error=errors.append
     )
 
-    async with asyncio.timeout(20.0), polling:
+    async with asyncio.timeout(PATIENCE_SECONDS), polling:
         with pytest.raises(RequestRefused) as refused:
             await polling.wait()
 
@@ -141,7 +142,7 @@ async def test_a_server_that_is_away_is_tried_five_times_more(project: str) -> N
         polling = SessionPolling(
             nobody, project, "s", "turn-1", manager=manager, on_error=errors.append, interval_ms=QUICK_MS
         )
-        async with asyncio.timeout(20.0), polling:
+        async with asyncio.timeout(PATIENCE_SECONDS), polling:
             with pytest.raises(Unreachable):
                 await polling.wait()
 
@@ -153,7 +154,7 @@ async def test_two_who_look_at_one_turn_share_one_request(
     client: ServerClient, http: httpx2.AsyncClient, project: str
 ) -> None:
     turn_id = await new_turn(http, project)
-    async with PollingManager() as manager, asyncio.timeout(20.0):
+    async with PollingManager() as manager, asyncio.timeout(PATIENCE_SECONDS):
         pollings = [SessionPolling(client, project, "s", turn_id, manager=manager) for _ in range(3)]
         for polling in pollings:
             polling.start()

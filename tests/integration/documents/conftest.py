@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parents[3]
 WEB = ROOT / "web"
 
@@ -69,4 +71,4 @@ def yjs() -> Iterator[Yjs]:
         yield Yjs(process)
         assert process.stdin is not None
         process.stdin.close()
-        process.wait(10)
+        process.wait(PATIENCE_SECONDS)

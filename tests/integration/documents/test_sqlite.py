@@ -17,6 +17,7 @@ from longwatch.documents.sqlite import SqliteDocumentStore
 from longwatch.errors import JournalBusy, NewerJournal, NotADatabase
 from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from tests.patience import PATIENCE_SECONDS
 
 WRITER = """
 import sys
@@ -64,7 +65,7 @@ def test_processes_that_write_one_document_lose_nothing(tmp_path: Path) -> None:
         for writer in writers:
             let_go(writer)
         for writer in writers:
-            writer.communicate(timeout=60)
+            writer.communicate(timeout=PATIENCE_SECONDS)
 
         lines = store.text("p", "shared.md").splitlines()
         assert [writer.returncode for writer in writers] == [0, 0, 0]
@@ -106,7 +107,7 @@ def test_another_process_is_heard(tmp_path: Path) -> None:
         if listening.descriptor is not None:
             readable, _, _ = select.select([listening.descriptor], [], [], 30)
             assert readable
-        writer.communicate(timeout=60)
+        writer.communicate(timeout=PATIENCE_SECONDS)
 
         assert listening.changed()
         assert store.text("p", "a.md") == "round 0"

@@ -9,10 +9,12 @@ from longwatch.events import START, Event, new_event_id
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.recording.heartbeat import Heartbeat
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, failing_at, failing_by_chance
-from tests.contract.tables import SharedTable, client_of
+from tests.contract.tables import REGION, SharedTable, client_of
+from tests.integration.dynamodb.stand_in import serving
 
 NOW = 1_794_736_800_000
 
@@ -168,3 +170,34 @@ def test_a_table_of_the_other_layout_is_a_problem_that_names_the_keys(address: T
         with pytest.raises(TableProblem, match="Layout") as caught:
             journal.append(events(1))
         assert caught.value.kind == "refused"
+
+
+def test_a_heartbeat_is_one_item_that_is_overwritten_and_expires(address: TableAddress) -> None:
+    journal = opened(address)
+
+    for later in (0, 60_000, 120_000):
+        journal.beat("0123456789abcdef", NOW + later)
+
+    [item] = client_of(str(address.endpoint)).scan(TableName=address.table)["Items"]
+    assert item["alive_at"] == {"N": str(NOW + 120_000)}
+    assert item["ttl"] == {"N": str((NOW + 120_000) // 1000 + 7 * 24 * 3600)}
+    assert journal.heartbeats(["0123456789abcdef", "f" * 16]) == {"0123456789abcdef": NOW + 120_000}
+
+
+def test_a_role_without_the_right_to_put_heartbeats_is_denied_once(caplog: pytest.LogCaptureFixture) -> None:
+    denied = {
+        "__type": "com.amazon.coral.service#AccessDeniedException",
+        "Message": "not authorized to perform: dynamodb:PutItem",
+    }
+    clock = FakeClock(NOW)
+    with serving(lambda _: (400, denied, {"Content-Type": "application/x-amz-json-1.0"})) as server:
+        at = TableAddress(table="events", region=REGION, endpoint=server.url)
+        journal = DynamoJournal(SharedTable(at), at, clock=clock)
+        heartbeat = Heartbeat(lambda: "0123456789abcdef", seconds=None, clock=clock)
+        for _ in range(5):
+            heartbeat.update(journal, runs_are_open=True)
+            clock.advance(60)
+
+    assert len(server.asked) == 1
+    [line] = [record.message for record in caplog.records if record.name == "longwatch"]
+    assert line.startswith("longwatch: the journal accepts no heartbeats, so none are sent: ")

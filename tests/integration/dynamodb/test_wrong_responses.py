@@ -25,6 +25,7 @@ from tests.contract.making import new_run
 from tests.contract.tables import REGION, new_table
 from tests.contract.watches import Watch
 from tests.integration.dynamodb.stand_in import Asked, serving
+from tests.patience import PATIENCE_SECONDS
 
 NOW = 1_794_736_800_000
 
@@ -56,7 +57,9 @@ class Between:
             self.answered_wrongly.set()
             return self.wrong
         place = urlsplit(self.to)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port or 80, timeout=30)
+        connection = http.client.HTTPConnection(
+            place.hostname or "", place.port or 80, timeout=PATIENCE_SECONDS
+        )
         try:
             connection.request("POST", "/", asked.body, {**asked.headers, "host": place.netloc})
             response = connection.getresponse()
@@ -145,7 +148,7 @@ async def test_followers_and_the_service_survive_and_resume(
         await watch.caught_up()
 
         between.wrong = WRONG["a page"]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not (watch.follower.state.failures and errors):  # noqa: ASYNC110 - in other threads
                 await asyncio.sleep(0.02)
         late = Watch(hub.follow(run))
@@ -180,13 +183,13 @@ def test_tail_resumes_and_a_one_shot_command_fails_at_once(
             assert tail.stdout is not None
             first = tail.stdout.readline()
             between.wrong = WRONG["an empty body"]
-            assert between.answered_wrongly.wait(20)
+            assert between.answered_wrongly.wait(PATIENCE_SECONDS)
             listed = subprocess.run(
                 [sys.executable, "-m", "longwatch", "runs", "--journal", url],
                 capture_output=True,
                 text=True,
                 cwd=tmp_path,
-                timeout=60,
+                timeout=PATIENCE_SECONDS,
             )
             direct.append([note(run, 2)])
             between.wrong = None

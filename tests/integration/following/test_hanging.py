@@ -13,6 +13,7 @@ from longwatch.events import START, Cursor, Page
 from longwatch.following import Hub
 from longwatch.journal.base import DEFAULT_READ_LIMIT
 from longwatch.testing import MemoryJournal
+from tests.patience import PATIENCE_SECONDS
 
 LEAVING = """
 import asyncio, threading
@@ -68,7 +69,9 @@ async def test_a_hub_closes_although_its_journal_never_answers(caplog: pytest.Lo
 
 
 def test_a_process_ends_although_its_journal_never_answers() -> None:
-    ended = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(
+        [sys.executable, "-c", LEAVING], capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
 
     assert (ended.stdout, ended.returncode) == ("left\n", 0)
 

@@ -10,10 +10,11 @@ from longwatch.following import Ended, Hub, Reason
 from longwatch.journal.sqlite import SqliteJournal
 from tests.contract.making import event, new_run
 from tests.contract.watches import Watch
+from tests.patience import PATIENCE_SECONDS
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not holds():  # noqa: ASYNC110 - it happens in threads of the hub
             await asyncio.sleep(0.01)
 

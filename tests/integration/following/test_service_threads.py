@@ -20,7 +20,8 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.testing import FaultyJournal
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.making import event
-from tests.contract.services import PATIENCE_SECONDS, Heard, whole_run
+from tests.contract.services import Heard, whole_run
+from tests.patience import PATIENCE_SECONDS
 
 LEFT_RUNNING = """
 import sys, longwatch

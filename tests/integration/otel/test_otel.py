@@ -66,6 +66,8 @@ def test_times_are_the_spans_own(bench: Bench) -> None:
     end = next(event for event in bench.events() if event.type == "agent_end")
     assert start.occurred_at == agent_start.occurred_at == 1_794_736_800_123
     assert (end.occurred_at, end.payload["duration_ms"]) == (1_794_736_802_623, 2500)
+    ending = next(event for event in bench.events() if event.type == "workflow_complete")
+    assert (ending.occurred_at, ending.payload["execution_time_ms"]) == (1_794_736_802_623, 2500)
 
 
 def test_a_model_call_tells_its_model_and_its_tokens(bench: Bench) -> None:
@@ -94,10 +96,11 @@ def test_arguments_and_results_are_captured_without_their_secrets(bench: Bench) 
     with bench.tracer.start_as_current_span("tool", attributes={**TOOL, **content}):
         pass
 
-    said = bench.events()[1].payload
-    assert said["input"] == {"query": "tides", "api_key": "[redacted]"}
-    assert said["output"] == "[not JSON after all"
-    assert (said["operation"], said["tool_call_id"]) == ("search", "t-1")
+    started, ended = (event.payload for event in bench.events() if event.type == "tool_call")
+    assert started["input"] == ended["input"] == {"query": "tides", "api_key": "[redacted]"}
+    assert "output" not in started
+    assert ended["output"] == "[not JSON after all"
+    assert (ended["operation"], ended["tool_call_id"]) == ("search", "t-1")
 
 
 def test_an_exception_fails_the_call_and_reaches_the_traced_code_unchanged(bench: Bench) -> None:

@@ -237,5 +237,5 @@ def test_without_the_sdk_the_install_line_is_told(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delitem(sys.modules, "longwatch.integrations.otel")
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
 
-    with pytest.raises(MissingExtra, match=r"pip install 'longwatch\[otel\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[otel\]'"):
         importlib.import_module("longwatch.integrations.otel")

@@ -118,6 +118,17 @@ def test_a_terminal_event_of_its_own_on_standard_output_is_enough(bench: Bench) 
     assert bench.types() == ["workflow_start", "workflow_complete"]
 
 
+@pytest.mark.parametrize("script", ["", "tell('workflow_complete', 500, status='partial')"])
+def test_the_printed_duration_is_the_one_of_the_stored_run(bench: Bench, script: str) -> None:
+    outcome = bench.run(PRINTS_EVENTS + script)
+
+    run = fold(bench.events())
+    assert run is not None
+    assert outcome.duration_ms == run.summary.duration_ms(0)
+    if not script:
+        assert outcome.duration_ms == bench.of_type("workflow_complete")[0].payload["execution_time_ms"]
+
+
 def test_a_terminal_event_of_its_own_in_the_journal_is_enough(bench: Bench) -> None:
     outcome = bench.run(STORES_EVENTS + "store('workflow_error', error_message='boom')")
 

@@ -16,11 +16,11 @@ from longwatch.events import Event
 from longwatch.following.observation import Observer
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.settings import sqlite_url
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are judged on Linux alone")
 
 RUN = "wf-1"
-PATIENCE_SECONDS = 60.0
 
 
 class Wrapped:

@@ -12,8 +12,7 @@ from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
 from longwatch.journal.verify import Verification, Verifier
-
-TIMEOUT_SECONDS = 60
+from tests.patience import PATIENCE_SECONDS
 
 
 class Place:
@@ -70,7 +69,7 @@ class Place:
 def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
     """What the process wrote, once it has ended; one that hangs is ended with all its children."""
     try:
-        return process.communicate(timeout=TIMEOUT_SECONDS)
+        return process.communicate(timeout=PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

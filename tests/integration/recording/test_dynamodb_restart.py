@@ -16,6 +16,7 @@ from tests.contract.tables import new_table
 from tests.engines.start import DynamoDbLocal
 from tests.integration.recording.processes import all_events, verification_of
 from tests.integration.recording.test_outages import QuickClock, wait_until
+from tests.patience import PATIENCE_SECONDS
 
 RUN = "wf-1"
 BEFORE, DURING = 60, 40
@@ -45,10 +46,10 @@ def test_an_engine_that_is_killed_and_comes_back_has_every_event_once(
 
         thread = threading.Thread(target=record)
         thread.start()
-        assert reached[BEFORE].wait(30)
+        assert reached[BEFORE].wait(PATIENCE_SECONDS)
         durable_dynamodb.kill()  # as a crash would, with puts in flight
         wait_until(lambda: recorder.stats().in_outbox > 0)
-        assert reached[BEFORE + DURING].wait(30)
+        assert reached[BEFORE + DURING].wait(PATIENCE_SECONDS)
         durable_dynamodb.start()
         wait_until(lambda: recorder.stats().in_outbox == 0)
         stop.set()

@@ -168,3 +168,58 @@ run.__exit__(None, None, None)
     types = [event.type for event in place.events("wf-1")]
     assert types.count("workflow_error") == 0
     assert observed(place)[0].status == "succeeded"
+
+
+@pytest.mark.parametrize("forks", [1, 2], ids=["a child", "a grandchild whose parent is gone"])
+def test_a_run_stays_open_when_its_process_exits_before_a_forked_child(place: Place, forks: int) -> None:
+    process = place.start(
+        PREAMBLE
+        + f"""
+run = longwatch.run(run_id="wf-1")
+run.__enter__()
+for number in range({forks}):
+    child = os.fork()
+    if child and {forks} == 2:
+        os.waitpid(child, 0) if number == 0 else os._exit(0)
+    if child:
+        sys.exit(0)
+longwatch.flush()
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+os._exit(0)
+"""
+    )
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    assert process.wait(30) == 0
+
+    run, conditions = observed(place)
+    kill(child)
+    finished(process)
+
+    assert (run.status, conditions) == ("running", ["unattended"])
+    assert observed(place)[0].status == "died"
+
+
+def test_a_run_ends_with_its_process_if_its_forked_children_are_gone_or_left_it(place: Place) -> None:
+    done = place.run(
+        PREAMBLE
+        + """
+run = longwatch.run(run_id="wf-1")
+run.__enter__()
+left, leaves = os.pipe()
+if (gone := os.fork()) == 0:
+    os._exit(0)
+os.waitpid(gone, 0)
+if (child := os.fork()) == 0:
+    run.__exit__(None, None, None)
+    os.write(leaves, b".")
+    sys.stdin.readline()
+    os._exit(0)
+os.read(left, 1)
+"""
+    )
+
+    assert done.returncode == 0
+    (ending,) = of_type(place.events("wf-1"), "workflow_error")
+    assert ending.payload["error_code"] == "process_exited"

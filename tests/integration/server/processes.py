@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-START_SECONDS = 30.0
-STOP_SECONDS = 30.0
+from tests.patience import PATIENCE_SECONDS
 
 
 @dataclass(slots=True)
@@ -31,7 +30,7 @@ class ServeProcess:
         """Its exit code, and how many seconds it took to end."""
         began = time.monotonic()
         self.process.send_signal(with_signal)
-        code = self.process.wait(STOP_SECONDS)
+        code = self.process.wait(PATIENCE_SECONDS)
         return code, time.monotonic() - began
 
     def errors(self) -> str:

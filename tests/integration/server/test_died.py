@@ -16,6 +16,7 @@ from longwatch.model.process import process_of
 from longwatch.testing import FakeClock
 from tests.integration.server.processes import journal_option, serving
 from tests.integration.server.stores import Stores, served
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.cli.samples import again
 
 
@@ -88,6 +89,14 @@ async def test_an_attempt_is_shown_by_its_number(stores: Stores) -> None:
         shown = first.json()
         assert (shown["status"], shown["attempt"], len(shown["attempts"])) == ("failed", 1, 3)
         assert [call["name"] for call in shown["calls"]] == ["one"]
+        assert shown["counts"] == {
+            "agent_end": 1,
+            "agent_start": 1,
+            "workflow_error": 1,
+            "workflow_start": 1,
+        }
+        assert (shown["events"], last["events"]) == (4, 2)
+        assert last["counts"] == {"agent_start": 1, "workflow_start": 1}
         assert known.status_code == 304
         assert (none.status_code, none.json()["error"]["message"]) == (
             400,
@@ -107,10 +116,12 @@ def test_a_server_ends_a_run_that_nobody_looks_at(tmp_path: Path) -> None:
         )
         subprocess.run([sys.executable, "-c", code, f"sqlite:///{file}", str(process.pid)], check=True)
     with serving(*journal_option(file)) as server:
-        with urllib.request.urlopen(f"{server.url}/api/runs/wf-1/events?wait=20", timeout=40) as answer:
+        with urllib.request.urlopen(
+            f"{server.url}/api/runs/wf-1/events?wait=20", timeout=PATIENCE_SECONDS
+        ) as answer:
             before = json.load(answer)
         url = f"{server.url}/api/runs/wf-1/events?wait=20&after={before['cursor']}"
-        with urllib.request.urlopen(url, timeout=40) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
             [death] = json.load(answer)["events"]
 
     assert [each["type"] for each in before["events"]] == ["workflow_start"]

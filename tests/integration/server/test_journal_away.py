@@ -16,6 +16,7 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
 from tests.integration.server.stores import BASE, new_turn
+from tests.patience import PATIENCE_SECONDS
 
 
 class AwayJournal(MemoryJournal):
@@ -52,7 +53,7 @@ async def http(journal: AwayJournal) -> AsyncIterator[httpx2.AsyncClient]:
 
 async def until_stale(http: httpx2.AsyncClient, url: str) -> None:
     """Ask until the answer says that it may be old."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while "longwatch-stale" not in (await http.get(url)).headers:  # noqa: ASYNC110 - it is in the server
             await asyncio.sleep(0.01)
 
@@ -95,6 +96,6 @@ async def test_when_the_journal_is_back_answers_are_fresh_again(
     await until_stale(http, f"{turn}/status")
 
     journal.is_away = False
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while "longwatch-stale" in (await http.get(f"{turn}/status")).headers:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from longwatch.server.context import open_context
 from longwatch.server.limits import Limits
 from tests.integration.server.processes import ServeProcess, journal_option, raw_answer, serving
 from tests.integration.server.stores import LINES, Served, Stores, is_polled, new_turn, served, until
+from tests.patience import PATIENCE_SECONDS
 
 APPEND = "/api/runs/wf-1/events"
 JSON = {"content-type": "application/json"}
@@ -188,7 +190,9 @@ async def test_a_caller_that_leaves_gives_its_place_back(sqlite_stores: Stores) 
         async with open_context(journal, documents, limits=Limits(streams=1)) as context:
             app = create_app(context)
             transport = httpx2.ASGITransport(app=app)
-            async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            async with httpx2.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1", timeout=PATIENCE_SECONDS
+            ) as http:
                 turn = await new_turn(http)
                 tag = (await http.get(f"{turn}/status")).headers["etag"]
                 scope = {
@@ -212,7 +216,7 @@ async def test_a_caller_that_leaves_gives_its_place_back(sqlite_stores: Stores) 
                 poll = asyncio.ensure_future(app(scope, receive, send))
                 await until(lambda: is_polled(context, turn))
                 left.set()
-                await asyncio.wait_for(poll, 5)
+                await asyncio.wait_for(poll, PATIENCE_SECONDS)
                 after = await http.get(f"{turn}/status?wait=0", headers={"If-None-Match": tag})
 
     assert sent == []
@@ -258,5 +262,15 @@ def test_what_is_no_request_is_refused_before_it_fills_the_memory(
 
 
 def test_the_server_answers_after_all_that(process: ServeProcess) -> None:
-    with httpx2.Client(base_url=process.url) as http:
+    with httpx2.Client(base_url=process.url, timeout=PATIENCE_SECONDS) as http:
         assert http.get("/api/health").status_code == 200
+
+
+def test_a_client_that_sends_its_whole_body_first_reads_why_it_was_refused(tmp_path: Path) -> None:
+    with serving("--journal", f"sqlite:///{tmp_path / 'large.db'}") as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("POST", "/api/projects", b"x" * (20 * 1024 * 1024))
+        status = connection.getresponse().status
+        connection.close()
+
+    assert status == 413

@@ -74,7 +74,7 @@ async def test_a_long_answer_says_the_same_compressed_and_plain(file: Path) -> N
     with SqliteJournal(file) as journal:
         run = fold(journal.read("long", limit=EVENTS).events)
     assert run is not None
-    expected = shown_view(run, now_ms=NOW)
+    expected = shown_view(run, run, now_ms=NOW)
     assert (small.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
     assert small.json()["calls"] == plain.json()["calls"] == expected["calls"]
     assert plain.json().keys() == expected.keys()

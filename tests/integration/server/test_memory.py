@@ -24,6 +24,7 @@ import pytest
 from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
 from tests.integration.server.processes import ServeProcess, journal_option, serving
+from tests.patience import PATIENCE_SECONDS
 
 MB = 1_000_000
 EVENT_BYTES = 300_000
@@ -32,7 +33,6 @@ EVENTS = 60  # in all far more than a client may cost and the kernel buffers
 TOPICS = 10
 CLIENTS = 4  # of each kind
 STEADY_SECONDS = 2.5  # longer than a stalled reader is kept
-SETTLE_SECONDS = 60.0
 FILE_BYTES = 12 * MB  # more than the kernel buffers
 GZIP = "Accept-Encoding: gzip\r\n"
 
@@ -88,13 +88,13 @@ def server(file: Path) -> Iterator[ServeProcess]:
 
 def read_whole(asked: Request) -> int:
     """How many bytes an answer has."""
-    with urlopen(asked, timeout=SETTLE_SECONDS) as answer:
+    with urlopen(asked, timeout=PATIENCE_SECONDS) as answer:
         return sum(map(len, iter(lambda: answer.read(65_536), b"")))
 
 
 def held(server: ServeProcess) -> int:
     """The anonymous memory of the server, once it has stopped changing."""
-    until = time.monotonic() + SETTLE_SECONDS
+    until = time.monotonic() + PATIENCE_SECONDS
     last, since = 0, time.monotonic()
     while time.monotonic() < until and time.monotonic() < since + STEADY_SECONDS:
         found = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{server.process.pid}/status").read_text())
@@ -155,7 +155,7 @@ def test_clients_that_stop_reading_cost_little_on_every_response_and_stream_at_o
 
     print(f"{cost / count / MB:.2f} MB for each of {count} clients")
     assert cost / count < MOST_BYTES
-    with urlopen(f"{server.url}/api/health", timeout=SETTLE_SECONDS) as answer:
+    with urlopen(f"{server.url}/api/health", timeout=PATIENCE_SECONDS) as answer:
         assert answer.status == 200
 
 
@@ -210,5 +210,5 @@ def test_clients_that_stop_reading_a_large_file_cost_little(server: ServeProcess
 
 def write(server: ServeProcess, method: str, path: str, body: bytes, media_type: str) -> None:
     asked = Request(server.url + path, data=body, method=method, headers={"Content-Type": media_type})
-    with urlopen(asked, timeout=SETTLE_SECONDS) as answer:
+    with urlopen(asked, timeout=PATIENCE_SECONDS) as answer:
         assert answer.status < 300

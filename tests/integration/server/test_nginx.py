@@ -20,10 +20,10 @@ from websockets.sync.client import connect
 
 from tests.docs.pages import page
 from tests.integration.server.processes import ServeProcess, serving
+from tests.patience import PATIENCE_SECONDS
 
 NAME = "longwatch.example.org"
 TOKEN = "a-token-for-the-proxy"
-START_SECONDS = 20.0
 PROXY = ("--trusted-proxy", "127.0.0.1")
 
 
@@ -101,7 +101,7 @@ def running_nginx(nginx: str, folder: Path, servers: str, port: int) -> Iterator
     command = [nginx, "-p", str(folder), "-c", str(configuration), "-e", "stderr"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            until = time.monotonic() + START_SECONDS
+            until = time.monotonic() + PATIENCE_SECONDS
             while not _listens(port):
                 if process.poll() is not None or time.monotonic() > until:
                     process.kill()
@@ -179,7 +179,7 @@ def test_the_documented_proxy_lets_sockets_through(tmp_path: Path) -> None:
             additional_headers=headers,
         ) as peer:
             peer.send(json.dumps({"follow": "run:wf/1"}))
-            message = json.loads(peer.recv(timeout=20))
+            message = json.loads(peer.recv(timeout=PATIENCE_SECONDS))
 
     assert (message["event"], message["data"]["event"]["payload"]) == ("event", {"n": 7})
 

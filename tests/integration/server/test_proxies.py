@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from tests.integration.server.processes import journal_option, serving
+from tests.patience import PATIENCE_SECONDS
 
 TOKEN = "a-token-for-the-proxy"
 FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9"}
@@ -18,7 +19,9 @@ def is_believed(tmp_path: Path, *arguments: str, **variables: str) -> bool:
     with serving(
         "--token", *journal_option(tmp_path / "s.db"), *arguments, LONGWATCH_TOKEN=TOKEN, **variables
     ) as server:
-        answer = httpx2.post(f"{server.url}/api/login", json={"token": TOKEN}, headers=FORWARDED, timeout=30)
+        answer = httpx2.post(
+            f"{server.url}/api/login", json={"token": TOKEN}, headers=FORWARDED, timeout=PATIENCE_SECONDS
+        )
     assert answer.status_code == 200
     return "Secure" in answer.headers["set-cookie"]
 

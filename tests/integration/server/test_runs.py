@@ -54,6 +54,24 @@ async def test_what_is_appended_over_http_is_listed_shown_and_read(stores: Store
         assert page["more"] is False
 
 
+async def test_secrets_are_redacted_in_what_is_appended_over_http(stores: Stores) -> None:
+    payload = {"password": "hunter2", "line": "PGPASSWORD=hunter2 psql", "ratio": 1.0, "max_tokens": 5}
+    event = {"type": "note", "payload": payload, "event_id": "e-1", "occurred_at": ago(1000)}
+    async with served(stores) as server:
+        await record(server.http, "wf-1", event)
+        await record(server.http, "wf-1", event)  # the same again is still the same event
+
+        page = (await server.http.get("/api/runs/wf-1/events")).json()
+
+    (stored,) = page["events"]
+    assert stored["payload"] == {
+        "password": "[redacted]",
+        "line": "PGPASSWORD=[redacted] psql",
+        "ratio": 1,
+        "max_tokens": 5,
+    }
+
+
 async def test_pages_of_events_join_without_a_gap(stores: Stores) -> None:
     async with served(stores) as server:
         events = [

@@ -267,8 +267,8 @@ async def test_what_is_not_there_is_told_by_its_name(stores: Stores) -> None:
         cases = {
             "/api/projects/none": "project_not_found",
             "/api/projects/none/sessions": "project_not_found",
-            "/api/projects/p1/sessions/none": "conversation_not_found",
-            "/api/projects/p1/sessions/none/turns": "conversation_not_found",
+            "/api/projects/p1/sessions/none": "session_not_found",
+            "/api/projects/p1/sessions/none/turns": "session_not_found",
             "/api/projects/p1/sessions/s1/turns/turn-none": "turn_not_found",
             "/api/projects/p1/sessions/s1/turns/turn-none/status": "turn_not_found",
             f"/api/projects/p2/sessions/s1/turns/{turn_id}/status": "project_not_found",

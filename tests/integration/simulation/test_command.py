@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PATIENCE_SECONDS = 120.0
+from tests.patience import PATIENCE_SECONDS
 
 OWN = """
 from longwatch.testing import Simulation

@@ -15,8 +15,8 @@ from longwatch.testing.executions.faults import Fault
 from longwatch.testing.executions.simulation import PLAYED_FAULTS
 from longwatch.testing.simulate_executions import Executions
 from longwatch.testing.simulation.running import play_seeds
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 120.0
 ENOUGH_SEEDS = 150  # within which each planted bug is found; CI plays many more without one
 RARE = {Bug.RECORD_ALONE: range(700, 900)}  # it takes a poller that dies, and a job that is forgotten
 

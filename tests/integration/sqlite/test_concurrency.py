@@ -21,6 +21,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.database import Database
 from longwatch.journal.sqlite.forking import register
 from longwatch.journal.sqlite.journal import SCHEMA
+from tests.patience import PATIENCE_SECONDS
 
 
 def event(run_id: str, n: int) -> Event:
@@ -85,7 +86,7 @@ def test_eight_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    said = [process.communicate(timeout=60)[1] for process in processes]
+    said = [process.communicate(timeout=PATIENCE_SECONDS)[1] for process in processes]
 
     assert said == [""] * 8
     with SqliteJournal(path) as journal:
@@ -262,7 +263,7 @@ def test_a_child_inherits_no_file_while_other_threads_read(tmp_path: Path) -> No
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", READING, str(tmp_path / "journal.db")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
@@ -330,11 +331,13 @@ def test_one_waiter_does_not_take_the_news_from_another(tmp_path: Path) -> None:
         journal.append([event("wf-1", 0)])
         assert journal.wait(0)
         woken: list[bool] = []
-        threads = [threading.Thread(target=lambda: woken.append(journal.wait(30))) for _ in range(3)]
+        threads = [
+            threading.Thread(target=lambda: woken.append(journal.wait(PATIENCE_SECONDS))) for _ in range(3)
+        ]
         for thread in threads:
             thread.start()
         for _ in threads:
-            assert clock.waiting.acquire(timeout=30)
+            assert clock.waiting.acquire(timeout=PATIENCE_SECONDS)
 
         short = journal.wait(0)  # a long wait does not make a short one long
         journal.append([event("wf-1", 1)])
@@ -351,5 +354,5 @@ def test_a_write_of_another_process_wakes_a_waiter(tmp_path: Path) -> None:
         assert not journal.wait(0)
         other.append([event("wf-1", 1)])
 
-        assert journal.wait(30)
+        assert journal.wait(PATIENCE_SECONDS)
         assert not journal.wait(0)

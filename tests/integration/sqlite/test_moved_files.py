@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,32 @@ def event(n: int) -> Event:
 def stored(path: Path) -> list[int]:
     with SqliteJournal(path) as journal:
         return [each.occurred_at for each in journal.read(RUN, limit=10_000).events]
+
+
+def create_in_another_process(path: Path) -> None:
+    script = (
+        f"from longwatch.journal.opening import open_journal\nopen_journal('sqlite:///{path}').find_runs()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@contextmanager
+def open_in_another_process(path: Path) -> Iterator[None]:
+    """A process that has read the journal and then leaves it open."""
+    program = (
+        "import sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1])\n"
+        "connection.execute('SELECT count(*) FROM events').fetchone()\n"
+        "print('open', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        yield
+        process.communicate()
+        assert process.returncode == 0
 
 
 def beside(path: Path, suffix: str) -> Path:
@@ -172,6 +201,8 @@ def test_a_missing_file_is_not_created_again_by_those_who_had_it_open(path: Path
         delete_all(path)
 
         for _ in range(3):
+            with SqliteJournal(path) as other, pytest.raises(JournalMoved, match="deleted or moved"):
+                other.find_runs()  # which has not had it open, but shares the file with one that has
             with pytest.raises(JournalMoved, match="deleted or moved"):
                 journal.append([event(2)])
             with pytest.raises(JournalMoved, match="deleted or moved"):
@@ -180,6 +211,14 @@ def test_a_missing_file_is_not_created_again_by_those_who_had_it_open(path: Path
                 journal.listen(lambda: None)
 
         assert not path.exists()
+
+
+def test_a_file_that_is_deleted_after_everybody_closed_it_is_created_again(path: Path) -> None:
+    with SqliteJournal(path) as journal:
+        journal.append([event(1)])
+    delete(path)
+
+    assert stored(path) == []
 
 
 def test_a_file_that_is_put_back_is_used_again(path: Path) -> None:
@@ -200,7 +239,7 @@ def test_a_new_file_does_not_get_the_log_of_the_one_that_was_moved(path: Path) -
         journal.append([event(1)])
         move(path)
 
-        assert stored(path) == []  # another process, before this one has noticed anything
+        create_in_another_process(path)  # before this one has noticed anything
         with SqliteJournal(path) as other:
             other.append([event(2)])
             with pytest.raises(JournalMoved):
@@ -236,6 +275,20 @@ def test_what_only_the_log_of_an_emptied_file_had_is_kept(path: Path) -> None:
     [kept] = path.parent.glob("journal.db.*-wal")
     assert kept.stat().st_size > 0
     assert path.stat().st_size == 0
+
+
+def test_an_idle_process_does_not_keep_a_journal_from_beginning_in_an_emptied_file(path: Path) -> None:
+    with SqliteJournal(path, busy_timeout_ms=0) as journal:
+        journal.append([event(1)])
+        with open_in_another_process(path):
+            truncate(path)
+            with pytest.raises(JournalMoved, match="was truncated"):
+                journal.append([event(2)])
+
+            journal.append([event(2)])
+
+        assert [each.occurred_at for each in journal.read(RUN).events] == [2]
+        assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_cursor_beyond_the_end_of_the_file_is_refused(path: Path) -> None:

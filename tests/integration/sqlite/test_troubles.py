@@ -13,6 +13,7 @@ import pytest
 
 from longwatch.errors import (
     JournalBusy,
+    JournalDamaged,
     JournalFull,
     JournalUnusable,
     NewerJournal,
@@ -300,10 +301,13 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     with SqliteJournal(path) as journal:
         journal.append([event(n, size=2_000) for n in range(100)])
     with path.open("r+b") as file:
-        file.seek(8_192)
-        file.write(b"\xff" * 100_000)
+        file.seek(4_096)
+        file.write(b"\xff" * (path.stat().st_size - 4_096))
 
-    with SqliteJournal(path) as journal, pytest.raises(JournalUnusable, match="damaged"):
+    with (
+        SqliteJournal(path) as journal,
+        pytest.raises(JournalDamaged, match=r"damaged.*`longwatch doctor`.*`longwatch recover "),
+    ):
         journal.read("wf-1", limit=1_000)
 
 

@@ -240,6 +240,20 @@ def test_an_outage_is_told_and_explained(shell: Shell, drs: DrsSimulator, clock:
     assert "last error" in explained
 
 
+def test_no_response_is_shown_and_nothing_is_journaled_of_an_execution_that_has_no_job_yet(
+    shell: Shell, clock: FakeClock
+) -> None:
+    shell.executions("add", "--plan", "p-1", "--id", "x-1", "--total-waves", "2", "--deadline", "1m")
+    clock.advance(120)
+    shell.executions("watch", "--once")
+
+    explained = shell.executions("explain", "x-1").stdout
+
+    assert "the first wave: none is stored yet" in explained
+    assert "last response none yet from drs" in explained
+    assert "execution_asked" not in shell("show", "p-1/x-1").stdout
+
+
 def test_lists_are_data_too(shell: Shell, drs: DrsSimulator) -> None:
     shell.executions("add", "--plan", "p-1", "--id", "x-1", "--mode", "recovery", "--total-waves", "2")
 
@@ -302,6 +316,14 @@ def test_mistakes_are_named(shell: Shell) -> None:
         (("--more-waves",), "without a wave and without a wave count could never end"),
         (("--wave", "db="), r"Wave 'db' has no job and no server.*db=JOB,JOB"),
         (("--wave", f"db={JOB}", "--total-waves", "2", "--more-waves"), "exclude each other"),
+        (("--wave", f"db={JOB}", "--id", ""), "Invalid execution id ''. Use at least one character"),
+        (("--source", "process", "--wave", "one=4711"), "'4711' is not a process; `longwatch watch pid:123`"),
+        (("--source", "glue", "--wave", "one=nightly"), "'nightly' has not enough parts: write FIRST/SECOND"),
+        (("--source", "github", "--wave", "one=7"), "'7' is not an id of github: .*OWNER/REPOSITORY/RUN"),
+        (("--source", "gitlab", "--wave", "one=group/project"), "'group/project' is not an id of gitlab"),
+        (("--source", "jenkins", "--wave", "one=7"), "'7' has not enough parts"),
+        (("--source", "codebuild", "--wave", "one=shop"), "'shop' is not an id of codebuild: .*PROJECT:UUID"),
+        (("--source", "step-functions", "--wave", "one=run-1"), "'run-1' is not an id of step-functions"),
     ],
 )
 def test_what_could_not_be_watched_to_its_end_is_rejected(

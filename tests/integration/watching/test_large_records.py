@@ -14,7 +14,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.runs import Status
 from longwatch.testing import FakeClock
 from longwatch.watching.explaining import explained
-from longwatch.watching.model import ActionState, Execution, Job, Mode, Server, Wave
+from longwatch.watching.model import ActionState, Execution, Job, Mode, Server, ServerState, Wave
 from longwatch.watching.poller import Poller, Result
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.dynamodb import DynamoExecutionStore
@@ -23,6 +23,7 @@ from tests.contract.tables import SharedTable, new_table
 from tests.contract.test_executions_dynamodb import new_execution_table
 from tests.unit.watching.making import LAUNCHED, action, finished, job
 from tests.unit.watching.playing import PlayedSource
+from tests.unit.watching.stores.test_packing import noisy
 
 SERVERS, ACTIONS = 300, 6
 REASON = "the SSM agent on the recovery instance did not report back within the configured time; see the log"
@@ -125,6 +126,28 @@ def test_a_wave_that_another_program_adds_to_a_compressed_record_is_polled(dynam
     assert stored.waves[0] == added.waves[0]
     assert stored.job_ids() == ("j-1", "j-2")
     assert "compressed in Packed" in facts["record"]
+
+
+@pytest.mark.needs_java
+@pytest.mark.parametrize(("servers", "actions"), [(4_000, 6), (8_000, 0), (20_000, 0)])
+def test_a_record_of_any_size_is_stored_updated_and_found(
+    dynamodb_local_url: str, servers: int, actions: int
+) -> None:
+    whole = noisy(servers, actions, seed=servers)
+    with new_execution_table(dynamodb_local_url) as at:
+        store = DynamoExecutionStore(at)
+        store.add(replace(whole, closed=False, verdict=None))
+        (found,) = store.open_executions()
+        stored = store.update(replace(found, failures=1))
+        closed = store.update(replace(stored, closed=True, verdict=whole.verdict))
+        (listed,) = store.find()
+        store.close()
+
+    assert (found.job_ids(), stored.failures) == (("j-1",), 1)
+    assert listed.status is closed.status is whole.status
+    assert "compressed in Packed" in str((listed.stored or {})["PackedNote"])
+    failed = {each.server_id for _, each in whole.servers() if each.state is ServerState.FAILED}
+    assert failed <= {each.server_id for _, each in listed.servers()}
 
 
 def large(started_at: int) -> Execution:

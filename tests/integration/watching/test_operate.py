@@ -67,6 +67,16 @@ def test_a_closed_execution_says_who_closed_it_and_why(shell: Shell) -> None:
     assert "execution_closed" in log.stdout
 
 
+def test_secrets_in_a_reason_are_redacted_before_they_are_journaled(shell: Shell) -> None:
+    secret = "hunter2hunter2"
+
+    shell.executions("close", "x-1", "--as", "failed", "--reason", f"password={secret}", "--operator", "ana")
+    said = [shell("show", "x-1", "-o", "json"), shell("tail", "x-1"), shell.executions("explain", "x-1")]
+
+    assert all(secret not in each.stdout for each in said)
+    assert "password=" in said[2].stdout
+
+
 def test_a_watch_reports_the_end_that_another_process_wrote(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +162,17 @@ def test_a_decision_that_cannot_be_made_changes_nothing(
         shell.executions(*words)
 
     assert "running" in shell.executions("list").stdout
+
+
+def test_a_wave_is_added_with_ids_of_its_source_alone(shell: Shell) -> None:
+    shell.executions(
+        "add", "--plan", "p-1", "--id", "x-2", "--source", "http", "--wave", "one=https://ci.example/7"
+    )
+
+    with pytest.raises(InvalidInput, match="may hold no secret"):
+        shell.executions("add-wave", "x-2", "two=https://ci.example/8?api_key=s3cret", *WHY)
+
+    assert "1 of 1" in shell.executions("explain", "x-2").stdout
 
 
 def test_an_unknown_execution_is_named(shell: Shell) -> None:

@@ -7,6 +7,7 @@ import tomllib
 from datetime import UTC
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -14,7 +15,7 @@ from longwatch.cli.checks import Finding, guarded, misspelt_variables, size_text
 from longwatch.cli.doctor import finding_lines
 from longwatch.cli.init import settings_file
 from longwatch.cli.invocation import Invocation
-from longwatch.cli.main import cli
+from longwatch.cli.main import COMMANDS, cli
 from longwatch.cli.options import complete_executions, complete_runs
 from longwatch.cli.record import field_from, payload_from
 from longwatch.cli.runs import run_table
@@ -141,6 +142,18 @@ def test_the_table_of_runs_fits_every_width() -> None:
 
         assert max(line_columns(line) for line in lines) <= width
         assert paint(lines[1], colour=False).startswith("✓  wf-1a2b3c4d")
+
+
+def test_the_columns_do_not_change_while_a_run_gets_a_few_seconds_older() -> None:
+    runs = observed_runs()[:1]
+
+    for width in range(60, 140):
+        new, older = (
+            paint(run_table(runs, now_ms=START_MS + ms, width=width, zone=UTC)[0], colour=False)
+            for ms in (0, 3_000)
+        )
+
+        assert new == older
 
 
 def test_a_shown_run_is_one_json_object(file: str) -> None:
@@ -438,3 +451,27 @@ def test_a_completion_script_is_printed_with_a_hint(shell: str) -> None:
 
     assert "_LONGWATCH_COMPLETE" in shown.stdout
     assert "longwatch completion" in shown.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_takes_the_common_options(name: str) -> None:
+    given = cli.get_command(click.Context(cli), name)
+    assert given is not None
+    commands = list(given.commands.values()) if isinstance(given, click.Group) else [given]
+
+    for each in commands:
+        assert {"--journal", "--debug"} <= {name for option in each.params for name in option.opts}, each.name
+
+
+def test_a_watch_that_is_interrupted_says_that_the_run_continues(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("longwatch.cli.watch.attend", interrupted)
+
+    done = invoke("watch", "wf-1a", "--journal", file)
+
+    assert done.return_value == 130
+    assert "watching stopped, run wf-1a" in done.stderr

@@ -48,13 +48,18 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
         (["show"], "Missing argument 'RUN'."),
         (["runs", "--since", "soon"], "10m, 2h or 3d (ago)"),
         (["runs", "--journal", "mysql://x"], "sqlite:///path/to/file.db"),
-        (["tail", "latest", "--journal", "sqlite:///none.db"], "none.db yet. `longwatch demo`"),
+        (["tail", "latest", "--journal", "sqlite:///none.db"], "none.db yet. `longwatch run -- COMMAND`"),
         (["record", "note", "novalue"], "write KEY=VALUE"),
         (["record", "note", "n:=x"], "is not JSON"),
         (["record", "note", "--data", "[1]"], "must be a JSON object"),
         (["record", "note", "--data", "@missing.json"], "cannot be read"),
         (["import", "missing.jsonl"], "missing.jsonl cannot be read"),
         (["prune", "--older-than", "long"], "30d, 12h, 90m or 45s"),
+        (
+            ["executions", "close", "x", "--reason", "y"],
+            "'--as'. Choose from: succeeded, partial,",
+        ),
+        (["executions", "set-waves", "x", f"{10**21}", "--reason", "y"], "1<=x<=10000"),
     ],
 )
 def test_a_mistake_is_answered_in_one_line_that_says_what_to_do(
@@ -85,7 +90,8 @@ def test_a_mistake_is_answered_in_one_line_that_says_what_to_do(
         ),
         (
             MissingExtra("A table", "aws"),
-            "longwatch: A table needs the 'aws' extra. Install it: pip install 'longwatch[aws]'",
+            "longwatch: A table needs the 'aws' extra. "
+            "Install it in a checkout of longwatch: pip install '.[aws]'",
             2,
         ),
         (

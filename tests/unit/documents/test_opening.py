@@ -101,5 +101,5 @@ def test_a_relative_file_in_the_settings_is_relative_to_them(tmp_path: Path) -> 
 def test_without_pycrdt_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longwatch.documents.opening.find_spec", lambda _: None)
 
-    with pytest.raises(MissingExtra, match=r"longwatch\[server\]"):
+    with pytest.raises(MissingExtra, match=r"pip install .\.\[server\]"):
         open_documents("memory://")

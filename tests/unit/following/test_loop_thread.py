@@ -6,8 +6,7 @@ import asyncio
 import threading
 
 from longwatch.following.loop_thread import LoopThread
-
-PATIENCE_SECONDS = 20.0
+from tests.patience import PATIENCE_SECONDS
 
 
 def test_tasks_that_are_under_way_are_waited_for() -> None:

@@ -14,7 +14,8 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.failing import Fails
 from tests.contract.making import event, ids
-from tests.contract.services import PATIENCE_SECONDS, Heard, virtual_service, whole_run
+from tests.contract.services import Heard, virtual_service, whole_run
+from tests.patience import PATIENCE_SECONDS
 
 
 class TestQ1ItStopsByItself:

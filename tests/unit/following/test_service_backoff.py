@@ -13,7 +13,8 @@ from longwatch.testing import FaultyJournal
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.failing import Fails
 from tests.contract.making import event
-from tests.contract.services import PATIENCE_SECONDS, Heard, virtual_service, whole_run
+from tests.contract.services import Heard, virtual_service, whole_run
+from tests.patience import PATIENCE_SECONDS
 
 
 class TestQ4Backoff:

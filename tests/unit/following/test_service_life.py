@@ -16,7 +16,8 @@ from longwatch.following.subscriptions import WAITING_VALUES
 from longwatch.journal.memory import MemoryJournal
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.making import event
-from tests.contract.services import PATIENCE_SECONDS, Heard, whole_run
+from tests.contract.services import Heard, whole_run
+from tests.patience import PATIENCE_SECONDS
 
 
 class TestItsLife:

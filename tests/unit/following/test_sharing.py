@@ -12,6 +12,7 @@ from longwatch.errors import InvalidJournalUrl
 from longwatch.events import Event
 from longwatch.following import CaughtUp, Ended, Followed, Reason, follow, shared_hub
 from longwatch.journal.memory import MemoryJournal
+from tests.patience import PATIENCE_SECONDS
 
 
 def made(at: int, type_: str = "note", **fields: object) -> Event:
@@ -77,7 +78,7 @@ async def test_one_who_leaves_in_the_middle_leaves_nothing_behind() -> None:
     async for _ in follow("wf-1", journal=journal):
         break
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         # Python closes what was left, in a task of its own.
         while set(_ours()) - before or len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110
             await asyncio.sleep(0)

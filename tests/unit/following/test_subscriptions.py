@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from longwatch.following.subscriptions import WAITING_VALUES, Subscription
+from tests.patience import PATIENCE_SECONDS
 
 
 def always() -> bool:
@@ -32,7 +33,7 @@ async def test_it_is_full_until_its_loop_has_taken_what_waits() -> None:
         mine.hand(value, always)
 
     was_full = mine.is_full
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await mine.has_room()
 
     assert was_full
@@ -46,7 +47,7 @@ async def test_nobody_waits_for_one_that_was_disposed() -> None:
     for value in range(WAITING_VALUES):
         mine.hand(value, always)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await mine.has_room()
 
     assert not mine.is_active
@@ -59,7 +60,7 @@ async def test_nobody_waits_for_a_loop_that_is_closed(caplog: pytest.LogCaptureF
         mine.hand(value, always)
     elsewhere.close()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await mine.has_room()
 
     assert not mine.is_active

@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from longwatch.following.workers import Workers
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -16,26 +17,28 @@ def workers() -> Workers:
 
 
 def test_a_call_is_answered(workers: Workers) -> None:
-    assert workers.submit(pow, 2, 5).result(5) == 32
+    assert workers.submit(pow, 2, 5).result(PATIENCE_SECONDS) == 32
 
 
 def test_an_exception_reaches_whoever_waits(workers: Workers) -> None:
     with pytest.raises(ZeroDivisionError):
-        workers.submit(divmod, 1, 0).result(5)
+        workers.submit(divmod, 1, 0).result(PATIENCE_SECONDS)
 
 
 def test_an_idle_thread_is_used_again(workers: Workers) -> None:
-    names = {workers.submit(lambda: threading.current_thread().name).result(5) for _ in range(50)}
+    names = {
+        workers.submit(lambda: threading.current_thread().name).result(PATIENCE_SECONDS) for _ in range(50)
+    }
 
     assert names <= {"test_0", "test_1"}
 
 
 def test_calls_run_side_by_side_up_to_the_limit(workers: Workers) -> None:
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=PATIENCE_SECONDS)
 
     calls = [workers.submit(both.wait) for _ in range(4)]
 
-    assert sorted(call.result(5) for call in calls) == [0, 0, 1, 1]
+    assert sorted(call.result(PATIENCE_SECONDS) for call in calls) == [0, 0, 1, 1]
 
 
 def test_what_was_submitted_is_done_before_the_end(workers: Workers) -> None:
@@ -48,8 +51,8 @@ def test_what_was_submitted_is_done_before_the_end(workers: Workers) -> None:
 
 def test_what_waits_can_be_cancelled(workers: Workers) -> None:
     gate = threading.Event()
-    begun = threading.Barrier(3, timeout=5)
-    under_way = [workers.submit(lambda: (begun.wait(), gate.wait(5))) for _ in range(2)]
+    begun = threading.Barrier(3, timeout=PATIENCE_SECONDS)
+    under_way = [workers.submit(lambda: (begun.wait(), gate.wait(PATIENCE_SECONDS))) for _ in range(2)]
     begun.wait()
     waiting = workers.submit(pow, 2, 2)
 
@@ -57,9 +60,9 @@ def test_what_waits_can_be_cancelled(workers: Workers) -> None:
     gate.set()
 
     with pytest.raises(CancelledError):
-        waiting.result(5)
-    assert all(call.result(5)[1] for call in under_way)
-    assert workers.wait(5)
+        waiting.result(PATIENCE_SECONDS)
+    assert all(call.result(PATIENCE_SECONDS)[1] for call in under_way)
+    assert workers.wait(PATIENCE_SECONDS)
 
 
 def test_nothing_can_be_submitted_after_the_end(workers: Workers) -> None:
@@ -77,4 +80,4 @@ def test_a_call_that_never_ends_can_be_left_behind(workers: Workers) -> None:
 
     assert not workers.wait(0)
     gate.set()
-    assert workers.wait(5)
+    assert workers.wait(PATIENCE_SECONDS)

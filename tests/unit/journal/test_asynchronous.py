@@ -12,6 +12,7 @@ from longwatch.events import Event, Page
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal, RunQuery
 from longwatch.journal.memory import MemoryJournal
+from tests.patience import PATIENCE_SECONDS
 
 
 class Silent:
@@ -34,7 +35,7 @@ class SlowToRead(MemoryJournal):
 
     def read(self, *args: object, **kwargs: object) -> Page:
         self.reading.release()
-        assert self.let_through.wait(30)
+        assert self.let_through.wait(PATIENCE_SECONDS)
         return super().read(*args, **kwargs)  # type: ignore[arg-type]
 
 
@@ -71,7 +72,7 @@ async def test_several_calls_run_beside_each_other_and_the_loop_goes_on() -> Non
     async with AsyncJournal(slow, threads=2) as journal:
         reads = [asyncio.create_task(journal.read("wf-1")) for _ in range(2)]
         for _ in reads:
-            assert await asyncio.to_thread(slow.reading.acquire, timeout=30)
+            assert await asyncio.to_thread(slow.reading.acquire, timeout=PATIENCE_SECONDS)
         slow.let_through.set()
 
         pages = await asyncio.gather(*reads)
@@ -94,7 +95,7 @@ async def test_closing_lets_a_call_that_is_under_way_finish() -> None:
     slow = SlowToRead()
     journal = AsyncJournal(slow)
     read = asyncio.create_task(journal.read("wf-1"))
-    assert await asyncio.to_thread(slow.reading.acquire, timeout=30)
+    assert await asyncio.to_thread(slow.reading.acquire, timeout=PATIENCE_SECONDS)
     closing = asyncio.create_task(journal.aclose())
 
     slow.let_through.set()
@@ -114,7 +115,7 @@ async def test_the_journal_itself_stays_open() -> None:
 
 async def test_waiting_ends_as_soon_as_something_is_appended() -> None:
     async with AsyncJournal(MemoryJournal()) as journal:
-        waiting = asyncio.create_task(journal.wait(30))
+        waiting = asyncio.create_task(journal.wait(PATIENCE_SECONDS))
 
         await journal.append([event("a")])
 

@@ -15,6 +15,7 @@ from longwatch.journal.base import Prunes, Wakes
 from longwatch.journal.memory import MemoryJournal, cursor_at, list_cursor, list_edge_of, position_of
 from longwatch.runs import summarise
 from longwatch.testing.clock import FakeClock
+from tests.patience import PATIENCE_SECONDS
 from tests.strategies import RUN_ID, batches, run_ids, runs, times
 
 
@@ -129,7 +130,7 @@ def test_waiting_ends_when_something_is_appended() -> None:
     thread = threading.Thread(target=journal.append, args=([event("a")],))
 
     thread.start()
-    woken = journal.wait(30)
+    woken = journal.wait(PATIENCE_SECONDS)
     thread.join()
 
     assert woken is True
@@ -151,11 +152,13 @@ class CountedCondition(threading.Condition):
 def test_one_append_wakes_everybody_who_waits() -> None:
     journal, woken = MemoryJournal(), list[bool]()
     journal._lock = lock = CountedCondition()
-    threads = [threading.Thread(target=lambda: woken.append(journal.wait(5))) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: woken.append(journal.wait(PATIENCE_SECONDS))) for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for _ in threads:
-        assert lock.began.acquire(timeout=30)
+        assert lock.began.acquire(timeout=PATIENCE_SECONDS)
 
     journal.append([event("a")])
 

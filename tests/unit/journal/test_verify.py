@@ -191,3 +191,15 @@ def test_exactly_what_was_lost_is_named(lost: set[int]) -> None:
     missing = {n for low, high in found.producers[0].missing for n in range(low, high + 1)}
 
     assert missing == lost
+
+
+@pytest.mark.parametrize(("counted", "uncounted"), [(60, 0), (62, 2)])
+def test_events_that_the_journal_counted_are_reported_once(counted: int, uncounted: int) -> None:
+    verifier = Verifier()
+    for event in without(told(60), 41, 42):
+        verifier.add(event)
+
+    found = verifier.report(NOW, started_at=START_MS, counted=counted)
+
+    assert found.answer is Answer.MISSING
+    assert found.uncounted == uncounted

@@ -136,6 +136,14 @@ A, B = "aaaaaaaa", "bbbbbbbb"
             ["failed", "running"],
         ),
         ([start(1), start(5, A)], ["unknown", "running"]),
+        # the clock of the work may be late by as much as clocks may differ, and not more
+        ([ended(1), initiated(48_001, "e1")], ["succeeded"]),
+        ([ended(1), start(48_001, A)], ["succeeded"]),
+        ([start(1, A), ended(20, A), initiated(48_001, "e1")], ["succeeded"]),
+        ([start(1, A), ended(20), event("SESSION_INITIATED", 48_001)], ["succeeded"]),
+        ([ended(1), initiated(60_002, "e1")], ["succeeded", "running"]),
+        ([ended(1), start(60_002)], ["succeeded", "running"]),
+        ([start(1, A), ended(20, A), initiated(60_002, "e1")], ["succeeded", "running"]),
         # lists of projects never end, so they are never started again
         ([event("project_added", 1), event("project_added", 2)], ["running"]),
     ],

@@ -77,6 +77,8 @@ def judged(lifecycle: Lifecycle, *, now: int = NOW, **seen: Observation) -> Live
             False,
             ["no heartbeat"],
         ),
+        (judged(facts(), now=1_000 + NO_HEARTBEAT_AFTER_MS, owner=UNKNOWN), False, []),
+        (judged(facts(), now=1_000 + NO_HEARTBEAT_AFTER_MS + 1, owner=UNKNOWN), False, ["no heartbeat"]),
         (judged(facts(), owner=Observation(Presence.UNKNOWN, alive_at=NOW - 20_000)), False, []),
         # this machine was started again, unless its clone shows signs of life after that
         (judged(facts(), owner=Observation(Presence.GONE, gone_by=5_000, is_before_boot=True)), True, []),
@@ -87,6 +89,7 @@ def judged(lifecycle: Lifecycle, *, now: int = NOW, **seen: Observation) -> Live
             False,
             [],
         ),
+        (judged(replace(facts(), has_gaps=True), owner=GONE), False, ["unreadable"]),
         (judged(replace(facts(), dropped=(2, "r", 1, "e")), owner=GONE), False, ["crowded"]),
     ],
 )

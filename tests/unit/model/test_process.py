@@ -167,6 +167,71 @@ def test_a_process_whose_main_thread_has_ended_is_alive_while_another_works() ->
     assert process.presence() is Presence.GONE
 
 
+LEADER_ENDS_BEFORE_MANY = """
+import ctypes, sys, threading
+def work():
+    print("working", flush=True)
+    sys.stdin.readline()
+    import os; os._exit(0)
+def relay():
+    threading.Thread(target=relay, daemon=True).start()
+threading.Thread(target=work).start()
+for _ in range(4):
+    threading.Thread(target=relay, daemon=True).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@on_linux
+def test_threads_that_come_and_go_do_not_make_a_process_without_main_thread_gone() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", LEADER_ENDS_BEFORE_MANY],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    process = process_of(child.pid)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "working\n"
+    while _state(child.pid) != "Z":
+        os.sched_yield()
+
+    seen = {process.presence() for _ in range(2_000)}
+    child.communicate("\n")
+
+    assert seen <= {Presence.ALIVE, Presence.UNKNOWN}
+
+
+IN_A_NAMESPACE = """
+import ctypes, os, sys
+from longwatch.model.process import process_of, this_process, this_surroundings
+
+outside = this_surroundings().namespace
+libc = ctypes.CDLL(None)
+if libc.unshare(0x20000000) and libc.unshare(0x30000000):  # CLONE_NEWPID, with CLONE_NEWUSER for other users
+    sys.exit(77)
+if os.fork() == 0:
+    here, me = this_surroundings(), this_process()
+    other = os.fork()
+    if other == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, other, os.WEXITED | os.WNOWAIT)
+    print(me.pid, me.started, me.namespace != outside, here.can_judge, process_of(other).presence())
+    sys.stdout.flush()
+    os._exit(0)
+os.wait()
+"""
+
+
+@on_linux
+def test_nothing_is_judged_in_a_namespace_whose_processes_are_not_in_proc() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_A_NAMESPACE], capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip("this user may not create pid namespaces")
+
+    assert (done.stdout, done.stderr) == ("1 None True False unknown\n", "")
+
+
 def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.journal.codec import from_line
+from longwatch.events import Event
 from longwatch.journal.json_views import run_view
 from longwatch.runs import fold
 
@@ -18,7 +18,7 @@ CASES = json.loads((Path(__file__).parents[2] / "fixtures" / "endings.json").rea
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_a_run_stands_as_the_shared_cases_say(case: dict[str, Any]) -> None:
-    events = [from_line(json.dumps(event)) for event in case["events"]]
+    events = [Event(**event) for event in case["events"]]
     for told in (events, events[::-1]):
         run = fold(told)
         assert run is not None

@@ -14,6 +14,7 @@ import pytest
 
 from longwatch.errors import InvalidInput, NotWorthAnotherTry
 from longwatch.polling import PollingManager, polling_manager
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.polling.virtual import Source, in_virtual_time, others, until
 
 
@@ -315,7 +316,7 @@ except KeyboardInterrupt:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        said, complained = process.communicate(timeout=30)
+        said, complained = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert said == "interrupted\n"
     assert complained == ""

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
-
-OPEN_WAIT_SECONDS = 30  # longer than any healthy test takes
+from tests.patience import PATIENCE_SECONDS
 
 
 class Gate(MemoryJournal):
@@ -22,6 +21,6 @@ class Gate(MemoryJournal):
 
     def append(self, events: Sequence[Event]) -> None:
         self.arrived.release()
-        assert self.open.wait(OPEN_WAIT_SECONDS)
+        assert self.open.wait(PATIENCE_SECONDS)
         self.groups.append(len(events))
         super().append(events)

@@ -14,6 +14,7 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.recording.active import RUN_TAKEN_VARIABLE, ActiveRun
 from longwatch.recording.recorder import Recorder, configure
 from longwatch.recording.scope import SCOPE
+from longwatch.runs import fold
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings
 from longwatch.testing import FaultyJournal
 from tests.unit.recording.recorded import events_of, types_of, verification_of
@@ -40,6 +41,18 @@ def test_a_run_begins_ends_and_states_its_count(journal: MemoryJournal, configur
     assert (closed.type, closed.payload) == ("producer_closed", {"count": 4})
     assert {event.trace_id for event in (first, step, last)} == {run.trace_id}
     assert SCOPE.get() is None
+
+
+def test_the_execution_time_of_the_ending_is_the_duration_that_readers_compute(
+    journal: MemoryJournal, configured: Recorder
+) -> None:
+    with longwatch.run() as run:
+        run.record("step")
+    configured.flush()
+
+    told = fold(events_of(journal, run.run_id))
+    assert told is not None
+    assert events_of(journal, run.run_id)[-2].payload["execution_time_ms"] == told.summary.duration_ms(0)
 
 
 def test_a_run_can_fail_without_an_exception(journal: MemoryJournal, configured: Recorder) -> None:

@@ -14,8 +14,9 @@ from longwatch.recording import recorder as recorder_module
 from longwatch.recording.recorder import Recorder, configure, get_recorder
 from longwatch.settings import Settings
 from longwatch.testing import FakeClock, FaultyJournal
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.recording.conftest import MakeRecorder
-from tests.unit.recording.gate import OPEN_WAIT_SECONDS, Gate
+from tests.unit.recording.gate import Gate
 from tests.unit.recording.recorded import events_of, types_of, verification_of
 
 RUN = "wf-1"
@@ -26,7 +27,7 @@ def test_an_idle_recorder_stores_at_once_and_a_busy_one_in_groups(make_recorder:
     recorder = make_recorder(journal)
 
     recorder.record(RUN, "first", {})
-    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+    assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
     for n in range(50):
         recorder.record(RUN, "more", {"n": n})
     journal.open.set()
@@ -110,7 +111,7 @@ def test_nothing_is_left_behind_by_recording_while_others_close(
 
     def close() -> None:
         for _ in range(50):
-            assert recorder.close(OPEN_WAIT_SECONDS)
+            assert recorder.close(PATIENCE_SECONDS)
 
     threads = [threading.Thread(target=record, args=(f"wf-{n}",)) for n in range(4)]
     threads += [threading.Thread(target=close) for _ in range(2)]
@@ -119,7 +120,7 @@ def test_nothing_is_left_behind_by_recording_while_others_close(
     for thread in threads:
         thread.join()
 
-    assert recorder.close(OPEN_WAIT_SECONDS)
+    assert recorder.close(PATIENCE_SECONDS)
     for n in range(4):
         events = events_of(journal, f"wf-{n}")
         told = [event.payload["n"] for event in events if event.type == "step"]
@@ -154,7 +155,7 @@ def test_one_bad_event_costs_none_of_those_beside_it(
     journal = Gate()
     recorder = make_recorder(journal)
     recorder.record(RUN, "first", {})
-    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+    assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
 
     with caplog.at_level(logging.WARNING, "longwatch"):
         recorder.record(RUN, "good", {})

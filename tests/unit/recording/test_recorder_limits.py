@@ -10,8 +10,9 @@ import pytest
 from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
 from longwatch.testing import FaultyJournal
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.recording.conftest import MakeRecorder
-from tests.unit.recording.gate import OPEN_WAIT_SECONDS, Gate
+from tests.unit.recording.gate import Gate
 from tests.unit.recording.recorded import events_of, types_of, verification_of
 
 RUN = "wf-1"
@@ -23,7 +24,7 @@ def test_a_full_queue_drops_counts_and_tells(
     journal = Gate()
     recorder = make_recorder(journal, queue_events=100)
     recorder.record(RUN, "first", {})
-    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+    assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
 
     with caplog.at_level(logging.WARNING, "longwatch"):
         for n in range(150):
@@ -47,13 +48,13 @@ def test_large_payloads_fill_the_queue_by_their_bytes(make_recorder: MakeRecorde
     journal = Gate()
     recorder = make_recorder(journal)
     recorder.record(RUN, "first", {})
-    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+    assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
 
     for _ in range(200):
         recorder.record(RUN, "large", {"text": "x" * 400_000})
     held = recorder.stats()
     journal.open.set()
-    recorder.close(OPEN_WAIT_SECONDS)
+    recorder.close(PATIENCE_SECONDS)
 
     assert held.recorded <= 1 + 64 * 1024 * 1024 // 400_000 + 1
     assert held.recorded + held.dropped == 201
@@ -66,7 +67,7 @@ def test_foreign_events_are_bounded_too(make_recorder: MakeRecorder) -> None:
     journal = Gate()
     recorder = make_recorder(journal, queue_events=100)
     recorder.record(RUN, "first", {})
-    assert journal.arrived.acquire(timeout=OPEN_WAIT_SECONDS)
+    assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
 
     for n in range(110):
         recorder.append(Event(run_id=RUN, event_id=f"e{n}", type="line", occurred_at=1))
@@ -110,5 +111,5 @@ def test_events_that_fit_nowhere_are_held_and_told(
     assert not closed
     assert "the outbox" in caplog.text
     assert "2 events could not be stored before the process ended" in caplog.text
-    assert recorder.flush(OPEN_WAIT_SECONDS)  # held in memory, not lost
+    assert recorder.flush(PATIENCE_SECONDS)  # held in memory, not lost
     assert types_of(faulty, RUN) == ["step", "step"]

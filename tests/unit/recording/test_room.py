@@ -9,6 +9,7 @@ import pytest
 
 from longwatch.recording.room import LARGE_BYTES, QUEUE_BYTES, Room
 from longwatch.testing import FakeClock
+from tests.patience import PATIENCE_SECONDS
 
 
 def new_room(waiting: list[int], clock: FakeClock | None = None) -> Room:
@@ -82,11 +83,11 @@ def test_the_writer_never_waits_for_a_caller_that_a_signal_has_stopped() -> None
     def caller() -> None:
         with room._lock:
             held.set()
-            release.wait(10)
+            release.wait(PATIENCE_SECONDS)
 
     thread = threading.Thread(target=caller)
     thread.start()
-    held.wait(10)
+    held.wait(PATIENCE_SECONDS)
     room.leave(LARGE_BYTES + 1)
     told = room.take_drops()
     release.set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from random import Random
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from longwatch.journal.codec import decode_payload, encode_payload
 from longwatch.journal.dynamodb.values import size_of, to_map
-from longwatch.recording.capture import FULL, Capture, captured_fields
+from longwatch.recording.capture import FULL, SUMMARY, Capture, Limits, captured_fields
 from longwatch.recording.producers import clean_payload
 from longwatch.recording.redaction import SecretNames
 from longwatch.recording.truncation import TRUNCATED, fitted, stored_size
@@ -210,19 +212,102 @@ def test_any_cut_comes_close_to_the_limit_and_marks_every_place(seed: int, max_b
         assert marks_of(kept, payload)
 
 
-def truncated_when_recorded(payload: dict[str, object]) -> object:
-    copy, weight = captured_fields(payload, FULL, SecretNames())
+def truncated_when_recorded(payload: dict[str, object], limits: Limits = FULL) -> object:
+    copy, weight = captured_fields(payload, limits, SecretNames())
     kept, _ = clean_payload(copy, LIMIT, weight)
     return kept[TRUNCATED]
 
 
-@pytest.mark.parametrize("text", ["x" * 3_000_000, "é\n" * 1_000_000, "x" * 399_000 + "🌊" * 50_000])
-def test_the_original_size_is_that_before_capture_shortened_the_text(text: str) -> None:
-    payload: dict[str, object] = {"text": text, "n": 1}
+def nested(levels: int, value: object) -> dict[str, object]:
+    for _ in range(levels):
+        value = {"inner": value, "n": 1}
+    return {"nested": value}
 
+
+CUT_BY_CAPTURE: dict[str, dict[str, object]] = {
+    "a long text": {"text": "x" * 3_000_000, "n": 1},
+    "escapes": {"text": "é\n" * 1_000_000},
+    "wide characters after the cut": {"text": "x" * 399_000 + "🌊" * 50_000},
+    "4,400,000 characters": {"text": "x" * 4_400_000},
+    "bytes beside a text": {"raw": b"\x00" * 500_000, "text": "x" * 358_400},
+    "bytes that base64 has to pad": {"raw": b"\x00" * 500_002},
+    "one item too many": {"rows": list(range(200_001))},
+    "more bytes as a DynamoDB map than as JSON": {"rows": [1] * 200_001},
+    "a text below the deepest level": nested(40, "x" * 400_000),
+    "a list below the deepest level": nested(150, [{"n": n, "is": True, "no": None} for n in range(1_000)]),
+    "little below the deepest level": nested(30, {"raw": b"12", "texts": ["ü", "\n", ()]}),
+}
+
+
+@pytest.mark.parametrize("payload", CUT_BY_CAPTURE.values(), ids=CUT_BY_CAPTURE)
+def test_the_original_size_is_that_before_capture_cut_the_payload(payload: dict[str, object]) -> None:
+    assert truncated_when_recorded(payload) == {"original_bytes": whole_size(payload)}
+
+
+def test_entries_that_capture_leaves_out_are_measured_with_their_names() -> None:
+    payload: dict[str, object] = {"map": {f"nüme {n}": [n, {}] for n in range(30)}}
+
+    truncated = truncated_when_recorded(payload, Limits(characters=100, items=20, depth=9, total=90_000))
+
+    assert truncated == {"original_bytes": whole_size(payload)}
+
+
+def whole_size(payload: dict[str, object]) -> int:
+    """The size of a payload that may nest deeper than a journal stores."""
+    text = json.dumps(
+        payload,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        default=lambda value: {"$bytes": base64.b64encode(value).decode()},
+    )
+    return stored_size(payload, text)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [{"text": "ü" * 5_000_000}, {"rows": [1] * 400_000}, {"rows": [{}] * 80_000}],
+    ids=["characters", "items", "containers"],
+)
+def test_of_what_is_too_much_to_measure_a_minimum_is_stated(payload: dict[str, object]) -> None:
     truncated = truncated_when_recorded(payload)
 
-    assert truncated == {"original_bytes": len(encode_payload(payload).encode())}
+    assert isinstance(truncated, dict)
+    assert truncated["at_least"] is True
+    assert 0.5 * whole_size(payload) < truncated["original_bytes"] <= whole_size(payload)
+
+
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize("value", [ENDLESS, {"password": "hunter2"}, {1: 2}, [{"$set": 1}], object(), 1.5])
+def test_below_the_deepest_level_what_has_another_stored_form_makes_it_a_minimum(value: object) -> None:
+    truncated = truncated_when_recorded(nested(30, [value]))
+
+    assert isinstance(truncated, dict)
+    assert truncated["at_least"] is True
+
+
+def test_what_a_summary_leaves_out_was_not_asked_for() -> None:
+    copy, weight = captured_fields({"text": "x" * 2_000, "deep": nested(9, 1)}, SUMMARY, SecretNames())
+
+    kept, _ = clean_payload(copy, LIMIT, weight)
+
+    assert TRUNCATED not in kept
+
+
+def test_bytes_beyond_the_limit_of_capture_keep_as_much_as_fits() -> None:
+    raw = bytes(range(256)) * 4_000
+    copy, weight = captured_fields({"raw": raw}, FULL, SecretNames())
+
+    kept, text = clean_payload(copy, LIMIT, weight)
+
+    held = kept["raw"]
+    assert isinstance(held, list)
+    beginning, marker = held
+    assert raw.startswith(beginning)
+    assert marker == "[1024000 bytes in all]"
+    assert 0.95 * LIMIT <= stored_size(kept, text) <= LIMIT
 
 
 def test_where_capture_could_not_measure_what_it_left_out_the_size_is_a_minimum() -> None:

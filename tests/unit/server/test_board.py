@@ -16,9 +16,10 @@ from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.server import board as board_module
 from longwatch.server import histories
-from longwatch.server.board import PULSE, RUN, Board
+from longwatch.server.board import PULSE, RUN, Board, Watched
 from longwatch.server.histories import Past
 from longwatch.server.turn_answers import TURN
+from tests.patience import PATIENCE_SECONDS
 
 
 class CountedJournal(MemoryJournal):
@@ -57,7 +58,7 @@ async def board(journal: CountedJournal) -> AsyncIterator[Board]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110 - it is inside the board
             await asyncio.sleep(0.001)
 
@@ -207,6 +208,18 @@ async def test_a_run_that_is_read_ahead_of_the_hub_has_every_event_once(
 
     assert watched.state is not None
     assert (watched.state.summary.events, watched.events) == (50, 50)
+
+
+def test_two_reads_ahead_at_once_are_told_apart() -> None:
+    watched = Watched("wf-1", RUN)
+
+    with watched.reading_ahead() as first:
+        with watched.reading_ahead():
+            pass
+        watched.take([event(0)])
+        watched.take_early([event(0)], first)
+
+    assert (first, watched.events) == ({"wf-1-0"}, 1)
 
 
 async def test_everything_that_was_written_is_read_ahead_of_the_hub_however_much_it_is(

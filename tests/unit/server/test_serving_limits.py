@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.patience import PATIENCE_SECONDS
+
 SCRIPT = """
 import resource
 from longwatch.server.serving import allow_more_connections
@@ -18,6 +20,8 @@ print(soft > 256, still == hard)
 
 
 def test_the_limit_of_open_files_is_raised_as_far_as_allowed() -> None:
-    result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
 
     assert (result.stdout, result.stderr) == ("True True\n", "")

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from longwatch.server import spooling
 from longwatch.server.spooling import SpooledBodies
+from tests.patience import PATIENCE_SECONDS
 
 SCOPE: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
 
@@ -56,7 +57,7 @@ async def test_the_application_is_done_before_a_slow_client_has_read_anything() 
             await may_read.wait()
 
     answering = asyncio.create_task(SpooledBodies(app, large_bytes=1_000)(SCOPE, receive, send))
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await done.wait()
     may_read.set()
     await answering

@@ -90,9 +90,42 @@ def test_lines_that_are_neither_blocks_nor_reports_are_kept(line: dict[str, obje
     [
         ({"type": "turn.completed", "usage": {"output_tokens": 3}}, Reported.SUCCESS, None),
         ({"type": "turn.completed", "error": {"message": "but"}}, Reported.FAILURE, "but"),
+        ({"type": "turn.completed", "status": "completed"}, Reported.SUCCESS, None),
+        (
+            {"type": "turn.completed", "status": "interrupted"},
+            Reported.FAILURE,
+            "the agent stopped with status 'interrupted'",
+        ),
+        (
+            {"type": "turn.completed", "turn": {"status": "failed", "error": {"message": "but"}}},
+            Reported.FAILURE,
+            "but",
+        ),
+        (
+            {"type": "turn.completed", "turn": {"status": "inProgress"}},
+            Reported.UNCLEAR,
+            "the agent stopped with status 'inProgress'",
+        ),
+        (
+            {"type": "turn.completed", "stop_reason": "max_output_tokens"},
+            Reported.LIMITED,
+            "the agent stopped at a limit: max_output_tokens",
+        ),
         ({"type": "turn.failed", "error": {"message": "no credit"}}, Reported.FAILURE, "no credit"),
         ({"type": "turn.failed", "error": "no credit"}, Reported.FAILURE, "no credit"),
         ({"type": "turn.failed"}, Reported.FAILURE, "the agent reported a failure"),
+        ({"type": "turn.aborted"}, Reported.FAILURE, "the agent aborted the turn"),
+        (
+            {"type": "turn.aborted", "reason": "interrupted"},
+            Reported.FAILURE,
+            "the agent aborted the turn: interrupted",
+        ),
+        (
+            {"type": "turn.interrupted", "error": {"message": "by the user"}},
+            Reported.FAILURE,
+            "the agent aborted the turn: by the user",
+        ),
+        ({"type": "turn.cancelled"}, Reported.FAILURE, "the agent aborted the turn"),
     ],
 )
 def test_the_end_of_a_turn_reports_the_outcome(

@@ -178,7 +178,7 @@ def test_a_correction_changes_nothing_that_readers_of_the_turn_were_told() -> No
 
 @pytest.mark.parametrize("claim", ["turn_claimed", "turn_end_claimed"])
 def test_a_claim_alone_changes_nothing_that_anybody_is_told(claim: str) -> None:
-    claimed = told(claim, 10, "00-claimed", executor="agent")
+    claimed = told(claim, 10, "00-created-claimed", executor="agent")
     before, after = turn_state([CREATED]), turn_state([CREATED, claimed])
 
     assert tag_of(after) == tag_of(before)

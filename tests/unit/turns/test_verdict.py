@@ -56,12 +56,16 @@ def claude_lines() -> Iterator[tuple[str, bool]]:
             line["is_error"] = is_error
         is_good = subtype == "success" and not is_error and stop in (None, "end_turn") and not denied
         yield json.dumps(line), is_good
+    for field in ({"error": "rate_limit"}, {"api_error_status": 529}, {"terminal_reason": "aborted_tools"}):
+        yield json.dumps({"type": "result", "subtype": "success", "is_error": False, **field}), False
 
 
 def codex_lines() -> Iterator[tuple[str, bool]]:
     yield json.dumps({"type": "turn.completed", "usage": {"output_tokens": 1}}), True
     yield json.dumps({"type": "turn.completed", "error": {"message": "but"}}), False
+    yield json.dumps({"type": "turn.completed", "turn": {"status": "interrupted"}}), False
     yield json.dumps({"type": "turn.failed", "error": {"message": "no"}}), False
+    yield json.dumps({"type": "turn.aborted", "reason": "interrupted"}), False
     yield json.dumps({"type": "error", "message": "stream lost"}), False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from longwatch.turns.waiting import LINE_COSTS, Waiting
+from tests.patience import PATIENCE_SECONDS
 
 
 def take(waiting: Waiting, *, lines: int = 100, characters: int = 10_000) -> tuple[list[str], bool]:
@@ -67,7 +68,7 @@ def test_who_waits_for_room_goes_on_as_soon_as_there_is_some() -> None:
     writer.start()
 
     assert take(waiting)[0] == ["first"]
-    writer.join(30.0)
+    writer.join(PATIENCE_SECONDS)
 
     assert done == [True]
     assert take(waiting)[0] == ["second"]

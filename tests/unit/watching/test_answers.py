@@ -167,6 +167,13 @@ def test_no_answer_leaves_it_open_and_counts() -> None:
     assert twice.last_answer_at is None
 
 
+@pytest.mark.parametrize("waves", [(), (Wave("db", ()),)])
+def test_an_execution_that_has_no_job_yet_is_polled_and_gets_no_response(waves: tuple[Wave, ...]) -> None:
+    known = applied(execution(*waves, total_waves=2), answer(LATER))
+
+    assert (known.last_polled_at, known.last_answer_at) == (LATER, None)
+
+
 def test_the_evidence_names_the_call_the_time_and_the_words() -> None:
     told = Job("j-1", JobState.FINISHED, (Server("s-1", LAUNCHED, word="LAUNCHED"),), word="COMPLETED")
 

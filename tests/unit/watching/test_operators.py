@@ -297,6 +297,12 @@ def test_a_wave_count_below_the_stored_waves_is_rejected(desk: Desk, count: int)
         operator(desk).set_wave_count(desk.record, count, WHY)
 
 
+@pytest.mark.parametrize("count", [10_001, 10**21])
+def test_a_wave_count_that_no_execution_has_is_rejected(desk: Desk, count: int) -> None:
+    with pytest.raises(InvalidInput, match="Use at most 10,000"):
+        operator(desk).set_wave_count(desk.record, count, WHY)
+
+
 @pytest.mark.parametrize(
     ("statement", "why"),
     [

@@ -54,6 +54,24 @@ def test_a_status_set_between_the_verdict_and_the_close_survives(desk: Desk, wor
     assert desk.poller().poll("x-1").result is Result.CLOSED
 
 
+@pytest.mark.parametrize("word", ["completed", "Completed", 5, 0, False, ["PAUSED"], {"at": "wave 2"}])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_status_is_kept_to_the_letter_whatever_it_is(desk: Desk, word: object, is_late: bool) -> None:
+    poller = desk.poller()
+    claim = poller.claim("x-1")
+    assert isinstance(claim, Claim)
+    desk.source.say(DONE)
+    told = poller.ask([claim])[claim.execution.key]
+    if is_late:
+        desk.journal.after_append = lambda: desk.write(Status=word)
+    else:
+        desk.write(Status=word)
+
+    poller.settle(claim, told)
+
+    assert (stored(desk, "Status"), desk.record.status, desk.record.closed) == (word, Status.SUCCEEDED, True)
+
+
 def test_it_is_polled_until_its_source_reports_an_end(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.write(Status="PAUSED")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from longwatch.errors import ExecutionNotFound, InvalidEvent, Unreachable
+from longwatch.recording.redaction import redact_text
 from longwatch.runs import Status
 from longwatch.testing import MemoryJournal
-from longwatch.watching.model import JobState, Mode
+from longwatch.watching.model import Action, ActionState, JobState, Mode, Server, ServerState
 from longwatch.watching.outcomes import GRACE_POLLS
 from longwatch.watching.poller import LEASE_MS, Result
 from longwatch.watching.sources.base import SourceProblem
@@ -15,6 +18,7 @@ from tests.unit.watching.desk import DONE, Desk
 from tests.unit.watching.making import (
     IN_PROGRESS,
     MINUTE,
+    finished,
     job,
 )
 from tests.unit.watching.playing import events_of, types_of
@@ -184,3 +188,26 @@ def test_events_live_as_long_as_the_journal_says(desk: Desk) -> None:
     desk.poller().poll("x-1")
 
     assert {event.ttl for event in events_of(desk.journal, "p-1/x-1")} == {desk.clock.now_ms() // 1000 + 3600}
+
+
+def test_secrets_in_texts_of_a_source_are_not_stored(desk: Desk) -> None:
+    secret = "login failed: password=hunter2"
+    action = Action("script", "r-1", ActionState.FAILED, reason=secret, word=secret)
+    server = Server("s-1", ServerState.FAILED, actions=(action,), word=secret, reason=secret)
+    desk.source.say(replace(finished(), servers=(server,), word=secret))
+
+    desk.poller(redact=redact_text).poll("x-1")
+
+    stored = [desk.record, *(event.payload for event in events_of(desk.journal, "p-1/x-1"))]
+    assert "password=[redacted]" in repr(stored)
+    assert "hunter2" not in repr(stored)
+
+
+def test_secrets_in_a_problem_of_a_source_are_not_stored(desk: Desk) -> None:
+    desk.source.problem = SourceProblem("401 for https://ann:hunter2@host/")
+
+    polled = desk.poller(redact=redact_text).poll("x-1")
+
+    assert desk.record.last_error == "401 for https://[redacted]@host/"
+    assert polled.problem is not None
+    assert "hunter2" not in polled.problem.message

@@ -1,5 +1,5 @@
 // Copies the framework-free core into this package. It lives with the viewer, whose pages serve it as it is;
-// npm runs this before the package is linked, packed or installed from its folder, so no copy is kept in git.
+// npm runs this before the package is packed (`prepack`), so no copy is kept in git.
 
 import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";

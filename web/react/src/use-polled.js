@@ -56,6 +56,7 @@ export function queryKeyOf(key) {
  * @returns {[state: PollState, tell: (state: PollState) => void]}
  */
 export function usePollState(key, enabled) {
+  const { manager } = useLongwatch();
   const [told, setTold] = useState(/** @type {(PollState & {key: string}) | null} */ (null));
   const tell = useCallback(
     (/** @type {PollState} */ { isPolling, error }) =>
@@ -67,5 +68,5 @@ export function usePollState(key, enabled) {
     [key],
   );
   const isTold = told !== null && told.key === key;
-  return [{ isPolling: enabled && (isTold ? told.isPolling : true), error: isTold ? told.error : null }, tell];
+  return [{ isPolling: enabled && (isTold ? told.isPolling : !manager.isPaused), error: isTold ? told.error : null }, tell];
 }

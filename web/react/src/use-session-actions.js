@@ -2,7 +2,8 @@
 
 import { useMemo } from "react";
 
-import { interrupt, newTurn } from "../core/actions.js";
+import { ensureSession, interrupt, newTurn } from "../core/actions.js";
+import { sessionPath } from "../core/routes.js";
 import { turnKey } from "../core/session-polling.js";
 import { readTurn } from "../core/turn-state.js";
 import { useLongwatch } from "./provider.js";
@@ -17,7 +18,14 @@ export function useSessionActions({ sessionId }) {
   const { api, manager, projectId } = useLongwatch();
   return useMemo(
     () => ({
-      newTurn: async (prompt) => readTurn(await newTurn(api, { projectId, sessionId }, prompt)),
+      ensureSession: () => ensureSession(api, { projectId, sessionId }),
+      newTurn: async (prompt) => {
+        try {
+          return readTurn(await newTurn(api, { projectId, sessionId }, prompt));
+        } finally {
+          manager.refreshAll(api.address(sessionPath(projectId, sessionId))); // the turn that it cancels, too
+        }
+      },
       interrupt: async (turnId, reason) => {
         const which = { projectId, sessionId, turnId };
         try {

@@ -1,11 +1,18 @@
 import { act, renderHook, waitFor } from "@testing-library/react";
-import { describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 
 import { TurnFailed, useSessionActions, useSessionPolling, type Turn } from "../index.js";
 import { end, failure, newSession, newTurn, say, text } from "./support/journal.js";
 import { network, pageOf } from "./support/page.js";
 
 const SOON = { timeout: 15_000 };
+
+const show = (state: "visible" | "hidden") => {
+  vi.spyOn(document, "visibilityState", "get").mockReturnValue(state);
+  document.dispatchEvent(new Event("visibilitychange"));
+};
+
+afterEach(() => vi.restoreAllMocks());
 
 describe("useSessionPolling", () => {
   test("shows blocks as they arrive and stops when the turn is completed", async () => {
@@ -168,6 +175,78 @@ describe("useSessionPolling", () => {
     await waitFor(() => expect(result.current.data).toBeDefined(), SOON);
 
     expect(result.current.error).toBeNull();
+  });
+
+  test("is polling only while the page is visible", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const { Page } = pageOf(place.projectId);
+    const { result } = renderHook(() => useSessionPolling({ sessionId: place.sessionId, turnId }), { wrapper: Page });
+    await waitFor(() => expect(result.current.data).toBeDefined(), SOON);
+    expect(result.current.isPolling).toBe(true);
+
+    act(() => show("hidden"));
+    expect(result.current.isPolling).toBe(false);
+
+    act(() => show("visible"));
+    expect(result.current.isPolling).toBe(true);
+  });
+
+  test("a page unmounted while hidden and mounted again while visible polls", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const { Page } = pageOf(place.projectId);
+    const hook = () => useSessionPolling({ sessionId: place.sessionId, turnId, interval: 50 });
+    const first = renderHook(hook, { wrapper: Page });
+    await waitFor(() => expect(first.result.current.data).toBeDefined(), SOON);
+    act(() => show("hidden"));
+    first.unmount();
+    show("visible");
+
+    const { result } = renderHook(hook, { wrapper: Page });
+    await waitFor(() => expect(result.current.data).toBeDefined(), SOON);
+    await say(place, turnId, text("one"));
+
+    await waitFor(() => expect(result.current.data?.blocks).toHaveLength(1), SOON);
+  });
+
+  test("a block that has not changed is the same object after an update", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    await say(place, turnId, text("one"));
+    const { Page } = pageOf(place.projectId);
+    const updates: Turn[] = [];
+    const { result } = renderHook(
+      () => useSessionPolling({ sessionId: place.sessionId, turnId, interval: 50, onUpdate: (turn) => updates.push(turn) }),
+      { wrapper: Page },
+    );
+    await waitFor(() => expect(result.current.data?.blocks).toHaveLength(1), SOON);
+    const [before] = result.current.data?.blocks ?? [];
+
+    await say(place, turnId, text("two"));
+    await waitFor(() => expect(result.current.data?.blocks).toHaveLength(2), SOON);
+
+    expect(result.current.data?.blocks[0]).toBe(before);
+    expect(updates.at(-1)?.blocks[0]).toBe(before);
+  });
+
+  test("a new turn shows the end of the one that it cancels at once", async () => {
+    const place = await newSession();
+    const turnId = await newTurn(place);
+    const { Page } = pageOf(place.projectId);
+    const { result } = renderHook(
+      () => ({
+        ...useSessionPolling({ sessionId: place.sessionId, turnId, interval: 600_000 }),
+        actions: useSessionActions({ sessionId: place.sessionId }),
+      }),
+      { wrapper: Page },
+    );
+    await waitFor(() => expect(result.current.data?.status).toBe("pending"), SOON);
+
+    await act(async () => void (await result.current.actions.newTurn("something else")));
+
+    await waitFor(() => expect(result.current.data?.status).toBe("failed"), SOON);
+    expect(result.current.isPolling).toBe(false);
   });
 
   test("an invalidated query is looked at at once", async () => {

@@ -23,6 +23,7 @@ from longwatch.cli.invocation import Invocation
 from longwatch.cli.journals import sqlite_path
 from longwatch.cli.options import common_options, pass_invocation
 from longwatch.cli.show import run_lines
+from longwatch.cli.stopping import stopped_by_signals
 from longwatch.cli.terminal import Terminal, remark, write_text
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
@@ -52,14 +53,16 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
     event is told late. Beside it a coding agent publishes the brief: a turn with blocks, and files that grow;
     a recovery drill of three waves runs in another system, and is asked about until its verdict; and a
     nightly export is killed in the middle of its work, so that its run died.
-    Everything is recorded into a SQLite journal and shown as it arrives there, in the terminal and on the
-    page, whose address is printed first. The page is served until Ctrl-C, unless --once is given.
+    Everything is recorded into a journal of its own, demo.db in the data directory, unless --journal names
+    another file, and shown as it arrives there, in the terminal and on the page, whose address is printed
+    first. The page is served until Ctrl-C, unless --once is given.
     """
-    settings = _on_sqlite(invocation.settings())
+    settings = _own_journal(invocation.settings())
     recorder = configure(settings=settings)
     factor = pace if pace is not None else (SCRIPTED_PACE if once else 1.0)
     remark(f"Recording into {sqlite_path(settings.journal) or settings.journal}")
     with contextlib.ExitStack() as stack:
+        stack.enter_context(stopped_by_signals())
         journal = stack.enter_context(open_journal(settings=settings, clock=invocation.clock))
         page, session = None, None
         drill = None if no_page else Drill(journal, settings, invocation.clock, pace=factor)
@@ -239,9 +242,13 @@ def _program() -> str:
         return str(called)
 
 
-def _on_sqlite(settings: Settings) -> Settings:
-    """The demo plays on SQLite: where the settings name another journal, in a file of its own."""
-    if sqlite_path(settings.journal) is not None:
-        return settings
+def _own_journal(settings: Settings) -> Settings:
+    """The settings with a journal of the demo's own: what it invents does not belong among real runs.
+
+    A SQLite file that --journal names is used.
+    """
+    if settings.origins.get("journal") == "--journal" and sqlite_path(settings.journal) is not None:
+        return replace(settings, documents=None)
     origins = {**settings.origins, "journal": "--journal"}
-    return replace(settings, journal=sqlite_url(data_directory() / "demo.db"), origins=origins)
+    url = sqlite_url(data_directory() / "demo.db")
+    return replace(settings, journal=url, documents=None, origins=origins)

@@ -46,7 +46,7 @@ class ServedPage:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "LONGWATCH_DOCUMENTS": self._settings.journal},
             start_new_session=True,  # Ctrl-C is for the demo, which then ends the server
         )
         self.url = self._address()

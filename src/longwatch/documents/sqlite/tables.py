@@ -53,7 +53,7 @@ class Tables:
         if version > known:
             raise NewerJournal(
                 f"The documents in {self._database.path} were written by a newer longwatch (version "
-                f"{version}, this one knows {known}). Upgrade: pip install --upgrade longwatch"
+                f"{version}, this one knows {known})."
             )
 
 

@@ -9,8 +9,8 @@ import json
 from decimal import Decimal
 from math import isfinite
 
-from longwatch.events import Event
-from longwatch.journal.dynamodb.layouts import shown
+from longwatch.events import MAX_WHOLE, Event, unreadable_event
+from longwatch.journal.dynamodb.layouts import shown, text_in
 from longwatch.journal.dynamodb.values import Item
 
 UNREADABLE = "unreadable_item"
@@ -81,6 +81,29 @@ def unreadable(run_id: str, key: str, at: int, values: dict[str, object]) -> Eve
 def unreadable_item(run_id: str, key: str, at: int, item: Item) -> Event:
     """The same from an item whose attributes could not all be read."""
     return unreadable(run_id, key, at, shown(item))
+
+
+def damaged_event(
+    run_id: str, key: str, at: int, item: Item, *, marker: str, event_id: str, producer: str, number: str
+) -> Event:
+    """What stands for an item of a longwatch recorder that cannot be decoded; an error for other items.
+
+    The last four are the names of attributes.
+    """
+    int(item[marker]["N"])  # a KeyError here: another producer wrote it
+    named = text_in(item, producer)
+    count = item.get(number, {}).get("N")
+    counted = int(count) if isinstance(count, str) and count.isdecimal() else 0
+    is_numbered = named is not None and 0 < counted <= MAX_WHOLE
+    return unreadable_event(
+        run_id,
+        key,
+        "its item cannot be decoded",
+        occurred_at=at,
+        event_id=text_in(item, event_id),
+        producer=named if is_numbered else None,
+        number=counted if is_numbered else None,
+    )
 
 
 def epoch_ms(number: float | Decimal) -> int:

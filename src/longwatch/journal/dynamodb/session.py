@@ -13,7 +13,7 @@ from longwatch.clock import iso_from_ms, ms_from_iso
 from longwatch.errors import InvalidEvent
 from longwatch.events import MAX_OCCURRED_AT, RESERVED_PREFIX, Event, error_of
 from longwatch.journal.dynamodb.client import Condition
-from longwatch.journal.dynamodb.foreign import epoch_ms, foreign_event, unreadable_item
+from longwatch.journal.dynamodb.foreign import damaged_event, epoch_ms, foreign_event, unreadable_item
 from longwatch.journal.dynamodb.layouts import (
     NO_PLACE,
     VERSION,
@@ -36,6 +36,13 @@ _SESSION, _EVENT, _AFTER_EVENTS = "SESSION#", "EVENT#", "EVENT$"
 _TO_THE_SECOND = len("2026-11-15T10:00:00")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:?\d\d)?")
 _MARKER = {"N": str(VERSION)}
+
+_NAMES = {  # of what is read of a damaged item
+    "marker": "Longwatch",
+    "event_id": "EventId",
+    "producer": "Producer",
+    "number": "Number",
+}
 
 
 class SessionLayout:
@@ -101,6 +108,7 @@ class SessionLayout:
         place, at = _times(key)
         return first_readable(
             lambda: self._ours(item, run_id, key, place),
+            lambda: Stored(damaged_event(run_id, key, max(0, at), item, **_NAMES), key, place, place),
             lambda: Stored(self._foreign(item, run_id, key, at), key, place, place),
             lambda: Stored(unreadable_item(run_id, key, max(0, at), item), key, place, place),
         )

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from longwatch.events import MAX_OCCURRED_AT, RESERVED_PREFIX, Event
 from longwatch.journal.dynamodb.client import Condition
-from longwatch.journal.dynamodb.foreign import epoch_ms, foreign_event, unreadable_item
+from longwatch.journal.dynamodb.foreign import damaged_event, epoch_ms, foreign_event, unreadable_item
 from longwatch.journal.dynamodb.layouts import (
     NO_PLACE,
     VERSION,
@@ -24,6 +24,13 @@ DAY_SECONDS = 24 * 3600
 HIGHEST = {"N": "9.9E125"}  # above every number that a key can be
 
 _MARKER = {"N": str(VERSION)}
+
+_NAMES = {  # of what is read of a damaged item
+    "marker": "longwatch",
+    "event_id": "event_id",
+    "producer": "producer",
+    "number": "number",
+}
 
 
 class WorkflowLayout:
@@ -88,6 +95,7 @@ class WorkflowLayout:
         place = self.place_of(key)
         return first_readable(
             lambda: self._ours(item, run_id, key, place),
+            lambda: Stored(damaged_event(run_id, str(key), _time_in(key), item, **_NAMES), key, place, place),
             lambda: Stored(self._foreign(item, run_id, key, _time_in(key)), key, place, place),
             lambda: Stored(unreadable_item(run_id, str(key), _time_in(key), item), key, place, place),
         )

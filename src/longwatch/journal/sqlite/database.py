@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, NewerJournal, NotADatabase
@@ -48,13 +49,17 @@ class Schema:
         return [(folder / name).read_text(encoding="utf-8") for name in names]
 
 
+_databases: WeakSet[Database] = WeakSet()  # of this process
+
+
 class Database:
     """A file that many threads and processes use at once. Connections open on first use.
 
     A file that is deleted, moved or replaced while it is open raises `JournalMoved`, and its connections are
     closed: the next call opens what is at the path then. A file that was there before (or that `must_exist`)
     and is missing is not created unless this database `recreates` it: mostly somebody made a mistake, or a
-    disk is not mounted.
+    disk is not mounted. Databases of one process that share a file agree on that: as long as one of them has
+    had it open and was not closed, none of them creates it.
     """
 
     def __init__(
@@ -81,8 +86,10 @@ class Database:
         self._recreates = recreates
         self._target = os.path.realpath(path)
         self._was_open = must_exist
+        self.is_closed = True  # until it is first opened
         self._reset()
         register(self)
+        _databases.add(self)
 
     def _reset(self) -> None:
         self._write_lock = threading.Lock()
@@ -118,10 +125,11 @@ class Database:
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
             with self._write_lock:  # together, since another thread may close them at any moment
                 self._writer, self._opened, self._was_open = connection, opened, True
+                self.is_closed = False
                 self.openings += 1
 
     def _create(self) -> None:
-        if self._was_open and not self._recreates:
+        if (self._was_open or self._is_open_elsewhere()) and not self._recreates:
             raise moved(self.path, Change.DELETED)
         make_private_directory(self.path.parent)
         target, now, kept = Path(self._target), self._clock.now_ms(), None
@@ -136,6 +144,10 @@ class Database:
                 self.path,
                 kept,
             )
+
+    def _is_open_elsewhere(self) -> bool:
+        """Whether another database of this process uses this file, or did until it was lost."""
+        return any(each._target == self._target and not each.is_closed for each in list(_databases))
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -153,7 +165,7 @@ class Database:
                         connection.execute("ROLLBACK")
                     raise
                 self._refuse_if_changed(opened)
-            except (sqlite3.Error, OSError, _FilesChanged) as error:
+            except (sqlite3.Error, OSError, UnicodeDecodeError, _FilesChanged) as error:
                 raise self._lost(opened) or _in_our_words(error, self.path) from error
 
     @contextmanager
@@ -181,7 +193,7 @@ class Database:
                     rows = found.fetchall() if is_last is None else _rows_up_to(found, is_last)
                     self._refuse_if_changed(opened)
                     return rows
-            except (sqlite3.Error, OSError, _FilesChanged) as error:
+            except (sqlite3.Error, OSError, UnicodeDecodeError, _FilesChanged) as error:
                 with self._write_lock:
                     if self._opened is opened:  # else another thread has closed them: open them again
                         raise self._lost(opened) or _in_our_words(error, self.path) from error
@@ -266,6 +278,7 @@ class Database:
     def close(self) -> None:
         """Close every connection; the last one to close folds the write-ahead log into the file."""
         with self._write_lock:
+            self.is_closed = True
             self._close_connections()
 
     def _close_connections(self) -> None:
@@ -333,7 +346,7 @@ class Database:
         if version > len(scripts):
             raise NewerJournal(
                 f"{self.path} was written by a newer longwatch (version {version} of the file, "
-                f"this one knows {len(scripts)}). Upgrade: pip install --upgrade longwatch"
+                f"this one knows {len(scripts)})."
             )
         if version == len(scripts):
             return
@@ -381,7 +394,7 @@ class Database:
     def _translation(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise translated(error, self.path) from error
 
 

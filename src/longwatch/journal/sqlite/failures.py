@@ -9,6 +9,7 @@ from pathlib import Path
 
 from longwatch.errors import (
     JournalBusy,
+    JournalDamaged,
     JournalFull,
     JournalMoved,
     JournalUnavailable,
@@ -27,6 +28,8 @@ _BY_ERRNO = {  # trouble with the folder, before SQLite comes to it -> the code 
     errno.EIO: sqlite3.SQLITE_IOERR,
 }
 
+
+_UNDECODABLE = "Could not decode to UTF-8"  # how Python's sqlite3 begins, without a code of SQLite
 
 _NEXT_STEP = {
     Change.DELETED: "Put it back, or restart this process to begin a new file.",
@@ -47,10 +50,22 @@ def translated(error: Exception, path: Path) -> LongwatchError:
     if isinstance(error, OSError):
         code: int | None = _BY_ERRNO.get(error.errno or 0, sqlite3.SQLITE_CANTOPEN)
         return _in_our_words(code, error, path)
+    if isinstance(error, UnicodeDecodeError):  # in SQLite's own message, which repeats what is damaged
+        return damaged(path, "its definitions are not UTF-8")
     code = getattr(error, "sqlite_errorcode", None)
+    if code is None and str(error).startswith(_UNDECODABLE):  # the rest of that message is what was recorded
+        return damaged(path, "a text in it is not UTF-8")
     if code is not None and code & 0xFF == sqlite3.SQLITE_CANTOPEN and _is_read_only(path):
         code = sqlite3.SQLITE_READONLY  # the file is there; its write-ahead log cannot be made beside it
     return _in_our_words(code, error, path)
+
+
+def damaged(path: Path, reason: str) -> JournalDamaged:
+    """Parts of the file cannot be read."""
+    return JournalDamaged(
+        f"{path} is damaged ({reason}). `longwatch doctor` says what is affected, and "
+        f"`longwatch recover {path} --to NEW.db` salvages what is readable into a new file."
+    )
 
 
 def _is_read_only(path: Path) -> bool:
@@ -73,16 +88,16 @@ def _in_our_words(code: int | None, error: Exception, path: Path) -> LongwatchEr
                 "or choose another journal with --journal."
             )
         case sqlite3.SQLITE_NOTADB:
-            return NotADatabase(f"{path} is not a SQLite database; choose another file with --journal.")
+            return NotADatabase(
+                f"{path} is not a SQLite database; choose another file with --journal. If it was one, its "
+                f"first page is damaged: `longwatch recover {path} --to NEW.db` salvages the rest."
+            )
         case sqlite3.SQLITE_CANTOPEN:
             return JournalUnusable(
                 f"{path} cannot be opened; check that its folder exists and that this user may use it."
             )
         case sqlite3.SQLITE_CORRUPT:
-            return JournalUnusable(
-                f"{path} is damaged ({error}). Keep a copy, then recover it: "
-                f"sqlite3 {path} .recover | sqlite3 recovered.db"
-            )
+            return damaged(path, str(error))
         case sqlite3.SQLITE_IOERR:
             return JournalUnavailable(
                 f"Reading or writing {path} failed ({error}); check the disk, then try again."

@@ -97,7 +97,8 @@ def set_aside(
 
     SQLite applies a log that it finds beside a file to that file, whichever database wrote it. `opened`
     limits this to the files that a connection had open. `is_copied`: the database has everything that is in
-    the log. Otherwise the log is kept under another name, which is returned.
+    the log. Otherwise the log is kept under another name, which is returned. An emptied database is
+    replaced by a new file.
     """
     log, index = (path.with_name(path.name + suffix) for suffix in (LOG, INDEX))
     kept: Path | None = None
@@ -115,7 +116,22 @@ def set_aside(
     found = _seen(str(index))
     if found.identity is not None and (opened is None or found.identity == opened.shm.identity):
         index.unlink(missing_ok=True)
+    if change is Change.EMPTIED and opened is not None:
+        _replace_emptied(path, opened, stamp)
     return kept
+
+
+def _replace_emptied(path: Path, opened: Files, stamp: int) -> None:
+    """Put a new empty file in the place of an emptied one, unless that has been used since.
+
+    A process that has the emptied one open and is idle holds a lock on it, so no journal could begin in it.
+    """
+    if _seen(str(path)) != Seen(opened.main.identity, 0):
+        return
+    fresh = path.with_name(f"{path.name}.{stamp}-new")
+    fresh.touch(mode=0o600, exist_ok=False)
+    fresh.chmod(path.stat().st_mode & 0o777)
+    fresh.replace(path)
 
 
 @contextmanager

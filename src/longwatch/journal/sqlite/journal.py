@@ -13,9 +13,9 @@ from sys import getsizeof
 from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import EventConflict, InvalidCursor
-from longwatch.events import START, Cursor, Event, Page
-from longwatch.journal.arrivals import Arrival, Arrived, page_from
+from longwatch.errors import EventConflict, InvalidCursor, JournalDamaged
+from longwatch.events import START, UNREADABLE, Cursor, Event, Page
+from longwatch.journal.arrivals import Arrival, Arrived, page_from, page_of
 from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
@@ -27,7 +27,7 @@ from longwatch.journal.base import (
     RunQuery,
 )
 from longwatch.journal.codec import same_content
-from longwatch.journal.memory import list_cursor, list_edge_of
+from longwatch.journal.memory import first_page, list_cursor, list_edge_of, list_page
 from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 from longwatch.journal.sqlite.heartbeats import (
     INTERVAL_SECONDS,
@@ -39,14 +39,19 @@ from longwatch.journal.sqlite.rows import (
     EVENT_COLUMNS,
     PAYLOAD,
     POSITION,
-    event_from_row,
+    RAW_COLUMNS,
+    STORED_COLUMNS,
+    checked_event,
     event_to_row,
+    events_from_rows,
     is_found_alike,
     run_from_text,
     run_text,
     run_to_row,
 )
+from longwatch.journal.sqlite.salvage import Salvage, first_arrivals
 from longwatch.journal.sqlite.waking import ring
+from longwatch.model.endings import KEPT_ENDING, Ending, kept_ending
 from longwatch.runs import RunSummary, summarise
 from longwatch.settings import sqlite_url
 
@@ -61,22 +66,23 @@ APPEND, APPEND_MANY = (
     for rows in (ROW, ",".join([ROW] * ROWS_AT_ONCE))
 )
 READ = f"""
-    SELECT {EVENT_COLUMNS}, position FROM events
+    SELECT {STORED_COLUMNS} FROM events
     WHERE run_id = ? AND position > ? AND (ttl IS NULL OR ttl > ?)
     ORDER BY position LIMIT ?"""
 READ_ARRIVALS = f"""
-    SELECT {EVENT_COLUMNS}, position FROM events
+    SELECT {STORED_COLUMNS} FROM events
     WHERE position > ? AND (ttl IS NULL OR ttl > ?)
     ORDER BY position LIMIT ?"""
 LAST_ARRIVAL = "SELECT last_position FROM arrivals"
 NEXT_ARRIVALS = "UPDATE arrivals SET last_position = last_position + ? RETURNING last_position"
-READ_BY_ID = f"SELECT {EVENT_COLUMNS}, position FROM events WHERE event_id = ?"
+READ_BY_ID = f"SELECT {RAW_COLUMNS} FROM events WHERE event_id = ?"
 SAVE_RUN = """
     INSERT INTO runs (run_id, started_at, last_at, status, kind, search, summary) VALUES (?,?,?,?,?,?,?)
     ON CONFLICT (run_id) DO UPDATE SET
         started_at = excluded.started_at, last_at = excluded.last_at, status = excluded.status,
         kind = excluded.kind, search = excluded.search, summary = excluded.summary"""
 FOLLOW_UP_RUN = "UPDATE runs SET last_at = ?, summary = ? WHERE run_id = ?"
+FIND_RUN_RAW = "SELECT CAST(summary AS BLOB) FROM runs WHERE run_id = ?"  # what is not UTF-8 is replaced
 FIND_RUN = "SELECT summary FROM runs WHERE run_id = ?"
 OLD_RUNS = """
     SELECT run_id, last_at FROM runs
@@ -160,7 +166,13 @@ class SqliteJournal(ClosesOnExit):
         now = self._clock.now_ms() // 1000
         wanted = limit + 1 + len(start.beyond)
         size = PageSize(start)
-        rows = self._database.fetch(READ, (run_id, start.position, now, wanted), is_last=size.reaches_end)
+        try:
+            rows = self._database.fetch(READ, (run_id, start.position, now, wanted), is_last=size.reaches_end)
+        except JournalDamaged:
+            page = self._read_around(run_id, start, limit)
+            if not page.events and start == Arrived():  # an empty run would be a wrong answer
+                raise
+            return page
         if start.beyond:
             rows = [row for row in rows if row[-1] not in start.beyond]
         more = len(rows) > limit or size.is_full
@@ -168,9 +180,22 @@ class SqliteJournal(ClosesOnExit):
         if not rows:
             self._refuse_if_ahead(start)
             return Page((), after)
-        events = [event_from_row(row) for row in rows]
+        events = self._with_endings(events_from_rows(rows))
         positions = [row[-1] for row in rows]
         return page_from(start, events, positions, end=start.cursor_up_to(positions[-1]), more=more)
+
+    def _read_around(self, run_id: str, start: Arrived, limit: int) -> Page:
+        """A page of a run in whose part of the file something is damaged."""
+        with self._salvage() as salvage:
+            left = (each for each in salvage.events_of(run_id, start.position) if each[0] not in start.beyond)
+            found = list(first_arrivals(left, limit + 1))
+        page = self._arrivals_with_endings(first_page(found, limit))
+        if not page:
+            return Page((), start.cursor)
+        return page_of(start, page, end=start.up_to(page[-1][0]), more=len(found) > len(page))
+
+    def _salvage(self) -> Salvage:
+        return Salvage(self.path, now_seconds=self._clock.now_ms() // 1000)
 
     def _refuse_if_ahead(self, start: Arrived) -> None:
         """A cursor beyond the last arrival comes from another file: the one before a backup was restored."""
@@ -181,19 +206,53 @@ class SqliteJournal(ClosesOnExit):
             )
 
     def last_arrival(self) -> int:
-        return int(self._database.fetch(LAST_ARRIVAL)[0][0])
+        try:
+            return int(self._database.fetch(LAST_ARRIVAL)[0][0])
+        except JournalDamaged:
+            with self._salvage() as salvage:
+                return salvage.last_position()
 
     def arrivals(self, after: int, *, limit: int) -> Sequence[Arrival]:
         now = self._clock.now_ms() // 1000
         size = PageSize(Arrived(after))
-        rows = self._database.fetch(READ_ARRIVALS, (after, now, limit), is_last=size.reaches_end)
-        return [(row[-1], event_from_row(row)) for row in rows]
+        try:
+            rows = self._database.fetch(READ_ARRIVALS, (after, now, limit), is_last=size.reaches_end)
+        except JournalDamaged:
+            with self._salvage() as salvage:
+                found = first_page(list(first_arrivals(salvage.arrivals(after), limit)), limit)
+            return self._arrivals_with_endings(found)
+        events = self._with_endings(events_from_rows(rows))
+        return list(zip([row[POSITION] for row in rows], events, strict=True))
+
+    def _arrivals_with_endings(self, found: Sequence[Arrival]) -> list[Arrival]:
+        events = self._with_endings([event for _, event in found])
+        return [(position, event) for (position, _), event in zip(found, events, strict=True)]
+
+    def _with_endings(self, events: list[Event]) -> list[Event]:
+        """Give unreadable events the ending of their run: one of them may be the event that stated it."""
+        damaged = {event.run_id for event in events if event.type == UNREADABLE}
+        if not damaged:
+            return events
+        stored = {run_id: self._stored_ending(run_id) for run_id in damaged}
+        return [_with_ending(event, stored.get(event.run_id)) for event in events]
+
+    def _stored_ending(self, run_id: str) -> Ending | None:
+        try:
+            rows = self._database.fetch(FIND_RUN, (run_id,))
+            stored = run_from_text(run_id, rows[0][0]) if rows else None
+        except JournalDamaged:
+            with self._salvage() as salvage:
+                stored = salvage.stored_run(run_id)
+        return None if stored is None else stored.ending
 
     def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> Listening:
         """Also tells of appends by other processes: by inotify where there is one, else when asked."""
-        from longwatch.journal.sqlite.listening import listening_to
+        from longwatch.journal.sqlite.listening import DamagedListening, listening_to
 
-        self._database.prepare()
+        try:
+            self._database.prepare()
+        except JournalDamaged:
+            return DamagedListening()
         database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
         return listening_to(database, heard, inotify=inotify)
 
@@ -201,13 +260,24 @@ class SqliteJournal(ClosesOnExit):
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
     ) -> RunPage:
         sql, parameters = list_query(query, after)
-        rows = self._database.fetch(sql, (*parameters, limit + 1))
-        runs = [run_from_text(run_id, text) for run_id, text in rows[:limit]]
+        try:
+            rows = self._database.fetch(sql, (*parameters, limit + 1))
+            runs = [run_from_text(run_id, text) for run_id, text in rows[:limit]]
+        except JournalDamaged:
+            with self._salvage() as salvage:
+                known = salvage.runs()
+            if not known:  # no runs at all would be a wrong answer
+                raise
+            return list_page(known.values(), query, after, limit)
         return RunPage(runs, list_cursor(runs[-1]) if len(rows) > limit else None)
 
     def find_run(self, run_id: str) -> RunSummary | None:
-        rows = self._database.fetch(FIND_RUN, (run_id,))
-        return run_from_text(run_id, rows[0][0]) if rows else None
+        try:
+            rows = self._database.fetch(FIND_RUN, (run_id,))
+            return run_from_text(run_id, rows[0][0]) if rows else None
+        except JournalDamaged:
+            with self._salvage() as salvage:
+                return salvage.run(run_id)
 
     def wait(self, timeout_seconds: float) -> bool:
         deadline = self._clock.monotonic() + timeout_seconds
@@ -274,11 +344,14 @@ class SqliteJournal(ClosesOnExit):
                     return gone
 
     def _merge_run(self, connection: sqlite3.Connection, run_id: str, part: RunSummary) -> None:
-        row = connection.execute(FIND_RUN, (run_id,)).fetchone()
+        row = connection.execute(FIND_RUN_RAW, (run_id,)).fetchone()
         if row is None:
             connection.execute(SAVE_RUN, run_to_row(part))
             return
-        known = self._summary_in(run_id, row[0])
+        known = self._summary_in(run_id, row[0].decode(errors="replace"))
+        if known is None:
+            connection.execute(SAVE_RUN, run_to_row(part))
+            return
         whole = known.merged(part)
         text = run_text(whole)
         if is_found_alike(known, whole):
@@ -291,14 +364,51 @@ class SqliteJournal(ClosesOnExit):
         if len(self._summaries) > REMEMBERED_SUMMARIES:
             self._summaries.popitem(last=False)
 
-    def _summary_in(self, run_id: str, text: str) -> RunSummary:
-        """The summary in a row: mostly the one that this journal wrote last, which need not be read again."""
+    def _summary_in(self, run_id: str, text: str) -> RunSummary | None:
+        """The summary in a row: mostly the one that this journal wrote last, which need not be read again.
+
+        One that cannot be decoded is made from the events that were stored before; None if there are none.
+        """
         written, summary = self._summaries.get(run_id, (None, None))
-        return summary if summary is not None and written == text else run_from_text(run_id, text)
+        if summary is not None and written == text:
+            return summary
+        try:
+            return run_from_text(run_id, text)
+        except JournalDamaged:
+            with self._salvage() as salvage:
+                return summarise(event for _, event in salvage.events_of(run_id)).get(run_id)
+
+    def restore(self, known: RunSummary) -> None:
+        """Add what a summary knows beside the events.
+
+        That is how the run began and ended, how many events it had, and what has expired.
+        """
+        with self._database.writing() as connection:
+            row = connection.execute(FIND_RUN, (known.run_id,)).fetchone()
+            if row is None:
+                return
+            summary = run_from_text(known.run_id, row[0])
+            origin = known.origin if known.origin.beats(summary.origin) else summary.origin
+            lifecycle = summary.lifecycle.merged(known.lifecycle)
+            whole = replace(
+                summary,
+                origin=origin,
+                events=max(summary.events, known.events),  # so that lost ones are missed
+                lifecycle=lifecycle,
+                expired_before=known.expired_before,
+            )
+            if whole != summary:
+                connection.execute(SAVE_RUN, run_to_row(whole))
 
     def close(self) -> None:
         self._heartbeats.close()
         self._database.close()
+
+
+def _with_ending(event: Event, ending: Ending | None) -> Event:
+    if event.type != UNREADABLE or ending is None:
+        return event
+    return replace(event, payload={**event.payload, KEPT_ENDING: kept_ending(ending)})
 
 
 class PageSize:
@@ -371,6 +481,6 @@ def _append_one_by_one(
             fresh.append(event)
             continue
         known = connection.execute(READ_BY_ID, (event.event_id,)).fetchone()
-        if not same_content(event_from_row(known), event):
+        if not same_content(checked_event(known), event):  # one that cannot be read is not the same
             conflicts.append(event.event_id)
     return fresh, conflicts

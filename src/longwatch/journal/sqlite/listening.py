@@ -117,6 +117,22 @@ class LogListening(AskingListening):
         super().close()
 
 
+class DamagedListening:
+    """For a file that cannot be opened: says once a second that a repaired one may be there."""
+
+    descriptor: int | None = None
+    check_seconds: float | None = CHECK_BESIDE_INOTIFY_SECONDS
+
+    def told(self) -> bool:
+        return False
+
+    def changed(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 class Inotify:
     """The kernel's inotify, through the C library."""
 

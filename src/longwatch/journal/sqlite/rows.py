@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from operator import is_not, itemgetter
 from typing import Any, cast
 
-from longwatch.events import Draft, Event, Order
+from longwatch.errors import InvalidInput, JournalDamaged, LongwatchError
+from longwatch.events import (
+    MAX_OCCURRED_AT,
+    MAX_WHOLE,
+    Draft,
+    Event,
+    Order,
+    parts_of_event_id,
+    unreadable_event,
+)
 from longwatch.journal import lifecycles
 from longwatch.journal.codec import decode_payload, payload_text
 from longwatch.model.attempts import Lifecycle
@@ -17,7 +29,20 @@ EVENT_COLUMNS = (  # in the order of Event's fields
     "run_id, event_id, type, occurred_at, agent_name, payload, call_id, parent_call_id, "
     "producer, number, previous_digest, trace_id, ttl"
 )
-PAYLOAD, POSITION = 5, -1  # where they are in a row of these columns and the position
+# Whether the values of a row can be those of an event, as far as SQL can tell cheaply. A payload with a
+# tagged value is decoded to be sure.
+_SOUND = (
+    "json_valid(payload) AND substr(payload, 1, 1) = '{' AND instr(payload, '\"$') = 0 "
+    f"AND occurred_at BETWEEN 0 AND {MAX_OCCURRED_AT} AND run_id <> '' AND type <> '' "
+    "AND (number IS NULL) = (producer IS NULL) AND (number IS NULL OR number > 0)"
+)
+STORED_COLUMNS = f"{EVENT_COLUMNS}, {_SOUND}, position"  # what readers fetch
+_TEXT_COLUMNS = frozenset(EVENT_COLUMNS.split(", ")) - {"occurred_at", "number", "ttl"}
+RAW_COLUMNS = ", ".join(  # the same, for what may not be UTF-8
+    f"CAST({name} AS BLOB)" if name in _TEXT_COLUMNS else name
+    for name in (*EVENT_COLUMNS.split(", "), "0", "position")
+)
+PAYLOAD, SOUND, POSITION = 5, -2, -1  # where they are in a row of these columns
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -76,7 +101,7 @@ def event_to_row(event: Event) -> tuple[object, ...]:
 
 
 def event_from_row(row: tuple[Any, ...]) -> Event:
-    """The event in a row of `EVENT_COLUMNS` and the position; it was checked when it was appended.
+    """The event in a row of `STORED_COLUMNS` that is sound.
 
     Written out, field by field: reading a tail is mostly this.
     """
@@ -96,6 +121,7 @@ def event_from_row(row: tuple[Any, ...]) -> Event:
         event.trace_id,
         event.ttl,
         _,
+        _,
     ) = row
     payload = StoredPayload()
     payload._held = text
@@ -103,6 +129,100 @@ def event_from_row(row: tuple[Any, ...]) -> Event:
     event.encoded = text
     event.__class__ = Event
     return cast(Event, event)
+
+
+_TEXT, _TEXT_OR_NONE = frozenset({str}), frozenset({str, type(None)})
+_WHOLE, _WHOLE_OR_NONE = frozenset({int}), frozenset({int, type(None)})
+_TYPES = (  # of each column; STRICT tables are checked when they are written, not when they are read
+    *(_TEXT, _TEXT, _TEXT, _WHOLE, _TEXT_OR_NONE, _TEXT, _TEXT_OR_NONE, _TEXT_OR_NONE),
+    *(_TEXT_OR_NONE, _WHOLE_OR_NONE, _TEXT_OR_NONE, _TEXT_OR_NONE, _WHOLE_OR_NONE, _WHOLE, _WHOLE),
+)
+
+
+def events_from_rows(rows: Sequence[tuple[Any, ...]]) -> list[Event]:
+    """The events in rows of `STORED_COLUMNS`: one that cannot be decoded is an unreadable event."""
+    if all(map(itemgetter(SOUND), rows)) and _have_their_types(rows):
+        return [event_from_row(row) for row in rows]
+    found: list[Event] = []
+    before = None  # when the event before happened: where an unreadable one stands, if its own time is lost
+    for row in rows:
+        sound = row[SOUND] and _have_their_types([row])
+        event = event_from_row(row) if sound else checked_event(row, otherwise_at=before)
+        before = event.occurred_at
+        found.append(event)
+    return found
+
+
+_is_given = partial(is_not, None)
+
+
+def _have_their_types(rows: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether texts are texts and numbers are whole, in sound rows.
+
+    Joining and adding refuse what is of another type, and cost a fraction of asking every value.
+    """
+    if not rows:
+        return True
+    columns = list(zip(*rows, strict=True))
+    try:
+        "".join(chain(*columns[:3]))
+        for column in (columns[4], *columns[6:9], *columns[10:12]):
+            "".join(filter(_is_given, column))
+        return all(type(sum(filter(_is_given, columns[at]))) is int for at in (3, 9, 12, POSITION))
+    except TypeError:
+        return False
+
+
+def checked_event(row: tuple[Any, ...], *, otherwise_at: int | None = None) -> Event:
+    """The event in a row that may be damaged in any way; texts may be bytes."""
+    values: dict[str, Any] = dict(zip(_NAMES, map(_decoded_value, row), strict=False))
+    text = values.pop("payload")
+    try:
+        if not isinstance(text, str):
+            raise InvalidInput("the payload is not UTF-8 text")
+        for name, types in zip(_NAMES, _TYPES, strict=False):
+            if name != "payload" and type(values[name]) not in types:
+                raise InvalidInput(f"{name} is not of its type")
+        payload = decode_payload(text)
+        return Event(**values, payload=payload, encoded=text)
+    except LongwatchError as error:
+        return _unreadable(values, row[POSITION], str(error), otherwise_at)
+
+
+_NAMES = tuple(EVENT_COLUMNS.split(", "))
+
+
+def _decoded_value(value: object) -> object:
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _unreadable(values: Mapping[str, Any], position: int, reason: str, otherwise_at: int | None) -> Event:
+    event_id, producer, number = values["event_id"], values["producer"], values["number"]
+    event_id = event_id if isinstance(event_id, str) and event_id else None
+    named = parts_of_event_id(event_id) if event_id is not None else None
+    if not (isinstance(producer, str) and type(number) is int and 0 < number <= MAX_WHOLE):
+        producer, number = named[1:] if named is not None else (None, None)
+    at = values["occurred_at"]
+    if not (type(at) is int and 0 <= at <= MAX_OCCURRED_AT):
+        at = named[0] if named is not None else otherwise_at or 0
+    run_id = values["run_id"]
+    return unreadable_event(
+        run_id if isinstance(run_id, str) and run_id else UNKNOWN_RUN,
+        position,
+        reason,
+        occurred_at=at,
+        event_id=event_id,
+        producer=producer,
+        number=number,
+    )
+
+
+UNKNOWN_RUN = "unknown run"  # of an unreadable event whose row does not even name that
 
 
 def run_to_row(run: RunSummary) -> tuple[object, ...]:
@@ -140,7 +260,14 @@ def run_text(run: RunSummary) -> str:
 
 
 def run_from_text(run_id: str, text: str) -> RunSummary:
-    """The summary that `run_text` wrote."""
+    """The summary that `run_text` wrote; raises `JournalDamaged` for anything else."""
+    try:
+        return _run_from_text(run_id, text)
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise JournalDamaged(f"The summary of run {run_id!r} cannot be read ({error}).") from error
+
+
+def _run_from_text(run_id: str, text: str) -> RunSummary:
     stored, started_at, last, last_type, events, agents, failed, lifecycle, expired, *rest = json.loads(text)
     origin = Origin(stored[0], _order(stored[1]), stored[2], stored[3], stored[4])
     return RunSummary(

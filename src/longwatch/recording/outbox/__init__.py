@@ -32,6 +32,7 @@ CLAIM = """
 PENDING = """
     SELECT journal, count(*), min(occurred_at) FROM waiting WHERE refused IS NULL
     GROUP BY journal ORDER BY journal"""
+CLAIMED = "SELECT count(*) FROM waiting WHERE refused IS NULL AND claimed_until > ?"
 REFUSED = "SELECT event_id, refused FROM waiting WHERE refused IS NOT NULL ORDER BY id LIMIT ?"
 
 
@@ -119,7 +120,20 @@ class Outbox:
             except LongwatchError as error:
                 report.errors.append(f"{batch.url}: {error}")
         report.left = sum(batch.events for batch in self.pending())
+        if report.left and not report.errors:
+            report.errors.append(self._why_left(report.left))
         return report
+
+    def _why_left(self, left: int) -> str:
+        """Why events wait though every journal answered."""
+        now = self._clock.now_ms()
+        [(claimed,)] = self._database.fetch(CLAIMED, (now,))
+        events = "1 event is" if left == 1 else f"{left:,} events are"
+        if claimed:
+            return (
+                f"{events} left: another process is delivering {claimed:,}, for at most {CLAIM_MS // 1000} s"
+            )
+        return f"{events} left: they came in while the others were delivered; ship again"
 
     def ship_batch(self, journal: Journal, url: str, report: ShipReport) -> bool:
         """Ship up to one batch to this journal and add to the report. False: nothing was waiting."""

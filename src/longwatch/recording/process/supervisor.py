@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from longwatch.clock import Clock
+from longwatch.events import run_duration_ms
 from longwatch.journal.base import Journal
 from longwatch.model.attempts import JOINED
 from longwatch.model.process import COMMAND, WRAPPER, process_of
@@ -59,7 +60,7 @@ class Outcome:
     exit_code: int  # for our own exit
     status: Status
     words: str
-    duration_ms: float
+    duration_ms: int
     started: bool = True
 
 
@@ -90,7 +91,7 @@ class Supervisor:
     def run(self) -> Outcome:
         """Run the command to its end and record it. Never raises because of the command or the journal."""
         task = self._task
-        started_at, began = self._clock.now_ms(), self._clock.monotonic()
+        started_at = self._clock.now_ms()
         with self._attendance.signals():
             try:
                 child = Child.start(
@@ -122,20 +123,23 @@ class Supervisor:
                 stdout=Reading(partial(self._take_stdout, channels), stdout),
                 stderr=Reading(self._take_stderr, stderr),
             )
-            duration = round((self._clock.monotonic() - began) * 1000, 3)
+            exited_at = self._clock.now_ms()
             ending = channels.finish(LAST_LOOK_SECONDS)
             assert child.returncode is not None
             exit_ = Exit.of(child.returncode)
-            status = ending.status if ending is not None else self._write_ending(exit_, duration)
+            if ending is not None:
+                status, ended_at = ending.status, exited_at if ending.at is None else ending.at
+            else:
+                status, ended_at = self._write_ending(exit_, started_at, exited_at), exited_at
             self._recorder.close(FLUSH_SECONDS)
-        return Outcome(exit_.shell_code, status, exit_.words, duration)
+        return Outcome(exit_.shell_code, status, exit_.words, run_duration_ms(started_at, ended_at))
 
     def _not_started(self, error: OSError, started_at: int) -> Outcome:
         code, words = failed_start(self._task.command[0], error)
         self._record_start(started_at)
         said = {"status": "failed", "error_message": words, "exit_code": code, "written_for": True}
         self._record("workflow_error", said, {"attempt": self._task.attempt})
-        return Outcome(code, Status.FAILED, words, 0.0, started=False)
+        return Outcome(code, Status.FAILED, words, 0, started=False)
 
     def _record_start(self, started_at: int) -> None:
         task = self._task
@@ -180,15 +184,15 @@ class Supervisor:
         if self._task.record_output:
             self._record("output", {"stream": stream, "text": text})
 
-    def _write_ending(self, exit_: Exit, duration_ms: float) -> Status:
+    def _write_ending(self, exit_: Exit, started_at: int, exited_at: int) -> Status:
         # What a terminal sends reaches a process that shares it too, which may be gone before we know of it.
         own_reason = exit_.signal_number if self._task.shares_group else None
         type_, said = terminal_event(
             exit_,
             interrupted_by=self._stopping.reason or (own_reason if own_reason in FROM_TERMINAL else None),
             sent=self._stopping.sent,
-            execution_time_ms=duration_ms,
+            execution_time_ms=run_duration_ms(started_at, exited_at),
             stderr=list(self._last_lines),
         )
-        self._record(type_, said, {"attempt": self._task.attempt})
+        self._record(type_, said, {"attempt": self._task.attempt}, occurred_at=exited_at)
         return STATUS_WORDS[str(said["status"])]

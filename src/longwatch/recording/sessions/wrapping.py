@@ -85,17 +85,15 @@ def start_background(function: Callable[..., object], *args: object, **kwargs: o
 def record_phase(phase: str, state: TaskState, *, error: BaseException | str | None = None) -> bool:
     """Journal a phase of the current session's work, as `TASK_indexing_STARTED`.
 
-    Never raises. False: nothing was stored, and the log has the reason, such as an invalid name.
+    Never raises. False: nothing was stored. The log has the reason, unless this is not work of a session.
     """
-    session = current_session()
-    if session is None:
-        return False
     try:
         status = task_status(phase, state)
     except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
         log.warning("longwatch: phase %r is not journaled: %s", phase, problem)
         return False
-    return session.tell(status, error=error)
+    session = current_session()
+    return session is not None and session.tell(status, error=error)
 
 
 def _wrapped(

@@ -1,4 +1,7 @@
-"""Whether the server and its journal answer. Anybody may ask; the journal is asked once a second at most."""
+"""Whether the server and its journal answer. Needs no token, so an answer of the journal holds for a second.
+
+A request that finds the journal unavailable ends that second: the health check never contradicts it.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,16 @@ HOLDS_SECONDS = 1.0
 def health_routes() -> APIRouter:
     """The route, with its memory of the last answer."""
     router = APIRouter()
-    asked = -HOLDS_SECONDS
+    asked, failures = -HOLDS_SECONDS, 0
 
     @router.get("/api/health", tags=["server"], response_class=Response, responses=plain(HealthShape))
     async def health(context: ContextDep) -> Response:
         """Tell that the server runs and that its journal answers; 503 if that does not."""
-        nonlocal asked
-        now = asyncio.get_running_loop().time()
-        if now >= asked + HOLDS_SECONDS:
+        nonlocal asked, failures
+        now, failed = asyncio.get_running_loop().time(), context.traffic.journal_failures
+        if now >= asked + HOLDS_SECONDS or failed != failures:
             await context.async_journal.find_runs(limit=1)
-            asked = now
+            asked, failures = now, failed
         scheme = context.journal.url.partition(":")[0]
         return json_answer({"status": "ok", "journal": scheme}, headers={"Cache-Control": "no-store"})
 

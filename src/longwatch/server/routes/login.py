@@ -25,6 +25,8 @@ COOKIE_HEADER = {
     }
 }
 
+SERVE_SAYS = " <code>longwatch serve</code> prints where tokens are kept."
+
 router = APIRouter()
 
 
@@ -62,11 +64,10 @@ async def log_in(context: ContextDep, request: Request, given: Annotated[Login, 
 async def login_page(context: ContextDep, request: Request, code: str = "") -> Response:
     """The form, or with a code straight on to the page."""
     if not code:
-        return _form("Paste a token to go on. `longwatch serve` says where it is kept.", status=401)
+        return _form(escape("Paste a token to sign in.") + SERVE_SAYS, status=401)
     if not context.access.redeem(code):
-        return _form(
-            "This address was used already or is too old. Paste a token, or restart the server.", status=401
-        )
+        told = "This link was used already or is older than ten minutes. Paste a token to sign in."
+        return _form(escape(told) + SERVE_SAYS, status=401)
     return _entered(context.access.new_cookie(Scope.WRITE), request)
 
 
@@ -77,7 +78,7 @@ async def log_in_by_form(context: ContextDep, request: Request) -> Response:
     token = fields.get("token", [""])[-1].strip()
     scope = context.access.scope_of_token(token.encode(errors="replace"))
     if scope is None:
-        return _form("That is not the token. Try again.", status=401)
+        return _form("Unknown token. Try again.", status=401)
     return _entered(context.access.new_cookie(scope), request)
 
 
@@ -108,9 +109,10 @@ def _entered(cookie: str, request: Request) -> Response:
 
 
 def _form(message: str, *, status: int) -> Response:
+    """The form below this HTML."""
     content = (
-        f"<p>{escape(message)}</p>"
+        f"<p>{message}</p>"
         '<form method="post" action="/login"><label>Token <input type="password" name="token" required '
-        'autocomplete="current-password" autofocus></label> <button>Log in</button></form>'
+        'autocomplete="current-password" autofocus></label> <button>Sign in</button></form>'
     )
-    return plain_page("log in", content, status=status, headers={"WWW-Authenticate": "Bearer"})
+    return plain_page("sign in", content, status=status, headers={"WWW-Authenticate": "Bearer"})

@@ -47,6 +47,11 @@ class _Collected:
         context, traffic = self._context, self._context.traffic
         yield CounterMetricFamily("longwatch_requests", "Requests that came in.", traffic.requests)
         yield CounterMetricFamily("longwatch_refused", "Requests that the guard refused.", traffic.refused)
+        yield CounterMetricFamily(
+            "longwatch_journal_failures",
+            "Requests that found the journal unavailable.",
+            traffic.journal_failures,
+        )
         yield GaugeMetricFamily("longwatch_streams", "Streams, sockets and long polls open.", traffic.held)
         yield GaugeMetricFamily("longwatch_followers", "Who follows a run.", context.hub.followers)
         yield GaugeMetricFamily("longwatch_followed_runs", "Runs followed live.", context.hub.runs)

@@ -20,8 +20,11 @@ ACCEPT, CODE = "accept", "status-code"
 OPTIONS = ("status", "outcome", ACCEPT, *(each.value for each in Meaning))
 
 _VARIABLE = re.compile(r"\$\{(?P<names>\w+(?:\|\w+)*)(?::-(?P<default>[^}]*))?\}")
-_SECRET_ENDINGS = ("apikey", "accesskey", "credential", "passwd", "password", "secret", "signature", "token")
-_SECRET_NAMES = frozenset({"auth", "pwd", "sig"})
+_SECRET_ENDINGS = (
+    *("apikey", "accesskey", "privatekey", "credential", "credentials", "passwd", "password", "passphrase"),
+    *("passcode", "secret", "signature", "token", "pwd", "cookie", "authorization", "sessionid", "webhook"),
+)
+_SECRET_NAMES = frozenset({"auth", "sig", "pass", "pw", "pin", "otp", "jwt", "sid", "hmac"})
 
 
 def checked(url: str) -> str:

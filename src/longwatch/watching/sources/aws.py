@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 from longwatch.errors import MissingExtra
 from longwatch.watching.sources.asking import side_by_side
@@ -12,9 +14,9 @@ from longwatch.watching.sources.base import SourceProblem
 from longwatch.watching.sources.dates import sdk_date_ms
 from longwatch.watching.sources.declarations import AwsCall, Declaration
 from longwatch.watching.sources.declared import Found, Place
-from longwatch.watching.sources.failures import is_refused_id, is_unknown, refusal, sdk_problem
+from longwatch.watching.sources.failures import is_refused_id, is_unknown, refusal, sdk_problem, wait_in
 from longwatch.watching.sources.filling import filled
-from longwatch.watching.sources.paths import value_at
+from longwatch.watching.sources.paths import steps, value_at
 from longwatch.watching.sources.translating import Thing
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_PAGES = 50  # of one call: a service that never stops is a problem, not an answer
 CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 2, 10
+_SHOWN_BYTES = 60  # of a response that can not be read
 ATTEMPTS = 2  # boto3's own, for requests without a response; the poller backs off outside
 
 Connect = Callable[[str, str | None, str | None], Any]
@@ -49,6 +52,13 @@ class AwsAsker:
 
     def check(self) -> SourceProblem | None:
         return credentials_problem(self._call) if self._connect is aws_client else None
+
+    def check_id(self, job_id: str) -> SourceProblem | None:
+        try:
+            _parameters(self._call, job_id)
+        except _NotAsked as error:
+            return SourceProblem(str(error), lasting=True)
+        return None
 
     def close(self) -> None:
         with self._lock:
@@ -84,12 +94,12 @@ class AwsAsker:
         client, call = self._client(place), self._call
         if not call.key:
             page = next(_pages(client, call, ids))
-            thing = value_at(page, call.results)
+            thing = _results(call, page)
             return {ids[0]: None if thing is None else self._thing(client, ids[0], thing, page)}
         by_key = {
             value_at(each, path): (each, page)
             for page in _pages(client, call, ids)
-            for each in value_at(page, call.results) or ()
+            for each in _results(call, page) or ()
             for path in call.key
         }
         return {each: self._thing(client, each, *by_key[each]) if each in by_key else None for each in ids}
@@ -108,12 +118,21 @@ class AwsAsker:
     def _client(self, place: Place) -> Any:
         with self._lock:
             if place not in self._clients:
-                self._clients[place] = self._connect(self._call.service, *place)
+                self._clients[place] = prepared(self._connect(self._call.service, *place))
             return self._clients[place]
 
 
 class _NotAsked(Exception):
     """There is no way to ask this."""
+
+
+def _results(call: AwsCall, page: Mapping[str, Any]) -> Any:
+    """What was asked about. A response without the member that holds it is not an answer."""
+    from botocore.parsers import ResponseParserError
+
+    if call.results and steps(call.results)[0] not in page:
+        raise ResponseParserError(f"the response of {call.name} has no {call.results}")
+    return value_at(page, call.results)
 
 
 def _listed(client: Any, call: AwsCall, ids: Sequence[str], path: str) -> list[Any]:
@@ -127,12 +146,7 @@ def _pages(client: Any, call: AwsCall, ids: Sequence[str]) -> Iterator[Mapping[s
     method = getattr(client, botocore.xform_name(call.operation), None)
     if method is None:
         raise _NotAsked(f"{call.service} has no operation {call.operation}")
-    try:
-        asked: dict[str, Any] = {
-            name: filled(text, ids[0], call.divider) for name, text in call.parameters.items()
-        }
-    except ValueError as error:
-        raise _NotAsked(str(error)) from error
+    asked = _parameters(call, ids[0])
     if call.ids is not None:
         asked[call.ids] = list(ids)
     for _ in range(MOST_PAGES):
@@ -143,6 +157,13 @@ def _pages(client: Any, call: AwsCall, ids: Sequence[str]) -> Iterator[Mapping[s
             return
         asked[call.token[0]] = token
     raise _NotAsked(f"{call.name} answered with more than {MOST_PAGES} pages")
+
+
+def _parameters(call: AwsCall, id_: str) -> dict[str, Any]:
+    try:
+        return {name: filled(text, id_, call.divider) for name, text in call.parameters.items()}
+    except ValueError as error:
+        raise _NotAsked(str(error)) from error
 
 
 def aws_client(service: str, region: str | None, account: str | None = None) -> Any:
@@ -173,14 +194,21 @@ def credentials_problem(call: AwsCall) -> SourceProblem | None:
 
 
 def client_of(session: Any, service: str, region: str | None) -> Any:
-    """A client of a boto3 session that retries only requests without a response.
+    """A client of a boto3 session, with our timeouts."""
+    return session.client(service, region_name=region, config=client_config())
+
+
+def prepared(client: Any) -> Any:
+    """The client, such that it retries only requests without a response, and reads no other than its own.
 
     A response may say how long to wait (`Retry-After`). boto3 would retry within seconds and hide it, so
-    every response goes to the poller, which waits as long as the service asks.
+    every response goes to the poller, which waits as long as the service asks. And boto3 takes a response
+    that it can not read for an empty one, which would say that the service does not know the job.
     """
-    client = session.client(service, region_name=region, config=client_config())
-    name = client.meta.service_model.service_id.hyphenize()
-    client.meta.events.register_first(f"needs-retry.{name}", _leave_responses_alone)
+    if hasattr(client, "meta"):  # of boto3
+        name = client.meta.service_model.service_id.hyphenize()
+        client.meta.events.register_first(f"needs-retry.{name}", _leave_responses_alone)
+        client.meta.events.register_first(f"before-parse.{name}", _check_response)
     return client
 
 
@@ -198,3 +226,49 @@ def client_config() -> Config:
 def _leave_responses_alone(response: object = None, **_: object) -> bool | None:
     """False stops boto3's retry; None leaves the decision to boto3."""
     return None if response is None else False
+
+
+def _check_response(operation_model: Any, response_dict: dict[str, Any], **_: object) -> None:
+    """Raise for a response that is not one of the service: cut off, or the page of a proxy."""
+    from botocore.parsers import ResponseParserError
+
+    _put_wait_in_seconds(response_dict["headers"])
+    body, protocol = response_dict["body"], operation_model.service_model.resolved_protocol
+    if protocol not in ("json", "rest-json", "query"):
+        return
+    is_json = protocol != "query"
+    if response_dict["status_code"] >= 300:
+        if is_json and not _is_object(body):
+            response_dict["body"] = json.dumps(
+                {"message": body[:_SHOWN_BYTES].decode(errors="replace")}
+            ).encode()
+        return
+    if not (_is_object(body) if is_json else _is_response_of(operation_model.name, body)):
+        raise ResponseParserError(f"it is not one of {operation_model.name}: {body[:_SHOWN_BYTES]!r}")
+
+
+def _put_wait_in_seconds(headers: MutableMapping[str, str]) -> None:
+    """Models of AWS have a whole number in `Retry-After`; boto3 fails on the date that may be there."""
+    said = headers.get("Retry-After")
+    if said is None or said.strip().isdecimal():
+        return
+    seconds = wait_in(said, date=headers.get("Date"))
+    if seconds is None:
+        del headers["Retry-After"]
+    else:
+        headers["Retry-After"] = str(round(seconds + 0.5))
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_response_of(operation: str, body: bytes) -> bool:
+    """Whether this is the XML of a response, as the protocol `query` has it."""
+    try:
+        return ElementTree.fromstring(body).tag.rpartition("}")[2] == f"{operation}Response"
+    except ElementTree.ParseError:
+        return False

@@ -49,6 +49,14 @@ class Checked(Protocol):
 
 
 @runtime_checkable
+class IdChecked(Protocol):
+    """A source that knows what ids of its jobs look like."""
+
+    def check_id(self, job_id: str) -> SourceProblem | None:
+        """Why no job can have this id, found without a request to the system; None: one can."""
+
+
+@runtime_checkable
 class Beginner(Protocol):
     """A source that knows what an execution is called, and when it began, from what people type."""
 

@@ -120,6 +120,7 @@ class Declaration:
     pending_seconds: float | None = None  # between polls; None: as for all executions
     running_seconds: float | None = None
     deadline_seconds: float | None = None
+    id_shape: str | None = None  # a regular expression that every id matches; None: any text may be one
     prefix: str = ""  # before an id, in what people type and in the execution's id
 
 

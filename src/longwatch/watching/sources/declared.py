@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -9,7 +10,7 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.watching.answers import Answer
 from longwatch.watching.due import deadline_at
 from longwatch.watching.model import Execution, ExecutionKey, Job, JobState
-from longwatch.watching.sources.base import Checked, SourceProblem, Told
+from longwatch.watching.sources.base import Checked, IdChecked, SourceProblem, Told
 from longwatch.watching.sources.dates import observed_at
 from longwatch.watching.sources.declarations import Declaration
 from longwatch.watching.sources.translating import (
@@ -88,6 +89,14 @@ class DeclaredSource:
 
     def check(self) -> SourceProblem | None:
         return self._asker.check() if isinstance(self._asker, Checked) else None
+
+    def check_id(self, job_id: str) -> SourceProblem | None:
+        shape = self.declaration.id_shape
+        if shape is not None and not re.fullmatch(shape, job_id):
+            return SourceProblem(
+                f"{job_id!r} is not an id of {self.name}: {self.declaration.about}", lasting=True
+            )
+        return self._asker.check_id(job_id) if isinstance(self._asker, IdChecked) else None
 
     def close(self) -> None:
         self._asker.close()

@@ -27,12 +27,12 @@ from longwatch.watching.model import (
     Server,
     ServerState,
 )
-from longwatch.watching.sources.aws import aws_client, credentials_problem
+from longwatch.watching.sources.aws import aws_client, credentials_problem, prepared
 from longwatch.watching.sources.base import SourceProblem, Told
 from longwatch.watching.sources.dates import observed_at, sdk_date_ms
 from longwatch.watching.sources.declarations import AwsCall
 from longwatch.watching.sources.drs_log import LOG_CALL, log_of, wants_log, with_earlier_log, with_log
-from longwatch.watching.sources.failures import refusal, sdk_problem
+from longwatch.watching.sources.failures import refusal, retry_after_in, sdk_problem
 from longwatch.watching.sources.translating import LONGEST_WORD, storable, time_ms
 
 CALL = "drs:DescribeJobs"
@@ -69,6 +69,8 @@ Place = tuple[str | None, str | None]
 """A region and an account."""
 Jobs = dict[Place, dict[str, Job | SourceProblem]]
 """What each place said of each job."""
+Warnings = Mapping[tuple[Place, str], SourceProblem]
+"""Why the log of a job could not be read."""
 Connect = Callable[[str | None, str | None], Any]
 """A boto3 client for DRS in this region, with the rights in this account."""
 
@@ -129,6 +131,8 @@ class DrsSource:
             problem = refusal(error.response, DESCRIBE_JOBS, _where(place))
         except (BotoCoreError, ResponseParserError, ValueError) as error:
             problem = sdk_problem(error, DESCRIBE_JOBS, _where(place))
+        except (AttributeError, LookupError, TypeError):
+            problem = SourceProblem(f"DRS in {_where(place)} returned a response without a list of jobs")
         except _EndlessPages:
             problem = SourceProblem(
                 f"DRS in {_where(place)} answered with {MOST_EMPTY_PAGES} pages in a row without another job"
@@ -149,7 +153,7 @@ class DrsSource:
             self.calls += 1
             answer = client.describe_jobs(**asked)
             inquiry.dates.append(sdk_date_ms(answer))
-            found = answer.get("items") or ()
+            found = answer["items"]  # without a list of jobs it does not say that there is none
             yield from found
             before = len(missing)
             missing -= {item["jobID"] for item in found}
@@ -159,12 +163,10 @@ class DrsSource:
             asked["nextToken"] = answer["nextToken"]
         raise _EndlessPages
 
-    def _add_reasons(
-        self, executions: Sequence[Execution], told: Jobs, at: int
-    ) -> Mapping[tuple[Place, str], str]:
+    def _add_reasons(self, executions: Sequence[Execution], told: Jobs, at: int) -> Warnings:
         """Put into jobs that did not go well what their logs say; return what could not be read, and why."""
         until = self._clock.monotonic() + LOGS_SECONDS
-        warnings: dict[tuple[Place, str], str] = {}
+        warnings: dict[tuple[Place, str], SourceProblem] = {}
         for known in (job for each in executions for wave in each.waves for job in wave.jobs):
             place = (known.region, known.account)
             job = told[place].get(known.job_id)
@@ -174,7 +176,8 @@ class DrsSource:
             if not wants_log(known, job, at):
                 continue
             if self._clock.monotonic() > until:
-                warnings[place, known.job_id] = f"the log of {known.job_id} was not read: no time is left"
+                late = f"the log of {known.job_id} was not read: no time is left"
+                warnings[place, known.job_id] = SourceProblem(late)
                 continue
             items, problem = self._log(place, known.job_id, until)
             told[place][known.job_id] = with_log(job, log_of(items))
@@ -182,35 +185,45 @@ class DrsSource:
                 warnings[place, known.job_id] = problem
         return warnings
 
-    def _log(self, place: Place, job_id: str, until: float) -> tuple[list[Mapping[str, Any]], str | None]:
+    def _log(
+        self, place: Place, job_id: str, until: float
+    ) -> tuple[list[Mapping[str, Any]], SourceProblem | None]:
         """The events of a job's log, and what is wrong if these are not all."""
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
 
         items: list[Mapping[str, Any]] = []
         asked: dict[str, Any] = {"jobID": job_id}
+        wish = None
         try:
             client = self._client(place)
             for _ in range(MOST_LOG_PAGES):
                 if self._clock.monotonic() > until:
-                    return items, f"the log of {job_id} was not read to its end: no time is left"
+                    why = f"the log of {job_id} was not read to its end: no time is left"
+                    return items, SourceProblem(why)
                 self.calls += 1
                 answer = client.describe_job_log_items(**asked)
-                items += answer.get("items", ())
+                items += [each for each in answer["items"] if isinstance(each, Mapping)]
                 if not answer.get("nextToken"):
                     return items, None
                 asked["nextToken"] = answer["nextToken"]
+            why = f"the log of {job_id} has more than {MOST_LOG_PAGES} pages; the rest was not read"
         except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "unknown")
-            return items, f"the log of {job_id} was not read: {LOG_CALL} answered {code}"
+            code, wish = (
+                error.response.get("Error", {}).get("Code", "unknown"),
+                retry_after_in(error.response),
+            )
+            why = f"the log of {job_id} was not read: {LOG_CALL} answered {code}"
         except (BotoCoreError, ResponseParserError) as error:
-            return items, f"the log of {job_id} was not read: {error}"
-        return items, f"the log of {job_id} has more than {MOST_LOG_PAGES} pages; the rest was not read"
+            why = f"the log of {job_id} was not read: {error}"
+        except (AttributeError, LookupError, TypeError):
+            why = f"the log of {job_id} was not read: {LOG_CALL} returned a response without a log"
+        return items, SourceProblem(why, wish)
 
     def _client(self, place: Place) -> Any:
         with self._lock:
             if place not in self._clients:
-                self._clients[place] = self._connect(*place)
+                self._clients[place] = prepared(self._connect(*place))
             return self._clients[place]
 
 
@@ -237,8 +250,8 @@ def job_from(item: Mapping[str, Any]) -> Job:
     What the states of servers mean in a job of a type that is not known, nobody can say: none is an end.
     """
     word, kind_word = _word(item, "status"), _word(item, "type")
-    kind = JOB_KINDS.get(kind_word) if kind_word else JobKind.LAUNCH
-    state = JOB_STATES.get(word, JobState.UNKNOWN) if word else JobState.PENDING
+    kind = JobKind.LAUNCH if kind_word is None else JOB_KINDS.get(kind_word)
+    state = JobState.PENDING if word is None else JOB_STATES.get(word, JobState.UNKNOWN)
     return Job(
         job_id=item["jobID"],
         state=JobState.UNKNOWN if kind is None else state,
@@ -255,13 +268,13 @@ def job_from(item: Mapping[str, Any]) -> Job:
 
 def _server_from(item: Mapping[str, Any], kind: JobKind | None) -> Server:
     word = _word(item, "launchStatus")
-    state = SERVER_STATES.get(word, ServerState.UNKNOWN) if word else ServerState.PENDING
+    state = ServerState.PENDING if word is None else SERVER_STATES.get(word, ServerState.UNKNOWN)
     if kind is None:
         state = ServerState.UNKNOWN
     elif kind is JobKind.TERMINATE and state is ServerState.LAUNCHED:
         state = ServerState.PENDING  # it is still there
     return Server(
-        server_id=item["sourceServerID"],
+        server_id=str(item["sourceServerID"]),
         state=state,
         instance_id=item.get("recoveryInstanceID"),
         actions=tuple(
@@ -275,7 +288,7 @@ def _server_from(item: Mapping[str, Any], kind: JobKind | None) -> Server:
 def _action_from(run: Mapping[str, Any], number: int) -> Action:
     action = run.get("action") or {}
     word = _word(run, "status")
-    state = ACTION_STATES.get(word, ActionState.UNKNOWN) if word else ActionState.IN_PROGRESS
+    state = ActionState.IN_PROGRESS if word is None else ACTION_STATES.get(word, ActionState.UNKNOWN)
     name = str(action.get("name") or action.get("actionId") or f"action {number + 1}")
     return Action(
         name=name,
@@ -287,9 +300,12 @@ def _action_from(run: Mapping[str, Any], number: int) -> Action:
 
 
 def _word(item: Mapping[str, Any], name: str) -> str | None:
-    """A status as the service reports it, cut to a length that a record can hold."""
+    """A status as the service reports it, cut to a length that a record can hold; None: it reports none.
+
+    An empty one is a value that no table has.
+    """
     said = item.get(name)
-    return storable(said, LONGEST_WORD) if said else None
+    return None if said is None else storable(said, LONGEST_WORD)
 
 
 def _by_place(executions: Sequence[Execution]) -> dict[Place, list[str]]:
@@ -301,13 +317,11 @@ def _by_place(executions: Sequence[Execution]) -> dict[Place, list[str]]:
     return {place: list(ids) for place, ids in places.items()}
 
 
-def _answer(
-    execution: Execution, told: Jobs, warnings: Mapping[tuple[Place, str], str], at: int, polled_at: int
-) -> Told:
+def _answer(execution: Execution, told: Jobs, warnings: Warnings, at: int, polled_at: int) -> Told:
     """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""
     jobs: dict[str, Job] = {}
     missing = set()
-    warned = []
+    warned: list[SourceProblem] = []
     for job in (job for wave in execution.waves for job in wave.jobs):
         place = (job.region, job.account)
         found = told[place].get(job.job_id)
@@ -319,7 +333,17 @@ def _answer(
             jobs[job.job_id] = found
         if (place, job.job_id) in warnings:
             warned.append(warnings[place, job.job_id])
-    return Answer(CALL, at, jobs, frozenset(missing), warnings=tuple(warned), polled_at=polled_at)
+    wish = max((each.retry_after_seconds for each in warned if each.retry_after_seconds), default=None)
+    return Answer(
+        CALL,
+        at,
+        jobs,
+        frozenset(missing),
+        next_at=None if wish is None else polled_at + round(wish * 1000),
+        warnings=tuple(each.message for each in warned),
+        polled_at=polled_at,
+        retry_after_seconds=wish,
+    )
 
 
 def _where(place: Place) -> str:

@@ -126,6 +126,8 @@ def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
             "AWS_ENDPOINT_URL",
             lasting=True,
         )
+    if isinstance(error, ResponseParserError):
+        return SourceProblem(f"{call.service} in {where} sent a response that can not be read ({error})")
     return SourceProblem(f"{call.service} in {where} can not be reached ({error})")
 
 

@@ -42,6 +42,7 @@ from longwatch.watching.sources.translating import Thing, storable
 
 MOST_KEPT, MOST_KEPT_BYTES = 500, 16 * 1024  # answers with an ETag
 LONGEST_WORD_BYTES = 64  # of an answer that is a word and nothing else
+HEALTHY = "ok"  # what a health check and many a proxy say: alone it is the status of no job
 
 _EPOCH_FROM = 1e9  # a larger number of seconds is a time; a smaller one is how long to wait
 _NO_ENTRY = frozenset({401, 403, 407})
@@ -68,6 +69,15 @@ class HttpAsker:
             expanded(self._call.url)
             sendable(self._headers)
         except ValueError as error:
+            return SourceProblem(str(error), lasting=True)
+        return None
+
+    def check_id(self, job_id: str) -> SourceProblem | None:
+        try:
+            address = self._filled(self._call.url, job_id)
+            if self._call.url == "{id}":
+                without_secrets(checked(with_options(self._declaration, address)[1]))
+        except (ValueError, InvalidInput) as error:
             return SourceProblem(str(error), lasting=True)
         return None
 
@@ -173,12 +183,12 @@ def sendable(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _word_in(fields: Any, page: Page, declaration: Declaration) -> str | None:
     """The status that an answer tells: in a field, or as the only word there is."""
-    for said in (*status_values(fields), fields):
+    for said in (*status_values(fields), None if fields is None or normal(fields) == HEALTHY else fields):
         if isinstance(said, str | int | float):  # a JSON true is `true`
             return str(said).lower() if isinstance(said, bool) else str(said)
     body = page.body.strip()  # whole: what follows a word may be why it is not the status
     text = body.decode(errors="replace") if len(body) <= LONGEST_WORD_BYTES else ""
-    return text if normal(text) in declaration.words else None
+    return text if normal(text) in declaration.words and normal(text) != HEALTHY else None
 
 
 def _without_status(fields: Any, page: Page, declaration: Declaration, told: str) -> SourceProblem:

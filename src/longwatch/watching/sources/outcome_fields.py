@@ -6,8 +6,9 @@ declared (`outcome`), or, for HTTP responses without such a declaration, known b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from longwatch.watching.sources.declarations import Declaration, HttpCall, Meaning, Words, normal, words
@@ -27,18 +28,21 @@ OUTCOME_WORDS: Words = {
 """What fields such as `conclusion` and `result` usually say."""
 STATUS_FIELDS = ("status", "state")
 NEUTRAL_WORDS = frozenset({"completed", "complete", "done", "finished"})  # over, and not how
-MAX_DEPTH = 2  # of objects inside `result`, `data` and the like
+MAX_DEPTH = 8  # of objects and lists below the one that holds the status
 
 # Names of fields, without regard to case, `_` and `-`.
 _CONCLUSIONS = frozenset({"conclusion", "outcome", "verdict", "finalstatus", "finalstate"})
 _OUTCOMES = _CONCLUSIONS | {"result"}  # which may as well hold what was computed
-_EXIT_CODES = frozenset({"exitcode", "exitstatus", "returncode", "rc"})
+_EXIT_CODES = frozenset({"exitcode", "exitstatus", "exit", "returncode", "rc"})
+_SIGNALS = frozenset({"signal", "exitsignal"})
+_CODES_AND_SIGNALS = _EXIT_CODES | _SIGNALS | {"resultcode"}
 _SUCCESS_FLAGS = frozenset(
     {"success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "passed"}
 )
 _FAILURE_FLAGS = frozenset(
     {"error", "errors", "failed", "failure", "failures", "exception", "errormessage", "errorcode", "iserror"}
     | {"haserror", "haserrors", "hasfailed", "isfailed", "timedout", "hastimedout"}
+    | {"failurereason", "failuremessage", "failurecode", "errorreason"}
 )
 _CANCEL_FLAGS = frozenset({"cancelled", "canceled", "aborted", "iscancelled", "iscanceled"})
 _ACTIVE_FLAGS = frozenset({"building", "running", "inprogress", "pending", "isrunning", "isbuilding"})
@@ -48,9 +52,26 @@ _OVER_FLAGS = frozenset(
 _WRAPPERS = frozenset(
     {"data", "response", "job", "build", "run", "task", "pipeline", "execution", "operation", "deployment"}
     | _OUTCOMES
+    | {"exit"}
 )
+_JOBS = tuple(sorted(_WRAPPERS - _OUTCOMES - {"data", "response", "exit"} | {"workflow", "step", "stage"}))
 _NOTHING = frozenset({"", "none", "null"})
-_FALSE = _NOTHING | {"0", "false", "no"}
+_FALSE = _NOTHING | {"0", "false", "no", "n/a"}
+# Ends of names that qualify a status wherever they are (`job_conclusion`). Those that are also ends of other
+# words (`estate`) count as a word of their own, or after the name of a job (`runstate`).
+_SPECIFIC_ENDS = (*sorted(_CONCLUSIONS), *sorted(_CODES_AND_SIGNALS - {"rc", "exit", "signal"}))
+_GENERAL_ENDS = ("result", "status")
+_WHOLE_WORDS = ("state", "signal", "exit")
+_LEFT_OUT = frozenset({"skipped", "not_built"})  # a part of a job that was rightly not run
+_OTHER_JOBS = ("previous", "prev", "last", "prior", "parent", "expected", "old")
+_SHORT_NAMES = {
+    ("exit", "code"),
+    ("exit", "status"),
+    ("exit", "signal"),
+    ("return", "code"),
+    ("result", "code"),
+}
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +141,107 @@ def qualifiers_of(declaration: Declaration, fields: Any) -> list[Qualifier]:
     holder = fields
     for depth in range(max(1, len(path))):
         skipped = path[depth] if depth < len(path) else None
-        found += _beside(holder, table, skipped=skipped, is_innermost=depth >= len(path) - 1)
+        is_innermost = depth >= len(path) - 1
+        beside = list(_beside(holder, table, skipped=skipped, is_innermost=is_innermost))
+        found += beside
+        if is_innermost and isinstance(holder, Mapping):
+            is_concluded = any(_is_own_success(each) for each in beside)
+            found += _contradictions(holder, table, skipped=skipped, with_parts=not is_concluded)
         holder = _inside(holder, skipped)
     return found
+
+
+def _is_own_success(qualifier: Qualifier) -> bool:
+    """Whether it is the job's own conclusion, and that is success. A part that failed was then allowed to."""
+    return qualifier.meaning is Meaning.SUCCEEDED and _folded(qualifier.field) in _OUTCOMES
+
+
+def _contradictions(
+    holder: Mapping[Any, Any], table: Words, *, skipped: object, with_parts: bool
+) -> Iterator[Qualifier]:
+    """Fields by the ends of their names, in this object and below it, that do not agree with a success.
+
+    They decide nothing: with one of them, how the job ended is not known.
+    """
+    for name, value in holder.items():
+        if name == skipped or _folded(name).startswith(_OTHER_JOBS):
+            continue
+        if isinstance(value, Mapping | list):
+            if with_parts:
+                yield from _in_parts(str(name), _folded(name), value, table, is_job=False, depth=1)
+        elif _folded(name) not in _OUTCOMES and _folded(name) not in STATUS_FIELDS:
+            yield from _contradiction(str(name), name, value, table, is_job=_is_job(_folded(name)))
+
+
+def _in_parts(
+    path: str, folded: str, value: Any, table: Words, *, is_job: bool, depth: int
+) -> Iterator[Qualifier]:
+    """Likewise inside an object or a list. `is_job`: it is one of several jobs or steps."""
+    if depth > MAX_DEPTH:
+        return
+    is_job = is_job or _is_job(folded)
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            if isinstance(each, Mapping | list):
+                name = folded if is_job else ""
+                yield from _in_parts(f"{path}[{number}]", name, each, table, is_job=is_job, depth=depth + 1)
+        return
+    is_listed = path.endswith("]")
+    for name, inside in value.items():
+        below, where = _folded(name), f"{path}.{name}"
+        if below.startswith(_OTHER_JOBS):
+            continue
+        if isinstance(inside, Mapping | list):
+            is_one = folded.endswith("s") and is_job and not is_listed  # `jobs: {"a": {…}, "b": {…}}`
+            yield from _in_parts(where, below, inside, table, is_job=is_one, depth=depth + 1)
+        elif is_job or not is_listed or _end_of(name) not in (*_GENERAL_ENDS, "state"):
+            yield from _contradiction(where, _joined(folded, name), inside, table, is_job=is_job)
+
+
+def _contradiction(
+    where: str, name: object, value: Any, table: Words, *, is_job: bool
+) -> Iterator[Qualifier]:
+    end = _end_of(name)
+    if end is None:
+        return
+    is_specific = end not in (*_GENERAL_ENDS, "state")
+    if is_specific:
+        found = _read(where, end, value, table)
+    elif isinstance(value, bool) and end != "result":
+        return
+    else:
+        found = _word(where, value, table)
+    if found is None or found.is_empty or found.meaning is Meaning.SUCCEEDED:
+        return
+    if found.meaning is None and not is_specific and (not is_job or end == "result" or value == 0):
+        return  # a word of something else: only a job's own unknown state keeps it open
+    if not ("." in where and normal(found.value) in _LEFT_OUT):
+        yield replace(found, meaning=None)
+
+
+def _end_of(name: object) -> str | None:
+    """The end of a name that makes it qualify a status; None: it does not."""
+    folded = _folded(name)
+    last = re.split(r"[_\-\s]", _CAMEL.sub("_", str(name)))[-1].casefold()
+    for end in (*_SPECIFIC_ENDS, *_GENERAL_ENDS):
+        if folded.endswith(end):
+            return end
+    for end in _WHOLE_WORDS:
+        if last == end or (folded.endswith(end) and folded.removesuffix(end).endswith(_JOBS)):
+            return end
+    return None
+
+
+def _is_job(folded: str) -> bool:
+    """Whether a name is that of a job, of several, or of a field of one (`run_status`)."""
+    for end in (*_GENERAL_ENDS, "state"):
+        folded = folded.removesuffix(end)
+    return folded.removesuffix("s").endswith(_JOBS)
+
+
+def _joined(holder: str, name: object) -> object:
+    """`exit.code` is an exit code, and so on."""
+    return f"{holder}_{name}" if (holder, _folded(name)) in _SHORT_NAMES else name
 
 
 def _declared(path: str, value: Any, table: Words) -> Qualifier:
@@ -132,7 +251,7 @@ def _declared(path: str, value: Any, table: Words) -> Qualifier:
         return word
     folded = _folded(steps(path)[-1]) if steps(path) else ""
     found = _read(path, folded, value, table)
-    if found is None and folded in _FAILURE_FLAGS:  # without an error
+    if found is None and folded in _FAILURE_FLAGS | _SIGNALS:  # without an error
         return Qualifier(path, word.value, Meaning.SUCCEEDED, is_word=False)
     return found or Qualifier(path, "", None, is_empty=True)
 
@@ -185,8 +304,9 @@ def _object(
 
 
 def _nested(path: str, holder: Mapping[Any, Any], table: Words, *, depth: int) -> Iterator[Qualifier]:
+    last = _folded(path.rpartition(".")[2])
     for name, value in holder.items():
-        folded, where = _folded(name), f"{path}.{name}"
+        folded, where = _folded(_joined(last, name)), f"{path}.{name}"
         if isinstance(value, Mapping) and folded in _WRAPPERS:
             if depth < MAX_DEPTH:
                 yield from _object(where, folded, value, table, depth=depth + 1)
@@ -201,8 +321,9 @@ def _nested(path: str, holder: Mapping[Any, Any], table: Words, *, depth: int) -
 
 def _read(field: str, folded: str, value: Any, table: Words, *, only_known: bool = False) -> Qualifier | None:
     """One field by its name; None: it says nothing."""
-    if folded in _EXIT_CODES:
-        return _exit_code(field, value, table)
+    if folded in _CODES_AND_SIGNALS:
+        no_code = isinstance(value, Mapping | list) or (folded in _SIGNALS and _is_nothing(value))
+        return None if no_code else _code(field, folded, value, table)
     if folded in _FAILURE_FLAGS:
         fails = not _is_nothing(value)
         return Qualifier(field, str(value)[:80], Meaning.FAILED, is_word=False) if fails else None
@@ -248,15 +369,20 @@ def _word(field: str, value: Any, table: Words) -> Qualifier:
     return Qualifier(field, text[:80], meaning, is_empty=is_empty)
 
 
-def _exit_code(field: str, value: Any, table: Words) -> Qualifier:
+def _code(field: str, folded: str, value: Any, table: Words) -> Qualifier:
+    """An exit code, a signal, or a result code, which may count otherwise than from 0."""
     found = _word(field, value, table)
     if found.meaning is not None or found.is_empty or isinstance(value, bool):
         return found
     try:
-        meaning = Meaning.SUCCEEDED if float(value) == 0 else Meaning.FAILED
+        number = float(value)
     except (TypeError, ValueError):
-        return found
-    return Qualifier(field, found.value, meaning, is_word=False)
+        is_named = folded in _SIGNALS and found.value.upper().startswith("SIG")
+        return replace(found, meaning=Meaning.FAILED, is_word=False) if is_named else found
+    if folded == "resultcode":
+        is_good = number == 0 or 200 <= number < 300
+        return replace(found, meaning=Meaning.SUCCEEDED if is_good else None, is_word=False)
+    return replace(found, meaning=Meaning.SUCCEEDED if number == 0 else Meaning.FAILED, is_word=False)
 
 
 def _inside(holder: Any, step: object) -> Any:

@@ -74,6 +74,9 @@ class ProcessSource:
             deadline_ms=None,
         )
 
+    def check_id(self, job_id: str) -> SourceProblem | None:
+        return None if process_of(job_id) else not_a_process(job_id)
+
     def close(self) -> None:
         with self._lock:
             opened, self._opened = list(self._opened.values()), {}
@@ -86,9 +89,7 @@ class ProcessSource:
         for job in (job for wave in execution.waves for job in wave.jobs):
             process = process_of(job.job_id)
             if process is None:
-                return SourceProblem(
-                    f"{job.job_id!r} is no process; `longwatch watch pid:123` adds one", lasting=True
-                )
+                return not_a_process(job.job_id)
             if not is_here(process):
                 return SourceProblem(
                     f"process {process.pid} belongs to {process.host}; only there it is seen"
@@ -113,6 +114,11 @@ class ProcessSource:
             if job_id not in self._opened:
                 self._opened[job_id] = Opened(process)
             return self._opened[job_id]
+
+
+def not_a_process(job_id: str) -> SourceProblem:
+    """The problem that an id is which names no process and its start."""
+    return SourceProblem(f"{job_id!r} is not a process; `longwatch watch pid:123` adds one", lasting=True)
 
 
 def is_here(process: Process) -> bool:

@@ -109,7 +109,8 @@ class DynamoExecutionStore(Connected):
 
     def update(self, execution: Execution) -> Execution:
         read = dict(execution.stored or {})
-        record = packed(record_of(replace(execution, version=execution.version + 1)))
+        after = replace(execution, version=execution.version + 1, stored=unpacked(read) if read else None)
+        record = packed(record_of(after))
         there = self._conditional("update_item", self._update(execution, read, record))
         if there is None:
             return _execution(record)
@@ -206,7 +207,7 @@ class DynamoExecutionStore(Connected):
     def _under_other_statuses(self, state: str, *, until_ms: int | None = None) -> Iterator[Execution]:
         """Those in this poll state that no query by our own words would find, newest first."""
         for each in self._with_poll_state(state, instead=self._other_statuses, until_ms=until_ms):
-            if (each.stored or {}).get("Status") not in STATUS_WORDS:
+            if str((each.stored or {}).get("Status")) not in STATUS_WORDS:
                 yield each
 
     def _with_poll_state(

@@ -49,6 +49,11 @@ FOREIGN = "record:Status"  # the call that a verdict of another writer cites
 NO_END_TIME = "the record has no end time: it ended after this time, at which it was last seen"
 GUARDED = ("Version", "Status", "Waves")  # must be as they were read, or an update is refused
 
+_POLL_TIMES = (
+    "LastPolledTime",
+    "LastAnswerTime",
+    "NextPollTime",
+)  # a program may drop Version and keep these
 _MOST_SECONDS = 100_000_000_000  # a number above this is one of milliseconds
 
 Record = dict[str, Any]
@@ -146,21 +151,21 @@ def _always(execution: Execution) -> Record:
     }
 
 
-def _status_to_write(execution: Execution) -> str:
+def _status_to_write(execution: Execution) -> Any:
     """The status that longwatch reports, or the one that another writer set.
 
     That is not ours to change, but an operator who closes the execution changes it.
     """
-    there = (execution.stored or {}).get("Status")
-    if there and not _is_our_status(execution.stored or {}) and not _is_being_closed(execution):
-        return str(there)
+    record = execution.stored or {}
+    if _has_status(record) and not _is_our_status(record) and not _is_being_closed(execution):
+        return record["Status"]
     return WORDS[execution.status] if execution.closed else POLLING
 
 
 def _end_to_write(execution: Execution) -> Any:
     """When it ended, in epoch seconds. The end time of another writer belongs to the status beside it."""
     record = execution.stored or {}
-    is_theirs = record.get("Status") and not _is_our_status(record) and not _is_being_closed(execution)
+    is_theirs = _has_status(record) and not _is_our_status(record) and not _is_being_closed(execution)
     if is_theirs and record.get("EndTime"):
         return record["EndTime"]
     return execution.verdict.at // 1000 if execution.verdict and execution.closed else None
@@ -180,12 +185,18 @@ def _is_being_closed(execution: Execution) -> bool:
     return verdict != own_verdict(execution)
 
 
+def _has_status(record: Mapping[str, Any]) -> bool:
+    """Whether any status is set. Another writer may have set one that is not text."""
+    return record.get("Status") not in (None, "")
+
+
 def _is_our_status(record: Mapping[str, Any]) -> bool:
+    """Whether longwatch wrote the status: the word of its verdict, to the letter."""
     if _word(record) == POLLING:
         return True
     said = record.get("Verdict")
     ours = _verdict_of(said) if isinstance(said, Mapping) else None
-    if ours is None or WORDS.get(ours.status) != _word(record):
+    if ours is None or WORDS.get(ours.status) != record.get("Status"):
         return False
     return all(each.call != FOREIGN for each in ours.evidence)
 
@@ -195,7 +206,7 @@ def _poll_state(execution: Execution) -> str | None:
         return OPEN
     if execution.recheck_at is not None:
         return RECHECK
-    return ENDED if execution.verdict and _status_to_write(execution) not in STATUS_WORDS else None
+    return ENDED if execution.verdict and str(_status_to_write(execution)) not in STATUS_WORDS else None
 
 
 def _is_closed(record: Mapping[str, Any]) -> bool:
@@ -205,11 +216,12 @@ def _is_closed(record: Mapping[str, Any]) -> bool:
         return word != POLLING
     if record.get(POLL_STATE) == OPEN:
         return False
-    return "Verdict" in record or not _whole(record.get("Version"))
+    is_polled = bool(_whole(record.get("Version"))) or any(name in record for name in _POLL_TIMES)
+    return "Verdict" in record or not is_polled
 
 
 def _other_status(record: Mapping[str, Any]) -> str | None:
-    return None if _word(record) in STATUS_WORDS or not record.get("Status") else str(record["Status"])
+    return None if _word(record) in STATUS_WORDS or not _has_status(record) else str(record["Status"])
 
 
 def status_writer(execution: Execution) -> str:
@@ -317,7 +329,7 @@ def _verdict_record(verdict: Verdict) -> Record:
 
 
 def _word(record: Mapping[str, Any]) -> str:
-    return str(record.get("Status") or "").upper()
+    return str(record["Status"]).upper() if _has_status(record) else ""
 
 
 def _mode(word: object) -> Mode:

@@ -180,7 +180,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     if version > len(names):
         raise NewerJournal(
             f"The executions in {path} were written by a newer longwatch (version {version}, this one knows "
-            f"{len(names)}). Upgrade: pip install --upgrade longwatch"
+            f"{len(names)})."
         )
     for name in names[version:]:
         for statement in statements((folder / name).read_text(encoding="utf-8")):

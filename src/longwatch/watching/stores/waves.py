@@ -39,12 +39,13 @@ def wave_from(said: Mapping[str, Any], number: int) -> Wave:
     """A wave; one without a name is called by its number."""
     listed = said.get("Servers") or ()
     ids = list(dict.fromkeys(server_id_of(each) for each in listed))
+    not_planned = _not_planned(listed)
     jobs = _jobs(said)
     only = jobs[0]["JobId"] if len(jobs) == 1 else None
     return Wave(
         name=str(said.get("WaveName") or said.get("Name") or f"wave {number}"),
         jobs=tuple(_job_from(job, listed, only, said.get("Region")) for job in jobs),
-        expected_servers=tuple(each for each in ids if each and _is_planned(each, listed)),
+        expected_servers=tuple(each for each in ids if each and each not in not_planned),
     )
 
 
@@ -228,12 +229,11 @@ def _wave_word(wave: Wave, mode: Mode, at: int) -> str:
     return "IN_PROGRESS" if begun else "PENDING"
 
 
-def _is_planned(server_id: str, listed: Sequence[Any]) -> bool:
-    """Whether the plan named it, rather than a job."""
-    return not any(
-        isinstance(each, Mapping) and each.get("Planned") is False and server_id_of(each) == server_id
-        for each in listed
-    )
+def _not_planned(listed: Sequence[Any]) -> set[str]:
+    """The ids of servers that a job named, rather than the plan."""
+    return {
+        server_id_of(each) for each in listed if isinstance(each, Mapping) and each.get("Planned") is False
+    }
 
 
 def server_id_of(said: Any) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 import httpx2
 import websockets
 
-DEADLINE_SECONDS = 40.0
+from tests.patience import PATIENCE_SECONDS
+
 SERVICE_RESTART = 1012
-PATIENCE_SECONDS = 1.5  # without a word before a connection counts as stalled
+STALLED_SECONDS = 1.5  # without a word before a connection counts as stalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class FeedClient:
         self.told: list[Told] = []
         self.connections = 0
         self.failures = 0
-        self._http = httpx2.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS)
+        self._http = httpx2.AsyncClient(base_url=url, timeout=STALLED_SECONDS)
 
     def event_ids(self, topic: str) -> list[str]:
         return [
@@ -81,7 +82,7 @@ class FeedClient:
 
     async def follow(self, until: Callable[[FeedClient], bool], *, polls: bool = False) -> None:
         """Until this holds: streams, and long polls in between if asked for."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not until(self):
                 self.connections += 1
                 transport = poll_messages if polls and self.connections % 2 else sse_messages

@@ -10,6 +10,7 @@ import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
 from tests.integration.server.feed.servers import ServerProcess, server_process
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def shared_journal(shared_server: ServerProcess) -> Iterator[SqliteJournal]:
 
 @pytest.fixture
 async def http(shared_server: ServerProcess) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(base_url=shared_server.url, timeout=20.0) as client:
+    async with httpx2.AsyncClient(base_url=shared_server.url, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 

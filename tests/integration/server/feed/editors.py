@@ -18,7 +18,7 @@ from pycrdt import (
     handle_sync_message,
 )
 
-DEADLINE_SECONDS = 20.0
+from tests.patience import PATIENCE_SECONDS
 
 
 class Editor:
@@ -39,7 +39,7 @@ class Editor:
     async def until(self, holds: Callable[[str], bool]) -> None:
         """Until the text is as it should be."""
         try:
-            async with asyncio.timeout(DEADLINE_SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while not holds(str(self.text)):
                     self._changed.clear()
                     await self._changed.wait()

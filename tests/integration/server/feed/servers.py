@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-START_SECONDS = 30.0
+from tests.patience import PATIENCE_SECONDS
+
 ADDRESS = re.compile(rb" at (http://127\.0\.0\.1:(\d+))/")
 
 
@@ -40,7 +41,7 @@ class ServerProcess:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert self._process.stdout is not None
-        told, until = b"", time.monotonic() + START_SECONDS
+        told, until = b"", time.monotonic() + PATIENCE_SECONDS
         while (found := ADDRESS.search(told)) is None:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, until - time.monotonic()))
             more = os.read(self._process.stdout.fileno(), 4096) if ready else b""
@@ -56,7 +57,7 @@ class ServerProcess:
         began = time.monotonic()
         process.send_signal(how)
         try:
-            process.wait(20.0)
+            process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -14,6 +14,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from tests.integration.server.feed.clients import FeedClient
 from tests.integration.server.feed.servers import ServerProcess
 from tests.integration.server.feed.viewing import events_of, ids
+from tests.patience import PATIENCE_SECONDS
 
 RUN, TOPIC = "wf-stalled", "run:wf-stalled"
 COUNT = 2_500
@@ -30,7 +31,7 @@ class Reader:
 
     async def until(self, name: str, count: int = 1) -> None:
         """Read on until so many messages of this name were told."""
-        async with asyncio.timeout(60.0):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             event = ""
             while sum(each == name for each, _ in self.told) < count:
                 line = (await self._reader.readline()).decode()

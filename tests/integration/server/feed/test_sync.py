@@ -14,6 +14,7 @@ from longwatch.documents.sqlite import SqliteDocumentStore
 from tests.integration.server.feed.editors import editing
 from tests.integration.server.feed.servers import ServerProcess, server_process
 from tests.integration.server.feed.viewing import eventually
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ async def content(http: httpx2.AsyncClient, project: str, path: str) -> str | No
 
 
 async def stored(http: httpx2.AsyncClient, project: str, path: str, text: str | None) -> None:
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await content(http, project, path) != text:  # noqa: ASYNC110 - the server is another process
             await asyncio.sleep(0.02)
 

@@ -14,10 +14,10 @@ import httpx2
 import pytest
 
 from tests.integration.server.feed.servers import ServerProcess, server_process
+from tests.patience import PATIENCE_SECONDS
 
 PACKAGES = Path(__file__).resolve().parents[4] / "web" / "package.json"
 SCRIPT = Path(__file__).with_name("yjs_provider.mjs")
-DEADLINE_SECONDS = 30.0
 
 
 class Provider:
@@ -34,7 +34,7 @@ class Provider:
 
     async def until(self, condition: Callable[[dict[str, Any]], bool]) -> None:
         assert self._process.stdout is not None
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition(self.state):
                 line = await self._process.stdout.readline()
                 assert line, f"Node has ended; it stood at {self.state}"
@@ -66,7 +66,7 @@ async def provider(server: ServerProcess, room: str, name: str) -> AsyncIterator
         assert process.stdin is not None
         process.stdin.close()
         try:
-            async with asyncio.timeout(10.0):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await process.wait()
         except TimeoutError:
             process.kill()
@@ -76,12 +76,14 @@ async def provider(server: ServerProcess, room: str, name: str) -> AsyncIterator
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
     with server_process(tmp_path / "server.db") as running:
-        httpx2.post(f"{running.url}/api/projects", json={"id": "p"}).raise_for_status()
+        httpx2.post(
+            f"{running.url}/api/projects", json={"id": "p"}, timeout=PATIENCE_SECONDS
+        ).raise_for_status()
         yield running
 
 
 def stored(server: ServerProcess, path: str) -> str:
-    answer = httpx2.get(f"{server.url}/api/projects/p/content/{path}")
+    answer = httpx2.get(f"{server.url}/api/projects/p/content/{path}", timeout=PATIENCE_SECONDS)
     return answer.raise_for_status().text
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.server.feed.editors import editing
 from tests.integration.server.feed.servers import ServerProcess
+from tests.patience import PATIENCE_SECONDS
 
 PACKAGES = Path(__file__).resolve().parents[4] / "web" / "package.json"
 SCRIPT = Path(__file__).with_name("yjs_editor.mjs")
@@ -34,7 +35,7 @@ class NodeEditor:
 
     async def until(self, wanted: str) -> None:
         assert self._process.stdout is not None
-        async with asyncio.timeout(20.0):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while self.text != wanted:
                 line = await self._process.stdout.readline()
                 assert line, f"Node has ended; the text was {self.text!r}"
@@ -63,7 +64,7 @@ async def node_editing(url: str) -> AsyncIterator[NodeEditor]:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            async with asyncio.timeout(10.0):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await process.wait()
         except TimeoutError:
             process.kill()

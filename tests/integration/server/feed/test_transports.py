@@ -17,6 +17,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from tests.integration.server.feed.clients import Told, socket_messages, sse_messages
 from tests.integration.server.feed.servers import ServerProcess
 from tests.integration.server.feed.viewing import events_of, ids
+from tests.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ def run_id() -> str:
 async def take_until(messages: AsyncIterator[T], is_last: Callable[[T], bool]) -> list[T]:
     """Messages up to one."""
     found: list[T] = []
-    async with asyncio.timeout(20.0), aclosing(messages):  # type: ignore[type-var]
+    async with asyncio.timeout(PATIENCE_SECONDS), aclosing(messages):  # type: ignore[type-var]
         async for each in messages:
             found.append(each)
             if is_last(each):
@@ -194,7 +195,7 @@ async def test_a_socket_says_what_is_wrong_with_a_command_and_goes_on(
     shared_server: ServerProcess, command: str
 ) -> None:
     async with (
-        asyncio.timeout(20.0),
+        asyncio.timeout(PATIENCE_SECONDS),
         websockets.connect(f"{shared_server.websocket_url}/api/socket") as socket,
     ):
         await socket.send(command)

@@ -14,6 +14,7 @@ from tests.integration.server.feed.clients import FeedClient, socket_messages, s
 from tests.integration.server.feed.proxies import Trouble, any_trouble, bad_proxy
 from tests.integration.server.feed.servers import ServerProcess, server_process
 from tests.integration.server.feed.viewing import events_of, ids
+from tests.patience import PATIENCE_SECONDS
 
 RUN, TOPIC = "wf-trouble", "run:wf-trouble"
 
@@ -105,7 +106,7 @@ async def test_a_server_with_open_streams_and_sockets_says_goodbye_and_ends_with
     server: ServerProcess, journal: SqliteJournal, how: signal.Signals
 ) -> None:
     await write_slowly(journal, 5)
-    async with httpx2.AsyncClient(base_url=server.url, timeout=20.0) as http:
+    async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as http:
         stream = sse_messages(http, [TOPIC], "")
         socket = socket_messages(server.websocket_url, {"follow": TOPIC})
         async with aclosing(stream), aclosing(socket):  # type: ignore[type-var]
@@ -127,6 +128,6 @@ async def test_a_server_with_open_streams_and_sockets_says_goodbye_and_ends_with
 
 async def _until_some(client: FeedClient) -> None:
     before = len(client.told)
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(client.told) < before + 20:  # noqa: ASYNC110 - the client sets no event
             await asyncio.sleep(0.02)

@@ -157,7 +157,7 @@ async def test_an_unknown_session_is_told_as_not_found(feed: Feed) -> None:
 
     await follower.until(lambda found: found.is_over)
 
-    assert [said["code"] for said in follower.data("error")] == ["conversation_not_found"]
+    assert [said["code"] for said in follower.data("error")] == ["session_not_found"]
 
 
 def has_blocks(count: int) -> Callable[[Follower], bool]:

@@ -22,8 +22,8 @@ from longwatch.server.feed.feed import Feed
 from longwatch.server.feed.messages import Frame
 from longwatch.server.feed.topics import Topic
 from longwatch.testing.tables import SimulatedTable
+from tests.patience import PATIENCE_SECONDS
 
-DEADLINE_SECONDS = 20.0
 JOURNALS = ("memory", "sqlite", "dynamodb")
 
 
@@ -75,7 +75,7 @@ class Follower:
     async def until(self, is_enough: Callable[[Follower], bool]) -> Follower:
         """Take until this holds."""
         try:
-            async with asyncio.timeout(DEADLINE_SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
                     while found := self._taking.take():
                         self.frames += found
@@ -84,7 +84,7 @@ class Follower:
                     await self._woken.wait()
                     self._woken.clear()
         except TimeoutError:
-            raise AssertionError(f"not in {DEADLINE_SECONDS} s; so far: {self.frames[-20:]}") from None
+            raise AssertionError(f"not in {PATIENCE_SECONDS} s; so far: {self.frames[-20:]}") from None
 
     async def until_caught_up(self) -> Follower:
         return await self.until(lambda follower: "caught_up" in follower.names())
@@ -98,7 +98,7 @@ class Follower:
 
 async def eventually(holds: Callable[[], bool]) -> None:
     """Wait until this holds."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not holds():  # noqa: ASYNC110 - what is waited for sets no event
             await asyncio.sleep(0.01)
 

@@ -21,6 +21,7 @@ from longwatch.watching.stores.opening import open_executions
 from tests.acceptance.test_watch import Started
 from tests.integration.watching.sources.conftest import Endpoint, Said
 from tests.integration.watching.sources.shell import BUILD, Shell, build
+from tests.patience import PATIENCE_SECONDS
 
 JOURNAL = "sqlite:///watching.db"
 
@@ -143,7 +144,7 @@ def test_a_signal_while_a_response_is_awaited_leaves_no_lease(
     endpoint.says(*to_begin, Said(late=True))
     target = [f"{endpoint.url}/job"] if command == "watch" else []
     watch = Started(*command.split(), *target, "--journal", JOURNAL)
-    assert endpoint.hangs.wait(60)
+    assert endpoint.hangs.wait(PATIENCE_SECONDS)
 
     watch.interrupt(number)
 

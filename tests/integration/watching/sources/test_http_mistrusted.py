@@ -81,6 +81,8 @@ def test_a_page_that_a_redirect_led_to_is_never_taken_for_success(endpoint: Endp
         Said(200, b"<html>Log in</html>", {"Content-Type": "text/html"}),
         Said(200, b"<status>success</status>", {"Content-Type": "application/xml"}),
         Said(200, b"all is well", {"Content-Type": "text/plain"}),
+        Said(200, b"OK\n", {"Content-Type": "text/plain"}),
+        Said(200, b'"ok"', {"Content-Type": "application/json"}),
         Said(200),
         Said(201, b"created it"),
         Said(204),

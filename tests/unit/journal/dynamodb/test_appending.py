@@ -20,6 +20,7 @@ from longwatch.recording.producers import Producer
 from longwatch.runs import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, SimulatedTable, failing_at
+from tests.patience import PATIENCE_SECONDS
 
 NOW = 1_794_736_800_000
 
@@ -96,7 +97,7 @@ def test_a_recorder_s_events_that_share_a_millisecond_are_put_in_parallel(table:
             on_their_way.append(item)
             if len(on_their_way) == 4:
                 four.set()
-            four.wait(10)
+            four.wait(PATIENCE_SECONDS)
             return super().put(item, condition)
 
     on_their_way: list[Item] = []
@@ -245,7 +246,7 @@ class Held(FailingTable):
 
     def put(self, item: Item, condition: Condition) -> Item | None:
         self.reached.set()
-        self.release.wait(10)
+        self.release.wait(PATIENCE_SECONDS)
         return super().put(item, condition)
 
 
@@ -255,13 +256,13 @@ def test_close_waits_for_a_batch_that_another_thread_appends(table: SimulatedTab
     appending = threading.Thread(target=journal.append, args=(events,), daemon=True)
     closing = threading.Thread(target=journal.close, daemon=True)
     appending.start()
-    assert held.reached.wait(10)
+    assert held.reached.wait(PATIENCE_SECONDS)
 
     closing.start()
     closing.join(0.05)  # it cannot end while the puts are held
     held.release.set()
-    appending.join(10)
-    closing.join(10)
+    appending.join(PATIENCE_SECONDS)
+    closing.join(PATIENCE_SECONDS)
 
     assert not appending.is_alive()
     assert not closing.is_alive()
@@ -310,6 +311,8 @@ journal = DynamoJournal(
 def test_a_batch_is_stored_while_the_interpreter_finalizes(before: str, stored: str) -> None:
     script = f"{AT_TEARDOWN}\n{before}\nsys.modules['held by the test'] = Last(journal)"
 
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
 
     assert (done.returncode, done.stdout.strip()) == (0, stored), done.stderr

@@ -47,5 +47,5 @@ def test_without_boto3_the_error_names_the_install_line(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("longwatch.journal.dynamodb.opening.find_spec", find_spec)
 
-    with pytest.raises(MissingExtra, match=r"longwatch\[aws\]"):
+    with pytest.raises(MissingExtra, match=r"pip install .\.\[aws\]"):
         open_journal("dynamodb://events", settings=SETTINGS)

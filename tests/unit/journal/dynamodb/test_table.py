@@ -345,7 +345,7 @@ def test_an_unknown_layout_is_refused_before_anything_is_asked() -> None:
 def test_a_missing_sdk_names_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
 
-    with pytest.raises(MissingExtra, match=r"pip install 'longwatch\[aws\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[aws\]'"):
         check_table("events")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.events import Event
+from longwatch.events import UNREADABLE, Event
 from longwatch.journal.dynamodb.values import Item, to_attribute
 from longwatch.journal.dynamodb.workflow import WorkflowLayout
 
@@ -105,8 +105,6 @@ def test_an_item_without_a_type_is_an_unreadable_one_that_carries_what_was_there
 @pytest.mark.parametrize(
     "item",
     [
-        {"longwatch": {"N": "1"}},
-        {"longwatch": {"N": "1"}, "event_id": {"S": "e"}, "event_type": {"N": "5"}},
         {"longwatch": {"S": "yes"}, "event_type": {"S": ""}},
         {"event_type": {"S": "t"}, "payload": {"X": "?"}},
         {"event_type": {"S": "t"}, "payload": {}},
@@ -146,3 +144,22 @@ def test_a_timestamp_in_another_unit_is_understood(timestamp: str, at: int) -> N
 def test_the_list_of_runs_is_no_run() -> None:
     assert LAYOUT.run_of({"workflow_id": {"S": "longwatch#runs#2026-11-15"}}) is None
     assert LAYOUT.run_of({"workflow_id": {"S": "wf-1"}}) == "wf-1"
+
+
+@pytest.mark.parametrize(
+    ("item", "event_id", "number"),
+    [
+        ({"event_type": {"N": "5"}}, "unreadable:wf-1:5.5", None),
+        ({"event_id": {"S": "e"}, "producer": {"S": "p"}, "number": {"N": "3"}}, "e", 3),
+        ({"event_id": {"S": "e"}, "producer": {"S": "p"}, "number": {"N": "0"}}, "e", None),
+        ({"event_id": {"S": "e"}, "event_type": {"S": "t"}, "payload": {"S": "{"}}, "e", None),
+    ],
+)
+def test_an_item_of_ours_that_cannot_be_decoded_is_an_unreadable_event(
+    item: Item, event_id: str, number: int | None
+) -> None:
+    key: Item = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "5.5"}, "longwatch": {"N": "1"}}
+
+    event = LAYOUT.stored({**key, **item}, "wf-1").event
+
+    assert (event.type, event.event_id, event.number) == (UNREADABLE, event_id, number)

@@ -23,6 +23,7 @@ from longwatch.recording.sessions import (
 )
 from longwatch.recording.sessions.agent import Opened, session_recorder
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
+from tests.patience import PATIENCE_SECONDS
 
 STARTED = "AGENT_ENTRYPOINT_STARTED"
 FAILED = "AGENT_ENTRYPOINT_FAILED"
@@ -51,7 +52,7 @@ def journal() -> MemoryJournal:
 def wait_for_threads() -> None:
     for thread in threading.enumerate():
         if thread.name == "longwatch-background":
-            thread.join(5)
+            thread.join(PATIENCE_SECONDS)
 
 
 class TestAnEntrypoint:
@@ -302,7 +303,7 @@ class TestABackgroundTask:
 
         @background_task
         def work() -> None:
-            assert gate.wait(5)
+            assert gate.wait(PATIENCE_SECONDS)
 
         @agent_entrypoint(opened=into(journal))
         def handle(payload: object) -> None:
@@ -313,7 +314,7 @@ class TestABackgroundTask:
         with pytest.raises(ValueError, match="changed my mind"):
             handle({})
         gate.set()
-        threads[0].join(5)
+        threads[0].join(PATIENCE_SECONDS)
 
         assert told(journal) == [STARTED, TASK_STARTED, "TASK_entrypoint_FAILED", TASK_COMPLETED]
 
@@ -402,6 +403,13 @@ def test_an_invalid_phase_is_logged_and_never_raises(
 
     assert told(journal) == [STARTED]
     assert f"phase {phase!r} is not journaled" in caplog.text
+
+
+def test_an_invalid_phase_is_logged_outside_a_session_too(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", "longwatch"):
+        assert record_phase("two words", TaskState.STARTED) is False
+
+    assert "phase 'two words' is not journaled" in caplog.text
 
 
 class TestWhichSession:

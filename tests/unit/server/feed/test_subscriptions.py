@@ -10,6 +10,7 @@ import pytest
 from longwatch.server.feed.messages import Frame
 from longwatch.server.feed.read_ahead import READERS, ReadAhead
 from longwatch.server.feed.subscriptions import Joined, Subscription
+from tests.patience import PATIENCE_SECONDS
 
 SIZE = 1_000
 
@@ -44,7 +45,7 @@ async def turns(count: int = 50) -> None:
 async def taken(*subscriptions: Subscription) -> list[list[int]]:
     """All that each of them tells, taken in turns until it is over."""
     found: list[list[int]] = [[] for _ in subscriptions]
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not all(each.is_over for each in subscriptions):
             for index, each in enumerate(subscriptions):
                 found[index] += [int(frame.data) for frame in each.take()]

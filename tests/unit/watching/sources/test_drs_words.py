@@ -46,6 +46,18 @@ def test_a_job_of_which_only_the_id_is_said_is_pending() -> None:
     assert (job.state, job.servers) == (JobState.PENDING, ())
 
 
+def test_an_empty_word_is_one_nobody_knows() -> None:
+    run = {"action": {}, "status": ""}
+    server = {"sourceServerID": "s-1", "launchStatus": "", "launchActionsStatus": {"runs": [run]}}
+
+    job = job_from({"jobID": "drsjob-1", "status": "", "participatingServers": [server]})
+    odd = job_from({"jobID": "drsjob-1", "status": "COMPLETED", "type": "", "participatingServers": [server]})
+
+    assert (job.state, job.servers[0].state) == (JobState.UNKNOWN, ServerState.UNKNOWN)
+    assert job.servers[0].actions[0].state is ActionState.UNKNOWN
+    assert odd.state is JobState.UNKNOWN
+
+
 def test_words_nobody_knows_are_no_end() -> None:
     run = {"action": {}, "status": "PAUSED"}
     server = {

@@ -6,13 +6,13 @@ from email.message import Message
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from longwatch.watching.sources.declarations import Declaration, Meaning, normal
 from longwatch.watching.sources.fetching import Page
 from longwatch.watching.sources.http import found_in
-from longwatch.watching.sources.outcome_fields import OUTCOME_WORDS
+from longwatch.watching.sources.outcome_fields import MAX_DEPTH, OUTCOME_WORDS
 from longwatch.watching.sources.reading import declaration_from
 from longwatch.watching.sources.shipped import COMMON_WORDS, HTTP
 from longwatch.watching.sources.translating import Thing, understood
@@ -56,6 +56,41 @@ def meaning_of(fields: Any, declaration: Declaration = HTTP) -> Meaning | None:
         ({"status": "done", "result": {"data": {"exit_code": 2}}}, FAILED),
         ({"status": "success", "data": {"status": "running"}}, RUNNING),
         ({"status": "success", "job": {"state": "melting"}}, OPEN),
+        ({"status": "completed", "result": {"data": {"run": {"conclusion": "failure"}}}}, FAILED),
+        ({"status": "completed", "container": {"exitCode": 137}}, OPEN),
+        ({"status": "completed", "container": {"exitCode": 0}}, SUCCEEDED),
+        ({"status": "completed", "workflow_run": {"conclusion": "failure"}}, OPEN),
+        ({"status": "completed", "metadata": {"result": "FAILURE"}}, OPEN),
+        ({"status": "completed", "metadata": {"result": "7 rows"}}, SUCCEEDED),
+        ({"status": "completed", "job_conclusion": "failure"}, OPEN),
+        ({"status": "completed", "buildResult": "FAILURE"}, OPEN),
+        ({"status": "completed", "conclusion": "success", "steps": {"a": {"outcome": "failure"}}}, SUCCEEDED),
+        ({"status": "completed", "conclusion": "success", "jobs": [{"status": "failed"}]}, SUCCEEDED),
+        ({"status": "completed", "conclusion": "success", "run_status": "failed"}, OPEN),
+        ({"status": "completed", "success": True, "jobs": [{"status": "failed"}]}, OPEN),
+        ({"status": "completed", "previous_run": {"conclusion": "failure"}}, SUCCEEDED),
+        ({"status": "completed", "run_status": "exploded"}, OPEN),
+        ({"status": "completed", "runstate": "exploded"}, OPEN),
+        ({"status": "completed", "estate": "failed", "shipping_state": "Bavaria"}, SUCCEEDED),
+        ({"status": "completed", "http_status": 200}, SUCCEEDED),
+        ({"status": "completed", "jobs": [{"status": "done"}, {"state": "skipped"}]}, SUCCEEDED),
+        ({"status": "completed", "jobs": {"a": {"status": "exploded"}}}, OPEN),
+        ({"status": "completed", "users": [{"status": "active", "state": "Bavaria"}]}, SUCCEEDED),
+        ({"status": "completed", "containers": [{"exitCode": 0, "signal": 0}]}, SUCCEEDED),
+        ({"status": "completed", "containers": [{"exitCode": 137}]}, OPEN),
+        ({"status": "completed", "resultCode": 0}, SUCCEEDED),
+        ({"status": "completed", "resultCode": 204}, SUCCEEDED),
+        ({"status": "completed", "resultCode": 1}, OPEN),
+        ({"status": "completed", "exit": 1}, FAILED),
+        ({"status": "completed", "exit": {"code": 1}}, FAILED),
+        ({"status": "completed", "exit": {"code": 0, "signal": None}}, SUCCEEDED),
+        ({"status": "completed", "exit": {"code": 0, "signal": "SIGKILL"}}, FAILED),
+        ({"status": "completed", "signal": 9}, FAILED),
+        ({"status": "completed", "signal": None}, SUCCEEDED),
+        ({"status": "completed", "signal": "weak"}, OPEN),
+        ({"status": "completed", "src": "main", "arc": 3}, SUCCEEDED),
+        ({"status": "completed", "failure_reason": "out of memory"}, FAILED),
+        ({"status": "completed", "failure_reason": "N/A"}, SUCCEEDED),
         ({"status": "finished", "outcome": "aborted"}, CANCELLED),
         ({"status": "finished", "exit_code": 0}, SUCCEEDED),
         ({"status": "finished", "exitCode": 137}, FAILED),
@@ -187,6 +222,54 @@ def test_no_generated_contradiction_ends_as_a_success(
     assert said.meaning is not SUCCEEDED
 
 
+LEADS = ["", "job_", "final ", "Build-", "x_y_"]
+contradicting_fields = st.one_of(
+    st.tuples(
+        st.sampled_from(["status", "State", "result", "outcome", "conclusion", "Status", "STATE"]),
+        st.sampled_from([word for word in NOT_GOOD if word not in ("skipped", "not_built", "false")]),
+    ),
+    st.tuples(
+        st.sampled_from(["exit_code", "exitCode", "exit_status", "return-code", "ResultCode"]),
+        st.integers(1, 199) | st.integers(1, 199).map(str),
+    ),
+    st.tuples(st.sampled_from(["signal", "exit_signal", "Signal"]), st.sampled_from([9, 15, "SIGKILL"])),
+)
+ways_in = st.lists(
+    st.sampled_from(["object", "details", "jobs[]", "steps[]", "stages{}"]), max_size=(MAX_DEPTH - 1) // 2
+)
+
+
+@given(st.sampled_from(GOOD), st.sampled_from(LEADS), contradicting_fields, ways_in)
+def test_a_contradiction_at_any_depth_does_not_end_as_a_success(
+    word: str, lead: str, field: tuple[str, Any], ways: list[str]
+) -> None:
+    inside: Any = {f"{lead}{field[0]}": field[1]}
+    for way in ways:
+        name = way[:-2] if way[-1] in "]}" else way
+        inside = {
+            name: [{"id": 1}, inside] if way[-1] == "]" else {"a": inside} if way[-1] == "}" else inside
+        }
+    assume("status" not in inside)
+
+    said = understood(HTTP, Thing({"status": word, **inside}, word))
+
+    assert said is not None
+    assert said.meaning is not SUCCEEDED
+
+
+@given(st.sampled_from(GOOD), ways_in)
+def test_parts_that_went_well_do_not_keep_a_job_open(word: str, ways: list[str]) -> None:
+    inside: Any = {"status": "succeeded", "conclusion": "success", "exit_code": 0, "signal": None}
+    for way in ways:
+        name = way[:-2] if way[-1] in "]}" else way
+        inside = {name: [inside, inside] if way[-1] == "]" else {"a": inside} if way[-1] == "}" else inside}
+
+    said = understood(HTTP, Thing({**inside, "status": word}, word))
+
+    assert said is not None
+    assert said.meaning is SUCCEEDED
+
+
 def test_the_word_of_a_job_names_the_field_that_decided() -> None:
     said = understood(HTTP, Thing({"status": "completed", "conclusion": "failure"}, "completed"))
 
@@ -196,7 +279,13 @@ def test_the_word_of_a_job_names_the_field_that_decided() -> None:
 
 @pytest.mark.parametrize(
     ("body", "is_status"),
-    [(b"ok\n", True), (b"  Completed", True), (b"ok" + b" " * 70 + b"but not all", False), (b"", False)],
+    [
+        (b"done\n", True),
+        (b"  Completed", True),
+        (b"ok\n", False),
+        (b"ok" + b" " * 70 + b"but not all", False),
+        (b"", False),
+    ],
 )
 def test_text_is_a_status_only_if_it_is_one_word_to_its_end(body: bytes, is_status: bool) -> None:
     found = found_in(Page(200, body, Message()), HTTP, "https://x.example/job")

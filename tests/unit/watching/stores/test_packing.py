@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from longwatch.journal.dynamodb.values import MAX_ITEM_BYTES, size_of, to_attribute
 from longwatch.summaries import Status
-from longwatch.watching.model import ActionState, Execution, Job, JobState, Mode, Server, Verdict, Wave
+from longwatch.watching.model import (
+    ActionState,
+    Execution,
+    Job,
+    JobState,
+    Mode,
+    Server,
+    ServerState,
+    Verdict,
+    Wave,
+)
 from longwatch.watching.stores.packing import MOST_BYTES, packed, unpacked
 from longwatch.watching.stores.records import execution_from, record_of
 from tests.unit.watching.making import EVIDENCE, LAUNCHED, START, action, execution
@@ -110,3 +125,77 @@ def test_the_attempts_of_a_retry_come_back_with_their_own_details() -> None:
 
     assert "Packed" in small
     assert execution_from(unpacked(small)) == execution_from(record) == whole
+
+
+def noisy(servers: int, actions: int, *, seed: int, words: int = 2) -> Execution:
+    """A recovery whose ids and reasons do not compress: every third server failed."""
+    chance = random.Random(seed)
+
+    def noise(characters: int) -> str:
+        return f"{chance.getrandbits(4 * characters):0{characters}x}"
+
+    listed = tuple(
+        Server(
+            f"s-{noise(17)}",
+            ServerState.FAILED if number % 3 == 0 else LAUNCHED,
+            f"i-{noise(17)}",
+            tuple(
+                action(ActionState.FAILED, noise(36), reason=noise(20 * words), since=START + each)
+                for each in range(actions)
+            ),
+            since=START + number,
+            reason=noise(20 * words),
+        )
+        for number in range(servers)
+    )
+    job = Job("j-1", JobState.FINISHED, listed, finished_at=START, since=START)
+    return execution(
+        Wave("one", (job,), tuple(server.server_id for server in listed)),
+        mode=Mode.RECOVERY,
+        verdict=Verdict(Status.PARTIAL, START, EVIDENCE, warnings=tuple(noise(40) for _ in range(servers))),
+        closed=True,
+    )
+
+
+@pytest.mark.parametrize(("servers", "actions"), [(2_000, 3), (20_000, 0)])
+def test_any_number_of_servers_fits_with_those_that_failed(servers: int, actions: int) -> None:
+    whole = noisy(servers, actions, seed=servers)
+
+    small = packed(record_of(whole))
+    found = execution_from(unpacked(small))
+
+    assert size(small) <= MOST_BYTES
+    assert (found.status, found.closed, found.job_ids()) == (whole.status, True, ("j-1",))
+    failed = {each.server_id for _, each in whole.servers() if each.state is ServerState.FAILED}
+    kept = [each for _, each in found.servers()]
+    assert failed <= {each.server_id for each in kept}
+    assert len(kept) == servers or "servers are left out" in small["PackedNote"]
+    assert packed(record_of(replace(found, stored=unpacked(small))))["Waves"] == small["Waves"]
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 700), st.integers(0, 8), st.integers(0, 40), st.integers(0, 2**32))
+def test_every_record_fits(servers: int, actions: int, words: int, seed: int) -> None:
+    record = record_of(noisy(servers, min(actions, 1_500 // (servers + 1)), seed=seed, words=words))
+
+    small = packed(record)
+
+    assert size(small) <= MOST_BYTES
+    assert execution_from(unpacked(small)).job_ids() == ("j-1",)
+    assert ("PackedNote" in small) is (size(record) > MOST_BYTES)
+
+
+def test_lists_that_moved_come_back_with_what_other_programs_wrote() -> None:
+    record = record_of(large(8_000, 0))
+    wave = record["Waves"][0]
+    record["Waves"][0]["Servers"] = [{**each, "Owner": "finance"} for each in wave["Servers"]]
+    small = packed(record)
+    assert "Servers" not in small["Waves"][0]
+    assert "lists of its servers and jobs" in small["PackedNote"]
+    added = {**small["Waves"][0], "Servers": [{"SourceServerId": "s-new"}], "Jobs": [{"JobId": "j-2"}]}
+
+    found = unpacked({**small, "Waves": [added]})
+
+    assert unpacked(small)["Waves"] == record["Waves"]
+    assert found["Waves"][0]["Servers"] == [*record["Waves"][0]["Servers"], {"SourceServerId": "s-new"}]
+    assert execution_from(found).job_ids() == ("j-1", "j-2")

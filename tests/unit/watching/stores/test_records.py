@@ -120,6 +120,16 @@ def test_an_execution_that_was_cancelled_without_an_end_time_ended_after_it_was_
     assert found.verdict.warnings == ((NO_END_TIME,) if is_warned else ())
 
 
+@pytest.mark.parametrize("kept", ["LastPolledTime", "LastAnswerTime", "NextPollTime", "Version"])
+def test_an_unknown_status_does_not_close_what_was_polled_even_if_a_program_drops_attributes(
+    kept: str,
+) -> None:
+    found = execution_from(record(Status="CANCELLING", **{kept: START // 1000}))
+
+    assert (found.closed, found.other_status) == (False, "CANCELLING")
+    assert record_of(found)["PollState"] == "OPEN"
+
+
 @pytest.mark.parametrize("status", ["CANCELLED", "PAUSED"])
 def test_a_verdict_of_a_later_version_does_not_keep_a_record_from_being_read_and_written(status: str) -> None:
     verdict = {"Status": "suspended", "Time": START // 1000, "Evidence": []}

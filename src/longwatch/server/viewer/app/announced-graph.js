@@ -14,7 +14,7 @@ export function graphOf(said) {
     return id ? [{ id, name: text(node["name"]) || id, role: text(node["role"]) }] : [];
   });
   const edges = list(graph["edges"]).flatMap((edge) => {
-    const [from, to] = [text(edge["from"]), text(edge["to"])];
+    const [from, to] = [text(edge["from"]) || text(edge["source"]), text(edge["to"]) || text(edge["target"])];
     return from && to ? [{ from, to, condition: text(edge["condition"]) }] : [];
   });
   const unique = [...new Map(nodes.map((node) => [node.id, node])).values()];

@@ -3,6 +3,7 @@
  */
 
 import { fill, h } from "./dom.js";
+import { moment } from "./format.js";
 import { icon } from "./icons.js";
 import { Store } from "./store.js";
 
@@ -11,6 +12,23 @@ import { Store } from "./store.js";
 
 /** @type {Store<Connection>} */
 export const connection = new Store(/** @type {Connection} */ ({ state: "none", retryInMs: null, message: "" }));
+
+/** Whether the server does not answer: until it does again, also while the page tries to connect. */
+export const offline = new Store(false);
+
+/** When the page noticed that the server does not answer: epoch milliseconds. */
+let offlineAt = Date.now();
+
+connection.watch(({ state }) => {
+  if (state === "connecting") return;
+  if (state === "offline" && !offline.value) offlineAt = Date.now();
+  offline.set(state === "offline");
+});
+
+/** How old what is shown is, while the server does not answer. */
+export function offlineSince() {
+  return `since ${moment(offlineAt, Date.now())}`;
+}
 
 /** Whether the server says that its journal does not answer. */
 export const journalAway = new Store(false);
@@ -23,7 +41,7 @@ const LOOKS = /** @type {Record<ConnectionState, [string, string, string]>} */ (
   live: ["live", "Live", "New events arrive by themselves"],
   polling: ["square", "Polling", "Something between here and the server holds streams back; the page asks again and again instead"],
   connecting: ["triangle", "Connecting", "Connecting to the server"],
-  offline: ["cross", "Offline", "No answer from the server; the page tries again by itself and goes on where it was"],
+  offline: ["cross", "Offline", "Server not reachable; the page reconnects automatically"],
   resting: ["square", "Resting", "Nobody was here for a while; the page goes on as soon as you move"],
 });
 
@@ -35,14 +53,13 @@ const AWAY = /** @type {[string, string, string]} */ (["triangle", "Journal away
  * @param {() => void} tryNow
  */
 export function showOffline(element, tryNow) {
-  connection.watch(({ state }) => {
-    const offline = state === "offline";
-    if (element.hidden === !offline) return;
-    element.hidden = !offline;
+  offline.watch((isOffline) => {
+    if (element.hidden === !isOffline) return;
+    element.hidden = !isOffline;
     fill(
       element,
       icon("lost"),
-      h("span", {}, "No answer from the server. You see what it said last; the page tries again by itself and goes on where it was. Is longwatch serve still running?"),
+      h("span", {}, `Server not reachable ${offlineSince()}. What you see may be out of date; the page reconnects automatically. Check that `, h("code", {}, "longwatch serve"), " is running."),
       h("button", { type: "button", on: { click: tryNow } }, "Try now"),
     );
   });

@@ -68,7 +68,7 @@ export class ExecutionsView extends Part {
     if (at === "failed") return fill(this.#foot, failure("The list of executions", error, () => void this.#model.again()));
     if (more) return fill(this.#foot, h("button", { type: "button", disabled: at === "more", on: { click: () => void this.#model.loadMore() } }, at === "more" ? "Loading …" : executions.length ? "Load more" : "Search further"));
     if (!executions.length) return fill(this.#foot, this.#nothing());
-    fill(this.#foot, h("p", { class: "dim" }, "These are all."));
+    fill(this.#foot, h("p", { class: "dim" }, "No more executions."));
   }
 
   #nothing() {

@@ -10,6 +10,7 @@ import { conditionsAt, etaText, isOpen } from "./execution-words.js";
 import { length, moment, ticking, timeElement } from "./format.js";
 import { icon, iconButton, statusMark } from "./icons.js";
 import { offerKeys } from "./keys.js";
+import { api } from "./live.js";
 import { executionPath, go, place, runPath } from "./router.js";
 import { failure, loading, state } from "./states.js";
 import { everySecond } from "./ticker.js";
@@ -54,6 +55,7 @@ export class LiveExecution extends Part {
       };
       const plans = plansOf(error);
       if (plans.length) fill(this, choice(executionId, plans));
+      else if (isMissing(error) && (await hasRun(executionId, signal))) location.replace(runPath(executionId)); // imported without its record
       else fill(this, isMissing(error) ? missing(executionId) : failure("This execution", error, again));
     }
   }
@@ -158,9 +160,23 @@ function choice(executionId, plans) {
 /** @param {string} executionId */
 function missing(executionId) {
   return state(
-    { symbol: "search", title: "There is no such execution", text: `No record with the id ${executionId} is here. It may be in another store; its log may still be in the journal.` },
-    h("div", { class: "toolbar" }, h("a", { class: "button", href: "/executions" }, "All executions"), h("a", { class: "button", href: runPath(executionId) }, "Its log")),
+    { symbol: "search", title: "There is no such execution", text: `No record with the id ${executionId} is here. It may be in another store.` },
+    h("a", { class: "button", href: "/executions" }, "All executions"),
   );
+}
+
+/**
+ * Whether the journal has a run of this id.
+ * @param {string} runId
+ * @param {AbortSignal} signal
+ */
+async function hasRun(runId, signal) {
+  try {
+    const { events } = await api.get(`/api/runs/${encodeURIComponent(runId)}/events`, { query: { limit: 1 }, signal });
+    return events.length > 0;
+  } catch {
+    return false; // not known: the page says that there is no such execution
+  }
 }
 
 define("lw-live-execution", LiveExecution);

@@ -2,7 +2,7 @@
  * `<lw-live-run>`: a run of the server. Reads its history in large pages, then follows it.
  */
 
-import { runPath } from "../core/routes.js";
+import { executionPath, runPath } from "../core/routes.js";
 import { fill, h } from "./dom.js";
 import { Part, define } from "./element.js";
 import { api, follow } from "./live.js";
@@ -43,7 +43,9 @@ export class LiveRun extends Part {
       if (signal.aborted) return;
       if (summary) model.tell(summary);
       model.add(first.events);
-      this.#show(model);
+      const board = await boardLink(model, signal);
+      if (signal.aborted) return;
+      this.#show(model, board);
       const cursor = await this.#readOn(model, first, signal);
       if (signal.aborted) return;
       this.#follow(model, cursor);
@@ -58,15 +60,18 @@ export class LiveRun extends Part {
     }
   }
 
-  /** @param {RunModel} model */
-  #show(model) {
+  /**
+   * @param {RunModel} model
+   * @param {import("./run-head.js").HeadLink[]} board
+   */
+  #show(model, board) {
     const view = /** @type {RunView} */ (h("lw-run"));
     const base = runPath(model.runId);
     view.model = model;
     view.actions = {
       links: [
         ...conversationLink(model),
-        ...boardLink(model),
+        ...board,
         { href: `${base}/export`, label: "JSONL", title: "Download the events, one a line", download: true },
         { href: `${base}/report`, label: "HTML", title: "Download this view as one file that works offline", download: true },
       ],
@@ -177,9 +182,18 @@ function conversationLink(model) {
   return [{ href: sessionPath(project, session), label: "Session", title: "The session this turn belongs to", symbol: "thought" }];
 }
 
-/** @param {RunModel} model */
-function boardLink(model) {
+/**
+ * A link to the board of an execution, if its record is here: an imported one has its run alone.
+ * @param {RunModel} model
+ * @param {AbortSignal} signal
+ */
+async function boardLink(model, signal) {
   if (model.summary?.kind !== "execution") return [];
+  try {
+    await api.get(executionPath(model.runId), { signal });
+  } catch (error) {
+    if (isMissing(error) || signal.aborted) return [];
+  }
   return [{ href: boardPath(model.runId), label: "Board", title: "The waves and servers of this execution", symbol: "board" }];
 }
 

@@ -20,7 +20,7 @@ export class Login extends Part {
           "div",
           { class: "login" },
           h("h1", {}, "Sign in"),
-          h("p", { class: "dim" }, "This server asks for a token. `longwatch serve` prints a link with a one-time code when it starts; whoever started it also has the token."),
+          h("p", { class: "dim" }, "This server asks for a token. ", h("code", {}, "longwatch serve"), " prints a sign-in link that works once, and the file that holds the tokens."),
           h("form", { on: { submit: (/** @type {Event} */ event) => this.#submit(event) } }, this.#token, this.#button),
           this.#error,
         ),

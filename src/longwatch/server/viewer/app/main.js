@@ -73,6 +73,6 @@ function show(route) {
   else fill(main, state({ symbol: "search", title: "There is no such page", text: "The address may be mistyped." }, h("a", { class: "button", href: "/runs" }, "All runs")));
   if (!first) {
     scrollTo(0, 0);
-    main.focus({ preventScroll: true });
+    if (!signedOut.value) main.focus({ preventScroll: true }); // the sign-in form has focused its field
   }
 }

@@ -2,6 +2,7 @@
  * `<lw-run-head>`: name, status, times, counts and conditions of a run, and what can be done with it.
  */
 
+import { offline, offlineSince } from "./connection.js";
 import { beforePaint, fill, h, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { ago, conditionText, count, counted, isoTime, moment, timeElement } from "./format.js";
@@ -41,6 +42,7 @@ export class RunHead extends Part {
     }
     this.whenGone(model.watch(() => this.#draw()));
     this.whenGone(everySecond(() => model.open && this.#draw()));
+    this.whenGone(offline.watch(() => this.#draw()));
     this.#drawNow();
   }
 
@@ -128,7 +130,8 @@ function facts(model, now) {
     }
   }
   const reading = `reading history${model.events.length ? `, ${count(model.events.length)} events so far` : ""} …`;
-  add("caught-up", model.caughtUp ? "caught up" : reading, () => h("span", { class: "status dim", role: "status" }, icon(model.caughtUp ? "succeeded" : "running"), model.caughtUp ? "caught up" : reading));
+  const [symbol, stands] = model.open && offline.value ? ["lost", `offline ${offlineSince()}`] : model.caughtUp ? ["succeeded", "caught up"] : ["running", reading];
+  add("caught-up", stands, () => h("span", { class: "status dim", role: "status" }, icon(symbol), stands));
   if (summary?.error) add("error", summary.error, () => h("span", { class: `problem${summary.status === "died" ? " is-died" : ""}` }, summary.error));
   return found;
 }

@@ -5,7 +5,7 @@
 
 import { orderOf, compareOrders } from "../core/order.js";
 import { payloadOf } from "../core/payloads.js";
-import { RunFold } from "../core/run-fold.js";
+import { RunFold, SILENT_AFTER_MS } from "../core/run-fold.js";
 import { graphOf } from "./announced-graph.js";
 import { placed } from "./event-order.js";
 import { isOpen } from "./run-times.js";
@@ -66,7 +66,9 @@ export class RunModel {
   /** How the attempt that is shown stands: by its events, or by the server's word while they are still being read. */
   get summary() {
     const told = this.#told;
-    if (told && this.#chosen === null && !this.caughtUp && told.events > this.#all.length) return told;
+    // Of several attempts the server counts the events of the last one only.
+    const isRead = told !== null && told.attempts.length === 1 && told.events <= this.#all.length;
+    if (told && this.#chosen === null && !this.caughtUp && !isRead) return told;
     const found = this.#fold.summary(this.now());
     if (!found) return null;
     const whole = this.#fold === this.#whole ? found : (this.#whole.summary(this.now()) ?? found);
@@ -215,7 +217,7 @@ export class RunModel {
   conditions(now) {
     const told = this.#told?.conditions ?? [];
     if (!this.caughtUp) return this.open ? told : [];
-    return [...this.#fold.conditions(now), ...(this.open ? told.filter(({ name }) => OBSERVED.includes(name)) : [])];
+    return [...this.#fold.conditions(now, SILENT_AFTER_MS, this.#whole), ...(this.open ? told.filter(({ name }) => OBSERVED.includes(name)) : [])];
   }
 
   /**
@@ -224,7 +226,7 @@ export class RunModel {
    */
   #isDead(found) {
     const told = this.#told;
-    return told?.status === "died" && isOpen(found) && told.events >= this.#all.length;
+    return told?.status === "died" && isOpen(found) && told.events >= this.events.length;
   }
 
   /**

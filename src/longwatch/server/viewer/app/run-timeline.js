@@ -11,7 +11,7 @@ import { iconButton, statusMark, statusOf, swatchOf } from "./icons.js";
 import { callRows } from "./call-tree.js";
 import { state } from "./states.js";
 import { everySecond } from "./ticker.js";
-import { panned, share, ticks, within, zoomed } from "./time-scale.js";
+import { labelSide, panned, share, ticks, within, zoomed } from "./time-scale.js";
 import "./window-list.js";
 
 /** @typedef {import("./types.js").Call} Call */
@@ -200,7 +200,15 @@ export class Timeline extends Part {
   #drawAxis(view) {
     const start = this.model?.startedAt ?? 0;
     const wide = this.#axis.clientWidth > 700 ? TICKS : Math.ceil(TICKS / 2);
-    fill(this.#axis, ...ticks(view, start, wide).map((at) => h("span", { style: { left: `${share(view, at) * 100}%` } }, timeElement(at, at === start ? "0" : `+${length(at - start)}`))));
+    const moments = ticks(view, start, wide);
+    fill(
+      this.#axis,
+      ...moments.map((at, index) => {
+        const side = labelSide(share(view, at), share(view, moments[index - 1] ?? view.from), this.#axis.clientWidth);
+        const label = side && timeElement(at, at === start ? "0" : `+${length(at - start)}`);
+        return h("span", { class: side === "left" ? "label-left" : "", style: { left: `${share(view, at) * 100}%` } }, label);
+      }),
+    );
     const now = share(view, this.model?.now() ?? 0);
     this.#now.hidden = !this.model?.open || now < 0 || now > 1;
     this.#now.style.setProperty("--at", String(now));

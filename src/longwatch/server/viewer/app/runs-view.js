@@ -16,7 +16,7 @@ import { everySecond } from "./ticker.js";
 /** @typedef {import("./types.js").Summary} Summary */
 
 const REFRESH_SECONDS = 15;
-const FIRST_COMMAND = "longwatch demo --no-page";
+const FIRST_COMMAND = "longwatch run -- sleep 60";
 
 export class RunsView extends Part {
   #model = new RunsModel();
@@ -74,7 +74,7 @@ export class RunsView extends Part {
     if (at === "loading") return fill(this.#foot, runs.length ? null : loading("runs", 10));
     if (at === "failed") return fill(this.#foot, failure("The list of runs", error, () => void this.#model.again()));
     if (!runs.length) return fill(this.#foot, this.#nothing());
-    fill(this.#foot, more ? h("button", { type: "button", disabled: at === "more", on: { click: () => void this.#model.loadMore() } }, at === "more" ? "Loading …" : "Load more") : h("p", { class: "dim" }, "These are all."));
+    fill(this.#foot, more ? h("button", { type: "button", disabled: at === "more", on: { click: () => void this.#model.loadMore() } }, at === "more" ? "Loading …" : "Load more") : h("p", { class: "dim" }, "No more runs."));
   }
 
   #nothing() {
@@ -82,7 +82,7 @@ export class RunsView extends Part {
       const clear = () => setQuery({ status: null, kind: null, text: null, since: null });
       return state({ symbol: "search", title: "No run matches", text: "Choose other filters, or look at all runs." }, h("button", { type: "button", on: { click: clear } }, "Show all runs"));
     }
-    return state({ title: "No runs yet", text: "Record a first one: this plays a small workflow of five agents into the journal. It appears here by itself.", command: FIRST_COMMAND });
+    return state({ title: "No runs yet", text: "Record a first one: this runs a command and records it. It appears here by itself.", command: FIRST_COMMAND });
   }
 
   /** @param {number} step */

@@ -1,7 +1,9 @@
 /**
  * One clock for every text that counts seconds. It stands still while nobody listens or the page is hidden,
- * so that an idle page costs nothing.
+ * so that an idle page costs nothing, and while the server does not answer: nothing is known of the time since.
  */
+
+import { offline } from "./connection.js";
 
 const STEP_MS = 1000;
 
@@ -25,7 +27,7 @@ export function everySecond(listener) {
 }
 
 function arrange() {
-  const wanted = listeners.size > 0 && document.visibilityState === "visible";
+  const wanted = listeners.size > 0 && document.visibilityState === "visible" && !offline.value;
   if (wanted && timer === undefined) timer = setInterval(tick, STEP_MS);
   if (!wanted && timer !== undefined) {
     clearInterval(timer);
@@ -38,7 +40,11 @@ function tick() {
   for (const listener of [...listeners]) listener(now);
 }
 
-document.addEventListener("visibilitychange", () => {
+function resume() {
+  const stood = timer === undefined;
   arrange();
-  if (document.visibilityState === "visible" && listeners.size > 0) tick();
-});
+  if (stood && timer !== undefined) tick();
+}
+
+document.addEventListener("visibilitychange", resume);
+offline.watch(resume);

@@ -53,6 +53,20 @@ export function share(view, at) {
   return (at - view.from) / Math.max(LEAST_MS, view.to - view.from);
 }
 
+export const LABEL_PX = 64; // that the longest label of an axis takes
+
+/**
+ * On which side of its tick a label has room: right, else left, else on neither, so that it is left out.
+ * @param {number} at where the tick stands, 0 to 1
+ * @param {number} before where the tick before it stands; its label needs the room next to it
+ * @param {number} width of the axis in pixels
+ * @returns {"right" | "left" | null}
+ */
+export function labelSide(at, before, width) {
+  if ((1 - at) * width >= LABEL_PX) return "right";
+  return (at - before) * width >= 2 * LABEL_PX ? "left" : null;
+}
+
 /**
  * Round moments for an axis, measured from the start of the run.
  * @param {Stretch} view

@@ -1,15 +1,29 @@
 /** What users do to a conversation: shown at once, taken back if the server refuses. */
 
-import { sessionPath, turnPath, turnsPath } from "./routes.js";
+import { projectPath, sessionPath, turnPath, turnsPath } from "./routes.js";
 import { isOver } from "./turn-state.js";
 
 /** @import { Api } from "./api.js" */
 /** @import { WireTurn } from "./turn-state.js" */
 
+const PROJECTS = "/api/projects";
+
 /**
  * @typedef {{projectId: string, sessionId: string}} WhichSession
  * @typedef {{turns: WireTurn[]}} TurnList
  */
+
+/**
+ * Create the project and the session where they do not exist. Again, it changes nothing.
+ *
+ * @param {Api} api
+ * @param {WhichSession} session
+ * @returns {Promise<void>}
+ */
+export async function ensureSession(api, { projectId, sessionId }) {
+  await api.send("POST", PROJECTS, { id: projectId });
+  await api.send("POST", `${projectPath(projectId)}/sessions`, { id: sessionId });
+}
 
 /**
  * Say something new. The turn that is running is cancelled by it.

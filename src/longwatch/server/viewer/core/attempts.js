@@ -3,11 +3,12 @@
  *
  * An ending, a process or a call belongs to the attempt that its event names, else to the one that its producer
  * started or joined, else to the one that was open at the time. A session and the work inside it are one attempt: a
- * start joins the open attempt if that has no ending and no start of the same kind. Any order of arrival gives the
- * same attempts.
+ * start joins the open attempt if that has no ending and no start of the same kind. An ending that no start precedes,
+ * and work that began before its session, belong to a start that follows within the skew of clocks. Any order of
+ * arrival gives the same attempts.
  */
 
-import { ENDS, attemptNamed, endingBeats, endingOf } from "./endings.js";
+import { ENDS, UNREADABLE, attemptNamed, endingBeats, endingOf } from "./endings.js";
 import { compareOrders, orderOf } from "./order.js";
 import { numberOf, payloadOf, textOf } from "./payloads.js";
 
@@ -19,6 +20,8 @@ const ATTEMPT_STARTS = new Set(["workflow_start", SESSION_START]);
 const OWNER_TYPES = new Set(["workflow_start", "turn_started"]); // the process that they name owns the run
 const JOINED = "process_joined";
 const CLOSED = "producer_closed";
+
+const CLOCK_SKEW_MS = 60_000; // that the clocks of two processes of one run may differ
 
 // A run keeps at most so many facts, as in Python: a run id that is used every night must not grow for ever.
 const MOST_STARTS = 100;
@@ -68,8 +71,10 @@ export class Lifecycle {
   /** @param {WireEvent} event */
   add(event) {
     const { type, producer } = event;
-    if (ENDS.has(type)) {
-      this.#endings.push(/** @type {Ending} */ (endingOf(event)));
+    if (ENDS.has(type) || type === UNREADABLE) {
+      const ending = endingOf(event);
+      if (ending === null || (type === UNREADABLE && this.#has(ending))) return;
+      this.#endings.push(ending);
     } else if (type === CLOSED) {
       if (producer == null) return;
       this.#closed.add(producer);
@@ -80,6 +85,11 @@ export class Lifecycle {
     }
     this.version += 1;
     this.#attempts = null;
+  }
+
+  /** @param {Ending} ending */
+  #has(ending) {
+    return this.#endings.some((known) => compareOrders(known.order, ending.order) === 0);
   }
 
   /** Every attempt, the earliest first; there is always one. */
@@ -232,12 +242,11 @@ function begin(start, byId, drafts) {
   if (start.attempt === null) {
     if (found === undefined || isOver(found, start)) drafts.push((found = draft(null)));
   } else if (found?.start === null) {
-    if (current !== undefined && current.start !== null && !current.kinds.has(isSession) && !isOver(current, start)) {
+    if (current !== undefined && !current.kinds.has(isSession) && !isOver(current, start)) {
       merge(current, found);
       found = current;
       byId.set(start.attempt, current);
     } else {
-      if (current !== undefined && current.start === null && !current.endings.length) drafts.pop();
       drafts.push(found);
     }
   }
@@ -260,13 +269,18 @@ function merge(current, named) {
 
 /**
  * Whether a start that names no attempt opens one: only if an earlier start has come to its end.
- * Within one millisecond a start may sort after the end of its own attempt.
+ * Within one millisecond a start may sort after the end of its own attempt, and by a late clock the end of an attempt,
+ * or all of the work inside a session, comes before the start.
  *
  * @param {Draft} current
  * @param {Start} start
  */
 function isOver(current, start) {
-  return current.start !== null && current.endings.some((each) => each.order[0] < start.order[0]);
+  const [now] = start.order;
+  const isSession = Boolean(start.isSession);
+  if (current.start === null) return current.endings.every((each) => each.order[0] < now - CLOCK_SKEW_MS);
+  if (isSession && !current.kinds.has(isSession) && current.start[0] >= now - CLOCK_SKEW_MS) return false;
+  return current.endings.some((each) => each.order[0] < now);
 }
 
 /**

@@ -34,8 +34,8 @@ export class Attention {
   #navigator;
   #world;
   #idleMs;
-  /** @type {Set<Attentive>} */
-  #attentive = new Set();
+  /** @type {Map<Attentive, number>} */
+  #attentive = new Map(); // with how often each is guided: two providers may share one manager
   /** @type {Mode} */
   #mode = "active";
   #seenAt = 0;
@@ -78,11 +78,23 @@ export class Attention {
    */
   guide(attentive) {
     if (this.#attentive.size === 0) this.#listen();
-    this.#attentive.add(attentive);
-    if (this.#mode !== "active") attentive.attend(this.#mode);
+    const guided = this.#attentive.get(attentive) ?? 0;
+    this.#attentive.set(attentive, guided + 1);
+    // Also in an active page: a target that was let go while the page was hidden is still paused.
+    if (guided === 0) attentive.attend(this.#mode);
+    let isGuided = true;
     return () => {
-      if (this.#attentive.delete(attentive) && this.#attentive.size === 0) this.#stop();
+      if (isGuided) this.#letGo(attentive);
+      isGuided = false;
     };
+  }
+
+  /** @param {Attentive} attentive */
+  #letGo(attentive) {
+    const guided = (this.#attentive.get(attentive) ?? 0) - 1;
+    if (guided > 0) return void this.#attentive.set(attentive, guided);
+    this.#attentive.delete(attentive);
+    if (this.#attentive.size === 0) this.#stop();
   }
 
   #listen() {
@@ -128,7 +140,7 @@ export class Attention {
   /** @param {Mode} mode */
   #enter(mode) {
     this.#mode = mode;
-    for (const attentive of [...this.#attentive]) attentive.attend(mode);
+    for (const attentive of [...this.#attentive.keys()]) attentive.attend(mode);
   }
 }
 

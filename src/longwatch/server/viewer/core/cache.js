@@ -5,6 +5,8 @@
  * it, and taking the change back never brings back an older answer.
  */
 
+import { sharing } from "./equality.js";
+
 const MOST_ENTRIES = 500; // unwatched ones are forgotten, oldest first
 
 /**
@@ -53,7 +55,7 @@ export class ResponseCache {
   }
 
   /**
-   * Keep an answer. False: it was asked for before something changed here, so ask again.
+   * Keep an answer; what equals the previous one stays the same object. False: it was asked for before something changed here, so ask again.
    *
    * @param {string} key
    * @param {{etag: string | null, body: any, epoch: number}} answer
@@ -62,7 +64,7 @@ export class ResponseCache {
     const entry = this.#entry(key);
     if (entry.epoch !== epoch) return false;
     entry.etag = etag;
-    entry.body = body;
+    entry.body = sharing(entry.body, body);
     this.#tell(entry);
     this.#trim();
     return true;
@@ -83,7 +85,7 @@ export class ResponseCache {
     return {
       confirm: (answer) => {
         if (!entry.layers.delete(layer)) return;
-        if (entry.body !== undefined) entry.body = change(entry.body, answer);
+        if (entry.body !== undefined) entry.body = sharing(entry.body, change(entry.body, answer));
         this.#outdate(entry);
         this.#tell(entry);
       },

@@ -25,7 +25,8 @@ export const RESTART_MS = 30_000; // after the failure that stops the poll, whil
  *   look is what later ones are compared with.
  * @property {(listing: Listing) => void} [onListing] With the first look and every change.
  * @property {(error: Error) => void} [onError]
- * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each look.
+ * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each look, and when polling
+ *   is paused or resumed.
  * @property {() => boolean} [hasOpenDocuments] While true, an outage of any length does not end the polling.
  * @property {PollingManager} [manager]
  * @property {Partial<World>} [world]
@@ -56,12 +57,14 @@ export class DocumentPolling {
     this.#registration = manager.register(filesKey(options), (asked) => files.look(asked), interval, {
       onResult: (listing) => this.#take(listing),
       onError: (error) => this.#fail(error),
+      onActivity: () => this.#tellState(),
     });
   }
 
-  /** Whether it will look again: not after too many failures, unless documents are open. */
+  /** Whether another poll will be sent: not during a pause, nor after too many failures unless documents are open. */
   get isPolling() {
-    return this.#registration !== null && (!this.#registration.state.stopped || this.#restart !== null);
+    if (this.#registration === null || this.#manager.isPaused) return false;
+    return this.#registration.isPolling || this.#restart !== null;
   }
 
   stop() {

@@ -66,9 +66,13 @@ export const STATUS_WORDS = new Map(
   ]),
 );
 
+/** The type of what stands for a stored event that cannot be decoded. */
+export const UNREADABLE = "unreadable_event";
+
 /** Types that observers of a run write, not its work: never a sign of activity. */
 export const OBSERVER_TYPES = new Set([
   ...["notified", "late_batch", "producer_closed", "operator_note"],
+  UNREADABLE,
   ...["execution_closed", "watch_stopped", "wave_added", "wave_count_set"], // decisions of operators
 ]);
 
@@ -126,20 +130,21 @@ const KINDS = new Map([
  */
 
 /**
- * The ending that this event states, if it is a terminal one.
+ * The ending that this event states, if it is a terminal one. An unreadable event states the ending that is stored
+ * with the run: it may have been that event's own.
  *
  * @param {WireEvent} event
  * @returns {Ending | null}
  */
 export function endingOf(event) {
   const usual = ENDS.get(event.type);
-  if (usual === undefined) return null;
+  if (usual === undefined) return event.type === UNREADABLE ? keptEnding(payloadOf(event)["ending"]) : null;
   const said = payloadOf(event);
   const word = textOf(said, "status");
   const isDead = textOf(said, "error_code") === PRODUCER_DEAD;
   const status = isDead ? "died" : ((word !== null && STATUS_WORDS.get(word.toLowerCase())) || usual);
   const stated = { status, order: orderOf(event), error: errorTextOf(said), attempt: attemptNamed(event) };
-  if (status === "died") return { ...stated, ...deathOf(said), ownWord: false, correction: false };
+  if (status === "died") return { ...stated, ...deathOf(said, Math.max(0, orderOf(event)[0] - 1)), ownWord: false, correction: false };
   return {
     ...stated,
     ownWord: !saysSomething(said["written_for"]),
@@ -161,15 +166,45 @@ export function attemptNamed(event) {
   return textOf(said, "attempt") ?? (isSession ? textOf(said, "execution") : null);
 }
 
-/** @param {Record<string, any>} said */
-function deathOf(said) {
+/**
+ * The ending that the journal has put into an unreadable event; null for anything else.
+ *
+ * @param {any} kept
+ * @returns {Ending | null}
+ */
+function keptEnding(kept) {
+  if (typeof kept !== "object" || kept === null || Array.isArray(kept)) return null;
+  const { status, order } = kept;
+  if (!(status in PRECEDENCE) || !isOrder(order)) return null;
+  return {
+    status,
+    order,
+    ...deathOf(kept),
+    ownWord: kept["own_word"] === true,
+    error: textOf(kept, "error"),
+    correction: kept["correction"] === true,
+    attempt: textOf(kept, "attempt"),
+  };
+}
+
+/** @param {any} order */
+function isOrder(order) {
+  const types = Array.isArray(order) ? order.map((part) => typeof part).join() : "";
+  return types === "number,string,number,string" && Number.isInteger(order[0]) && Number.isInteger(order[2]);
+}
+
+/**
+ * @param {Record<string, any>} said
+ * @param {number | null} [placedAfter] Lower bound of an event that states none: it is placed just after the last activity.
+ */
+function deathOf(said, placedAfter = null) {
   const named = said["processes"];
   const [notBefore = null, notAfter = null] = ["not_before", "not_after"].map((name) => {
     const at = numberOf(said, name);
     return at === null ? null : Math.trunc(at);
   });
   const processes = Array.isArray(named) ? new Set(named.filter((each) => typeof each === "string")) : null;
-  return { processes, notBefore, notAfter };
+  return { processes, notBefore: notBefore ?? placedAfter, notAfter };
 }
 
 /**

@@ -4,7 +4,8 @@
  * A message of the feed, as the server words it.
  *
  * @typedef {object} FeedMessage
- * @property {string} event `event`, `caught_up`, `ended`, `run`, `execution`, `turn`, `block`, `files`, `error`
+ * @property {string} event `event`, `caught_up`, `missed`, `ended`, `run`, `execution`, `turn`, `block`, `files`, `project`,
+ *   `session`, `error`
  * @property {any} data
  *
  * @typedef {"connecting" | "live" | "polling" | "offline"} FeedState

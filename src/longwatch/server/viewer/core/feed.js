@@ -348,8 +348,7 @@ export class FeedClient {
    */
   #give(topics, message) {
     const topic = topics.find(({ name }) => name === message.data.topic);
-    // A beat has no topic. What was missed is told again by the server itself.
-    if (topic === undefined || message.event === "missed") return;
+    if (topic === undefined) return; // a beat has none
     if (message.event === "error" && message.data.code === "invalid_cursor" && topic.cursor) {
       topic.cursor = ""; // of another journal, or one that was emptied
       return this.#restart();

@@ -101,7 +101,11 @@ export class PollingManager {
       this.#plan(shared);
     } else if (shared.request !== null) this.#shares += 1;
     else this.#look(shared);
-    return new Registration(subscriber, (left) => this.#leave(left));
+    return new Registration(
+      subscriber,
+      (left) => this.#leave(left),
+      () => this.isPaused,
+    );
   }
 
   /**
@@ -162,6 +166,15 @@ export class PollingManager {
     } else if (before === null && shared.subscribers.size) this.#look(shared);
   }
 
+  /**
+   * Refresh every key that begins so.
+   *
+   * @param {string} prefix
+   */
+  refreshAll(prefix) {
+    for (const key of [...this.#polls.keys()]) if (key.startsWith(prefix)) this.refresh(key);
+  }
+
   /** Start no more polls until `resume()`. Requests in flight are finished and delivered, and all state is kept. */
   pause() {
     this.#pauseFor("application");
@@ -188,6 +201,7 @@ export class PollingManager {
       if (shared.request !== null || shared.subscribers.size === 0) continue;
       if (stopped) this.#look(shared);
       else this.#plan(shared);
+      if (stopped) for (const subscriber of [...shared.subscribers]) subscriber.notify();
     }
   }
 
@@ -254,6 +268,7 @@ export class PollingManager {
       if (shared.request !== null) this.#release(shared, shared.request);
       else if (shared.subscribers.size) this.#cancel(shared);
     }
+    this.#notify();
   }
 
   /** @param {PauseReason} reason */
@@ -263,6 +278,13 @@ export class PollingManager {
     this.#pausedAt = null;
     for (const shared of [...this.#polls.values()].sort((one, other) => one.since - other.since)) {
       if (shared.subscribers.size && shared.request === null) this.#look(shared);
+    }
+    this.#notify();
+  }
+
+  #notify() {
+    for (const { subscribers } of [...this.#polls.values()]) {
+      for (const subscriber of [...subscribers]) subscriber.notify();
     }
   }
 

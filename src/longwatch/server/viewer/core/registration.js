@@ -5,14 +5,17 @@
 export class Registration {
   #subscriber;
   #leave;
+  #isPaused;
 
   /**
    * @param {Subscriber} subscriber
    * @param {(subscriber: Subscriber) => void} leave
+   * @param {() => boolean} isPaused
    */
-  constructor(subscriber, leave) {
+  constructor(subscriber, leave, isPaused) {
     this.#subscriber = subscriber;
     this.#leave = leave;
+    this.#isPaused = isPaused;
   }
 
   get key() {
@@ -22,6 +25,11 @@ export class Registration {
   /** Whether anything may still be delivered. */
   get active() {
     return this.#subscriber.active;
+  }
+
+  /** Whether another poll will be sent: not while polling is paused, nor after the poll has stopped. */
+  get isPolling() {
+    return this.active && !this.state.stopped && !this.#isPaused();
   }
 
   /**

@@ -6,7 +6,7 @@
 
 import { Lifecycle } from "./attempts.js";
 import { Calls } from "./calls.js";
-import { STARTS, endedAt, isActivity, originBeats, originOf } from "./endings.js";
+import { STARTS, UNREADABLE, endedAt, isActivity, originBeats, originOf } from "./endings.js";
 import { Numbers } from "./numbers.js";
 import { compareOrders, compareText, orderOf } from "./order.js";
 import { numberOf, payloadOf, toolStatus } from "./payloads.js";
@@ -22,7 +22,7 @@ const LINE_TYPES = new Set(["block", "turn_line", "turn_result", "output"]); // 
 
 /**
  * @typedef {object} Condition Something worth saying about a run that is no part of its history.
- * @property {string} name `silent` or `missing`; of the server also `unattended`, `undelivered` or `no heartbeat`
+ * @property {string} name `silent`, `unreadable` or `missing`; of the server also `unattended`, `undelivered` or `no heartbeat`
  * @property {string} message
  *
  * @typedef {[notBefore: number, notAfter: number | null]} Interval
@@ -156,22 +156,30 @@ export class RunFold {
    *
    * @param {number} now Epoch milliseconds.
    * @param {number} [silentAfterMs]
+   * @param {RunFold} [whole] of every attempt: a producer may work on several, so only all of its numbers show a gap
    * @returns {Condition[]}
    */
-  conditions(now, silentAfterMs = SILENT_AFTER_MS) {
+  conditions(now, silentAfterMs = SILENT_AFTER_MS, whole = this) {
     /** @type {Condition[]} */
     const found = [];
     const quietMs = now - (this.#lastOrder?.[0] ?? now);
     if (!this.hasEnded && quietMs > silentAfterMs) {
       found.push({ name: "silent", message: `no event for ${Math.floor(quietMs / 1000)} s; the run is still open` });
     }
-    for (const [producer, { seen, stated }] of sorted(this.#producers)) {
+    const unreadable = this.#counts.get(UNREADABLE) ?? 0;
+    if (unreadable > 0) {
+      const events = unreadable === 1 ? "event" : "events";
+      const message = `${unreadable} ${events} cannot be read; \`longwatch doctor\` says what to do`;
+      found.push({ name: "unreadable", message });
+    }
+    for (const [producer, { seen, stated }] of sorted(whole.#producers)) {
+      if (!this.#producers.has(producer)) continue;
       for (const [low, high] of seen.gaps(stated)) {
         const span = low === high ? `${low}` : `${low}–${high}`;
         found.push({ name: "missing", message: `missing ${span} of producer ${producer}` });
       }
     }
-    for (const [low, high] of this.#lines.gaps(null)) {
+    for (const [low, high] of whole.#lines.gaps(null)) {
       const span = low === high ? `line ${low}` : `lines ${low}–${high}`;
       found.push({ name: "missing", message: `missing ${span} of the agent's output` });
     }

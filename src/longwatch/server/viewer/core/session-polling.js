@@ -31,7 +31,8 @@ export class TurnFailed extends Error {
  * @property {(turn: Turn) => void} [onUpdate] With every change, the last one included.
  * @property {(turn: Turn) => void} [onComplete] Once, when it is completed.
  * @property {(error: Error) => void} [onError] When it has failed (`TurnFailed`), and when a look fails.
- * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each look.
+ * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each look, and when polling
+ *   is paused or resumed.
  * @property {PollingManager} [manager]
  */
 
@@ -53,12 +54,13 @@ export class SessionPolling {
     this.#registration = manager.register(turnKey(options), turnPoll(options), interval, {
       onResult: (wire) => this.#take(wire),
       onError: (error) => this.#fail(error),
+      onActivity: () => this.#tellState(),
     });
   }
 
-  /** Whether it will look again: not after the end, nor after too many failures. */
+  /** Whether another poll will be sent: not after the end, nor after too many failures, nor during a pause. */
   get isPolling() {
-    return this.#registration !== null && !this.#registration.state.stopped;
+    return this.#registration !== null && this.#registration.isPolling;
   }
 
   stop() {

@@ -12,6 +12,7 @@ import { Soonest } from "./schedule.js";
  * @typedef {object} Callbacks
  * @property {(value: any) => void} [onResult]
  * @property {(error: Error) => void} [onError]
+ * @property {() => void} [onActivity] After polling was paused, resumed or started again: see `Registration.isPolling`.
  */
 
 /**
@@ -142,6 +143,16 @@ export class Subscriber {
    */
   catchUp(value) {
     if (!this.#told) this.give(value);
+  }
+
+  /** Report that polling was paused, resumed or started again. */
+  notify() {
+    if (!this.active) return;
+    try {
+      this.callbacks.onActivity?.();
+    } catch (mistake) {
+      reportError(mistake);
+    }
   }
 
   /** @param {unknown} error */

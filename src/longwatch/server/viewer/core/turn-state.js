@@ -68,8 +68,26 @@ export function readTurn(wire) {
     ...(completedAt ? { completed_at: new Date(completedAt) } : {}),
     created_at: new Date(rest.created_at),
     last_updated: new Date(rest.last_updated),
-    blocks: blocks.map((block) => ({ ...block, created_at: new Date(block.created_at) })),
+    blocks: blocks.map(readBlock),
   };
+}
+
+/** @type {WeakMap<WireBlock, Block>} */
+const readBlocks = new WeakMap();
+
+/**
+ * One block of the server is one object here, however often its turn is read: `React.memo` compares with `===`.
+ *
+ * @param {WireBlock} wire
+ * @returns {Block}
+ */
+function readBlock(wire) {
+  let block = readBlocks.get(wire);
+  if (block === undefined) {
+    block = { ...wire, created_at: new Date(wire.created_at) };
+    readBlocks.set(wire, block);
+  }
+  return block;
 }
 
 /** The turns of a `turn:` or `session:` topic, as far as they have been told. */

@@ -1,0 +1,280 @@
+"""Reads around damage: what of a SQLite journal can still be read, and where it can not.
+
+A damaged page makes SQLite refuse every query that touches it. So rows are fetched by ranges of positions,
+which are halved until the unreadable ones are alone. Of those the indexes still tell the run and the event
+id, and a recorder's id tells the producer and the number. This is slow, and used only after a query failed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+from longwatch.errors import LongwatchError
+from longwatch.events import MAX_OCCURRED_AT, Event, parts_of_event_id, unreadable_event
+from longwatch.journal.arrivals import Arrival
+from longwatch.journal.base import PAGE_BYTES
+from longwatch.journal.codec import payload_size
+from longwatch.journal.sqlite.failures import translated
+from longwatch.journal.sqlite.rows import STORED_COLUMNS, UNKNOWN_RUN, checked_event, run_from_text
+from longwatch.runs import RunSummary, summarise
+
+RANGE = 1_000  # positions fetched at once
+MOST_FAILURES = 200_000  # of single rows: a damaged counter may promise any number of them
+HIGHEST_POSITION = 2**62
+LOST_ROW = "its part of the file cannot be read"
+
+_ROWS = f"""
+    SELECT {STORED_COLUMNS} FROM events NOT INDEXED WHERE position BETWEEN ? AND ? ORDER BY position"""
+_NEXT = "SELECT position FROM events NOT INDEXED WHERE position > ? ORDER BY position LIMIT 1"
+_PLACES_OF = """
+    SELECT position FROM events INDEXED BY events_by_run
+    WHERE run_id = ? AND position > ? ORDER BY position"""
+_PLACES = "SELECT run_id, position FROM events INDEXED BY events_by_run"
+_IDS = "SELECT event_id, position FROM events INDEXED BY events_by_id"
+_LAST = ("SELECT last_position FROM arrivals", "SELECT max(position) FROM events NOT INDEXED")
+_RUNS = "SELECT run_id, summary FROM runs NOT INDEXED WHERE rowid BETWEEN ? AND ?"
+_STARTED = "SELECT started_at FROM runs WHERE run_id = ?"
+_LAST_RUN = "SELECT max(rowid) FROM runs NOT INDEXED"
+
+Row = tuple[Any, ...]
+Found = tuple[int, Row | None]
+"""A position and its row; None: it cannot be fetched."""
+
+
+class Salvage:
+    """A file as far as it can be read, at one moment. Never changes it."""
+
+    def __init__(self, path: Path, *, now_seconds: int) -> None:
+        self.lost_rows = 0  # that could not be fetched
+        self._now = now_seconds
+        self._connection = _connect(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def arrivals(
+        self, after: int = 0, *, progress: Callable[[int, int], None] | None = None
+    ) -> Iterator[Arrival]:
+        """The events of all runs past a position, in order; unreadable ones where an index names them."""
+        return self._living(self._all_rows(after, progress))
+
+    def sample(self, every: int) -> Iterator[Arrival]:
+        """One position of so many, over the whole file."""
+        places = range(1, self.last_position() + 1, every)
+        return self._living(
+            row for place in places for row in self._range(place, place) if row[1] is not None
+        )
+
+    def events_of(self, run_id: str, after: int = 0) -> Iterator[Arrival]:
+        """The same for one run."""
+        try:
+            found = self._connection.execute(_PLACES_OF, (run_id, after)).fetchall()
+        except sqlite3.Error:  # the index is damaged: whatever the table holds of the run
+            return (arrival for arrival in self.arrivals(after) if arrival[1].run_id == run_id)
+        return self._living((row for [place] in found for row in self._range(place, place)), run_id)
+
+    def last_position(self) -> int:
+        """The highest position that the table or an index names."""
+        found = [0, *self._places[-1:]]
+        for query in _LAST:
+            with suppress(sqlite3.Error):
+                row = self._connection.execute(query).fetchone()
+                if row is not None and type(row[0]) is int and 0 < row[0] < HIGHEST_POSITION:
+                    found.append(row[0])
+        return max(found)
+
+    def runs(self) -> dict[str, RunSummary]:
+        """Every run: as its row has it, or made from its events again."""
+        found: dict[str, RunSummary] = {}
+        for run_id, summary in self._run_rows(1, self._last_run()):
+            known = _summary(run_id, summary)
+            if known is not None:
+                found[known.run_id] = known
+        if set(self._runs_by_place.values()) - found.keys() or not found:
+            events = (event for _, event in self.arrivals() if event.run_id not in found)
+            found.update(summarise(event for event in events if event.run_id != UNKNOWN_RUN))
+        return found
+
+    def run(self, run_id: str) -> RunSummary | None:
+        """One run: as its row has it, or made from its events again."""
+        stored = self.stored_run(run_id)
+        return stored or summarise(event for _, event in self.events_of(run_id)).get(run_id)
+
+    def stored_run(self, run_id: str) -> RunSummary | None:
+        """The run as its row has it, if that can be read."""
+        wanted = run_id.encode(errors="replace")
+        rows = (row for row in self._run_rows(1, self._last_run()) if row[0] == wanted)
+        return next((run for row in rows if (run := _summary(*row)) is not None), None)
+
+    def _living(self, rows: Iterator[Found], run_id: str | None = None) -> Iterator[Arrival]:
+        before: int | None = None
+        for position, row in rows:
+            event = None if row is None else checked_event(row, otherwise_at=before)
+            if event is None or event.run_id == UNKNOWN_RUN or event.run_id != (run_id or event.run_id):
+                event = self._lost(position, run_id, before) or event
+            if event is None:
+                continue
+            if run_id is None:
+                event = self._of_known_run(position, event)
+            before = event.occurred_at
+            if event.ttl is None or event.ttl > self._now:
+                yield position, event
+
+    def _of_known_run(self, position: int, event: Event) -> Event:
+        """The event under the run that the index has for it, if only that one is a run of the list."""
+        indexed = self._runs_by_place.get(position, event.run_id)
+        if indexed != event.run_id and indexed in self._listed and event.run_id not in self._listed:
+            return replace(event, run_id=indexed)
+        return event
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        rows = self._run_rows(1, self._last_run())
+        return frozenset(row[0].decode(errors="replace") for row in rows if isinstance(row[0], bytes))
+
+    def _last_run(self) -> int:
+        with suppress(sqlite3.Error):
+            [last] = self._connection.execute(_LAST_RUN).fetchone()
+            return min(last or 0, HIGHEST_POSITION)
+        return 0
+
+    def _lost(self, position: int, run_id: str | None, before: int | None) -> Event | None:
+        """What the indexes say of an event, or None if they do not know it."""
+        run_id = run_id or self._runs_by_place.get(position)
+        event_id = self._ids_by_place.get(position)
+        if run_id is None and event_id is None:
+            return None
+        parts = parts_of_event_id(event_id) if event_id is not None else None
+        slot, producer, number = parts or (before or self._start_of(run_id), None, None)
+        return unreadable_event(
+            run_id or UNKNOWN_RUN,
+            position,
+            LOST_ROW,
+            occurred_at=min(slot or 0, MAX_OCCURRED_AT),
+            event_id=event_id,
+            producer=producer,
+            number=number,
+        )
+
+    def _start_of(self, run_id: str | None) -> int:
+        """When the run began, for an event that nothing else dates."""
+        with suppress(sqlite3.Error):
+            row = self._connection.execute(_STARTED, (run_id,)).fetchone()
+            if row is not None and type(row[0]) is int and row[0] > 0:
+                return row[0]
+        return 0
+
+    def _all_rows(self, after: int, progress: Callable[[int, int], None] | None) -> Iterator[Found]:
+        start, last = after + 1, self.last_position()
+        while start <= last and self.lost_rows < MOST_FAILURES:
+            end = min(start + RANGE - 1, last)
+            yield from self._range(start, end)
+            if progress is not None:
+                progress(end, last)
+            start = self._start_after(end)
+
+    def _range(self, low: int, high: int) -> Iterator[Found]:
+        try:
+            rows = self._connection.execute(_ROWS, (low, high)).fetchall()
+        except sqlite3.Error:
+            if low < high:
+                middle = (low + high) // 2
+                yield from self._range(low, middle)
+                if self.lost_rows < MOST_FAILURES:
+                    yield from self._range(middle + 1, high)
+                return
+            rows = []
+        found: dict[int, Row | None] = dict.fromkeys(self._places_between(low, high))
+        found.update((row[-1], row) for row in rows)
+        if not found and low == high:
+            found[low] = None
+        self.lost_rows += sum(row is None for row in found.values())
+        yield from sorted(found.items())
+
+    def _start_after(self, end: int) -> int:
+        """The next position that there is: many may have been pruned."""
+        index = bisect_right(self._places, end)
+        known = self._places[index : index + 1]
+        try:
+            row = self._connection.execute(_NEXT, (end,)).fetchone()
+        except sqlite3.Error:
+            return end + 1
+        return min([*known, *([row[0]] if row else [])], default=HIGHEST_POSITION)
+
+    def _places_between(self, low: int, high: int) -> list[int]:
+        return self._places[bisect_left(self._places, low) : bisect_right(self._places, high)]
+
+    @cached_property
+    def _places(self) -> list[int]:
+        return sorted(self._runs_by_place)
+
+    @cached_property
+    def _runs_by_place(self) -> dict[int, str]:
+        return self._texts(_PLACES)
+
+    @cached_property
+    def _ids_by_place(self) -> dict[int, str]:
+        return self._texts(_IDS)
+
+    def _texts(self, query: str) -> dict[int, str]:
+        """What an index says, as far as it can be read."""
+        known: dict[int, str] = {}
+        with suppress(sqlite3.Error), closing(self._connection.execute(query)) as rows:
+            for text, position in rows:
+                if isinstance(text, bytes) and type(position) is int and 0 < position < HIGHEST_POSITION:
+                    known[position] = text.decode(errors="replace")
+        return known
+
+    def _run_rows(self, low: int, high: int) -> Iterator[Row]:
+        try:
+            yield from self._connection.execute(_RUNS, (low, high)).fetchall()
+        except sqlite3.Error:
+            if low < high:
+                middle = (low + high) // 2
+                yield from self._run_rows(low, middle)
+                yield from self._run_rows(middle + 1, high)
+
+
+def first_arrivals(found: Iterator[Arrival], limit: int) -> Iterator[Arrival]:
+    """Up to so many of these, and no more than one page holds by its size."""
+    size = 0
+    for arrival in islice(found, limit):
+        yield arrival
+        size += payload_size(arrival[1])
+        if size > 2 * PAGE_BYTES:
+            return
+
+
+def _summary(run_id: object, text: object) -> RunSummary | None:
+    if not isinstance(run_id, bytes) or not isinstance(text, bytes):
+        return None
+    try:
+        return run_from_text(run_id.decode(), text.decode())
+    except (LongwatchError, UnicodeDecodeError):
+        return None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    try:
+        connection.text_factory = bytes
+        # With this SQLite also opens a file that is shorter than its header says, and skips bad definitions.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("BEGIN")  # everything is read as it was at one moment
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        connection.close()
+        raise translated(error, path) from error
+    return connection
