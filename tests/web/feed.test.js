@@ -167,6 +167,20 @@ test("where a proxy holds the stream back, long polls take over within seconds",
   assert.deepEqual(ids, ["1", "2"]);
 });
 
+test("a topic followed while long polls are used has caught up at once", async () => {
+  const { world, server, feed } = opened();
+  server.line = "buffers";
+  followed(feed, "run:a");
+  await world.advance(9_000);
+  assert.equal(feed.way, "long poll");
+  server.record("run:b", "1");
+
+  const { messages } = followed(feed, "run:b", "1");
+  await world.advance(100);
+
+  assert.deepEqual(messages, ["caught_up"]);
+});
+
 test("a stream that stalls after it was live is opened again, and given up when it stays silent", async () => {
   const { world, server, feed } = opened();
   const { ids } = followed(feed, "run:a");

@@ -80,7 +80,10 @@ export class FeedServer {
     const messages = topics.flatMap((topic, at) => {
       const news = (this.topics.get(topic) ?? []).slice(places[at]);
       places[at] = this.topics.get(topic)?.length ?? 0;
-      return news.map((event) => ({ event: "event", data: { topic, event, late: false } }));
+      return [
+        ...news.map((event) => ({ event: "event", data: { topic, event, late: false } })),
+        { event: "caught_up", data: { topic } },
+      ];
     });
     return Response.json({ messages, cursor: places.some(Boolean) ? places.join(";") : "" });
   }

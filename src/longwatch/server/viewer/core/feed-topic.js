@@ -65,6 +65,7 @@ export class Topic {
     this.cursor = after;
     this.hasEnded = false; // the server is quiet about it until it is asked again
     this.isRefused = false; // the server cannot give it
+    this.isCaughtUp = false; // every listener has been told so
     /** @type {Set<Listener>} */
     this.listeners = new Set();
   }
@@ -80,11 +81,13 @@ export class Topic {
     this.listeners.add(listener);
     this.isRefused = false;
     this.hasEnded = false;
+    this.isCaughtUp = false;
   }
 
   /** @param {FeedMessage} message */
   give(message) {
-    if (message.event === "ended") this.hasEnded = true;
+    if (message.event === "caught_up") this.isCaughtUp = true;
+    if (message.event === "ended") this.hasEnded = this.isCaughtUp = true;
     if (message.event === "event") this.hasEnded = false;
     if (message.event === "error") this.isRefused = true;
     for (const listener of [...this.listeners]) listener.give(message);

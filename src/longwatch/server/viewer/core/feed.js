@@ -238,6 +238,8 @@ export class FeedClient {
    */
   async #poll(topics, signal) {
     const isLong = this.#ladder.rung === 1;
+    // The server holds a poll until there is news, and that a topic has caught up is none.
+    const waitSeconds = isLong && topics.every((topic) => topic.isCaughtUp) ? WAIT_SECONDS : 0;
     const now = this.#world.now();
     if (now >= this.#nextClimb) this.#climb(topics, signal);
     const { controller, release } = childOf(signal);
@@ -247,14 +249,14 @@ export class FeedClient {
         isTooLate = true;
         controller.abort();
       },
-      (isLong ? WAIT_SECONDS * 1000 : 0) + WAIT_GRACE_MS,
+      waitSeconds * 1000 + WAIT_GRACE_MS,
     );
     try {
       const before = cursorsOf(topics);
       const address = this.#api.address("/api/feed", {
         topic: topics.map((topic) => topic.name),
         after: before || null,
-        wait: isLong ? WAIT_SECONDS : 0,
+        wait: waitSeconds,
       });
       const response = await this.#api.request(address, { signal: controller.signal });
       const answer = await response.json();
