@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ class Told:
     cursor: str | None  # of the whole stream
 
 
-async def sse_messages(http: httpx2.AsyncClient, topics: Sequence[str], cursor: str) -> AsyncIterator[Told]:
+async def sse_messages(http: httpx2.AsyncClient, topics: Sequence[str], cursor: str) -> AsyncGenerator[Told]:
     """One connection's messages, until it ends."""
     headers = {"Last-Event-ID": cursor} if cursor else {}
     parameters = {"topic": list(topics)}
@@ -46,7 +46,7 @@ async def sse_messages(http: httpx2.AsyncClient, topics: Sequence[str], cursor: 
 
 async def poll_messages(
     http: httpx2.AsyncClient, topics: Sequence[str], cursor: str, wait: int = 1
-) -> AsyncIterator[Told]:
+) -> AsyncGenerator[Told]:
     """One long poll's messages; the cursor counts once all of them were taken."""
     parameters: dict[str, list[str] | str] = {"topic": list(topics), "after": cursor, "wait": str(wait)}
     answer = await http.get("/api/feed", params=parameters)
@@ -87,7 +87,7 @@ class FeedClient:
                 self.connections += 1
                 transport = poll_messages if polls and self.connections % 2 else sse_messages
                 try:
-                    async with aclosing(transport(self._http, self.topics, self.cursor)) as messages:  # type: ignore[type-var]
+                    async with aclosing(transport(self._http, self.topics, self.cursor)) as messages:
                         async for told in messages:
                             self._take(told)
                             if until(self):
@@ -104,7 +104,7 @@ class FeedClient:
         await self._http.aclose()
 
 
-async def socket_messages(url: str, *commands: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+async def socket_messages(url: str, *commands: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
     """What the WebSocket says after these commands."""
     async with websockets.connect(f"{url}/api/socket") as socket:
         for command in commands:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -54,33 +54,37 @@ Said = tuple[str, dict[str, Any]]
 """The name and the data of a message."""
 
 
-async def by_sse(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncIterator[Said]:
-    async for told in sse_messages(http, TOPICS, ""):
-        yield told.event, told.data
-
-
-async def by_long_poll(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncIterator[Said]:
-    cursor = ""
-    while True:
-        async for told in poll_messages(http, TOPICS, cursor):
-            cursor = told.cursor or cursor
+async def by_sse(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Said]:
+    async with aclosing(sse_messages(http, TOPICS, "")) as messages:
+        async for told in messages:
             yield told.event, told.data
 
 
-async def by_websocket(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncIterator[Said]:
-    async for said in socket_messages(server.websocket_url, *({"follow": topic} for topic in TOPICS)):
-        yield said["event"], said["data"]
+async def by_long_poll(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Said]:
+    cursor = ""
+    while True:
+        async with aclosing(poll_messages(http, TOPICS, cursor)) as messages:
+            async for told in messages:
+                cursor = told.cursor or cursor
+                yield told.event, told.data
+
+
+async def by_websocket(server: ServerProcess, http: httpx2.AsyncClient) -> AsyncGenerator[Said]:
+    commands = ({"follow": topic} for topic in TOPICS)
+    async with aclosing(socket_messages(server.websocket_url, *commands)) as messages:
+        async for said in messages:
+            yield said["event"], said["data"]
 
 
 @pytest.mark.parametrize("messages", [by_sse, by_long_poll, by_websocket])
 async def test_both_runs_are_streamed_to_their_end_with_the_gaps_marked(
     server: ServerProcess,
     http: httpx2.AsyncClient,
-    messages: Callable[[ServerProcess, httpx2.AsyncClient], AsyncIterator[Said]],
+    messages: Callable[[ServerProcess, httpx2.AsyncClient], AsyncGenerator[Said]],
 ) -> None:
     events: dict[str, list[dict[str, Any]]] = {topic: [] for topic in TOPICS}
     endings: dict[str, str] = {}
-    async with aclosing(messages(server, http)) as told:  # type: ignore[type-var]
+    async with aclosing(messages(server, http)) as told:
         async for name, data in told:
             if name == "event":
                 events[data["topic"]].append(data["event"])

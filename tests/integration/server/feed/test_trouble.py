@@ -109,7 +109,7 @@ async def test_a_server_with_open_streams_and_sockets_says_goodbye_and_ends_with
     async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as http:
         stream = sse_messages(http, [TOPIC], "")
         socket = socket_messages(server.websocket_url, {"follow": TOPIC})
-        async with aclosing(stream), aclosing(socket):  # type: ignore[type-var]
+        async with aclosing(stream), aclosing(socket):
             async for told in stream:
                 if told.event == "caught_up":
                     break
