@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from longwatch.documents.dynamodb.table import TEMPLATE, DocumentTable
 from longwatch.journal.dynamodb.failures import TableAddress
-from tests.contract.tables import REGION, client_of
+from tests.contract.tables import REGION, client_of, delete_table
 from tests.stack.templates import ROOT, create_tables, load_template
 
 if TYPE_CHECKING:
@@ -40,4 +40,4 @@ def new_document_table(endpoint: str) -> Iterator[TableAddress]:
     try:
         yield TableAddress(table=name, region=REGION, endpoint=endpoint)
     finally:
-        client.delete_table(TableName=name)
+        delete_table(client, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -69,4 +69,10 @@ def new_table(endpoint: str, layout: str) -> Iterator[TableAddress]:
     try:
         yield TableAddress(table=name, region=REGION, layout=layout, endpoint=endpoint)
     finally:
+        delete_table(client, name)
+
+
+def delete_table(client: DynamoDBClient, name: str) -> None:
+    """Delete a table, also when an earlier try, whose response came too late, has done so."""
+    with suppress(client.exceptions.ResourceNotFoundException):
         client.delete_table(TableName=name)

@@ -18,7 +18,7 @@ from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutio
 from longwatch.watching.stores.records import POLL_STATE
 from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import OTHER_STATUSES, ExecutionsContract, Reads, Writes, new_execution
-from tests.contract.tables import REGION, Shared, client_of
+from tests.contract.tables import REGION, Shared, client_of, delete_table
 
 POLL_STATE_TYPE: Any = {"AttributeName": POLL_STATE, "AttributeType": "S"}
 SPARSE: Any = {
@@ -162,4 +162,4 @@ def new_execution_table(endpoint: str, *, poll_index: bool = True) -> Iterator[T
     try:
         yield TableAddress(table=name, region=REGION, endpoint=endpoint)
     finally:
-        client.delete_table(TableName=name)
+        delete_table(client, name)

@@ -27,7 +27,7 @@ from longwatch.watching.poller import Poller
 from longwatch.watching.sources.drs import DrsSource
 from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE, DynamoExecutionStore
 from longwatch.watching.watcher import Watcher
-from tests.contract.tables import REGION, client_of
+from tests.contract.tables import REGION, client_of, delete_table
 from tests.docs.pages import Page
 from tests.patience import PATIENCE_SECONDS
 from tests.stack.deploying import ASK_EVERY_SECONDS, client, settled
@@ -68,7 +68,7 @@ def table(request: pytest.FixtureRequest, engine: str) -> Iterator[TableAddress]
         **billing,
     )
     yield TableAddress(table=name, region=REGION, endpoint=engine)
-    made.delete_table(TableName=name)
+    delete_table(made, name)
 
 
 def documented(command: str, naming: str = "") -> dict[str, Any]:
