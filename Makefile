@@ -4,7 +4,8 @@
 # The tests start many processes: without bytecode each of them would compile longwatch again.
 unexport PYTHONDONTWRITEBYTECODE
 
-WORKERS ?= 2
+# One more than there are cores: many tests wait for a process, an engine or the clock.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 ARGS ?=
 # Simulations that `make simulate` plays: about a minute on two cores, which is what CI spends on it.
 SEEDS ?= 800
