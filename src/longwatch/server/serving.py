@@ -101,8 +101,11 @@ def listening_socket(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-    except OSError as error:
-        raise InvalidInput(f"{host!r} is no address of this machine: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # ValueError: no host can have such a name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInput(
+            f"Invalid host {host!r}: {reason}. Use an address or a name of this machine with --host."
+        ) from error
     found = socket.socket(family, socket.SOCK_STREAM)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -127,6 +127,14 @@ def test_an_address_that_is_not_of_this_machine_is_told(file: Path) -> None:
     assert "203.0.113.7" in answer.stderr
 
 
+@pytest.mark.parametrize("host", ["nosuch.invalid", "a..b", "a" * 70])
+def test_a_host_that_cannot_be_resolved_is_named(file: Path, host: str) -> None:
+    done = serve("--host", host, "--port", "0", "--journal", f"sqlite:///{file}")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"longwatch: Invalid host {host!r}: ")
+
+
 def test_a_journal_that_is_not_there_yet_is_made(tmp_path: Path) -> None:
     with serving(*journal_option(tmp_path / "new.db")) as server:
         assert httpx2.get(f"{server.url}/api/runs", timeout=PATIENCE_SECONDS).json() == {
