@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from longwatch.errors import Unreachable
 from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
-from longwatch.recording.outbox import Outbox, announcements
+from longwatch.recording.outbox import Outbox, ShipReport, announcements
 from longwatch.testing import FakeClock, FaultyJournal
 from tests.unit.recording.recorded import events_of
 
@@ -111,6 +113,48 @@ def test_two_shippers_do_not_take_the_same_batch(outbox: Outbox) -> None:
     taken = [{e.event_id for e in events_of(each, "wf-1") if e.type == "step"} for each in (first, second)]
     assert [len(ids) for ids in taken] == [250, 50]
     assert not taken[0] & taken[1]
+
+
+SHIPPER_THAT_DIES = """
+import os, sys
+from pathlib import Path
+from longwatch.journal.memory import MemoryJournal
+from longwatch.recording.outbox import Outbox
+
+class Killing(MemoryJournal):
+    def append(self, events):
+        os.kill(os.getpid(), 9)
+
+Outbox(Path(sys.argv[1])).ship(lambda url: Killing())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which processes are gone")
+def test_events_claimed_by_a_process_that_is_gone_are_shipped_at_once(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path / "outbox.db")
+    outbox.put("memory://a", [event(n) for n in range(300)])
+    subprocess.run([sys.executable, "-c", SHIPPER_THAT_DIES, str(outbox.path)], check=False)
+
+    report = outbox.ship(lambda url: MemoryJournal())
+
+    assert (report.shipped, report.left, report.errors) == (300, 0, [])
+
+
+def test_events_claimed_by_a_living_process_are_left_to_it(outbox: Outbox) -> None:
+    outbox.put("memory://a", [event(1)])
+    reports: list[ShipReport] = []
+
+    class Shipping(MemoryJournal):
+        """A journal during whose append the same outbox is shipped too."""
+
+        def append(self, events: object) -> None:
+            if not reports:
+                reports.append(Outbox(outbox.path, clock=FakeClock()).ship(lambda url: MemoryJournal()))
+
+    outbox.ship(lambda url: Shipping())
+
+    assert [(report.shipped, report.left) for report in reports] == [(0, 1)]
+    assert "another process is delivering 1" in reports[0].errors[0]
 
 
 def test_a_late_batch_tells_each_run_its_range_and_lives_as_long_as_its_events() -> None:

@@ -2,11 +2,13 @@
 
 Whoever ships announces the range of times in a `late_batch` event after the batch itself is stored, because
 readers of a remote journal look back only so far by themselves. Shipping twice is harmless: journals
-recognise an event by its id. Several processes may ship at once; each claims what it works on for a while.
+recognise an event by its id. Several processes may ship at once; each claims what it works on for a while. What
+a process has claimed that is gone is free at once.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from longwatch.events import Event, new_event_id
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import from_line, to_line
 from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
+from longwatch.model.process import Presence, Process, this_process
 
 SCHEMA = Schema(application_id=0x6C77_6F31, package="longwatch.recording.outbox")  # "lwo1"
 BATCH = 250  # events shipped at a time
@@ -25,7 +28,7 @@ CLAIM_MS = 60_000
 
 PUT = "INSERT OR IGNORE INTO waiting (journal, event_id, occurred_at, line) VALUES (?, ?, ?, ?)"
 CLAIM = """
-    UPDATE waiting SET claimed_until = ? WHERE id IN (
+    UPDATE waiting SET claimed_until = ?, claimed_by = ? WHERE id IN (
         SELECT id FROM waiting WHERE journal = ? AND refused IS NULL AND claimed_until <= ?
         ORDER BY id LIMIT ?)
     RETURNING id, line"""
@@ -33,6 +36,10 @@ PENDING = """
     SELECT journal, count(*), min(occurred_at) FROM waiting WHERE refused IS NULL
     GROUP BY journal ORDER BY journal"""
 CLAIMED = "SELECT count(*) FROM waiting WHERE refused IS NULL AND claimed_until > ?"
+CLAIMERS = """
+    SELECT DISTINCT claimed_by FROM waiting
+    WHERE refused IS NULL AND claimed_until > ? AND claimed_by IS NOT NULL"""
+FREE = "UPDATE waiting SET claimed_until = 0 WHERE claimed_by = ?"
 REFUSED = "SELECT event_id, refused FROM waiting WHERE refused IS NOT NULL ORDER BY id LIMIT ?"
 
 
@@ -139,8 +146,9 @@ class Outbox:
         """Ship up to one batch to this journal and add to the report. False: nothing was waiting."""
         now = self._clock.now_ms()
         report.accepted, report.rejected = [], []
-        with self._database.writing() as connection:
-            claimed = sorted(connection.execute(CLAIM, (now + CLAIM_MS, url, now, BATCH)).fetchall())
+        claimed = self._claim(url, now)
+        if not claimed and self._free_abandoned(now):
+            claimed = self._claim(url, now)
         if not claimed:
             return False
         try:
@@ -156,6 +164,21 @@ class Outbox:
         report.shipped += len(accepted)
         report.accepted += accepted
         return True
+
+    def _claim(self, url: str, now_ms: int) -> list[tuple[int, str]]:
+        claimed_by = json.dumps(this_process().fields)
+        with self._database.writing() as connection:
+            found = connection.execute(CLAIM, (now_ms + CLAIM_MS, claimed_by, url, now_ms, BATCH))
+            return sorted(found.fetchall())
+
+    def _free_abandoned(self, now_ms: int) -> bool:
+        """Free what processes have claimed that are gone; whether there were any."""
+        claimers = [row[0] for row in self._database.fetch(CLAIMERS, (now_ms,))]
+        gone = [each for each in claimers if _is_gone(each)]
+        if gone:
+            with self._database.writing() as connection:
+                connection.executemany(FREE, [(each,) for each in gone])
+        return bool(gone)
 
     def _readable(self, claimed: Sequence[tuple[int, str]], report: ShipReport) -> list[Event]:
         """The events in these lines. One that cannot be read is kept aside, or it would stop all others."""
@@ -194,6 +217,11 @@ class Outbox:
     def close(self) -> None:
         """Let go of the file."""
         self._database.close()
+
+
+def _is_gone(claimed_by: str) -> bool:
+    process = Process.of(json.loads(claimed_by))
+    return process is not None and process.presence() is Presence.GONE
 
 
 def announcements(events: Sequence[Event], now_ms: int) -> list[Event]:
