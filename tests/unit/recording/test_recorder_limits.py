@@ -9,7 +9,8 @@ import pytest
 
 from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
-from longwatch.testing import FaultyJournal
+from longwatch.recording.writer import NUMBERED_AT_ONCE
+from longwatch.testing import FakeClock, FaultyJournal
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.recording.conftest import MakeRecorder
 from tests.unit.recording.gate import Gate
@@ -113,3 +114,32 @@ def test_events_that_fit_nowhere_are_held_and_told(
     assert "2 events could not be stored before the process ended" in caplog.text
     assert recorder.flush(PATIENCE_SECONDS)  # held in memory, not lost
     assert types_of(faulty, RUN) == ["step", "step"]
+
+
+def test_the_writer_gives_the_interpreter_away_within_a_large_group(make_recorder: MakeRecorder) -> None:
+    journal, clock = Gate(), FakeClock()
+    recorder = make_recorder(journal, clock=clock)
+    recorder.record(RUN, "first", {})
+    assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
+
+    for n in range(4 * NUMBERED_AT_ONCE):
+        recorder.record(RUN, "step", {"n": n})
+    journal.open.set()
+    assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
+
+    assert clock.slept == [0.0] * 3
+
+
+def test_the_writer_keeps_the_interpreter_while_a_caller_waits_for_it(make_recorder: MakeRecorder) -> None:
+    journal, clock = Gate(), FakeClock()
+    recorder = make_recorder(journal, clock=clock)
+    recorder.record(RUN, "first", {})
+    assert journal.arrived.acquire(timeout=PATIENCE_SECONDS)
+
+    for n in range(4 * NUMBERED_AT_ONCE):
+        recorder.record(RUN, "step", {"n": n})
+    mark = recorder.start_closing()
+    journal.open.set()
+
+    assert recorder.finish_closing(mark, PATIENCE_SECONDS)
+    assert clock.slept == []
