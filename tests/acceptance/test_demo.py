@@ -98,6 +98,30 @@ def test_a_signal_to_end_ends_the_demo_and_its_page(tmp_path: Path, number: int)
         urlopen(page[1], timeout=PATIENCE_SECONDS)
 
 
+def test_the_page_ends_with_a_demo_that_is_killed(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command("demo", "--journal", f"sqlite:///{tmp_path / 'demo.db'}"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env=environment(PYTHONUNBUFFERED="1"),
+    )
+    assert process.stdout is not None
+    assert any("on the page: " in line for line in process.stdout)
+    [server] = servers_of(process.pid)
+    with os.fdopen(os.pidfd_open(server)) as ended:
+        process.kill()
+        process.communicate(timeout=PATIENCE_SECONDS)
+
+        assert select.select([ended], [], [], PATIENCE_SECONDS)[0], "the server outlives the demo"
+
+
+def servers_of(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [int(each) for each in children if b"\0serve\0" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
 def test_beside_the_workflow_a_turn_with_blocks_writes_files(longwatch: Longwatch, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'demo.db'}"
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
@@ -38,10 +40,10 @@ class ServedPage:
         self.url = ""
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "longwatch", "serve", "--port", "0", "--log-level", "error"]
+        command = [sys.executable, "-m", __name__, "serve", "--port", "0", "--log-level", "error"]
         self._process = subprocess.Popen(
             [*command, "--journal", self._settings.journal],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # the server ends when it is closed, however the demo ended
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
@@ -81,3 +83,20 @@ class ServedPage:
                 return found[0]
         remark(f"Without the page: the server did not start. {' '.join(told)}")
         return ""
+
+
+def _serve() -> None:
+    """Run `longwatch serve` for as long as the demo, which holds the other end of stdin, exists."""
+    from longwatch.cli.main import main
+
+    threading.Thread(target=_end_with_demo, daemon=True).start()
+    main()
+
+
+def _end_with_demo() -> None:
+    os.read(0, 1)  # not through `sys.stdin`, whose lock a daemon thread must not hold at exit
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    _serve()
