@@ -130,3 +130,21 @@ def test_the_run_of_a_turn_shows_a_gap_in_the_lines_of_its_agent(
 
     expect(page.locator("lw-run-head .conditions li")).to_have_text("missing lines 3–4 of the agent's output")
     assert sideways(page) == 0
+
+
+def test_a_turn_shows_a_gap_in_the_lines_of_its_agent_until_it_is_filled(
+    served: Served, open_page: OpenPage
+) -> None:
+    page = open_page(f"{served.url}/projects/{PROJECT}/sessions/{SESSION}")
+    path = new_turn(served, "Count to ten.")
+    gaps = page.locator(".turn").last.locator(".turn-missing")
+
+    for first_line, text in ((1, "one"), (5, "five")):
+        body = json.dumps(said({"type": "text", "text": text})).encode()
+        served.call("POST", f"{path}/lines?first={first_line}", body, kind="application/x-ndjson")
+    expect(gaps).to_have_text("Missing lines 2–4 of the agent's output.")
+
+    for first_line, text in ((2, "two"), (3, "three"), (4, "four")):
+        body = json.dumps(said({"type": "text", "text": text})).encode()
+        served.call("POST", f"{path}/lines?first={first_line}", body, kind="application/x-ndjson")
+    expect(gaps).to_be_hidden()

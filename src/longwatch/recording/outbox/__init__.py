@@ -2,8 +2,8 @@
 
 Whoever ships announces the range of times in a `late_batch` event after the batch itself is stored, because
 readers of a remote journal look back only so far by themselves. Shipping twice is harmless: journals
-recognise an event by its id. Several processes may ship at once; each claims what it works on for a while. What
-a process has claimed that is gone is free at once.
+recognise an event by its id. Several processes may ship at once; each claims what it works on for a while.
+What a process has claimed that is gone is free at once.
 """
 
 from __future__ import annotations

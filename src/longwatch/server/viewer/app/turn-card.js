@@ -37,6 +37,7 @@ export function turnCard(turn, interrupt) {
     turn.prompt ? h("p", { class: "prompt" }, turn.prompt) : null,
     h("ol", { class: "blocks" }),
     h("p", { class: "turn-waiting dim", hidden: true }),
+    h("p", { class: "problem turn-missing", hidden: true }),
     h("p", { class: "problem turn-error", hidden: true }),
   );
 }
@@ -46,13 +47,16 @@ export function turnCard(turn, interrupt) {
  * @param {ShownTurn} turn
  */
 export function updateTurn(card, turn) {
-  const shown = `${turn.status} ${turn.blocks.length} ${turn.last_updated} ${turn.error}`;
+  const shown = `${turn.status} ${turn.blocks.length} ${turn.last_updated} ${turn.error} ${turn.missing_lines}`;
   if (card.dataset["shown"] === shown) return;
   card.dataset["shown"] = shown;
   const over = isOver(turn);
   fill(part(card, ".turn-status"), statusMark(turn.status, { badge: true }));
   fill(part(card, ".turn-time"), time(turn));
   part(card, ".turn-stop").hidden = over;
+  const missing = part(card, ".turn-missing");
+  missing.hidden = !turn.missing_lines;
+  say(missing, missingWords(turn.missing_lines ?? []));
   const error = part(card, ".turn-error");
   error.hidden = !turn.error;
   say(error, turn.error ?? "");
@@ -114,6 +118,13 @@ function resultBody({ content }) {
 function labelled(name, value) {
   const shown = typeof value === "string" ? h("pre", { class: "output" }, value) : valueTree(value, { open: 1 });
   return h("section", { class: "labelled" }, h("header", {}, h("h4", {}, name), iconButton("copy", `Copy ${name.toLowerCase()}`, () => void copy(valueText(value), name))), shown);
+}
+
+/** @param {[number, number][]} gaps first and last line of each */
+function missingWords(gaps) {
+  const spans = gaps.map(([low, high]) => (low === high ? `${low}` : `${low}–${high}`));
+  const lines = gaps.length === 1 && gaps[0]?.[0] === gaps[0]?.[1] ? "line" : "lines";
+  return `Missing ${lines} ${spans.join(", ")} of the agent's output.`;
 }
 
 /** @param {ShownTurn} turn */

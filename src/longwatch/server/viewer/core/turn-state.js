@@ -26,6 +26,7 @@
  * @property {string | null} started_at
  * @property {string | null} completed_at
  * @property {string} last_updated
+ * @property {[number, number][]} [missing_lines] First and last line of each gap in the agent's output.
  *
  * @typedef {Omit<WireBlock, "created_at"> & {created_at: Date}} Block
  *
