@@ -111,8 +111,9 @@ class Writer:
     def relieve(self, *, use_outbox: bool = True) -> Leftover:
         """Leave in the outbox whatever the journal has not acknowledged, and let the writer stop."""
         self.is_relieved = True
-        self._await_taking()
-        has_lock = self._numbering.acquire(timeout=HANDOVER_SECONDS)
+        deadline = self._clock.monotonic() + HANDOVER_SECONDS
+        self._await_taking(deadline)
+        has_lock = self._numbering.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
         try:
             marks: list[Flush] = []
             ttl = self._known_ttl_seconds()
@@ -247,9 +248,8 @@ class Writer:
         except Empty:
             pass
 
-    def _await_taking(self) -> None:
+    def _await_taking(self, deadline: float) -> None:
         """Wait for the writer to have in hand what it takes; a mark in the queue keeps it from blocking."""
-        deadline = self._clock.monotonic() + HANDOVER_SECONDS
         while self._is_taking and self._clock.monotonic() < deadline:
             self._clock.sleep(HANDOVER_CHECK_SECONDS)
 
