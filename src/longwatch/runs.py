@@ -268,7 +268,7 @@ def conditions(
     `observed` are the conditions of its processes, which its events do not tell.
     """
     found: list[Condition] = []
-    quiet_ms = now_ms - run.summary.last_event_at
+    quiet_ms = now_ms - run.summary.attempt_active_at
     if run.summary.ending is None and quiet_ms > silent_after_ms:
         found.append(Condition("silent", f"no event for {quiet_ms // 1000} s; the run is still open"))
     unreadable = run.counts.get(UNREADABLE, 0)

@@ -61,6 +61,11 @@ _KINDS = {  # types that only occur in runs of one kind -> that kind
 }
 
 
+MOST_ACTIVE = 8  # producers whose last activity a summary keeps
+
+Activity = tuple[tuple[int, str], ...]  # when a producer was last active, and which; the latest first
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The event that says what kind of run this is and what it is called."""
@@ -110,6 +115,7 @@ class RunSummary:
     lifecycle: Lifecycle = NO_FACTS
     expired_before: int | None = None  # events that occurred before this time have been deleted
     is_active: bool = True  # False: only observers wrote, so `last_order` is of one of their events
+    activity: Activity = ()
 
     @property
     def kind(self) -> str:
@@ -177,6 +183,17 @@ class RunSummary:
         start = attempts[-1].start
         return self.started_at if len(attempts) == 1 or start is None else start[0]
 
+    @property
+    def attempt_active_at(self) -> int:
+        """When the last attempt was last active. Processes of an earlier one may still be at work."""
+        attempts = self.attempts
+        if len(attempts) == 1 or not self.activity:
+            return self.last_event_at
+        named = self.lifecycle.named_attempts()
+        current = (None, attempts[-1].id, attempts[-1].also)
+        own = [at for at, producer in self.activity if named.get(producer) in current]
+        return max([self.attempt_started_at, *own])
+
     def duration_ms(self, now_ms: int) -> int | None:
         """How long the last attempt took, or takes so far; None if only an interval is known."""
         ending = self.ending
@@ -209,6 +226,7 @@ class RunSummary:
             lifecycle=self.lifecycle.merged(other.lifecycle),
             expired_before=max(expired) if expired else None,
             is_active=last.is_active,
+            activity=_latest([*self.activity, *other.activity]),
         )
 
     @property
@@ -233,9 +251,14 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
     facts: list[Event] = []
     starts: list[Event] = []
     agents: set[str] = set()
+    activity: dict[str, int] = {}
     failed = 0
     for event in events:
         order = event.order
+        if order[0] > activity.get(order[1], -1) and (
+            event.type not in MAYBE_OBSERVER_TYPES or is_activity(event)
+        ):
+            activity[order[1]] = order[0]
         if order > last_order or not is_active:
             active = event.type not in MAYBE_OBSERVER_TYPES or is_activity(event)
             if active > is_active or (active is is_active and order > last_order):
@@ -261,4 +284,11 @@ def _summary(run_id: str, events: list[Event]) -> RunSummary:
         failed_calls=failed,
         lifecycle=lifecycle_of(facts) if facts else NO_FACTS,
         is_active=is_active,
+        activity=_latest((at, producer) for producer, at in activity.items()),
     )
+
+
+def _latest(active: Iterable[tuple[int, str]]) -> Activity:
+    """The last activity of each producer, of those that were active last."""
+    last = {producer: at for at, producer in sorted(active)}
+    return tuple(sorted(((at, producer) for producer, at in last.items()), reverse=True)[:MOST_ACTIVE])

@@ -7,7 +7,7 @@ import pytest
 from longwatch.errors import InvalidCursor
 from longwatch.events import Cursor
 from longwatch.journal.base import WORK, Journal, RunQuery
-from longwatch.runs import Status
+from longwatch.runs import Run, Status, conditions
 from tests.contract.basis import Contract
 from tests.contract.making import OpenAgain, event, new_run, run_ids
 
@@ -95,6 +95,22 @@ class FindingContract(Contract):
         open_again().append(events)
 
         assert sorted(run_ids(open_again().find_runs().runs)) == sorted(each.run_id for each in events)
+
+    def test_a_listed_run_is_silent_if_its_last_attempt_is(self, journal: Journal, now: int) -> None:
+        run = new_run()
+        first, second = (
+            event(run, at, "workflow_start", producer=producer, number=1, payload={"attempt": attempt})
+            for at, producer, attempt in ((now - 400_000, "one", "a" * 8), (now - 300_000, "two", "b" * 8))
+        )
+        later = event(run, now - 200_000, producer="two", number=2)
+        straggler = event(run, now - 1_000, producer="one", number=2)
+
+        journal.append([first, second, later, straggler])
+
+        [listed] = [each for each in journal.find_runs().runs if each.run_id == run]
+        silent = [each for each in conditions(Run(listed), now) if each.name == "silent"]
+        assert listed.last_event_at == now - 1_000
+        assert [each.message for each in silent] == ["no event for 200 s; the run is still open"]
 
     def test_a_run_whose_start_was_never_told_is_listed(self, journal: Journal, now: int) -> None:
         one, other = new_run(), new_run()

@@ -21,7 +21,7 @@ from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import INDEX_KINDS, WORK, Journal, RunQuery
 from longwatch.journal.json_views import listed_view
-from longwatch.runs import Condition, RunSummary, Status
+from longwatch.runs import Condition, Run, RunSummary, Status, conditions
 
 if TYPE_CHECKING:
     from longwatch.following.observation import ObservedRun, Observer
@@ -150,7 +150,7 @@ def _scan(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> 
 def run_table(
     runs: Sequence[ObservedRun], *, now_ms: int, width: int | None, zone: tzinfo | None = None
 ) -> list[Line]:
-    """The runs as a table that fits the width. The gravest condition of a run's processes is in it."""
+    """The runs as a table that fits the width. The gravest condition of each run is in it."""
     rows = [_row(each, now_ms, zone) for each in runs]
     wanted = [
         place for place, column in enumerate(COLUMNS) if column.title != "CONDITION" or _any(rows, place)
@@ -175,11 +175,12 @@ def _condition_text(conditions: Sequence[Condition], now_ms: int, zone: tzinfo |
 def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
     run = found.run
     symbol, style = STATUS_LOOKS[run.status]
+    found_now = conditions(Run(run), now_ms, observed=found.conditions)
     return [
         Segment(symbol, style),
         Segment(clean(run.run_id), "strong"),
         Segment(run.status.value, style),
-        Segment(_condition_text(found.conditions, now_ms, zone), "warn"),
+        Segment(_condition_text(found_now, now_ms, zone), "warn"),
         Segment(clean(run.kind)),
         Segment(clean(run.name or "")),
         Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),

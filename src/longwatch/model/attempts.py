@@ -124,6 +124,11 @@ class Lifecycle:
                 return (Attempt(start.attempt, start.order, ending, self.members),)
         return _attempts(self)
 
+    def named_attempts(self) -> dict[str, str | None]:
+        """The attempt that each producer named last, as far as the starts and processes tell."""
+        facts: list[Start | Member] = [*self.starts, *self.members]
+        return {each.order[1]: each.attempt for each in sorted(facts, key=lambda each: each.order)}
+
     @property
     def is_crowded(self) -> bool:
         """Whether more processes joined the last attempt than are kept here."""

@@ -128,6 +128,17 @@ def test_the_gravest_condition_of_a_run_is_in_the_table(conditions: list[Conditi
     assert [row[at:].startswith(shown) for row in rows] == [False, True, True]
 
 
+def test_an_open_run_without_events_for_a_minute_is_silent_in_the_table() -> None:
+    open_run = summarise(research()[:3]).popitem()[1]
+
+    heading, row = [
+        paint(line, colour=False)
+        for line in run_table([ObservedRun(open_run)], now_ms=START_MS + 600_000, width=None)
+    ]
+
+    assert row[heading.index("CONDITION") :].startswith("silent ")
+
+
 def test_the_table_has_no_column_for_conditions_that_no_run_has() -> None:
     heading, *_ = run_table(observed_runs(), now_ms=START_MS, width=None)
 

@@ -129,6 +129,7 @@ def to_attributes(listing: Listing) -> AttributeValue:
             "agents": sorted(run.agents),
             "lifecycle": json.dumps(lifecycles.to_json(run.lifecycle), separators=(",", ":")),
             "is_active": run.is_active,
+            "activity": json.dumps(run.activity, separators=(",", ":")),
             "counts": {name: list(counts) for name, counts in listing.counts.items()},
             "ttl": listing.ttl,
         }
@@ -158,6 +159,7 @@ def from_attributes(run_id: str, attribute: AttributeValue) -> Listing:
         agents=frozenset(agents),
         lifecycle=_lifecycle(said, origin),
         is_active=bool(said.get("is_active", True)),
+        activity=tuple((at, producer) for at, producer in json.loads(str(said.get("activity", "[]")))),
     )
     return Listing(
         summary,

@@ -255,6 +255,7 @@ def run_text(run: RunSummary) -> str:
         lifecycles.to_json(run.lifecycle),
         run.expired_before,
         run.is_active,
+        run.activity,
     ]
     return _encode(summary)
 
@@ -282,6 +283,7 @@ def _run_from_text(run_id: str, text: str) -> RunSummary:
         lifecycle=lifecycles.from_json(lifecycle) if rest else _lifecycle_before(origin, lifecycle),
         expired_before=expired,
         is_active=rest[0] if rest else True,
+        activity=tuple((at, producer) for at, producer in rest[1]) if len(rest) > 1 else (),
     )
 
 
