@@ -30,6 +30,7 @@ class Answer:
     warnings: tuple[str, ...] = ()  # what could not be learned, and does not matter for how it stands
     polled_at: int | None = None  # epoch ms by the poller's clock, for its schedule; None: the same as `at`
     retry_after_seconds: float | None = None  # what the source asked for; `next_at` is no earlier
+    is_dated: bool = False  # whether `at` is the source's; if not, the store's time is used where it has one
 
     @property
     def is_response(self) -> bool:

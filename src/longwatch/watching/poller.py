@@ -31,7 +31,8 @@ from longwatch.watching.outcomes import verdict
 from longwatch.watching.phases import Phase, phase_of
 from longwatch.watching.rechecks import is_recheck_due, next_recheck_at, rechecked
 from longwatch.watching.sources.base import Source, SourceProblem, Told
-from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.sources.dates import observed_at
+from longwatch.watching.stores.base import Dated, ExecutionStore
 from longwatch.watching.stores.records import is_foreign, is_untold, own_verdict
 from longwatch.watching.telling import tell
 from longwatch.watching.transitions import asked, changes, ended, started
@@ -163,9 +164,10 @@ class Poller:
                 found |= {each.key: problem for each in mine}
             else:
                 starts = {each.key: each.started_at for each in mine}
+                asked_at = self._store.server_time_ms() if isinstance(self._store, Dated) else None
                 answers = source.ask(mine)
                 found |= {
-                    key: self._without_secrets(_not_before(starts.get(key, 0), told))
+                    key: self._without_secrets(_not_before(starts.get(key, 0), _dated(told, asked_at)))
                     for key, told in answers.items()
                 }
         return found
@@ -410,6 +412,14 @@ class Poller:
         if self._report is not None:
             self._report(polled)
         return polled
+
+
+def _dated(told: Told, store_ms: int | None) -> Told:
+    """The answer by the time of the store where its source has not dated it: pollers share that clock."""
+    if not isinstance(told, Answer) or told.is_dated or store_ms is None:
+        return told
+    polled_at = told.at if told.polled_at is None else told.polled_at
+    return replace(told, at=observed_at(told.at, [store_ms]), polled_at=polled_at)
 
 
 def _not_before(start: int, told: Told) -> Told:

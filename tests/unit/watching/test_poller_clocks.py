@@ -41,6 +41,17 @@ class Wrong:
         raise AssertionError("a poller does not sleep")
 
 
+class DatedStore(MemoryExecutionStore):
+    """A store whose server dates its responses."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def server_time_ms(self) -> int:
+        return self._clock.now_ms() // 1000 * 1000
+
+
 class DatedSource(PlayedSource):
     """A source that dates its responses, polled by a machine with a clock of its own."""
 
@@ -52,7 +63,7 @@ class DatedSource(PlayedSource):
         local = self._local.now_ms()
         date = self._clock.now_ms() // 1000 * 1000
         return {
-            key: replace(told, at=observed_at(local, [date]), polled_at=local)
+            key: replace(told, at=observed_at(local, [date]), polled_at=local, is_dated=True)
             if isinstance(told, Answer)
             else told
             for key, told in super().ask(executions).items()
@@ -63,6 +74,7 @@ def right(seconds: float) -> float:
     return 0.0
 
 
+@pytest.mark.parametrize("by", ["source", "store"])
 @pytest.mark.parametrize(
     "skews",
     [
@@ -79,16 +91,17 @@ def right(seconds: float) -> float:
     [(finished(LAUNCHED, PENDING), Status.PARTIAL), (finished(), Status.FAILED)],
     ids=["a server is still pending", "no server is listed"],
 )
-def test_the_grace_period_is_that_of_the_source_for_every_poller(
-    skews: Sequence[Skew], job: Job, status: Status
+def test_the_grace_period_is_that_of_the_source_or_of_the_store_for_every_poller(
+    skews: Sequence[Skew], job: Job, status: Status, by: str
 ) -> None:
-    clock, store = FakeClock(), MemoryExecutionStore()
+    clock = FakeClock()
+    store = MemoryExecutionStore() if by == "source" else DatedStore(clock)
     journal, began = MemoryJournal(clock=clock), clock.now_ms()
     store.add(execution(Wave("one", (Job("j-1"),)), started_at=began))
     pollers = []
     for number, skew in enumerate(skews):
         local = Wrong(clock, skew)
-        sources = {"drs": DatedSource(clock, local, job)}
+        sources = {"drs": DatedSource(clock, local, job) if by == "source" else PlayedSource(local, job)}
         pollers.append(Poller(store, journal, sources, clock=local, holder=f"p-{number}"))
 
     ended_at, first_answer_at = None, None

@@ -248,7 +248,7 @@ class SimulatedDrs:
             if told is not None:
                 jobs[job_id] = told
         missing = frozenset(execution.job_ids()) - jobs.keys()
-        return Answer("drs:DescribeJobs", at, jobs, missing, polled_at=local)
+        return Answer("drs:DescribeJobs", at, jobs, missing, polled_at=local, is_dated=True)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -137,6 +137,7 @@ class DeclaredSource:
             self._next_at(execution, jobs, at, wish),
             polled_at=at,
             retry_after_seconds=wish,
+            is_dated=_is_dated(at, dates),
         )
 
     def _next_at(
@@ -159,8 +160,12 @@ def _observed_at(local_ms: int, dates: Sequence[int | None]) -> int:
 
     Events are stamped with it, and a follower of a table would miss what is stamped long ago.
     """
-    at = observed_at(local_ms, dates)
-    return at if abs(at - local_ms) <= MOST_APART_MS else local_ms
+    return observed_at(local_ms, dates) if _is_dated(local_ms, dates) else local_ms
+
+
+def _is_dated(local_ms: int, dates: Sequence[int | None]) -> bool:
+    is_near = abs(observed_at(local_ms, dates) - local_ms) <= MOST_APART_MS
+    return is_near and any(each is not None for each in dates)
 
 
 def region_in(what: str) -> str | None:

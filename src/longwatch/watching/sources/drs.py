@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -93,9 +93,13 @@ class DrsSource:
             place: self._ask_place(_Inquiry(place, dates), ids)
             for place, ids in _by_place(executions).items()
         }
-        at = observed_at(local, dates)
+        at, is_dated = observed_at(local, dates), any(each is not None for each in dates)
         warnings = self._add_reasons(executions, told, at)
-        return {each.key: _answer(each, told, warnings, at, local) for each in executions}
+        answers = {each.key: _answer(each, told, warnings, at, local) for each in executions}
+        return {
+            key: replace(each, is_dated=is_dated) if isinstance(each, Answer) else each
+            for key, each in answers.items()
+        }
 
     def check(self) -> SourceProblem | None:
         return credentials_problem(DESCRIBE_JOBS) if self._connect is drs_client else None

@@ -84,6 +84,14 @@ class ExecutionStore(Protocol):
 
 
 @runtime_checkable
+class Dated(Protocol):
+    """A store whose server dates its responses: a clock that all pollers share. Optional."""
+
+    def server_time_ms(self) -> int | None:
+        """The server's time now, in epoch ms, by its last response and the time since; None: not known."""
+
+
+@runtime_checkable
 class Changes(Protocol):
     """A store that numbers what is written to it: one look tells everybody what has changed. Optional."""
 

@@ -11,12 +11,13 @@ whoever adds executions PutItem.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
 from longwatch.journal.dynamodb.connection import Connected
 from longwatch.journal.dynamodb.failures import TableAddress, other_region, translated
@@ -26,6 +27,7 @@ from longwatch.known_settings import DEFAULT_OTHER_STATUSES
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
 from longwatch.watching.rechecks import is_recheck_due
+from longwatch.watching.sources.dates import sdk_date_ms
 from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one, place_of
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.packing import packed, unpacked
@@ -44,6 +46,9 @@ from longwatch.watching.stores.records import (
     is_untold,
     record_of,
 )
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
 
 TEMPLATE = "infrastructure/executions.yaml"
 INDEX = "StatusIndex"
@@ -67,11 +72,33 @@ class DynamoExecutionStore(Connected):
     """An `ExecutionStore` through boto3's low-level client."""
 
     def __init__(
-        self, address: TableAddress, *, other_statuses: Sequence[str] = DEFAULT_OTHER_STATUSES
+        self,
+        address: TableAddress,
+        *,
+        other_statuses: Sequence[str] = DEFAULT_OTHER_STATUSES,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(address)
         self._other_statuses = other_statuses
+        self._clock = clock
         self._is_warned = False
+        self._dated: tuple[int, float] | None = None  # date of the last response, and when it was received
+
+    def connect(self) -> DynamoDBClient:
+        client = super().connect()
+        client.meta.events.register("after-call.dynamodb", self._note_date)
+        return client
+
+    def _note_date(self, parsed: Mapping[str, Any], **_: object) -> None:
+        date = sdk_date_ms(parsed)
+        if date is not None:
+            self._dated = date, self._clock.monotonic()
+
+    def server_time_ms(self) -> int | None:
+        if self._dated is None:
+            return None
+        date, received = self._dated
+        return date + round((self._clock.monotonic() - received) * 1000)
 
     def add(self, execution: Execution) -> Execution:
         record = packed(record_of(replace(execution, version=1, stored=None)))

@@ -49,7 +49,7 @@ def open_executions(
             return _memory.open(url, parts, lambda _: MemoryExecutionStore())
         case "dynamodb":
             place = table_place(url, parts, settings, default_table=DEFAULT_TABLE)
-            return _open_dynamodb(place, settings.other_statuses)
+            return _open_dynamodb(place, settings.other_statuses, clock)
         case _:
             raise InvalidJournalUrl(f"{url!r} is no address of executions; write {FORMS}")
 
@@ -59,7 +59,7 @@ def executions_url(settings: Settings) -> str:
     return beside_journal(settings, DEFAULT_TABLE)
 
 
-def _open_dynamodb(place: TablePlace, other_statuses: tuple[str, ...]) -> ExecutionStore:
+def _open_dynamodb(place: TablePlace, other_statuses: tuple[str, ...], clock: Clock) -> ExecutionStore:
     if find_spec("boto3") is None:
         raise MissingExtra("DynamoDB", "aws")
 
@@ -71,4 +71,5 @@ def _open_dynamodb(place: TablePlace, other_statuses: tuple[str, ...]) -> Execut
             table=place.table, region=place.region, endpoint=place.endpoint, short_way=place.short_way
         ),
         other_statuses=other_statuses,
+        clock=clock,
     )
