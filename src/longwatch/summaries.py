@@ -172,6 +172,12 @@ class RunSummary:
         return ending.error if ending else None
 
     @property
+    def warning_count(self) -> int:
+        """How many warnings the ending of the last attempt lists."""
+        ending = self.ending
+        return ending.warnings if ending else 0
+
+    @property
     def last_event_at(self) -> int:
         """When the last event occurred that shows activity: an observer's event does not."""
         return self.last_order[0]

@@ -60,6 +60,19 @@ class FindingContract(Contract):
         assert listed.events == 3
         assert listed.agents == {"planner"}
 
+    def test_a_listed_run_counts_the_warnings_of_its_ending(
+        self, journal: Journal, open_again: OpenAgain, now: int
+    ) -> None:
+        run = new_run()
+        ended = {"status": "succeeded", "warnings": ["s-1: install failed", "s-2 was terminated afterwards"]}
+        journal.append(
+            [event(run, now, "execution_started"), event(run, now + 5, "execution_ended", payload=ended)]
+        )
+
+        (listed,) = open_again().find_runs().runs
+
+        assert (listed.status, listed.warning_count) == (Status.SUCCEEDED, 2)
+
     def test_a_run_that_another_process_ends_is_listed_once_and_as_ended(
         self, open_again: OpenAgain, now: int
     ) -> None:

@@ -54,7 +54,7 @@ SAID = [  # the fields that a fold looks at most
     *("status", "error", "error_message", "duration_ms", "count", "output", "written_for", "name", "kind"),
     *("operation", "tool_name", "tool_use_id", "node_id", "node_name", "agent_name"),
     *("line_number", "after_line"),
-    *("attempt", "execution", "error_code", "not_after", "not_before", "process", "processes"),
+    *("attempt", "execution", "error_code", "not_after", "not_before", "process", "processes", "warnings"),
 ]
 SAYINGS = ["tool_use", "tool_result", "COMPLETE", "ok", "Failed", "İnterrupted", 2.5, 1.5, 0.5, -0.5]
 

@@ -9,6 +9,7 @@ from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.text import clean, columns_of, fit
 from longwatch.cli.times import ago_text, between_text, day_text, duration_text, ran_text
 from longwatch.runs import Condition, Run, Status, conditions
+from longwatch.watching.progress import warnings_text
 
 _LABEL_COLUMNS = 10
 
@@ -29,7 +30,8 @@ def header(
     summary = run.summary
     symbol, style = STATUS_LOOKS[summary.status]
     name = f"  {clean(summary.name)}" if summary.name else ""
-    title = f"{symbol} {summary.status.value}"
+    warnings = f" with {warnings_text(summary.warning_count)}" if summary.warning_count else ""
+    title = f"{symbol} {summary.status.value}{warnings}"
     room = (width or 10_000) - columns_of(title) - 2
     run_id = fit(clean(summary.run_id), room)
     lines: list[Line] = [

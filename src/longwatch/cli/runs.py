@@ -22,6 +22,7 @@ from longwatch.errors import InvalidInput
 from longwatch.journal.base import INDEX_KINDS, WORK, Journal, RunQuery
 from longwatch.journal.json_views import listed_view
 from longwatch.runs import Condition, Run, RunSummary, Status, conditions
+from longwatch.watching.progress import warnings_text
 
 if TYPE_CHECKING:
     from longwatch.following.observation import ObservedRun, Observer
@@ -150,7 +151,7 @@ def _scan(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> 
 def run_table(
     runs: Sequence[ObservedRun], *, now_ms: int, width: int | None, zone: tzinfo | None = None
 ) -> list[Line]:
-    """The runs as a table that fits the width. The gravest condition of each run is in it."""
+    """The runs as a table that fits the width, with the gravest condition of a run or its warnings."""
     rows = [_row(each, now_ms, zone) for each in runs]
     wanted = [
         place for place, column in enumerate(COLUMNS) if column.title != "CONDITION" or _any(rows, place)
@@ -172,6 +173,10 @@ def _condition_text(conditions: Sequence[Condition], now_ms: int, zone: tzinfo |
     return f"{gravest.name} since {start_text(gravest.since, now_ms=now_ms, zone=zone)}"
 
 
+def _warnings(run: RunSummary) -> str:
+    return warnings_text(run.warning_count) if run.warning_count else ""
+
+
 def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
     run = found.run
     symbol, style = STATUS_LOOKS[run.status]
@@ -180,7 +185,7 @@ def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
         Segment(symbol, style),
         Segment(clean(run.run_id), "strong"),
         Segment(run.status.value, style),
-        Segment(_condition_text(found_now, now_ms, zone), "warn"),
+        Segment(_condition_text(found_now, now_ms, zone) or _warnings(run), "warn"),
         Segment(clean(run.kind)),
         Segment(clean(run.name or "")),
         Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),

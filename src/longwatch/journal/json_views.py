@@ -26,6 +26,7 @@ def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
         "agents": sorted(run.agents),
         "failed_calls": run.failed_calls,
         "error": run.error,
+        "warning_count": run.warning_count,
         "last_event_type": run.last_event_type,
         "last_event_at": run.last_event_at,
         "expired_before": run.expired_before,

@@ -70,12 +70,14 @@ def _ending(ending: Ending) -> list[Any]:
     if ending.status is Status.DIED:
         processes = None if ending.processes is None else sorted(ending.processes)
         stated += [processes, ending.not_before, ending.not_after]
+    elif ending.warnings:
+        stated.append(ending.warnings)
     return stated
 
 
 def _ending_from(value: list[Any]) -> Ending:
-    status, order, own_word, error, correction, attempt, *death = value
-    processes, not_before, not_after = death if death else (None, None, None)
+    status, order, own_word, error, correction, attempt, *more = value
+    processes, not_before, not_after = more if len(more) == 3 else (None, None, None)
     return Ending(
         status=Status(status),
         order=_order(order),
@@ -86,6 +88,7 @@ def _ending_from(value: list[Any]) -> Ending:
         processes=None if processes is None else frozenset(processes),
         not_before=not_before,
         not_after=not_after,
+        warnings=more[0] if len(more) == 1 else 0,
     )
 
 

@@ -115,6 +115,7 @@ class Ending:
     processes: frozenset[str] | None = None  # ids of those that are gone; None: not known, so it covers all
     not_before: int | None = None  # epoch ms
     not_after: int | None = None  # epoch ms; None: not known
+    warnings: int = 0  # that the event lists
 
     @property
     def at(self) -> int | None:
@@ -145,6 +146,7 @@ class Ending:
             error=error_of(payload),
             correction=event.type in CORRECTIONS,
             attempt=attempt_named(event),
+            warnings=len(warnings) if isinstance(warnings := payload.get("warnings"), list | tuple) else 0,
         )
 
     def beats(self, other: Ending | None) -> bool:
@@ -173,6 +175,7 @@ def kept_ending(ending: Ending) -> dict[str, object]:
         "processes": None if ending.processes is None else sorted(ending.processes),
         "not_before": ending.not_before,
         "not_after": ending.not_after,
+        "warnings": ending.warnings or None,
     }
     return {name: value for name, value in kept.items() if value is not None}
 
@@ -193,6 +196,7 @@ def _kept(value: object) -> Ending | None:
         else None
     )
     not_before, not_after = (number_of(value, name) for name in ("not_before", "not_after"))
+    warnings = number_of(value, "warnings")
     return Ending(
         status=Status(status),
         order=(order[0], order[1], order[2], order[3]),
@@ -203,6 +207,7 @@ def _kept(value: object) -> Ending | None:
         processes=ids,
         not_before=None if not_before is None else int(not_before),
         not_after=None if not_after is None else int(not_after),
+        warnings=0 if warnings is None else int(warnings),
     )
 
 

@@ -58,6 +58,7 @@ class RunShape(BaseModel):
     agents: list[str]
     failed_calls: int
     error: str | None
+    warning_count: int = Field(description="Warnings in the terminal event, as of an execution.")
     last_event_type: str
     last_event_at: Milliseconds
     expired_before: Milliseconds | None

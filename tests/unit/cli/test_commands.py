@@ -23,6 +23,7 @@ from longwatch.cli.ship import exit_code, summary
 from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.verify import verification_lines
 from longwatch.errors import InvalidInput, JournalUnusable
+from longwatch.events import Event
 from longwatch.following.observation import ObservedRun
 from longwatch.journal.opening import open_journal
 from longwatch.journal.sqlite import SqliteJournal
@@ -137,6 +138,21 @@ def test_an_open_run_without_events_for_a_minute_is_silent_in_the_table() -> Non
     ]
 
     assert row[heading.index("CONDITION") :].startswith("silent ")
+
+
+def test_the_table_counts_the_warnings_of_a_run_that_succeeded() -> None:
+    ended = Event(
+        run_id="p-1/x-1",
+        event_id="e",
+        type="execution_ended",
+        occurred_at=START_MS,
+        payload={"status": "succeeded", "warnings": ["s-1: install failed"]},
+    )
+    runs = [ObservedRun(summarise([ended]).popitem()[1])]
+
+    heading, row = [paint(line, colour=False) for line in run_table(runs, now_ms=START_MS, width=None)]
+
+    assert row[heading.index("CONDITION") :].startswith("1 warning ")
 
 
 def test_the_table_has_no_column_for_conditions_that_no_run_has() -> None:

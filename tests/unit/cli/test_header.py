@@ -42,6 +42,21 @@ def test_the_header_tells_how_the_run_stands() -> None:
     ]
 
 
+def test_success_with_warnings_is_counted_in_the_header() -> None:
+    events = [
+        Event(run_id="p-1/x-1", event_id="a", type="execution_started", occurred_at=START_MS),
+        Event(
+            run_id="p-1/x-1",
+            event_id="b",
+            type="execution_ended",
+            occurred_at=START_MS + 1,
+            payload={"status": "succeeded", "warnings": ["s-1: install failed", "s-2: install failed"]},
+        ),
+    ]
+
+    assert shown(events, now_ms=START_MS)[0] == "✓ succeeded with 2 warnings  p-1/x-1"
+
+
 def test_an_error_stands_in_the_header() -> None:
     assert shown(failing(), now_ms=START_MS + 200_000)[-1] == "error     ValueError: no rows"
 

@@ -124,6 +124,7 @@ function facts(model, now) {
     if (summary.agents.length) add("agents", counted(summary.agents.length, "agent"), () => h("span", { title: summary.agents.join(", ") }, counted(summary.agents.length, "agent")));
     add("events", counted(summary.events, "event"));
     if (summary.failed_calls) add("failed", `${counted(summary.failed_calls, "failed call")}`, () => h("span", { class: "is-failed" }, counted(summary.failed_calls, "failed call")));
+    if (summary.warning_count) add("warnings", counted(summary.warning_count, "warning"), () => h("span", { class: "tag warn" }, counted(summary.warning_count, "warning")));
     if (isOpen(summary)) {
       const last = ago(summary.last_event_at, now);
       add("last", `last event ${summary.last_event_type} ${last}`, () => h("span", { class: "dim" }, "last event ", h("code", {}, summary.last_event_type), " ", timeElement(summary.last_event_at, last)));

@@ -91,5 +91,5 @@ function tickOpen(said, run, now) {
 
 /** @param {Summary} run */
 function counts(run) {
-  return `${counted(run.events, "event")}${run.failed_calls ? ` · ${counted(run.failed_calls, "failed call")}` : ""}`;
+  return `${run.warning_count ? `${counted(run.warning_count, "warning")} · ` : ""}${counted(run.events, "event")}${run.failed_calls ? ` · ${counted(run.failed_calls, "failed call")}` : ""}`;
 }

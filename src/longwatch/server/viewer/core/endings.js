@@ -120,6 +120,7 @@ const KINDS = new Map([
  * @property {ReadonlySet<string> | null} processes Of `died`: ids of those that are gone; null covers all.
  * @property {number | null} notBefore Of an ending whose order is a place and not a time, as that of `died`.
  * @property {number | null} notAfter
+ * @property {number} [warnings] How many the event lists.
  *
  * @typedef {object} Origin
  * @property {boolean} inferred True: no start event seen yet, guessed from another one.
@@ -152,6 +153,7 @@ export function endingOf(event) {
     processes: null,
     notBefore: null,
     notAfter: null,
+    warnings: Array.isArray(said["warnings"]) ? said["warnings"].length : 0,
   };
 }
 
@@ -184,6 +186,7 @@ function keptEnding(kept) {
     error: textOf(kept, "error"),
     correction: kept["correction"] === true,
     attempt: textOf(kept, "attempt"),
+    warnings: Math.trunc(numberOf(kept, "warnings") ?? 0),
   };
 }
 

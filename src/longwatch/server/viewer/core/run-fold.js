@@ -51,6 +51,7 @@ const LINE_TYPES = new Set(["block", "turn_line", "turn_result", "output"]); // 
  * @property {string[]} agents
  * @property {number} failed_calls
  * @property {string | null} error
+ * @property {number} warning_count of the terminal event
  * @property {string} last_event_type
  * @property {number} last_event_at
  * @property {number | null} expired_before
@@ -213,6 +214,7 @@ export class RunFold {
       agents: [...this.#agents].sort(compareText),
       failed_calls: this.#failedCalls,
       error: ending?.error ?? null,
+      warning_count: ending?.warnings ?? 0,
       last_event_type: this.#lastType,
       last_event_at: this.#lastOrder[0],
       expired_before: null, // only the journal knows
