@@ -257,7 +257,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_OTHER_STATUSES",
         DEFAULT_OTHER_STATUSES,
         _names,
-        "Statuses of other writers to query in an executions table without the index PollStateIndex",
+        "Statuses of other writers to query where a table has no PollStateIndex or a record was replaced",
     ),
     Setting(
         "server.host",

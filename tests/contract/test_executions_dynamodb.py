@@ -13,12 +13,21 @@ import pytest
 from longwatch.errors import TableProblem, VersionConflict
 from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.values import from_attribute, to_attribute
-from longwatch.watching.stores.base import ExecutionStore
+from longwatch.watching.answers import applied
+from longwatch.watching.stores.base import ExecutionStore, place_of
 from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutionStore
 from longwatch.watching.stores.records import POLL_STATE
 from tests.contract.execution_identity import IdentityContract
-from tests.contract.executions import OTHER_STATUSES, ExecutionsContract, Reads, Writes, new_execution
+from tests.contract.executions import (
+    OTHER_STATUSES,
+    ExecutionsContract,
+    Reads,
+    Writes,
+    foreign,
+    new_execution,
+)
 from tests.contract.tables import REGION, Shared, client_of, delete_table
+from tests.unit.watching.making import IN_PROGRESS, START, answer, job
 
 POLL_STATE_TYPE: Any = {"AttributeName": POLL_STATE, "AttributeType": "S"}
 SPARSE: Any = {
@@ -92,6 +101,31 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
 
         assert found == [added]
         assert "the record of execution x-odd can not be understood" in caplog.text
+
+    def test_an_open_record_that_another_program_replaced_is_found_until_it_has_a_poll_state_again(
+        self, store: DynamoExecutionStore, write: Writes, read: Reads
+    ) -> None:
+        seen = store.update(applied(store.add(new_execution()), answer(START + 1_000, job(IN_PROGRESS))))
+        record = read(seen.execution_id, "p-1")
+        theirs = {"ExecutionId", "PlanId", "StartTime", "ExecutionType", "Waves", "LastPolledTime"}
+        write({name: record[name] for name in record.keys() & theirs} | {"Status": "CANCELLING"})
+
+        (found,) = {place_of(each): each for each in store.unsettled(START)}.values()
+        listed = store.find()
+        store.update(applied(found, answer(START + 2_000, job(IN_PROGRESS))))
+
+        assert (found.key, found.is_open, found.version) == (seen.key, True, 0)
+        assert (found.run_id, [each.key for each in listed]) == (seen.run_id, [seen.key])
+        assert list(store.unsettled(START)) == []
+        assert [each.key for each in store.open_executions()] == [seen.key]
+        assert read(seen.execution_id, "p-1")["PollState"] == "OPEN"
+
+    def test_a_record_that_another_program_never_let_us_poll_stays_theirs(
+        self, store: DynamoExecutionStore, write: Writes
+    ) -> None:
+        write(foreign("x-theirs") | {"Status": "COMPLETED_WITH_WARNINGS"})
+
+        assert list(store.unsettled(START)) == list(store.open_executions()) == []
 
     def test_a_table_that_is_not_there_is_named(self, engine_url: str) -> None:
         store = SharedExecutionStore(TableAddress(table="no-such-table", region=REGION, endpoint=engine_url))

@@ -137,7 +137,8 @@ def test_one_that_another_writer_cancelled_is_handed_out_to_be_told() -> None:
     record = store.get("watched")
     assert record is not None
     store.write({**(record.stored or {}), "Status": "CANCELLED"})
-    store.write({**(record.stored or {}), "Status": "CANCELLED", "ExecutionId": "foreign", "Version": None})
+    theirs = {"ExecutionId": "foreign", "PlanId": "p-1", "StartTime": START // 1000, "Status": "CANCELLED"}
+    store.write(theirs)
     handed = Counter(clock, store)
 
     Finder(store, handed, clock=clock).run()

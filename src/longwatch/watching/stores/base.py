@@ -65,7 +65,10 @@ class ExecutionStore(Protocol):
         """All that seem to be open, oldest first. A hint: read one again before deciding anything."""
 
     def unsettled(self, now_ms: int) -> Iterator[Execution]:
-        """Closed ones that need a poller now: another writer ended them, or their recheck is due. A hint."""
+        """Those that need a poller now and that `open_executions` may not list. A hint.
+
+        Another writer ended them, their recheck is due, or another writer replaced an open one's record.
+        """
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None

@@ -2,7 +2,8 @@
 
 The sparse `PollStateIndex` finds what pollers still have to do under a status of another writer. Its entries
 change when an execution is first polled and when it is closed, so they cost next to nothing. A table without
-this index works: the statuses in `other_statuses` are queried instead, the newest records of each.
+this index works: the statuses in `other_statuses` are queried instead, the newest records of each. These are
+queried with the index too, for records that another program replaced, and once a minute by pollers.
 
 Readers need the rights to GetItem and Query (of the table and of the index), writers also UpdateItem, and
 whoever adds executions PutItem.
@@ -197,6 +198,7 @@ class DynamoExecutionStore(Connected):
         for each in self._with_poll_state(RECHECK, instead=statuses, due_ms=now_ms):
             if is_recheck_due(each, now_ms):
                 yield each
+        yield from self._without_poll_state()
 
     def find(
         self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
@@ -205,6 +207,7 @@ class DynamoExecutionStore(Connected):
         until_ms = after[0] if after else None
         lists = [self._with_status(word, newest=limit, until_ms=until_ms) for word in words]
         lists += [self._under_other_statuses(state, until_ms=until_ms) for state in (OPEN, RECHECK, ENDED)]
+        lists.append(self._without_poll_state(until_ms=until_ms))
         found: dict[Place, Execution] = {}
         for each in lists:
             wanted = (one for one in each if status is None or one.status is status)
@@ -236,6 +239,17 @@ class DynamoExecutionStore(Connected):
         for each in self._with_poll_state(state, instead=self._other_statuses, until_ms=until_ms):
             if str((each.stored or {}).get("Status")) not in STATUS_WORDS:
                 yield each
+
+    def _without_poll_state(self, *, until_ms: int | None = None) -> Iterator[Execution]:
+        """Open ones that no index entry leads to: another program replaced the record. The newest ones.
+
+        The next poll sets the poll state again.
+        """
+        for word in self._other_statuses:
+            newest = self._with_status(word, newest=NEWEST_BY_STATUS, until_ms=until_ms)
+            for each in islice(newest, NEWEST_BY_STATUS):
+                if not each.closed and POLL_STATE not in (each.stored or {}):
+                    yield each
 
     def _with_poll_state(
         self, state: str, *, instead: Sequence[str], until_ms: int | None = None, due_ms: int | None = None

@@ -49,11 +49,8 @@ FOREIGN = "record:Status"  # the call that a verdict of another writer cites
 NO_END_TIME = "the record has no end time: it ended after this time, at which it was last seen"
 GUARDED = ("Version", "Status", "Waves")  # must be as they were read, or an update is refused
 
-_POLL_TIMES = (
-    "LastPolledTime",
-    "LastAnswerTime",
-    "NextPollTime",
-)  # a program may drop Version and keep these
+# A program that replaces a record may drop Version and keep some of these.
+_TRACES = ("LastPolledTime", "LastAnswerTime", "LastChangeTime", "NextPollTime", "Failures", "RunId")
 _MOST_SECONDS = 100_000_000_000  # a number above this is one of milliseconds
 
 Record = dict[str, Any]
@@ -216,8 +213,12 @@ def _is_closed(record: Mapping[str, Any]) -> bool:
         return word != POLLING
     if record.get(POLL_STATE) == OPEN:
         return False
-    is_polled = bool(_whole(record.get("Version"))) or any(name in record for name in _POLL_TIMES)
-    return "Verdict" in record or not is_polled
+    return "Verdict" in record or not _is_known(record)
+
+
+def _is_known(record: Mapping[str, Any]) -> bool:
+    """Whether longwatch has written to the record, though another program may have replaced it since."""
+    return bool(_whole(record.get("Version"))) or any(name in record for name in _TRACES)
 
 
 def _other_status(record: Mapping[str, Any]) -> str | None:
@@ -282,7 +283,7 @@ def own_verdict(execution: Execution) -> Verdict | None:
 
 def is_untold(execution: Execution) -> bool:
     """Whether another writer ended an execution that longwatch was polling, and nobody has told so."""
-    if not execution.closed or execution.version == 0 or execution.verdict is None:
+    if not execution.closed or execution.verdict is None or not _is_known(execution.stored or {}):
         return False
     said = (execution.stored or {}).get("Verdict")
     if (execution.stored or {}).get(POLL_STATE) == OPEN or execution.lease_holder is not None:

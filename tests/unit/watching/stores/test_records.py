@@ -120,7 +120,9 @@ def test_an_execution_that_was_cancelled_without_an_end_time_ended_after_it_was_
     assert found.verdict.warnings == ((NO_END_TIME,) if is_warned else ())
 
 
-@pytest.mark.parametrize("kept", ["LastPolledTime", "LastAnswerTime", "NextPollTime", "Version"])
+@pytest.mark.parametrize(
+    "kept", ["LastPolledTime", "LastAnswerTime", "LastChangeTime", "NextPollTime", "Failures", "Version"]
+)
 def test_an_unknown_status_does_not_close_what_was_polled_even_if_a_program_drops_attributes(
     kept: str,
 ) -> None:
