@@ -99,6 +99,37 @@ class IdentityContract:
         assert types_of(journal, execution_id)[-1] == "execution_ended"
         assert [run.run_id for run in journal.find_runs().runs] == [execution_id]
 
+    def test_old_executions_of_two_plans_that_shared_a_run_continue_in_their_own(
+        self, store: ExecutionStore, write: Writes
+    ) -> None:
+        execution_id, clock = new_id(), FakeClock(START)
+        old = {"Version": 3, "Source": "drs", "Failures": 0, "LastAnswerTime": START // 1000}
+        write({**of_other_writer(execution_id), **old})
+        write({**of_other_writer(execution_id, "p-2", "j-2"), **old})
+        source = PlayedSource(clock, finished(LAUNCHED, job_id="j-1"), finished(FAILED, job_id="j-2"))
+        journal = MemoryJournal(clock=clock)
+
+        Watcher(store, Poller(store, journal, {"drs": source}, clock=clock), clock=clock).run(until_idle=True)
+
+        runs = {run.run_id: (run.status, run.name) for run in journal.find_runs().runs}
+        assert runs == {
+            f"p-1/{execution_id}": (Status.SUCCEEDED, "p-1"),
+            f"p-2/{execution_id}": (Status.FAILED, "p-2"),
+            execution_id: (Status.UNKNOWN, None),
+        }
+
+    def test_an_old_run_that_two_closed_executions_share_is_shown_for_neither(
+        self, store: ExecutionStore, write: Writes
+    ) -> None:
+        execution_id = new_id()
+        old = {"Version": 3, "Failures": 0, "Status": "COMPLETED"}
+        for plan in ("p-1", "p-2"):
+            write({**of_other_writer(execution_id, plan), **old})
+
+        found = [store.get(execution_id, plan) for plan in ("p-1", "p-2")]
+
+        assert [each and each.run_id for each in found] == [f"p-1/{execution_id}", f"p-2/{execution_id}"]
+
 
 def of_plan(plan_id: str, execution_id: str) -> Execution:
     wave = Wave("one", (Job("j-1", region="eu-west-1"),))

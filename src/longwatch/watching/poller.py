@@ -33,9 +33,9 @@ from longwatch.watching.rechecks import is_recheck_due, next_recheck_at, recheck
 from longwatch.watching.sources.base import Source, SourceProblem, Told
 from longwatch.watching.sources.dates import observed_at
 from longwatch.watching.stores.base import Dated, ExecutionStore
-from longwatch.watching.stores.records import is_foreign, is_untold, own_verdict
+from longwatch.watching.stores.records import is_foreign, is_of_longwatch, is_untold, own_verdict
 from longwatch.watching.telling import tell
-from longwatch.watching.transitions import asked, changes, ended, started
+from longwatch.watching.transitions import asked, changes, ended, run_disowned, started
 
 LEASE_MS = 90_000  # longer than asking and writing take; a dead poller's work waits no longer than this
 MARGIN_MS = 5_000  # of a lease, in which what was seen is told: clocks differ, and writing takes time
@@ -137,6 +137,7 @@ class Poller:
             return self._done(record, Result.BUSY, began)
         if not is_due(record, now + EARLY_MS):
             return self._done(record, Result.EARLY, began)
+        self._leave_shared_run(record)
         self._claimed[record.key] = record.verdict is not None  # before the write: Ctrl-C may follow at once
         try:
             leased = self._store.update(
@@ -150,6 +151,13 @@ class Poller:
             self._claimed.pop(record.key, None)
             return polled
         return Claim(leased, began, after_another=record.lease_holder is not None)
+
+    def _leave_shared_run(self, record: Execution) -> None:
+        """Begin a run of its own for an old execution whose run has events of other plans as well."""
+        stored = record.stored or {}
+        if record.own_run_id is None and "RunId" not in stored and is_of_longwatch(stored):
+            self._tell([run_disowned(record)])
+            self._tell([started(record)])
 
     def ask(self, claims: list[Claim]) -> Mapping[ExecutionKey, Told]:
         """What the sources say about these executions, with as few calls as it takes."""

@@ -7,6 +7,7 @@ change write one event, and one that died after writing does no harm.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 
 from longwatch.events import Event
@@ -113,6 +114,17 @@ def ended(execution: Execution, verdict: Verdict) -> Event:
     return _event(
         execution, CORRECTED, f"{verdict.corrects}:{verdict.status}@{verdict.at}", verdict.at, payload
     )
+
+
+def run_disowned(execution: Execution) -> Event:
+    """Of the run that the execution id alone names: it has events of several plans, so no end counts."""
+    shared = replace(execution, own_run_id=execution.execution_id)
+    message = (
+        f"Several plans have an execution {execution.execution_id}, and this run has events of each. "
+        f"The execution of plan {execution.plan_id} continues in the run {execution.run_id}."
+    )
+    payload = {"status": Status.UNKNOWN.value, "error_message": message, "evidence": [], "warnings": []}
+    return _event(shared, CORRECTED, "shared run", execution.observed_at, payload)
 
 
 def _decided(execution: Execution, verdict: Verdict, payload: Mapping[str, object]) -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from longwatch.errors import AmbiguousExecution
@@ -29,6 +30,24 @@ def only_one(found: Sequence[Execution]) -> Execution | None:
         keys = [str(ExecutionKey(plan, found[0].execution_id)) for plan in plans]
         raise AmbiguousExecution(found[0].execution_id, plans, keys)
     return found[0] if found else None
+
+
+def of_plan(found: Sequence[Execution], plan_id: str) -> Execution | None:
+    """The execution of this plan among those of one id.
+
+    Records from before run ids were stored share a run if their ids are equal. Such a run is nobody's: each
+    execution has the run of its key instead.
+    """
+    execution = next((each for each in found if each.plan_id == plan_id), None)
+    if execution is None or len(found) == 1 or not has_run_of_id(execution):
+        return execution
+    return replace(execution, own_run_id=None)
+
+
+def has_run_of_id(execution: Execution) -> bool:
+    """Whether longwatch wrote the record before it stored run ids, so that the execution id names its run."""
+    is_stored = "RunId" in (execution.stored or {})
+    return not is_stored and execution.own_run_id == execution.execution_id
 
 
 def resolve(store: ExecutionStore, name: str) -> Execution | None:

@@ -29,7 +29,15 @@ from longwatch.summaries import Status
 from longwatch.watching.model import Execution
 from longwatch.watching.rechecks import is_recheck_due
 from longwatch.watching.sources.dates import sdk_date_ms
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one, place_of
+from longwatch.watching.stores.base import (
+    DEFAULT_LIST_LIMIT,
+    PLANS_READ,
+    Place,
+    has_run_of_id,
+    of_plan,
+    only_one,
+    place_of,
+)
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.packing import packed, unpacked
 from longwatch.watching.stores.records import (
@@ -122,18 +130,22 @@ class DynamoExecutionStore(Connected):
             key = _item({"ExecutionId": execution_id, "PlanId": plan_id})
             with self._translation() as client:
                 answer: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
-            found = [answer["Item"]] if answer.get("Item") else []
-        else:
-            found = self._queried(
-                {
-                    "TableName": self.address.table,
-                    "KeyConditionExpression": "ExecutionId = :id",
-                    "ExpressionAttributeValues": {":id": {"S": execution_id}},
-                    "ConsistentRead": True,
-                    "Limit": PLANS_READ,
-                }
-            )["Items"]
-        return only_one([_execution(_record(item)) for item in found])
+            found = _execution(_record(answer["Item"])) if answer.get("Item") else None
+            if found is None or not has_run_of_id(found):
+                return found
+            return of_plan(self._with_id(execution_id), plan_id)
+        return only_one(self._with_id(execution_id))
+
+    def _with_id(self, execution_id: str) -> list[Execution]:
+        """The executions of this id in all plans."""
+        asked: dict[str, Any] = {
+            "TableName": self.address.table,
+            "KeyConditionExpression": "ExecutionId = :id",
+            "ExpressionAttributeValues": {":id": {"S": execution_id}},
+            "ConsistentRead": True,
+            "Limit": PLANS_READ,
+        }
+        return [_execution(_record(item)) for item in self._queried(asked)["Items"]]
 
     def update(self, execution: Execution) -> Execution:
         read = dict(execution.stored or {})

@@ -13,7 +13,14 @@ from longwatch.journal.base import Listening
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.rechecks import is_recheck_due
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place, only_one, place_of
+from longwatch.watching.stores.base import (
+    DEFAULT_LIST_LIMIT,
+    Place,
+    has_run_of_id,
+    of_plan,
+    only_one,
+    place_of,
+)
 from longwatch.watching.stores.records import GUARDED, Record, execution_from, is_untold, record_of
 
 
@@ -43,10 +50,11 @@ class MemoryExecutionStore:
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
         with self._lock:
             if plan_id is not None:
-                return self._executions.get(ExecutionKey(plan_id, execution_id))
-            return only_one(
-                [each for key, each in self._executions.items() if key.execution_id == execution_id]
-            )
+                one = self._executions.get(ExecutionKey(plan_id, execution_id))
+                if one is None or not has_run_of_id(one):
+                    return one
+            found = [each for key, each in self._executions.items() if key.execution_id == execution_id]
+        return only_one(found) if plan_id is None else of_plan(found, plan_id)
 
     def update(self, execution: Execution) -> Execution:
         read = execution.stored or {}

@@ -92,9 +92,13 @@ def execution_from(record: Mapping[str, Any]) -> Execution:
 
 def _own_run_id(key: ExecutionKey, record: Mapping[str, Any]) -> str | None:
     """The run id that is not the key's: the execution id, where longwatch wrote before it stored run ids."""
-    was_written = bool(record.get("Version")) and "Failures" in record  # others count versions too
-    run_id = str(record.get("RunId") or (key.execution_id if was_written else key.run_id))
+    run_id = str(record.get("RunId") or (key.execution_id if is_of_longwatch(record) else key.run_id))
     return None if run_id == key.run_id else run_id
+
+
+def is_of_longwatch(record: Mapping[str, Any]) -> bool:
+    """Whether longwatch has written this record. Others count versions too."""
+    return bool(record.get("Version")) and "Failures" in record
 
 
 def record_of(execution: Execution) -> Record:

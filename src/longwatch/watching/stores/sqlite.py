@@ -21,7 +21,14 @@ from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, stateme
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.summaries import Status
 from longwatch.watching.model import Execution
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, PLANS_READ, Place, only_one
+from longwatch.watching.stores.base import (
+    DEFAULT_LIST_LIMIT,
+    PLANS_READ,
+    Place,
+    has_run_of_id,
+    of_plan,
+    only_one,
+)
 from longwatch.watching.stores.memory import changed
 from longwatch.watching.stores.records import (
     GUARDED,
@@ -90,8 +97,10 @@ class SqliteExecutionStore:
         return _execution(json.dumps(record))
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
-        rows = self._fetch(READ, (execution_id, plan_id))
-        return only_one([_execution(text) for (text,) in rows])
+        found = [_execution(text) for (text,) in self._fetch(READ, (execution_id, plan_id))]
+        if plan_id is None or not any(map(has_run_of_id, found)):
+            return only_one(found)
+        return of_plan([_execution(text) for (text,) in self._fetch(READ, (execution_id, None))], plan_id)
 
     def update(self, execution: Execution) -> Execution:
         self._prepare()
