@@ -158,7 +158,7 @@ class TestTableOfAnEarlierRelease(TestDynamoExecutionStore):
 
         assert list(store.open_executions()) == list(store.find()) == []
         (warning,) = caplog.messages
-        assert warning.startswith("PollStateIndex cannot be queried")
+        assert warning.startswith(f"Table '{store.address.table}' has no index PollStateIndex. ")
         assert warning.endswith(f"found only for {', '.join(OTHER_STATUSES)}")
 
 

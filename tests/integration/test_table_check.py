@@ -156,7 +156,22 @@ def test_an_executions_table_of_an_earlier_release_is_a_warning_that_names_the_s
         monkeypatch.setattr("longwatch.watching.stores.opening.DEFAULT_TABLE", new.table)
         complete = executions_at(settings)
 
+        named = guarded(
+            "Executions",
+            lambda finding: look_at_executions(
+                settings, finding, url=f"dynamodb://{old.table}?region={REGION}&endpoint={endpoint}"
+            ),
+        )
+        unknown = guarded(
+            "Executions",
+            lambda finding: look_at_executions(
+                settings, finding, url=f"dynamodb://nowhere?region={REGION}&endpoint={endpoint}"
+            ),
+        )
+
     (warning,) = without.warnings
+    assert named.warnings == without.warnings
+    assert "no table 'nowhere'" in unknown.problems[0]
     assert "has no index PollStateIndex" in warning
     assert "found only under PAUSED, HELD, the newest 100 of each" in warning
     assert not without.problems + complete.problems + complete.warnings

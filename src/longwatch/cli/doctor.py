@@ -16,6 +16,7 @@ from longwatch.cli.checks import (
     look_at_outbox,
     look_at_versions,
 )
+from longwatch.cli.execution_options import store_option
 from longwatch.cli.header import folded
 from longwatch.cli.integrity_checks import look_at_integrity
 from longwatch.cli.invocation import Invocation
@@ -31,10 +32,11 @@ _INDENT = 2
 
 @click.command()
 @click.option("--full", is_flag=True, help="Check every page and decode every event of a file.")
+@store_option
 @output_option("text", "json")
 @common_options
 @pass_invocation
-def command(invocation: Invocation, full: bool, output: str) -> int:
+def command(invocation: Invocation, full: bool, url: str | None, output: str) -> int:
     """Check settings, journal, stores, outbox and versions.
 
     Prints every setting with where it came from, what the journal, the stores of documents and executions
@@ -42,7 +44,7 @@ def command(invocation: Invocation, full: bool, output: str) -> int:
     SQLite's quick check, and a sample of its events is decoded; --full checks the indexes too and decodes
     all. Exit code 1: something is wrong, and the text says what to do.
     """
-    findings = examine(invocation, full=full)
+    findings = examine(invocation, full=full, executions=url)
     if output == "json":
         write_json(findings_view(findings))
     else:
@@ -51,7 +53,7 @@ def command(invocation: Invocation, full: bool, output: str) -> int:
     return 1 if any(finding.problems for finding in findings) else 0
 
 
-def examine(invocation: Invocation, *, full: bool = False) -> list[Finding]:
+def examine(invocation: Invocation, *, full: bool = False, executions: str | None = None) -> list[Finding]:
     """Look at everything that can be looked at."""
     about_settings, settings = check_settings(invocation.settings, os.environ)
     findings = [about_settings]
@@ -59,7 +61,7 @@ def examine(invocation: Invocation, *, full: bool = False) -> list[Finding]:
         findings.append(guarded("Journal", partial(look_at_journal, settings, invocation.clock)))
         findings.append(guarded("Integrity", partial(look_at_integrity, settings, invocation.clock, full)))
         findings.append(guarded("Documents", partial(look_at_documents, settings)))
-        findings.append(guarded("Executions", partial(look_at_executions, settings)))
+        findings.append(guarded("Executions", partial(look_at_executions, settings, url=executions)))
         findings.append(guarded("Outbox", partial(look_at_outbox, settings, invocation.clock)))
     return [*findings, guarded("Versions", look_at_versions)]
 

@@ -45,9 +45,10 @@ def look_at_documents(settings: Settings, finding: Finding) -> None:
         _look_at_table(place, SHAPE, "documents of projects", finding, is_chosen=is_chosen)
 
 
-def look_at_executions(settings: Settings, finding: Finding) -> None:
-    """Where executions are, and whether they can be kept there."""
-    url = executions_url(settings)
+def look_at_executions(settings: Settings, finding: Finding, *, url: str | None = None) -> None:
+    """Where executions are, and whether they can be kept there. A table that is named has to be there."""
+    is_chosen = url is not None
+    url = url or executions_url(settings)
     parts = parts_of(url, "address of executions", EXECUTIONS_FORMS)
     finding.add("address", url)
     if parts.scheme == "sqlite":
@@ -56,7 +57,7 @@ def look_at_executions(settings: Settings, finding: Finding) -> None:
         from longwatch.watching.stores.dynamodb import NEWEST_BY_STATUS, SHAPE
 
         place = table_place(url, parts, settings, default_table=EXECUTIONS_TABLE)
-        report = _look_at_table(place, SHAPE, "`longwatch executions`", finding, is_chosen=False)
+        report = _look_at_table(place, SHAPE, "`longwatch executions`", finding, is_chosen=is_chosen)
         for index in report.missing_indexes if report else ():
             finding.warnings.append(
                 f"Table {place.table!r} has no index {index}: executions whose Status another writer changed "

@@ -319,9 +319,11 @@ class DynamoExecutionStore(Connected):
         if not self._is_warned:
             self._is_warned = True
             log.warning(
-                "%s cannot be queried (%s). Executions under statuses of other writers are found only for %s",
+                "Table %r has no index %s%s. "
+                "Executions under statuses of other writers are found only for %s",
+                self.address.table,
                 POLL_INDEX,
-                problem,
+                "" if problem.kind == "refused" else f", or it must not be queried: {problem}",
                 ", ".join(self._other_statuses) or "none",
             )
 
