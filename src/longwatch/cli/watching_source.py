@@ -199,10 +199,21 @@ def notes(execution: Execution) -> Iterator[str]:
             if job.state is JobState.MISSING:
                 yield f"{execution.source} no longer knows it; it is asked about on, and has no end"
             elif any(each.state is ServerState.UNKNOWN for each in job.servers):
-                yield (
-                    f"unknown status {job.word!r} from {execution.source}, treated as running. Map it with "
-                    "--succeeded or --failed, or name the field that decides with --outcome-path"
-                )
+                yield _open_because_of(job.word or "", execution.source)
+
+
+def _open_because_of(word: str, source: str) -> str:
+    """Why a status is no end: no table has the word, or a field does not agree with it, and what to do."""
+    status, _, fields = word.partition(", ")
+    if not fields:
+        return (
+            f"unknown status {word!r} from {source}, treated as running. Map it with --succeeded or --failed"
+        )
+    return (
+        f"{source} reports {status!r}, but also {fields}: treated as running. If that is not about this job, "
+        "let the status decide alone with --outcome-path and its path, such as --outcome-path status. "
+        "Otherwise map the word with --succeeded or --failed"
+    )
 
 
 def _standing(polled: Polled) -> Outcome:

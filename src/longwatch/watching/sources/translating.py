@@ -88,7 +88,7 @@ def understood(declaration: Declaration, thing: Thing) -> Said | None:
     if meaning is not None and meaning.is_end:
         beside = qualifiers_of(declaration, thing.fields)
         meaning = qualified(word, meaning, beside)
-        word = ", ".join([word, *(str(each) for each in beside if each.value != word)])
+        word = ", ".join(dict.fromkeys([word, *(str(each) for each in beside if each.value != word)]))
     if meaning is Meaning.FAILED and any(_is_true(thing, path) for path in declaration.cancelled):
         meaning = Meaning.CANCELLED
     stage = normal(value_at(thing.fields, declaration.stage)) if declaration.stage else ""

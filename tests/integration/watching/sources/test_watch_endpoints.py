@@ -40,6 +40,27 @@ def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
     assert b"job.state" in stored
 
 
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ({"status": "succeeded", "instance": {"state": "running"}}, "instance.state running"),
+        ({"status": "completed", "conclusion": "later"}, "conclusion later"),
+    ],
+)
+def test_a_field_that_keeps_a_job_open_is_named_with_the_remedy(
+    shell: Shell, endpoint: Endpoint, said: dict[str, object], named: str
+) -> None:
+    endpoint.says(said)
+
+    kept = shell.watch(endpoint.url, "--timeout", "1s")
+    alone = shell.watch(f"{endpoint.url}/again", "--outcome-path", "status", "--succeeded", "completed")
+
+    assert kept.return_value == 4
+    assert f"http reports '{said['status']}', but also {named}: treated as running" in kept.stderr
+    assert "--outcome-path status" in kept.stderr
+    assert alone.return_value == 0
+
+
 def test_the_id_of_what_is_watched_names_its_run_and_every_line(shell: Shell, endpoint: Endpoint) -> None:
     endpoint.says({"status": "queued"})
     url = f"{endpoint.url}/job"
