@@ -76,7 +76,11 @@ class ScriptedJobs:
         jobs = {job_id: job_from(item) for job_id, item in known.items() if item is not None}
         return {
             each.key: Answer(
-                CALL, now, {id_: jobs[id_] for id_ in each.job_ids() if id_ in jobs}, polled_at=now
+                CALL,
+                now,
+                {id_: jobs[id_] for id_ in each.job_ids() if id_ in jobs},
+                polled_at=now,
+                is_dated=True,
             )
             for each in executions
         }
