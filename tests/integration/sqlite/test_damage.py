@@ -168,16 +168,28 @@ def test_events_are_appended_to_a_run_whose_summary_is_damaged(path: Path) -> No
         ("occurred_at", "soon"),
         ("number", 2.5),
         ("ttl", "x"),
+        ("run_id", ""),
+        ("type", ""),
+        ("occurred_at", -1),
+        ("occurred_at", 2**62),
+        ("number", 0),
+        ("number", None),
+        ("producer", None),
+        ("payload", "[1]"),
+        ("payload", 5),
+        ("payload", '{"raw":{"$bytes":"no base64"}}'),
     ],
 )
-def test_a_value_of_another_type_is_a_marked_gap(column: str, value: object) -> None:
-    event = damage.chain("run-a")[4]
-    row = dict(zip(EVENT_COLUMNS.split(", "), event_to_row(event), strict=True))
+def test_a_value_that_no_event_has_is_a_marked_gap(column: str, value: object) -> None:
+    before, event = damage.chain("run-a")[3:5]
+    rows = [dict(zip(EVENT_COLUMNS.split(", "), event_to_row(each), strict=True)) for each in (before, event)]
+    rows[1][column] = value
 
-    [found] = events_from_rows([(*(row | {column: value}).values(), 1, 5)])
+    found = events_from_rows([(*row.values(), 1, at) for at, row in enumerate(rows)])
 
-    assert found.type == UNREADABLE
-    assert found.event_id == event.event_id
+    assert found[0] == before
+    assert found[1].type == UNREADABLE
+    assert found[1].event_id == event.event_id
 
 
 def test_payloads_of_tagged_values_are_read_beside_others(path: Path) -> None:
