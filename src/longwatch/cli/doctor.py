@@ -31,7 +31,7 @@ _INDENT = 2
 
 
 @click.command()
-@click.option("--full", is_flag=True, help="Check every page and decode every event of a file.")
+@click.option("--full", is_flag=True, help="Decode every event of a file.")
 @store_option
 @output_option("text", "json")
 @common_options
@@ -41,8 +41,8 @@ def command(invocation: Invocation, full: bool, url: str | None, output: str) ->
 
     Prints every setting with where it came from, what the journal, the stores of documents and executions
     and the outbox hold, and what is installed. A journal in a file is checked for damage: its structure by
-    SQLite's quick check, and a sample of its events is decoded; --full checks the indexes too and decodes
-    all. Exit code 1: something is wrong, and the text says what to do.
+    SQLite's integrity check, and a sample of its events is decoded, with --full all. Exit code 1:
+    something is wrong, and the text says what to do.
     """
     findings = examine(invocation, full=full, executions=url)
     if output == "json":

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from longwatch.cli.invocation import Invocation
-from longwatch.cli.journals import event_lines, find, read_events, reading
+from longwatch.cli.journals import event_lines, find, read_counted, reading
 from longwatch.cli.options import common_options, complete_runs, pass_invocation
 from longwatch.cli.terminal import remark, write_data
 from longwatch.errors import InvalidInput
@@ -73,7 +73,7 @@ def _export_page(
     [run] = found
     if output is None and sys.stdout.isatty():
         output = Path(report_name(run.run_id))
-    events = list(read_events(journal, run, clock=invocation.clock))
+    events = list(read_counted(journal, run, clock=invocation.clock))
     [observed] = Observer(journal, clock=invocation.clock).observed([run])
     page = render_report(observed.run, events, now_ms=invocation.clock.now_ms())
     if output is None:

@@ -15,7 +15,7 @@ from longwatch.cli.terminal import remark
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput, JournalUnusable, RunNotFound
 from longwatch.events import START, Event
-from longwatch.journal.base import WORK, Journal, RunQuery
+from longwatch.journal.base import WORK, Arrivals, Journal, RunQuery
 from longwatch.journal.codec import to_line
 from longwatch.journal.opening import open_journal
 from longwatch.runs import RunSummary
@@ -161,6 +161,23 @@ def read_events(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[
                 return
 
 
+def read_counted(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[Event]:
+    """`read_events`, and a remark if the journal counted more when they were stored.
+
+    An index that lacks an entry hides an event, and no query fails.
+    """
+    found, may_expire = 0, run.expired_before is not None
+    for event in read_events(journal, run, clock=clock):
+        found += 1
+        may_expire = may_expire or event.ttl is not None
+        yield event
+    if isinstance(journal, Arrivals) and found < run.events and found and not may_expire:
+        remark(
+            f"longwatch: {run.events - found:,} of {run.events:,} events of run {run.run_id} were not found. "
+            f"`longwatch verify {run.run_id}` names them, `longwatch doctor` checks the file."
+        )
+
+
 def newest_runs_quickly(
     invocation: Invocation, limit: int, *, kind: str | None = None
 ) -> Sequence[RunSummary]:
@@ -175,6 +192,6 @@ def newest_runs_quickly(
 
 def event_lines(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[str]:
     """Every event of the run as a line of JSON, in order. Lines are held, not events: they are smaller."""
-    lines = [(event.order, to_line(event)) for event in read_events(journal, run, clock=clock)]
+    lines = [(event.order, to_line(event)) for event in read_counted(journal, run, clock=clock)]
     lines.sort(key=lambda pair: pair[0])
     return (line for _, line in lines)

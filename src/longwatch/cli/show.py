@@ -12,7 +12,7 @@ import click
 
 from longwatch.cli.header import header
 from longwatch.cli.invocation import Invocation
-from longwatch.cli.journals import event_lines, find, read_events, reading
+from longwatch.cli.journals import event_lines, find, read_counted, read_events, reading
 from longwatch.cli.lines import event_line, need_dates
 from longwatch.cli.options import common_options, output_option, pass_invocation, run_argument
 from longwatch.cli.styles import Line, Segment
@@ -108,7 +108,7 @@ def run_lines(
 
 
 def _read(journal: Journal, found: RunSummary, clock: Clock) -> tuple[Run, list[Event]]:
-    whole, latest = _folded(read_events(journal, found, clock=clock))
+    whole, latest = _folded(read_counted(journal, found, clock=clock))
     if whole is None:
         raise RunNotFound(f"Every event of run {found.run_id!r} has expired.")
     has_gaps = UNREADABLE in whole.counts

@@ -73,11 +73,7 @@ def verification_lines(run_id: str, report: Verification) -> Iterator[Line]:
         for sentence in producer.sentences():
             yield [Segment(f"  {clean(sentence)}")]
     if report.uncounted:
-        yield [
-            Segment(
-                f"  {report.uncounted:,} fewer events than the journal counted; `longwatch doctor --full`"
-            )
-        ]
+        yield [Segment(f"  {report.uncounted:,} fewer events than the journal counted; `longwatch doctor`")]
     if report.unreadable:
         places = ", ".join(map(str, report.unreadable[:MOST_PLACES]))
         more = ", …" if len(report.unreadable) > MOST_PLACES else ""

@@ -79,6 +79,17 @@ def leaf_pages(path: Path, containing: bytes) -> list[int]:
     ]
 
 
+def hide_last(path: Path, run_id: str) -> None:
+    """Give the last event of the run another run id, in the index alone."""
+    with closing(sqlite3.connect(path)) as connection:
+        [(last,)] = connection.execute("SELECT max(position) FROM events WHERE run_id = ?", (run_id,))
+        [(root,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events_by_run'")
+    data = bytearray(path.read_bytes())
+    at = data.index(run_id.encode() + bytes([last]), (root - 1) * PAGE_BYTES, root * PAGE_BYTES)
+    data[at + len(run_id) - 1] = ord("z")
+    path.write_bytes(data)
+
+
 def overwrite_page(path: Path, number: int, fill: bytes = b"\xa5") -> None:
     with path.open("r+b") as file:
         file.seek((number - 1) * PAGE_BYTES)

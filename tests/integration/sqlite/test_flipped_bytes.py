@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from longwatch.cli.integrity_checks import structure_faults
 from longwatch.errors import LongwatchError
 from longwatch.events import START, UNREADABLE, Event
 from longwatch.journal.sqlite import SqliteJournal
@@ -20,6 +22,7 @@ from longwatch.testing.clock import FakeClock
 
 from . import damage
 
+INDEX_PAGES = (0x02, 0x0A)  # by the first byte of a page
 bounded = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 changes = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), min_size=1, max_size=8)
 
@@ -115,6 +118,42 @@ def test_changed_bytes_in_the_rows_of_one_run_leave_the_others_as_they_were(
         assert read_all(journal, "run-c") == damage.chain("run-c")
         arrived = [event for _, event in journal.arrivals(0, limit=1000)]
         assert {"run-a", "run-c"} <= {event.run_id for event in arrived if event.type != UNREADABLE}
+
+
+@bounded
+@given(changes=changes)
+def test_changed_bytes_in_the_indexes_are_noticed_and_hide_nothing_from_recover(
+    whole: Path, scratch: Path, changes: list[tuple[float, int]]
+) -> None:
+    data = whole.read_bytes()
+    starts = range(damage.PAGE_BYTES, len(data), damage.PAGE_BYTES)
+    places = [
+        place for at in starts if data[at] in INDEX_PAGES for place in range(at, at + damage.PAGE_BYTES)
+    ]
+    path = spoiled(whole, [(places[int(at * len(places))], change) for at, change in changes], scratch)
+
+    with suppress(LongwatchError), SqliteJournal(path) as journal:
+        for run_id in damage.RUNS:
+            events = read_all(journal, run_id)
+            if events != damage.chain(run_id):
+                assert answer(journal, run_id, events).is_damage
+                assert structure_faults(path)
+    recover(path, scratch / "new.db", clock=FakeClock(damage.AT))
+    with SqliteJournal(scratch / "new.db") as journal:
+        assert all(read_all(journal, run_id) == damage.chain(run_id) for run_id in damage.RUNS)
+
+
+def test_an_index_in_another_order_is_read_around(whole: Path, scratch: Path) -> None:
+    data = whole.read_bytes()
+    with closing(sqlite3.connect(whole)) as connection:
+        [(root,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events_by_run'")
+    page = (root - 1) * damage.PAGE_BYTES
+    first, second = page + 8 + 2 * 10, page + 8 + 2 * 20  # pointers to two of its cells
+    flips = [(first + at, data[first + at] ^ data[second + at]) for at in (0, 1)]
+    path = spoiled(whole, [*flips, *((place + second - first, change) for place, change in flips)], scratch)
+
+    with SqliteJournal(path) as journal:
+        assert read_all(journal, "run-a") == damage.chain("run-a")
 
 
 @pytest.mark.parametrize("at", [0.3, 0.6, 0.9])

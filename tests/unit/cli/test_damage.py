@@ -75,6 +75,39 @@ def test_doctor_names_the_remedy_for_a_damaged_page(tmp_path: Path) -> None:
     assert "longwatch recover" in found.stdout
 
 
+@pytest.mark.parametrize("command", [("export",), ("export", "--html"), ("show",), ("show", "-o", "jsonl")])
+def test_an_event_that_an_index_hides_is_not_left_out_silently(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    path = tmp_path / "journal.db"
+    damage.make(path)
+    damage.hide_last(path, "run-a")
+
+    found, verified, doctor = (
+        invoke(*each, "--journal", JOURNAL)
+        for each in ((*command, "run-a"), ("verify", "run-a"), ("doctor",))
+    )
+
+    assert "1 of 40 events of run run-a were not found. `longwatch verify run-a`" in found.stderr
+    assert verified.return_value == 1
+    assert "missing" in verified.stdout
+    assert verified.stderr == ""
+    assert doctor.return_value == 1
+    assert "missing from index events_by_run" in doctor.stdout
+
+
+def test_recover_reads_tables_rather_than_indexes(tmp_path: Path) -> None:
+    path, new = tmp_path / "journal.db", tmp_path / "new.db"
+    runs = damage.make(path)
+    damage.hide_last(path, "run-a")
+
+    found = invoke("recover", str(path), "--to", str(new))
+
+    assert found.return_value == 0
+    with SqliteJournal(new) as journal:
+        assert journal.read("run-a").events == runs["run-a"]
+
+
 def test_recover_salvages_the_rest_into_a_new_file_and_reports_counts(path: Path, tmp_path: Path) -> None:
     before = path.read_bytes()
 

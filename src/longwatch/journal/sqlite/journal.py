@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import lt
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from sys import getsizeof
@@ -40,6 +41,7 @@ from longwatch.journal.sqlite.rows import (
     PAYLOAD,
     POSITION,
     RAW_COLUMNS,
+    RUN_ID,
     STORED_COLUMNS,
     checked_event,
     event_to_row,
@@ -168,6 +170,7 @@ class SqliteJournal(ClosesOnExit):
         size = PageSize(start)
         try:
             rows = self._database.fetch(READ, (run_id, start.position, now, wanted), is_last=size.reaches_end)
+            self._refuse_if_disordered(rows, start.position, run_id)
         except JournalDamaged:
             page = self._read_around(run_id, start, limit)
             if not page.events and start == Arrived():  # an empty run would be a wrong answer
@@ -194,6 +197,18 @@ class SqliteJournal(ClosesOnExit):
             return Page((), start.cursor)
         return page_of(start, page, end=start.up_to(page[-1][0]), more=len(found) > len(page))
 
+    def _refuse_if_disordered(
+        self, rows: Sequence[tuple[Any, ...]], after: int, run_id: str | None = None
+    ) -> None:
+        """Raise for rows that SQLite took from a damaged tree: it does not check what it finds there.
+
+        A cursor that went backwards would be read for ever.
+        """
+        positions = [row[POSITION] for row in rows]
+        ascending = all(map(lt, [after, *positions], positions))
+        if not ascending or (run_id is not None and any(row[RUN_ID] != run_id for row in rows)):
+            raise JournalDamaged(f"An index of {self.path} does not fit its table.")
+
     def _salvage(self) -> Salvage:
         return Salvage(self.path, now_seconds=self._clock.now_ms() // 1000)
 
@@ -217,6 +232,7 @@ class SqliteJournal(ClosesOnExit):
         size = PageSize(Arrived(after))
         try:
             rows = self._database.fetch(READ_ARRIVALS, (after, now, limit), is_last=size.reaches_end)
+            self._refuse_if_disordered(rows, after)
         except JournalDamaged:
             with self._salvage() as salvage:
                 found = first_page(list(first_arrivals(salvage.arrivals(after), limit)), limit)

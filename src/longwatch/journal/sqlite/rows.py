@@ -37,7 +37,7 @@ RAW_COLUMNS = ", ".join(  # the same, for what may not be UTF-8
     f"CAST({name} AS BLOB)" if name in _TEXT_COLUMNS else name
     for name in (*EVENT_COLUMNS.split(", "), "0", "position")
 )
-PAYLOAD, IS_JSON, POSITION = 5, -2, -1  # where they are in a row of these columns
+RUN_ID, PAYLOAD, IS_JSON, POSITION = 0, 5, -2, -1  # where they are in a row of these columns
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 

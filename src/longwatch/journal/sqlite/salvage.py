@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
+from operator import lt
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +24,13 @@ from longwatch.journal.arrivals import Arrival
 from longwatch.journal.base import PAGE_BYTES
 from longwatch.journal.codec import payload_size
 from longwatch.journal.sqlite.failures import translated
-from longwatch.journal.sqlite.rows import STORED_COLUMNS, UNKNOWN_RUN, checked_event, run_from_text
+from longwatch.journal.sqlite.rows import (
+    POSITION,
+    STORED_COLUMNS,
+    UNKNOWN_RUN,
+    checked_event,
+    run_from_text,
+)
 from longwatch.runs import RunSummary, summarise
 
 RANGE = 1_000  # positions fetched at once
@@ -79,10 +86,12 @@ class Salvage:
     def events_of(self, run_id: str, after: int = 0) -> Iterator[Arrival]:
         """The same for one run."""
         try:
-            found = self._connection.execute(_PLACES_OF, (run_id, after)).fetchall()
-        except sqlite3.Error:  # the index is damaged: whatever the table holds of the run
+            found = [place for [place] in self._connection.execute(_PLACES_OF, (run_id, after))]
+        except sqlite3.Error:
+            found = [after]
+        if not all(map(lt, [after, *found], found)):  # it is damaged: whatever the table holds of the run
             return (arrival for arrival in self.arrivals(after) if arrival[1].run_id == run_id)
-        return self._living((row for [place] in found for row in self._range(place, place)), run_id)
+        return self._living((row for place in found for row in self._range(place, place)), run_id)
 
     def last_position(self) -> int:
         """The highest position that the table or an index names."""
@@ -196,7 +205,7 @@ class Salvage:
                 return
             rows = []
         found: dict[int, Row | None] = dict.fromkeys(self._places_between(low, high))
-        found.update((row[-1], row) for row in rows)
+        found.update((row[POSITION], row) for row in rows if low <= row[POSITION] <= high)
         if not found and low == high:
             found[low] = None
         self.lost_rows += sum(row is None for row in found.values())
