@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from longwatch.cli.integrity_checks import structure_faults
@@ -96,6 +96,7 @@ def test_changed_bytes_never_verify_as_complete(
 
 @bounded
 @given(changes=changes)
+@example(changes=[(0.232421875, 128)])  # a position that is out of order
 def test_changed_bytes_in_the_rows_of_one_run_leave_the_others_as_they_were(
     whole: Path, scratch: Path, changes: list[tuple[float, int]]
 ) -> None:

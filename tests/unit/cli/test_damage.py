@@ -62,6 +62,17 @@ def test_doctor_decodes_only_a_sample_of_many_events_unless_full(tmp_path: Path)
     assert full["decoded"] == "4,100 events"
 
 
+def test_doctor_takes_pruned_events_for_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with SqliteJournal(path) as journal:
+        journal.append(damage.chain("run-a", 4_100))
+    damage.change(path, "DELETE FROM events WHERE number < 3000")
+
+    found = invoke("doctor", "--journal", JOURNAL, "-o", "json")
+
+    assert json.loads(found.stdout)["parts"]["integrity"]["problems"] == []
+
+
 def test_doctor_names_the_remedy_for_a_damaged_page(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     damage.make(path)

@@ -194,20 +194,18 @@ class Salvage:
             start = self._start_after(end)
 
     def _range(self, low: int, high: int) -> Iterator[Found]:
+        found: dict[int, Row | None] = dict.fromkeys(self._places_between(low, high))
         try:
             rows = self._connection.execute(_ROWS, (low, high)).fetchall()
+            found.update((row[POSITION], row) for row in rows if low <= row[POSITION] <= high)
         except sqlite3.Error:
-            if low < high:
-                middle = (low + high) // 2
-                yield from self._range(low, middle)
-                if self.lost_rows < MOST_FAILURES:
-                    yield from self._range(middle + 1, high)
-                return
-            rows = []
-        found: dict[int, Row | None] = dict.fromkeys(self._places_between(low, high))
-        found.update((row[POSITION], row) for row in rows if low <= row[POSITION] <= high)
-        if not found and low == high:
             found[low] = None
+        if None in found.values() and low < high:  # a position that is out of order ends a query early
+            middle = (low + high) // 2
+            yield from self._range(low, middle)
+            if self.lost_rows < MOST_FAILURES:
+                yield from self._range(middle + 1, high)
+            return
         self.lost_rows += sum(row is None for row in found.values())
         yield from sorted(found.items())
 
