@@ -8,7 +8,7 @@ from functools import cache
 
 from longwatch.recording.secret_names import NAME_HINTS
 from longwatch.recording.secret_names import SecretNames as SecretNames
-from longwatch.recording.secret_shapes import PLAIN, PREFIXED, RUN_CHARACTERS
+from longwatch.recording.secret_shapes import AFTER_FREQUENT_HINTS, PLAIN, PREFIXED, RUN_CHARACTERS
 
 REDACTED = "[redacted]"
 
@@ -18,9 +18,9 @@ _RUN = b"x" * RUN_CHARACTERS
 _SAMPLED = 4  # every fourth character: a run of 20 holds at least five of those in a row
 _SAMPLED_RUN = b"x" * (RUN_CHARACTERS // _SAMPLED)
 _CLASSES = bytes(120 if (chr(n).isalnum() and n < 128) or n in b"_-" else 32 for n in range(256))
-_PREFIXES = tuple(dict.fromkeys(hint for hint, _ in PREFIXED if hint != ":"))
+_PREFIXES = tuple(dict.fromkeys(hint for hint, _ in PREFIXED if hint not in AFTER_FREQUENT_HINTS))
 _HEXADECIMAL, _LOWER_CASE = "0123456789abcdef-", "abcdefghijklmnopqrstuvwxyz-_"
-_AFTER_COLON = re.compile(rf":[A-Za-z0-9_-]{{{RUN_CHARACTERS}}}")
+_AFTER_FREQUENT_HINTS = tuple(map(re.compile, AFTER_FREQUENT_HINTS.values()))
 
 
 def may_hold_secret(text: str) -> bool:
@@ -40,7 +40,9 @@ def may_hold_secret(text: str) -> bool:
 
 
 def _may_hold_prefixed(text: str) -> bool:
-    return any(prefix in text for prefix in _PREFIXES) or _AFTER_COLON.search(text) is not None
+    return any(map(text.__contains__, _PREFIXES)) or any(
+        pattern.search(text) for pattern in _AFTER_FREQUENT_HINTS
+    )
 
 
 def _may_hold_spaced(text: str) -> bool:
@@ -71,7 +73,8 @@ def _names_secret(lower: str) -> bool:
 def _has_token_run(text: str) -> bool:
     """Whether 20 letters, digits, hyphens and underscores stand in a row, as in every prefixed token.
 
-    UUIDs, hexadecimal digests and lower-case names are no tokens, and are the most frequent long runs.
+    UUIDs, hexadecimal digests and lower-case names are no tokens, and are the most frequent long runs. Only
+    after a full stop can a digest be the second half of one.
     """
     if _SAMPLED_RUN not in text[::_SAMPLED].encode("latin-1", "replace").translate(_CLASSES):
         return False
@@ -80,7 +83,8 @@ def _has_token_run(text: str) -> bool:
     while start >= 0:
         end = classes.find(b" ", start)
         run = text[start:] if end < 0 else text[start:end]
-        if run.strip(_HEXADECIMAL) and not _is_lower_case_name(run):
+        is_digest = not run.strip(_HEXADECIMAL) and text[start - 1 : start] != "."
+        if not is_digest and not _is_lower_case_name(run):
             return True
         start = classes.find(_RUN, start + len(run))
     return False

@@ -32,6 +32,19 @@ _HEADER = re.compile(
     r"(?i)\b(?P<name>(?:proxy-|x-[\w-]*)?authorization|(?:set-)?cookie2?)(?P<sign>\s*[:=]\s*)(?P<value>[^\r\n\"'\\]+)"
 )
 _SCHEME = re.compile(r"(?i)\b(?P<scheme>bearer|basic|token)(?P<gap>[ ]+)(?P<value>[A-Za-z0-9._~+/:-]+=*)")
+# `the password is hunter2, …`: the value is quoted, or the clause ends with it.
+_STATED = re.compile(
+    r"(?i)(?P<head>\b(?:password|token)[ ](?:is|was)(?:[ ]now)?:?[ ]+)"
+    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\s\"'`]+)(?P=quote)"
+    r"|(?P<bare>[^\s\"'`]+?)(?=[.,;!?)]*(?:\s*\Z|[\r\n]|(?<=[.,;!?)])\s|[ ](?:and|but|for|so)[ ])))"
+)
+_STATED_CHARACTERS = 6
+_WITH_DIGIT = re.compile(r"(?=.*[A-Za-z])(?=.*\d)")
+# Words with digits that are said of passwords: algorithms, encodings, versions and lengths.
+_TECHNICAL = re.compile(
+    r"(?i)(?:\d+-?[a-z]+|(?:base|sha|md|utf|iso|hs|rs|es|ps|aes|des|rsa|ed|oauth|pbkdf|argon|blake|hmac|crc|ntlm"
+    r"|tls|http|uuid|v|version|step|line|row|page|test|user|client|server|slot|case)[-_]?v?\d[\w.-]*)"
+)
 _ELEMENT = re.compile(r"<(?P<name>[\w:.-]+)(?P<rest>[^<>]*)>(?P<value>[^<>]+)</(?P=name)>")
 _SQL = re.compile(r"(?i)\b((?:password|identified\s+by)\s+)(['\"])[^'\"]+\2")
 _PAIR = re.compile(
@@ -83,7 +96,8 @@ def redact_assignments(text: str, names: SecretNames) -> str:
 
 
 def redact_schemes(text: str) -> str:
-    """The text without what follows `Bearer`, `Basic`, `Token` or, in a netrc file, `password`."""
+    """The text without what follows `Bearer`, `Basic`, `Token`, `password is`, and netrc passwords."""
+    text = _STATED.sub(_without_stated, text)
     return _NETRC.sub(rf"\1{REDACTED}", _SCHEME.sub(_without_credential, text))
 
 
@@ -167,6 +181,16 @@ def _without_pair(match: re.Match[str], names: SecretNames) -> str:
     if not names.hides(match["name"], match["value"]) or _is_harmless(match["value"]):
         return match[0]
     return f"{match['head']}{match['name']}{match['between']}{REDACTED}"
+
+
+def _without_stated(match: re.Match[str]) -> str:
+    quote, value = match["quote"] or "", match["quoted"] or match["bare"]
+    if _is_harmless(value) or (
+        not quote
+        and (len(value) < _STATED_CHARACTERS or not _WITH_DIGIT.match(value) or _TECHNICAL.fullmatch(value))
+    ):
+        return match[0]
+    return f"{match['head']}{quote}{REDACTED}{quote}"
 
 
 def _without_credential(match: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ _BASE64 = "[A-Za-z0-9+/]"
 _GITLAB = ("pat", "dt", "rt", "cbt", "ptt", "ft", "imt", "agent", "soat", "ffct", "oas")
 
 # Each of these holds an unbroken run of 20 letters, digits, hyphens and underscores, which `may_hold_secret`
-# searches for first.
+# searches for first. Of hexadecimal digits it counts only after a full stop.
 RUN_CHARACTERS = 20
 PREFIXED: tuple[tuple[str, str], ...] = (
     ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),  # AWS
@@ -86,14 +86,29 @@ PREFIXED: tuple[tuple[str, str], ...] = (
     ("key-", r"\bkey-[0-9a-f]{32}\b"),  # Mailgun
     ("-us", r"\b[0-9a-f]{32}-us\d{1,2}\b"),  # Mailchimp
     ("rzp_", r"\brzp_(?:live|test)_[A-Za-z0-9]{14}\b"),  # Razorpay
+    ("sq0", rf"\bsq0(?:atp|csp|idp)-{_BASE64URL}{{22,43}}"),  # Square
+    ("EAA", rf"\bEAA{_BASE64URL}{{61,}}"),  # Square and Facebook
+    ("sl.", rf"\bsl\.(?:u\.)?{_BASE64URL}{{100,}}"),  # Dropbox
+    *((f"vc{kind}_", rf"\bvc{kind}_[A-Za-z0-9]{{24,}}\b") for kind in "aikpr"),  # Vercel
+    *((f"cf{kind}_", rf"\bcf{kind}_{_BASE64URL}{{40,}}") for kind in ("k", "ut", "at")),  # Cloudflare
+    ("pat", r"\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b"),  # Airtable
+    (".", rf"\b[MNO][A-Za-z0-9]{{23,27}}\.{_BASE64URL}{{6}}\.{_BASE64URL}{{27,}}"),  # Discord
     ("AGE-SECRET-KEY-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
     ("hooks.slack.com/", r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[\w/]{20,}"),
     ("/webhooks/", rf"(?<=/webhooks/)\d{{15,}}/{_BASE64URL}{{40,}}"),  # Discord
     ("webhook.office.com/", r"(?<=webhook\.office\.com/)[\w@/.-]{40,}"),
 )
+# For the hints above that most texts hold: what else a text with such a token holds, also if it is encoded as
+# JSON, where the letter of `\\n` may stand before the token. Each begins with its hint, which makes it fast.
+AFTER_FREQUENT_HINTS = {
+    ":": rf":{_BASE64URL}{{{RUN_CHARACTERS}}}",
+    ".": rf"\.{_BASE64URL}{{6}}\.{_BASE64URL}{{{RUN_CHARACTERS}}}",
+    "pat": r"pat[A-Za-z0-9]{14}\.",
+}
 PLAIN: tuple[tuple[str, str], ...] = (
     ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),  # JSON web tokens
     ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){4}"),  # encrypted ones
+    ("k.eyJ", r"\b[st]k\.eyJ[A-Za-z0-9_-]{40,}\.[A-Za-z0-9_-]{20,}"),  # Mapbox; those with `pk` are public
     (
         "Q~",
         r"(?<![\w.~-])[A-Za-z0-9_.~-]{3}\dQ~[A-Za-z0-9_.~-]{31,34}(?![\w~])",
