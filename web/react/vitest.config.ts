@@ -29,6 +29,6 @@ export default defineConfig({
     environment: "jsdom",
     globalSetup: "./tests/support/server.ts",
     include: ["tests/**/*.test.tsx"],
-    testTimeout: 60_000,
+    testTimeout: 120_000,
   },
 });

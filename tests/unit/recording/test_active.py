@@ -17,6 +17,7 @@ from longwatch.recording.scope import SCOPE
 from longwatch.runs import fold
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings
 from longwatch.testing import FaultyJournal
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.recording.recorded import events_of, types_of, verification_of
 
 
@@ -284,7 +285,7 @@ def test_a_start_too_large_to_store_still_names_its_run_process_and_attempt(
 
     with ActiveRun("import", run_id="wf-9", kind="job", payload=payload, recorder=recorder) as run:
         run.set_result(payload)
-    recorder.flush()
+    assert recorder.flush(PATIENCE_SECONDS)  # shortening so much takes seconds on a busy machine
 
     first, last, _ = events_of(journal, "wf-9")
     named = recorder.membership.process.fields
@@ -298,7 +299,7 @@ def test_a_start_too_large_to_store_still_names_its_run_process_and_attempt(
 def test_a_large_error_keeps_its_code_and_status(journal: MemoryJournal, configured: Recorder) -> None:
     with pytest.raises(ValueError, match="xxx"), longwatch.run(run_id="wf-9"):
         raise ValueError("x" * 5_000_000)
-    configured.flush()
+    assert configured.flush(PATIENCE_SECONDS)
 
     last = events_of(journal, "wf-9")[-2]
     assert (last.payload["status"], last.payload["error_code"]) == ("failed", "ValueError")

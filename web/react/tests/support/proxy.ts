@@ -12,6 +12,7 @@ export interface Proxy {
 }
 
 export async function proxyTo(target: string): Promise<Proxy> {
+  let cuts = 0;
   const server: Server = createServer((asked, answer) => {
     if (proxy.habit === "away") return void asked.socket.destroy();
     const forwarded = request(target + asked.url, { method: asked.method, headers: { ...asked.headers, host: new URL(target).host } });
@@ -27,8 +28,14 @@ export async function proxyTo(target: string): Promise<Proxy> {
         return;
       }
       answer.writeHead(response.statusCode ?? 502, response.headers);
-      response.pipe(answer);
-      if (proxy.habit === "cuts") setTimeout(() => asked.socket.destroy(), 20 + Math.random() * 150);
+      if (proxy.habit !== "cuts") return void response.pipe(answer);
+      let whole = 1 + (cuts++ % 5); // pieces that pass; the next is cut in two, however long that takes to come
+      response.on("data", (piece: Buffer) => {
+        if (whole-- > 0) return void answer.write(piece);
+        response.pause();
+        answer.write(piece.subarray(0, piece.length >> 1), () => asked.socket.destroy());
+      });
+      response.once("end", () => answer.end());
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
