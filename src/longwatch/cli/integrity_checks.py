@@ -22,7 +22,8 @@ def look_at_integrity(settings: Settings, clock: Clock, full: bool, finding: Fin
     """Whether the file is sound and its events can be decoded."""
     path = sqlite_path(settings.journal)
     if path is None or not path.exists():
-        finding.add("checked", "nothing", "only a journal in a file can be checked")
+        why = "only a journal in a file can be checked" if path is None else "there is no file yet"
+        finding.add("checked", "nothing", why)
         return
     path = path.absolute()
     faults = structure_faults(path)

@@ -83,7 +83,7 @@ def command(
 
     On a loopback address no token is needed. Elsewhere, and with --token, one is: it is made on first use and
     kept in a file that only you can read, or comes from LONGWATCH_TOKEN. LONGWATCH_READ_TOKEN is one that may
-    only read. The address that is printed then logs a browser in, once.
+    only read. The address that is printed then signs a browser in, once.
 
     Ctrl-C ends the server within a second, and the exit code is 130; SIGTERM ends it with 0.
     """

@@ -38,7 +38,8 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
     try:
         for wait in (0,) if once else (0, *WAITS_SECONDS):
             if wait:
-                remark(f"{total.errors[0]}; {total.left:,} events wait, next try in {wait} s")
+                why = total.errors[0].removesuffix(".")
+                remark(f"longwatch: {why}. {total.left:,} events wait, next try in {wait} s.")
                 clock.sleep(wait)
             with Progress("Shipping:", clock=clock) as progress:
                 report = outbox.ship(opened, clock=clock, progress=progress.at)

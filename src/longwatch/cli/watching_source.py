@@ -101,7 +101,7 @@ class SourceWatch:
         try:
             return self._poller.poll(execution.execution_id, execution.plan_id)
         except WorthAnotherTry as error:
-            self._remark(f"{error}; it is tried again")
+            self._remark(f"{str(error).removesuffix('.')}; it is tried again")
             return None
 
     def _note_wait(self, polled: Polled) -> None:
@@ -170,7 +170,7 @@ class SourceWatch:
         try:
             self._read(execution.run_id)
         except WorthAnotherTry as error:  # what is new is shown after the next question
-            self._remark(f"{error}; it is tried again")
+            self._remark(f"{str(error).removesuffix('.')}; it is tried again")
         for note in notes(execution):
             self._remark(note)
         self._view.tick(execution, now_ms=self._clock.now_ms())

@@ -348,6 +348,9 @@ def test_ship_gives_up_after_a_while_and_keeps_the_events(tmp_path: Path) -> Non
     assert done.return_value == 3
     assert clock.slept == [1, 2, 4, 8, 15]
     assert done.stdout == "0 shipped, 16 still wait.\n"
+    assert ". 16 events wait, next try in 1 s.\n" in done.stderr
+    assert ".;" not in done.stderr
+    assert ".." not in done.stderr
 
 
 @pytest.mark.parametrize(
