@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from longwatch.errors import RunNotFound
-from longwatch.journal.base import RunQuery
+from longwatch.journal.base import Arrivals, RunQuery
 from longwatch.journal.json_views import listed_view, verification_view
 from longwatch.journal.verify import Verifier
 from longwatch.runs import RunSummary, Status
@@ -112,7 +112,10 @@ async def verify_run(context: ContextDep, run_id: RunId) -> Response:
         for event in events:
             verifier.add(event)
     report = verifier.report(
-        context.clock.now_ms(), started_at=found.started_at, expired_before=found.expired_before
+        context.clock.now_ms(),
+        started_at=found.started_at,
+        expired_before=found.expired_before,
+        counted=found.events if isinstance(context.journal, Arrivals) else None,
     )
     return json_answer(verification_view(run_id, report))
 

@@ -114,3 +114,15 @@ async def test_the_routes_return_the_rest_and_verify_answers_altered(http: httpx
     }
     assert len(page["events"]) == damage.EVENTS
     assert UNREADABLE in {each["type"] for each in page["events"]}
+
+
+async def test_verify_answers_missing_if_an_index_hides_the_last_event(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    damage.make(path)
+    damage.hide_last(path, "run-a")
+
+    with server_process(path) as running:
+        async with httpx2.AsyncClient(base_url=running.url, timeout=PATIENCE_SECONDS) as client:
+            found = (await client.get("/api/runs/run-a/verify")).json()
+
+    assert (found["answer"], found["uncounted"]) == ("missing", 1)
