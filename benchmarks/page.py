@@ -22,8 +22,8 @@ from urllib.request import Request, urlopen
 
 from benchmarks.harness import Goal, Result, interleaved
 
-from longwatch.events import Event
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import Event
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

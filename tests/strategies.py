@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from longwatch.events import MAX_OCCURRED_AT, MAX_WHOLE, RESERVED_PREFIX, Event
+from longwatch.model.event import MAX_OCCURRED_AT, MAX_WHOLE, RESERVED_PREFIX, Event
 
 RUN_ID = "wf-00c0ffee"
 TAGS = ("$set", "$bytes", "$decimal", "$map")

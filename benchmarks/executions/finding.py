@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks.executions.making import execution
 from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 
-from longwatch.journal.dynamodb.failures import TableAddress
-from longwatch.journal.dynamodb.values import to_attribute
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import to_attribute
 from longwatch.watching.stores.dynamodb import INDEX, DynamoExecutionStore
 from longwatch.watching.stores.records import record_of
 from longwatch.watching.stores.sqlite import INSERT, SqliteExecutionStore

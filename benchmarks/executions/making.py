@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.model import Evidence, Execution, Job, JobState, Server, ServerState, Verdict, Wave
 
 START_MS = 1_794_736_800_000

@@ -25,9 +25,9 @@ from benchmarks.harness import Goal, Result
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp
 from longwatch.journal.dynamodb.client import Answer, BotoTable, Condition, Range, Table
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.dynamodb.values import Item
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import AttributeMap
 
 RUNS = 150  # polled twice a second each: some way below what one core can do
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}
@@ -99,13 +99,13 @@ class FreeTable:
     def query(self, wanted: Range) -> Answer:
         return self._answer
 
-    def put(self, item: Item, condition: Condition) -> Item | None:
+    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
         raise NotImplementedError("it is only read")
 
-    def overwrite(self, item: Item) -> None:
+    def overwrite(self, item: AttributeMap) -> None:
         raise NotImplementedError("it is only read")
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
         raise NotImplementedError("it is only polled")
 
     def close(self) -> None:

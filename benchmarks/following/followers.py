@@ -14,13 +14,13 @@ from typing import Any
 
 from benchmarks.following.subject import Answers
 
-from longwatch.events import Event
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Followed
 from longwatch.journal.base import ClosesOnExit
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import LAST_ARRIVAL, READ_ARRIVALS
 from longwatch.journal.sqlite.rows import event_from_row
+from longwatch.model.event import Event
 
 FIRST_MS = 1_700_000_000_000
 PAYLOAD = {"operation": "search", "status": "completed", "output": "x" * 400}

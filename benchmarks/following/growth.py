@@ -21,7 +21,7 @@ from benchmarks.following.idle import nothing
 from benchmarks.following.subject import Answers, Subject, traced
 from benchmarks.harness import Goal, Result, interleaved
 
-from longwatch.events import Event
+from longwatch.model.event import Event
 
 COUNTS = (100, 1_000, 10_000)
 FEW_RUNS = COUNTS[0]  # that the same events are written to

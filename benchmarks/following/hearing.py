@@ -19,7 +19,6 @@ from pathlib import Path
 
 from benchmarks.following.subject import Answers
 
-from longwatch.events import Event
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Followed
 from longwatch.following.service import PollingService
@@ -27,6 +26,7 @@ from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import READ
 from longwatch.journal.sqlite.rows import event_from_row
+from longwatch.model.event import Event
 
 POLL_SECONDS = 0.5
 MOMENT = struct.Struct("d")  # what goes through the pipe

@@ -15,7 +15,7 @@ from benchmarks.following.subject import Answers, Subject
 from benchmarks.harness import Goal, Result, interleaved
 
 from longwatch.journal.sqlite.journal import READ
-from longwatch.journal.sqlite.listening import CHECK_SECONDS
+from longwatch.storage.sqlite.file_signal import CHECK_SECONDS
 
 FOLLOWERS = 10_000
 POLL_SECONDS = 0.5

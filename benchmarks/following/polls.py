@@ -19,12 +19,12 @@ from typing import Any
 from benchmarks.following.subject import Answers, Subject
 from benchmarks.harness import Goal, Result, percentile
 
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.following.follower import Follower
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp
 from longwatch.journal.base import ALL_RUNS, ClosesOnExit, RunPage, RunQuery
-from longwatch.runs import RunSummary
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.run import RunSummary
 
 RUNS = 50_000
 POLL_SECONDS = 0.5

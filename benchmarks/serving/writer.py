@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.serving.peers import EVENTS_PER_SECOND, FILLING
 
-from longwatch.events import Event, new_event_id
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event, new_event_id
 
 
 def write(path: str, run_id: str) -> None:

@@ -12,16 +12,16 @@ from longwatch.recording.first_use import stand_in
 
 if TYPE_CHECKING:
     from longwatch.errors import LongwatchError
-    from longwatch.events import START, Cursor, Event, Page
     from longwatch.following.current import polling_service
     from longwatch.following.service import PollingService
     from longwatch.following.sharing import follow
     from longwatch.journal.base import Journal, RunQuery
     from longwatch.journal.opening import open_journal
+    from longwatch.model.event import START, Cursor, Event, Page
+    from longwatch.model.run import Run, RunSummary, Status, fold
     from longwatch.recording.active import run
     from longwatch.recording.decorators import agent, current_run_id, record, tool, workflow
     from longwatch.recording.recorder import configure, flush, get_recorder
-    from longwatch.runs import Run, RunSummary, Status, fold
 
 __version__ = "0.1.0"
 
@@ -57,7 +57,7 @@ __all__ = [
 # `longwatch --help` needs none of it.
 _HOMES = {
     "longwatch.errors": ("LongwatchError",),
-    "longwatch.events": ("START", "Cursor", "Event", "Page"),
+    "longwatch.model.event": ("START", "Cursor", "Event", "Page"),
     "longwatch.following.current": ("polling_service",),
     "longwatch.following.service": ("PollingService",),
     "longwatch.following.sharing": ("follow",),
@@ -66,7 +66,7 @@ _HOMES = {
     "longwatch.recording.active": ("run",),
     "longwatch.recording.decorators": ("agent", "current_run_id", "record", "tool", "workflow"),
     "longwatch.recording.recorder": ("configure", "flush", "get_recorder"),
-    "longwatch.runs": ("Run", "RunSummary", "Status", "fold"),
+    "longwatch.model.run": ("Run", "RunSummary", "Status", "fold"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

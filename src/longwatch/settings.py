@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from longwatch.errors import InvalidSettings
-from longwatch.known_settings import (
+from longwatch.settings_catalog import (
     DEFAULT_OTHER_STATUSES,
     DEFAULT_TABLE,
     MAX_PAYLOAD_BYTES,

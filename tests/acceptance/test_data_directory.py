@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 from longwatch.cli.turn_server import LeftLines
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.recording.outbox import Outbox
 from tests.acceptance.conftest import command, environment
 from tests.integration.server.processes import serving

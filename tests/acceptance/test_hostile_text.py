@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from tests.acceptance.conftest import command, environment
 from tests.patience import PATIENCE_SECONDS
 

@@ -18,7 +18,7 @@ from longwatch.cli.times import run_duration_text
 from longwatch.journal.claims import ending_id
 from longwatch.journal.opening import open_journal
 from longwatch.model.leftovers import leftovers_of
-from longwatch.runs import fold
+from longwatch.model.run import fold
 from longwatch.turns import Conversations, TurnState, turn_view
 from tests.contract.making import read_all
 from tests.contract.turns_making import assistant, line, result, text, tool_result, tool_use

@@ -6,8 +6,8 @@ import json
 import time
 from typing import Any
 
-from longwatch.events import Event
 from longwatch.model.attempts import lifecycle_of
+from longwatch.model.event import Event
 from longwatch.model.liveness import death_event
 from tests.browser.serving import Served
 from tests.unit.cli.samples import Story

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from tests.browser.conftest import OpenPage, Serve
 from tests.browser.stories import now_ms
 

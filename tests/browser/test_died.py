@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import fold
+from longwatch.model.run import fold
 from longwatch.server.report import render_report
 from tests.browser import stories
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.model import ActionState, Evidence, Job, JobState, Server, Verdict, Wave
 from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.browser.boards import DONE, Board, named

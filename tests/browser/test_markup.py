@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import fold
+from longwatch.model.event import Event
+from longwatch.model.run import fold
 from longwatch.server.report import render_report
 from tests.browser.conftest import OpenPage, Serve
 from tests.browser.serving import Served

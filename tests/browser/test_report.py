@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import fold
+from longwatch.model.run import fold
 from longwatch.server.report import render_report
 from tests.browser.conftest import PHONE, OpenPage
 from tests.browser.stories import finished, running

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from longwatch.errors import AmbiguousExecution
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.model import Execution, Job, Wave
 from longwatch.watching.poller import Poller

@@ -11,7 +11,7 @@ import pytest
 
 from longwatch.errors import AlreadyThere, VersionConflict
 from longwatch.journal.memory import MemoryJournal
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.answers import applied
 from longwatch.watching.model import ActionState, Execution, Job, JobState, Mode, Server, Verdict, Wave
 from longwatch.watching.operators import Operator, Statement

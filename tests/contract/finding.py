@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import Cursor
 from longwatch.journal.base import WORK, Journal, RunQuery
-from longwatch.runs import Run, Status, conditions
+from longwatch.model.event import Cursor
+from longwatch.model.run import Run, Status, conditions
 from tests.contract.basis import Contract
 from tests.contract.making import OpenAgain, event, new_run, run_ids
 

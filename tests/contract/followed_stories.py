@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from longwatch.errors import Throttled
-from longwatch.events import START, Cursor, Event
 from longwatch.following import CaughtUp, Ended, Followed, Hub, Reason
 from longwatch.journal.base import Journal
+from longwatch.model.event import START, Cursor, Event
 from longwatch.testing.simulation.executors import AtOnce
 from longwatch.testing.simulation.loop import LoopClock
 from tests.contract.failing import Fails

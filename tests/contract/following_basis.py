@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.following import Hub
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.model.process import process_of
 from longwatch.testing.clock import START_MS
 from longwatch.testing.simulation.executors import AtOnce

@@ -10,10 +10,10 @@ from random import Random
 import pytest
 
 from longwatch.errors import JournalUnavailable, TableProblem
-from longwatch.events import Cursor
 from longwatch.following import Followed, Hub, Missed, Reason
 from longwatch.journal.base import Journal, Prunes
-from longwatch.runs import Status
+from longwatch.model.event import Cursor
+from longwatch.model.run import Status
 from tests.contract.failing import Fails
 from tests.contract.following_basis import FollowingBasis, completed, numbered, started
 from tests.contract.making import OpenAgain, event, ids, new_run

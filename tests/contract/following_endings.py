@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from longwatch.errors import ReadOnlyJournal, TableProblem
-from longwatch.events import START, Cursor
 from longwatch.following import CaughtUp, DrainLimits, Ended, Hub, Phase, Reason
 from longwatch.journal.base import Journal
+from longwatch.model.event import START, Cursor
 from longwatch.model.process import this_process
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from tests.contract.failing import Fails
 from tests.contract.following_basis import FollowingBasis, a_dead_process, completed, numbered, started
 from tests.contract.making import OpenAgain, event, new_run

@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 
-from longwatch.events import START, Cursor, Event, new_event_id
 from longwatch.journal.base import Journal
-from longwatch.runs import RunSummary
+from longwatch.model.event import START, Cursor, Event, new_event_id
+from longwatch.model.run import RunSummary
 
 OpenAgain = Callable[[], Journal]
 """Opens the same store once more, as another process would."""

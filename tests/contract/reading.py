@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import Cursor, Page
 from longwatch.journal.base import PAGE_BYTES, Journal
 from longwatch.journal.codec import payload_size
+from longwatch.model.event import Cursor, Page
 from longwatch.testing.clock import FakeClock
 from tests.contract.basis import Contract
 from tests.contract.making import OpenAgain, event, new_run, read_all, run_ids

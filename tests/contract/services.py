@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from longwatch.events import Event
 from longwatch.following import Hub, PollingService
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.testing import FakeClock
 from longwatch.testing.simulation.executors import AtOnce
 from tests.patience import PATIENCE_SECONDS

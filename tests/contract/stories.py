@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from longwatch.errors import JournalUnavailable
-from longwatch.events import START, Cursor, Event, new_event_id
 from longwatch.journal.base import Journal
+from longwatch.model.event import START, Cursor, Event, new_event_id
 from longwatch.testing.clock import FakeClock
 
 MOST_SKEW_MS = 14_000  # two clocks this far apart stay inside the 30 s within which nobody announces anything

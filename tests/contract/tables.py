@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from longwatch.journal.dynamodb.client import BotoTable
-from longwatch.journal.dynamodb.connection import Connected
-from longwatch.journal.dynamodb.failures import KEYS, TableAddress
+from longwatch.storage.dynamodb.client import DynamoClient
+from longwatch.storage.dynamodb.errors import KEYS, TableAddress
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -30,7 +30,7 @@ def _connected(endpoint: str) -> tuple[DynamoDBClient, Session | None]:
     return table.connect(), table._session
 
 
-class Shared(Connected):
+class Shared(DynamoClient):
     """Uses the connections that all tests share."""
 
     def connect(self) -> DynamoDBClient:

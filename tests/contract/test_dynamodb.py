@@ -7,11 +7,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from longwatch.events import UNREADABLE
 from longwatch.following.observation import read_known
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.verify import Answer, Verifier
-from longwatch.runs import Status
+from longwatch.model.event import UNREADABLE
+from longwatch.model.run import Status
 from longwatch.testing.clock import FakeClock
 from tests.contract.journal import JournalContract
 from tests.contract.making import OpenAgain

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from longwatch.errors import TableProblem, VersionConflict
-from longwatch.journal.dynamodb.failures import TableAddress
-from longwatch.journal.dynamodb.values import from_attribute, to_attribute
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import from_attribute, to_attribute
 from longwatch.watching.answers import applied
 from longwatch.watching.stores.base import ExecutionStore, place_of
 from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutionStore

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from longwatch.errors import Throttled
-from longwatch.events import START, Page
 from longwatch.following import Hub, Reason
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.model.event import START, Page
+from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing.simulation.executors import AtOnce
 from longwatch.testing.simulation.loop import LoopClock, in_virtual_time
 from longwatch.testing.tables import SimulatedTable

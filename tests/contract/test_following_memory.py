@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from longwatch.following import Hub
-from longwatch.journal.base import Listening
 from longwatch.journal.memory import Ear, MemoryJournal
+from longwatch.storage.change_signal import ChangeSignal
 from longwatch.testing.simulation.executors import AtOnce
 from longwatch.testing.simulation.loop import LoopClock
 from tests.contract.following import FollowingContract, StoriesContract
@@ -25,7 +25,7 @@ class HeardJournal(MemoryJournal):
         super().__init__(clock=clock)
         self.listeners: list[object] = []
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         listening = super().listen(heard)
         self.listeners.append(listening)
         return listening

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
 from tests.contract.making import OpenAgain

@@ -17,7 +17,7 @@ from longwatch.errors import (
     TurnTaken,
 )
 from longwatch.journal.base import WORK
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations, tag_of, turn_view
 from tests.contract.making import OpenAgain, event, read_all, run_ids

@@ -12,7 +12,7 @@ import pytest
 from longwatch.errors import TurnEnded, Unreachable
 from longwatch.journal.base import Journal
 from longwatch.journal.claims import END_CLAIMED, ending_id, store_death
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations
 from longwatch.turns.ending import CORRECTED

@@ -15,10 +15,10 @@ from functools import partial
 import pytest
 
 from longwatch.errors import AlreadyThere, JournalUnavailable, TurnEnded, TurnTaken, Unreachable
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.model.process import process_of
-from longwatch.runs import ENDS
+from longwatch.model.run import ENDS
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations, TurnState, turn_state
 from tests.contract.basis import Contract

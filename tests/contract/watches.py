@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from longwatch.events import Event
 from longwatch.following import CaughtUp, Ended, Followed, Follower, Item
-from longwatch.journal.base import Listening
+from longwatch.model.event import Event
+from longwatch.storage.change_signal import ChangeSignal
 
 PATIENCE_SECONDS = 60.0  # virtual or real: what takes longer never comes
 
 
-Listen = Callable[[Callable[[], None]], Listening]
+Listen = Callable[[Callable[[], None]], ChangeSignal]
 
 
 class Watch:

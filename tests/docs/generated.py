@@ -17,13 +17,13 @@ import click
 
 from longwatch import errors
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
-from longwatch.events import CALL_WORDS
 from longwatch.journal.dynamodb.session import SessionLayout
-from longwatch.journal.dynamodb.values import AttributeValue, from_attribute
+from longwatch.model.event import CALL_WORDS
+from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS
 from longwatch.recording.sessions import SessionRecorder, SessionStatus, TaskState, task_status
 from longwatch.recording.sessions.statuses import tells_of_failure
 from longwatch.settings import SETTINGS
-from longwatch.summaries import ENDS, STARTS, STATUS_WORDS
+from longwatch.storage.dynamodb.values import AttributeValue, from_attribute
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.turns.messages import Reported
 from longwatch.turns.verdict import VERDICTS, ProcessEnd

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from longwatch.integrations.genai import EVENT_TYPES
-from longwatch.summaries import ENDS, STARTS
+from longwatch.model.summary import ENDS, STARTS
 from tests.docs.pages import ROOT
 
 SOURCE = ROOT / "src" / "longwatch"
@@ -118,7 +118,7 @@ def table_problem_kinds() -> frozenset[str]:
         match node:
             case ast.Call(func=ast.Name(id="TableProblem"), args=[ast.Constant(value=str(kind)), *_]):
                 found.add(kind)
-    from longwatch.journal.dynamodb.failures import _KINDS
+    from longwatch.storage.dynamodb.errors import _KINDS
 
     return frozenset(found | set(_KINDS.values()) - {"throttled"})
 

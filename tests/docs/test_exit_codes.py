@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from longwatch.cli.main import run
-from longwatch.events import Event
 from longwatch.journal.codec import to_line
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from longwatch.recording.outbox import Outbox
 from tests.docs.pages import page
 from tests.patience import PATIENCE_SECONDS

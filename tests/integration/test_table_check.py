@@ -12,9 +12,9 @@ import pytest
 from longwatch.cli.checks import Finding, guarded
 from longwatch.cli.store_checks import look_at_documents, look_at_executions
 from longwatch.errors import TableProblem
-from longwatch.journal.dynamodb.failures import KEYS, TableAddress
-from longwatch.journal.dynamodb.table import check_shape, check_table
 from longwatch.settings import Settings, load_settings
+from longwatch.storage.dynamodb.errors import KEYS, TableAddress
+from longwatch.storage.dynamodb.table_check import check_shape, check_table
 from longwatch.watching.stores.dynamodb import SHAPE as EXECUTIONS
 from tests.contract.documents_tables import new_document_table
 from tests.contract.test_executions_dynamodb import new_execution_table

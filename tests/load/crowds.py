@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from longwatch.clock import Clock
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing.drs import DrsSimulator, JobScript, drill, recovery
 from longwatch.watching.model import Execution, Job, Mode, Wave
 from longwatch.watching.stores.base import ExecutionStore

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from longwatch.journal.dynamodb.values import to_attribute
-from longwatch.runs import Status
+from longwatch.model.run import Status
+from longwatch.storage.dynamodb.values import to_attribute
 from longwatch.watching.model import Evidence, Execution, Job, JobState, Server, ServerState, Verdict, Wave
 from longwatch.watching.stores.dynamodb import DynamoExecutionStore
 from longwatch.watching.stores.records import Record, record_of

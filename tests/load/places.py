@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from longwatch.clock import Clock
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.client import BotoTable
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.watching.stores.base import ExecutionStore
 from longwatch.watching.stores.dynamodb import DynamoExecutionStore
 from longwatch.watching.stores.sqlite import SqliteExecutionStore

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs.simulator import PAGE

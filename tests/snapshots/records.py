@@ -18,12 +18,12 @@ from typing import Any
 from longwatch.documents.dynamodb.items import head_item, log_item, log_of, part_items, project_item
 from longwatch.documents.files import FileEntry, Kind, Project
 from longwatch.documents.shelf import Head
-from longwatch.events import Event
 from longwatch.journal.codec import to_line
 from longwatch.journal.dynamodb.session import SessionLayout
 from longwatch.journal.dynamodb.workflow import WorkflowLayout
 from longwatch.journal.memory import MemoryJournal
-from longwatch.summaries import Status
+from longwatch.model.event import Event
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from longwatch.turns import Conversations
 from longwatch.watching import transitions

@@ -28,10 +28,11 @@ from longwatch.clock import SYSTEM_CLOCK
 from longwatch.documents.memory import MemoryDocumentStore
 from longwatch.documents.sqlite import SqliteDocumentStore
 from longwatch.errors import InvalidInput
-from longwatch.events import CALL_WORDS
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.sqlite.heartbeats import SUFFIX as HEARTBEATS_SUFFIX
 from longwatch.journal.sqlite.journal import SqliteJournal
+from longwatch.model.event import CALL_WORDS
+from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS
 from longwatch.recording.outbox import Outbox
 from longwatch.server.app import create_api
 from longwatch.server.context import open_context
@@ -39,7 +40,6 @@ from longwatch.server.feed.schemas import EVENT_NAMES
 from longwatch.server.feed.topics import Kind, Topic
 from longwatch.server.routes.scopes import REQUIRED
 from longwatch.settings import SETTINGS, Settings
-from longwatch.summaries import ENDS, STARTS, STATUS_WORDS
 from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.docs import source
 from tests.docs.pages import ROOT, all_pages, page

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import pytest
 
 from longwatch.aws.packaging import code
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import Event
 from longwatch.testing.drs import DrsSimulator, JobScript
 from longwatch.watching.model import Execution, Job, Mode, Wave
 from longwatch.watching.stores.base import ExecutionStore

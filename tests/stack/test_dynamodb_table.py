@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from longwatch.events import Event, new_event_id
-from longwatch.journal.dynamodb.table import check_table
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import Event, new_event_id
 from longwatch.settings import DEFAULT_TABLE, MAX_PAYLOAD_BYTES
+from longwatch.storage.dynamodb.table_check import check_table
 from tests.stack.templates import TABLE_TEMPLATE, create_tables, load_template
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill, recovery
 from longwatch.watching.model import ActionState, Evidence, Execution, Mode, Verdict

@@ -17,10 +17,10 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from longwatch.errors import TableProblem
-from longwatch.journal.dynamodb.failures import TableAddress
-from longwatch.journal.dynamodb.values import from_attribute, to_attribute
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import Status
+from longwatch.model.run import Status
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import from_attribute, to_attribute
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 from longwatch.watching.poller import Poller

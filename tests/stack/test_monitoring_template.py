@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from longwatch.aws.metrics import NAMESPACE, failure_document, poll_document, tick_documents
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from longwatch.watching.finder import Finder, Tick
 from longwatch.watching.model import Execution, Mode, Verdict

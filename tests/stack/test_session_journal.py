@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import Event
 from longwatch.recording.sessions import SessionRecorder
 from tests.patience import PATIENCE_SECONDS
 from tests.stack.acting import ActingAgent

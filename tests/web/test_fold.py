@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import longwatch.calls
-import longwatch.events
 import longwatch.model.attempts
+import longwatch.model.calls
 import longwatch.model.endings
-import longwatch.runs
-import longwatch.summaries
-from longwatch.events import CALL_WORDS, Event
+import longwatch.model.event
+import longwatch.model.run
+import longwatch.model.summary
 from longwatch.journal.codec import to_line
 from longwatch.journal.json_views import run_view
-from longwatch.runs import ENDS, LINE_TYPES, STARTS, STATUS_WORDS, fold
+from longwatch.model.event import CALL_WORDS, Event
+from longwatch.model.run import ENDS, LINE_TYPES, STARTS, STATUS_WORDS, fold
 from tests import strategies
 from tests.web.node import NodeLines, answering
 
@@ -40,12 +40,12 @@ def _words_of(*modules: ModuleType) -> list[str]:
 
 
 WORDS = _words_of(
-    longwatch.calls,
-    longwatch.events,
+    longwatch.model.calls,
+    longwatch.model.event,
     longwatch.model.attempts,
     longwatch.model.endings,
-    longwatch.runs,
-    longwatch.summaries,
+    longwatch.model.run,
+    longwatch.model.summary,
 )
 TYPES = sorted(
     {*strategies.RUN_TYPES, *STARTS, *ENDS, *LINE_TYPES, "TASK_copy_STARTED", "turn_started", "block"}

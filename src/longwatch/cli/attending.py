@@ -14,13 +14,13 @@ from typing import Protocol
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
-from longwatch.events import Event, Order
 from longwatch.following import CaughtUp, Ended, Followed, Follower, Hub, Reason, WatchState
 from longwatch.following.known import Known
 from longwatch.following.observation import Observer
 from longwatch.journal.base import Journal
 from longwatch.model.attempts import FACT_TYPES
-from longwatch.runs import Ending, Status
+from longwatch.model.event import Event, Order
+from longwatch.model.run import Ending, Status
 
 TICK_SECONDS = 0.2
 TICKING_SHARE = 0.1  # of the time that a view may take for its ticks, however big the run is

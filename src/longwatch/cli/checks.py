@@ -131,7 +131,7 @@ def look_at_journal(settings: Settings, clock: Clock, finding: Finding) -> None:
 
 def _look_at_table(settings: Settings, finding: Finding, clock: Clock) -> None:
     from longwatch.cli.journals import table_address
-    from longwatch.journal.dynamodb.table import check_table
+    from longwatch.storage.dynamodb.table_check import check_table
 
     address = table_address(settings)
     report = check_table(**address, clock=clock)

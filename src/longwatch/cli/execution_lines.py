@@ -9,7 +9,7 @@ from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.table import Column
 from longwatch.cli.text import clean
 from longwatch.cli.times import ago_text, clock_text, duration_text, start_text
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.watching.explaining import Fact, next_poll_text
 from longwatch.watching.model import Execution
 from longwatch.watching.phases import phase_of

@@ -24,7 +24,7 @@ from longwatch.cli.terminal import Terminal, remark, write_data, write_json, wri
 from longwatch.cli.times import span_ms
 from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.journal.opening import open_journal
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.watching.explaining import explained
 from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, ExecutionKey, Mode
 from longwatch.watching.sources.registry import sources

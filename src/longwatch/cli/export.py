@@ -17,7 +17,7 @@ from longwatch.cli.options import common_options, complete_runs, pass_invocation
 from longwatch.cli.terminal import remark, write_data
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal
-from longwatch.runs import RunSummary
+from longwatch.model.run import RunSummary
 
 LINES_AT_ONCE = 500
 

@@ -17,10 +17,10 @@ from longwatch.cli.options import common_options, pass_invocation
 from longwatch.cli.progress import Progress
 from longwatch.cli.terminal import remark
 from longwatch.errors import EventConflict, InvalidEvent, InvalidInput
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload, from_line
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import Event
 
 BATCH_EVENTS = 500
 MOST_REPORTED = 20

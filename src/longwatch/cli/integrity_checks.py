@@ -10,8 +10,8 @@ from longwatch.cli.checks import Finding
 from longwatch.cli.journals import sqlite_path
 from longwatch.cli.progress import Progress
 from longwatch.clock import Clock
-from longwatch.events import UNREADABLE
 from longwatch.journal.sqlite.salvage import Salvage
+from longwatch.model.event import UNREADABLE
 from longwatch.settings import Settings
 
 SAMPLE = 2_000  # events, from the whole file, that are decoded unless all are

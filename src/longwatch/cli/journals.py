@@ -14,11 +14,11 @@ from longwatch.cli.progress import Progress
 from longwatch.cli.terminal import remark
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput, JournalUnusable, RunNotFound
-from longwatch.events import START, Event
 from longwatch.journal.base import WORK, Arrivals, Journal, RunQuery
 from longwatch.journal.codec import to_line
 from longwatch.journal.opening import open_journal
-from longwatch.runs import RunSummary
+from longwatch.model.event import START, Event
+from longwatch.model.run import RunSummary
 from longwatch.settings import Settings
 
 NEWEST = ("latest", "-")
@@ -46,7 +46,7 @@ def check(settings: Settings, *, clock: Clock) -> None:
             "--journal names another."
         )
     if settings.journal.startswith("dynamodb:"):
-        from longwatch.journal.dynamodb.table import check_table
+        from longwatch.storage.dynamodb.table_check import check_table
 
         for warning in check_table(**table_address(settings), clock=clock).warnings:
             remark(f"longwatch: {warning}")

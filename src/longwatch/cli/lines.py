@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 
-from longwatch.calls import mark_of
 from longwatch.cli.styles import Line, Segment, call_look
 from longwatch.cli.text import clean, columns_of, fit, pad
 from longwatch.cli.times import clock_text, duration_text, local
-from longwatch.events import UNREADABLE, Event, call_status, duration_of, error_of, text_of
-from longwatch.model.process import Process
-from longwatch.runs import ENDS, Ending, Status
+from longwatch.model.calls import mark_of
+from longwatch.model.event import UNREADABLE, Event, call_status, duration_of, error_of, text_of
+from longwatch.model.process import ProcessIdentity
+from longwatch.model.run import ENDS, Ending, Status
 
 LONGEST_TEXT = 400  # characters of a payload on a line that nothing limits
 NARROW_COLUMNS = 72
@@ -192,7 +192,7 @@ def _fields(payload: Mapping[str, object]) -> str:
 
 
 def _value(key: str, value: object) -> str:
-    process = Process.of(value) if key == "process" else None
+    process = ProcessIdentity.of(value) if key == "process" else None
     return _short(value) if process is None else f"{process.pid}@{process.host}"
 
 

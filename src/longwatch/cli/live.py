@@ -10,8 +10,8 @@ from longwatch.cli.lines import followed_line
 from longwatch.cli.styles import Line, Segment, paint
 from longwatch.cli.terminal import Terminal
 from longwatch.cli.waterfall import live_waterfall
-from longwatch.events import Event
-from longwatch.runs import Run
+from longwatch.model.event import Event
+from longwatch.model.run import Run
 
 if TYPE_CHECKING:
     from rich.console import Console

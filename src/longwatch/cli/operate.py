@@ -18,8 +18,8 @@ from longwatch.cli.terminal import remark, write_data, write_json
 from longwatch.cli.text import clean
 from longwatch.errors import InvalidInput
 from longwatch.journal.opening import open_journal
+from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
-from longwatch.runs import Status
 from longwatch.watching.model import Execution
 from longwatch.watching.operators import MAX_WAVES, OUTCOMES, Operator, Statement
 from longwatch.watching.sources.registry import sources

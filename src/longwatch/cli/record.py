@@ -15,8 +15,8 @@ from longwatch.cli.invocation import Invocation
 from longwatch.cli.options import common_options, complete_runs, output_option, pass_invocation
 from longwatch.cli.terminal import remark, write_data, write_json
 from longwatch.errors import InvalidInput, JournalUnavailable
-from longwatch.events import Event
 from longwatch.model.attempts import FACT_TYPES
+from longwatch.model.event import Event
 from longwatch.recording.recorder import RecorderStats, configure
 from longwatch.recording.scope import RUN_ID_VARIABLE, attempt_from_environment, new_run_id
 

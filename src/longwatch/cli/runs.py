@@ -21,7 +21,7 @@ from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import INDEX_KINDS, WORK, Journal, RunQuery
 from longwatch.journal.json_views import listed_view
-from longwatch.runs import Condition, Run, RunSummary, Status, conditions
+from longwatch.model.run import Condition, Run, RunSummary, Status, conditions
 from longwatch.watching.progress import warnings_text
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from longwatch.cli.terminal import Terminal, remark, write_data, write_json
 from longwatch.cli.waterfall import MOST_CALLS, waterfall
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
-from longwatch.events import UNREADABLE, Event
 from longwatch.journal.base import Journal
 from longwatch.journal.json_views import shown_view
-from longwatch.runs import Condition, Run, RunSummary, fold
+from longwatch.model.event import UNREADABLE, Event
+from longwatch.model.run import Condition, Run, RunSummary, fold
 
 FOLD_EVENTS = 10_000  # events folded at a time: a fold copies what it knows, so few large ones are cheaper
 LATEST_EVENTS = 20  # shown when no event tells of a call

@@ -20,7 +20,7 @@ from longwatch.watching.stores.opening import FORMS as EXECUTIONS_FORMS
 from longwatch.watching.stores.opening import executions_url
 
 if TYPE_CHECKING:
-    from longwatch.journal.dynamodb.table import TableReport
+    from longwatch.storage.dynamodb.table_check import TableReport
 
 NOT_NEEDED_BY_ALL = ("not-found", "access-denied")  # trouble that is none for whoever keeps nothing there
 
@@ -102,10 +102,10 @@ def _look_at_file(path: Path, tables: Sequence[str], settings: Settings, finding
 def _look_at_table(
     place: TablePlace, shape: object, needed_by: str, finding: Finding, *, is_chosen: bool
 ) -> TableReport | None:
-    from longwatch.journal.dynamodb.failures import TableAddress
-    from longwatch.journal.dynamodb.table import Shape, check_shape
+    from longwatch.storage.dynamodb.errors import TableAddress
+    from longwatch.storage.dynamodb.table_check import TableShape, check_shape
 
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, TableShape)
     at = TableAddress(table=place.table, region=place.region, endpoint=place.endpoint)
     finding.add("table", place.table)
     try:

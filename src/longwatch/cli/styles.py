@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from longwatch.cli.text import clean, columns_of
-from longwatch.runs import Status
+from longwatch.model.run import Status
 
 
 class Segment(NamedTuple):

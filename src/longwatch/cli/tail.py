@@ -15,9 +15,9 @@ from longwatch.cli.terminal import Terminal, remark, write_data
 from longwatch.cli.times import moment_ms
 from longwatch.clock import Clock
 from longwatch.errors import JournalUnavailable
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import to_line
+from longwatch.model.event import Event
 
 LINES_AT_ONCE = 200  # printed in one piece, so that a closed pipe is noticed early
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, tzinfo
 
 from longwatch.errors import InvalidInput
-from longwatch.runs import RunSummary
+from longwatch.model.run import RunSummary
 
 TIME_FORMS = (
     "10m, 2h or 3d (ago), 2026-11-15T10:00 (local time), 2026-11-15T10:00Z, or milliseconds since 1970"

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from longwatch.runs import Call
+from longwatch.model.run import Call
 
 DEEPEST = 40  # levels whose rails are kept; no screen draws more
 

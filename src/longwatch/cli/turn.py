@@ -18,8 +18,8 @@ from longwatch.cli.terminal import Terminal, remark
 from longwatch.cli.text import clean
 from longwatch.cli.times import duration_text
 from longwatch.errors import InvalidInput
-from longwatch.events import Event
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import Event
 from longwatch.recording.process.environment import absolute_journal_url
 from longwatch.recording.process.stopping import GRACE_SECONDS
 from longwatch.recording.scope import new_trace_id, trace_id_of

@@ -15,10 +15,10 @@ from longwatch.cli.terminal import Terminal, remark, write_data
 from longwatch.cli.text import ELLIPSIS, clean, columns_of, fit
 from longwatch.cli.times import ago_text, run_duration_text
 from longwatch.clock import Clock
-from longwatch.events import Event, Order
 from longwatch.following import Phase, WatchState
 from longwatch.journal.codec import to_line
-from longwatch.runs import Run, Status, fold
+from longwatch.model.event import Event, Order
+from longwatch.model.run import Run, Status, fold
 
 WIDE_COLUMNS = 72
 MOST_ERROR_LINES = 3

@@ -26,7 +26,7 @@ from longwatch.errors import RunNotFound
 from longwatch.following import Reason
 from longwatch.journal.base import WORK, Journal
 from longwatch.journal.opening import open_journal
-from longwatch.runs import Status
+from longwatch.model.run import Status
 
 SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING, DIED = 0, 1, 3, 4, 5
 FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal

@@ -18,10 +18,10 @@ from longwatch.cli.text import clean
 from longwatch.cli.watching_views import SourceView
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, VersionConflict, WorthAnotherTry
-from longwatch.events import START, Cursor
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
-from longwatch.runs import Status
+from longwatch.model.event import START, Cursor
+from longwatch.model.run import Status
 from longwatch.watching.due import next_poll_at
 from longwatch.watching.model import Execution, JobState, ServerState
 from longwatch.watching.poller import Polled, Poller, Result

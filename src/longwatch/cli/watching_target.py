@@ -27,8 +27,8 @@ from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
+from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
-from longwatch.runs import Status
 from longwatch.watching.cadence.history import read_history
 from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.due import SOURCE_BACKOFF

@@ -13,7 +13,7 @@ from longwatch.cli.terminal import remark
 from longwatch.cli.text import fit
 from longwatch.cli.times import ago_text, duration_text
 from longwatch.cli.views import Print
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.conditions import conditions
 from longwatch.watching.due import next_poll_at

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from longwatch.calls import ABANDONED
 from longwatch.cli.bars import Scale
 from longwatch.cli.styles import Line, Segment, call_look
 from longwatch.cli.text import clean, columns_of, fit, pad
 from longwatch.cli.times import duration_text
 from longwatch.cli.tree import Branch, branches, liveliest
-from longwatch.runs import Call, Run
+from longwatch.model.calls import ABANDONED
+from longwatch.model.run import Call, Run
 
 FREE_COLUMNS = 100  # when the output is no terminal
 MOST_CALLS = 500

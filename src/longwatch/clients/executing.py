@@ -25,9 +25,9 @@ from longwatch.errors import (
     TurnTaken,
     WorthAnotherTry,
 )
-from longwatch.events import Event, number_of, run_duration_ms
+from longwatch.model.event import Event, number_of, run_duration_ms
+from longwatch.model.run import Status
 from longwatch.polling.backoff import Backoff
-from longwatch.runs import Status
 from longwatch.turns.desk import TurnName
 from longwatch.turns.feeding import Fed, LineReader
 from longwatch.turns.names import new_id, new_turn_id

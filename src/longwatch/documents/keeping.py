@@ -23,7 +23,8 @@ from longwatch.documents.paths import MAX_PATH_BYTES, checked_path, checked_pref
 from longwatch.documents.replica import Replica, new_author
 from longwatch.documents.shelf import Head, Shelf, Stored, next_head
 from longwatch.errors import DocumentNotFound, InvalidInput, InvalidUpdate, JournalBusy, JournalUnavailable
-from longwatch.journal.base import ClosesOnExit, Listening
+from longwatch.journal.base import ClosesOnExit
+from longwatch.storage.change_signal import ChangeSignal
 
 MOST_TRIES = 100  # each lost race is somebody else's success
 FIRST_WAIT_SECONDS = 0.001
@@ -144,7 +145,7 @@ class KeptDocuments(ClosesOnExit):
             return False
         return self._compact(project, stored.head, _state_of(stored))
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         return self._shelf.listen(heard)
 
     def close(self) -> None:

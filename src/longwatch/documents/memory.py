@@ -11,7 +11,7 @@ from longwatch.documents.ears import Ears
 from longwatch.documents.files import FileEntry, Project
 from longwatch.documents.keeping import KeptDocuments
 from longwatch.documents.shelf import Head, Stored, placed
-from longwatch.journal.base import Listening
+from longwatch.storage.change_signal import ChangeSignal
 
 
 class MemoryDocumentStore(KeptDocuments):
@@ -90,7 +90,7 @@ class MemoryShelf:
             documents[before.entry.path] = Stored(after, (state,))
             return True
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         return self._ears.add(heard)
 
     def close(self) -> None:

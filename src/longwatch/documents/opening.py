@@ -71,7 +71,7 @@ def _open_dynamodb(place: TablePlace, clock: Clock) -> DocumentStore:
 
     from longwatch.documents.dynamodb import DynamoDocumentStore
     from longwatch.documents.dynamodb.table import DocumentTable
-    from longwatch.journal.dynamodb.failures import TableAddress
+    from longwatch.storage.dynamodb.errors import TableAddress
 
     address = TableAddress(
         table=place.table, region=place.region, endpoint=place.endpoint, short_way=place.short_way

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from longwatch.documents.files import FileEntry, Kind, Project
-from longwatch.journal.base import Listening
+from longwatch.storage.change_signal import ChangeSignal
 
 # When a log is compacted by itself. A large document is rewritten less often, because that costs more.
 MOST_UPDATES = 64
@@ -122,6 +122,6 @@ class Shelf(Protocol):
     def replace_log(self, project: str, before: Head, after: Head, state: bytes) -> bool:
         """Store the state in the place of the whole log, unless the head is no longer `before`."""
 
-    def listen(self, heard: Callable[[], None]) -> Listening: ...
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal: ...
 
     def close(self) -> None: ...

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from longwatch.documents.files import Applied, DocumentState, FileEntry, FileList, Kind, Project
-from longwatch.journal.base import Listening
+from longwatch.storage.change_signal import ChangeSignal
 
 
 class DocumentStore(Protocol):
@@ -91,10 +91,10 @@ class DocumentStore(Protocol):
         Stores do so by themselves from time to time. Returns whether there was anything to do.
         """
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         """Call `heard`, from any thread, after each change of this process to this store.
 
-        What the returned object says tells of other processes: see `Listening`.
+        What the returned object says tells of other processes: see `ChangeSignal`.
         """
 
     def close(self) -> None:

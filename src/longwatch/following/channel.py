@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from longwatch.errors import LongwatchError, WorthAnotherTry
-from longwatch.events import START, Cursor, Order, Page
 from longwatch.following.drain import Drain, DrainLimits
 from longwatch.following.items import Ended, Reason
 from longwatch.following.known import Known
@@ -19,10 +18,11 @@ from longwatch.following.seat import Seat
 from longwatch.following.timers import Sleeper, Timers
 from longwatch.model.attempts import NO_FACTS
 from longwatch.model.endings import is_activity
+from longwatch.model.event import START, Cursor, Order, Page
 from longwatch.model.liveness import Liveness, Observation
-from longwatch.model.process import Presence, Process
+from longwatch.model.process import Presence, ProcessIdentity
+from longwatch.model.run import Status
 from longwatch.polling.backoff import JOURNAL_BACKOFF
-from longwatch.runs import Status
 
 RECHECK_SECONDS = 5.0  # while events of a run whose processes are gone wait in an outbox
 
@@ -99,7 +99,7 @@ class Death:
         "run_id",
     )
 
-    def __init__(self, run_id: str, processes: frozenset[Process]) -> None:
+    def __init__(self, run_id: str, processes: frozenset[ProcessIdentity]) -> None:
         self.run_id = run_id
         self.processes = processes
         self.observations: Mapping[str, Observation] = {}
@@ -263,7 +263,7 @@ class Channel:
             self._death = Death(self.run_id, processes)
             self._room.timers.schedule(self, self._room.now() + GRACE_SECONDS)
 
-    def _processes(self) -> frozenset[Process]:
+    def _processes(self) -> frozenset[ProcessIdentity]:
         return frozenset(each.process for each in self.known.lifecycle.current.members)
 
     def reconsider(self) -> None:

@@ -9,13 +9,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from longwatch.errors import InvalidCursor, LongwatchError, NotWorthAnotherTry
-from longwatch.events import START, Cursor, Order, Page
 from longwatch.following.channel import Channel, LookState
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
 from longwatch.following.known import Known
 from longwatch.following.seat import Seat
+from longwatch.model.event import START, Cursor, Order, Page
+from longwatch.model.run import Status
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
-from longwatch.runs import Status
 
 if TYPE_CHECKING:
     from longwatch.following.hub import Hub

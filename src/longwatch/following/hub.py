@@ -17,7 +17,6 @@ from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, LongwatchError
-from longwatch.events import START, Cursor, Page
 from longwatch.following.channel import Channel, Death
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
@@ -34,6 +33,7 @@ from longwatch.following.threads import Threads, in_a_thread
 from longwatch.following.timers import alarms
 from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
 from longwatch.journal.claims import store_death
+from longwatch.model.event import START, Cursor, Page
 from longwatch.model.liveness import Liveness, judge
 from longwatch.polling.schedules import JOURNAL_INTERVAL
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from longwatch.events import Cursor, Event, Page
-from longwatch.runs import Status
+from longwatch.model.event import Cursor, Event, Page
+from longwatch.model.run import Status
 
 
 class Reason(StrEnum):

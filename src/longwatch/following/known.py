@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from longwatch.events import Event, Order, number_of
 from longwatch.following.tally import Tally
 from longwatch.model.attempts import CLOSED, FACT_TYPES, NO_FACTS, Lifecycle, lifecycle_of
 from longwatch.model.endings import is_activity
-from longwatch.runs import Ending, Status
+from longwatch.model.event import Event, Order, number_of
+from longwatch.model.run import Ending, Status
 
 
 class Known:

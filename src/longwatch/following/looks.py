@@ -14,12 +14,12 @@ from math import ceil
 from time import perf_counter
 
 from longwatch.errors import LongwatchError
-from longwatch.events import Cursor, Page
 from longwatch.following.channel import Channel, LookState
 from longwatch.following.outage import Outage
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Timers
 from longwatch.journal.base import Journal
+from longwatch.model.event import Cursor, Page
 from longwatch.polling.backoff import JOURNAL_BACKOFF, Backoff, after_failure
 
 TOLD_EVERY_SECONDS = 0.01  # answers of a batch are told of this soon, though others are still to come

@@ -13,15 +13,15 @@ from threading import Lock
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
-from longwatch.events import START, Cursor, Event, Order
 from longwatch.following.known import Known
 from longwatch.following.merged_runs import ListsRuns
 from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, Heartbeats, Journal, RunQuery
 from longwatch.journal.sqlite.waiting import may_wait
 from longwatch.model.attempts import Lifecycle
+from longwatch.model.event import START, Cursor, Event, Order
 from longwatch.model.liveness import ALIVE, Condition, Liveness, Observation, judge
-from longwatch.model.process import Presence, Process, Surroundings, this_surroundings
-from longwatch.runs import RunSummary, Status
+from longwatch.model.process import Presence, ProcessIdentity, Surroundings, this_surroundings
+from longwatch.model.run import RunSummary, Status
 
 HOLDS_SECONDS = 1.0  # how long a probe of a living process is reused
 MOST_REMEMBERED = 10_000  # processes
@@ -29,7 +29,7 @@ MOST_PAGES = 20  # of the journal that are read for one page of a filtered list
 OPEN_OR_DIED = frozenset({Status.RUNNING, Status.DIED})
 
 
-def _observed(process: Process, now_ms: int, here: Surroundings) -> Observation:
+def _observed(process: ProcessIdentity, now_ms: int, here: Surroundings) -> Observation:
     presence = process.presence(here)
     if presence is Presence.ALIVE:
         return Observation(presence, alive_at=now_ms)
@@ -40,14 +40,17 @@ def _observed(process: Process, now_ms: int, here: Surroundings) -> Observation:
 
 
 def with_records(
-    observed: Mapping[str, Observation], processes: Iterable[Process], run_id: str, journal: Journal
+    observed: Mapping[str, Observation], processes: Iterable[ProcessIdentity], run_id: str, journal: Journal
 ) -> dict[str, Observation]:
     """The observations, with what is on record: heartbeats, and events that wait in an outbox. Reads both."""
     return _with_records(observed, processes, run_id, heartbeats_of(journal, observed))
 
 
 def _with_records(
-    observed: Mapping[str, Observation], processes: Iterable[Process], run_id: str, beats: Mapping[str, int]
+    observed: Mapping[str, Observation],
+    processes: Iterable[ProcessIdentity],
+    run_id: str,
+    beats: Mapping[str, int],
 ) -> dict[str, Observation]:
     outboxes = {each.id: each.outbox for each in processes}
     known: dict[str, Observation] = {}
@@ -122,7 +125,7 @@ class Observer:
         self._runs: ListsRuns = runs or journal
         self._clock = clock
         self._here = here
-        self._seen: OrderedDict[Process, tuple[float, Observation]] = OrderedDict()
+        self._seen: OrderedDict[ProcessIdentity, tuple[float, Observation]] = OrderedDict()
         self._lock = Lock()
 
     @staticmethod
@@ -185,7 +188,7 @@ class Observer:
     def _probed(self, lifecycle: Lifecycle) -> dict[str, Observation]:
         return {each.process.id: self._probe(each.process) for each in lifecycle.current.members}
 
-    def _probe(self, process: Process) -> Observation:
+    def _probe(self, process: ProcessIdentity) -> Observation:
         now = self._clock.monotonic()
         with self._lock:
             probed_at, known = self._seen.get(process, (0.0, None))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from longwatch.clock import Clock
-from longwatch.journal.base import Listening
+from longwatch.storage.change_signal import ChangeSignal
 
 FIRST_EXPECTED_SECONDS = 0.0005
 SHORTEST_SECONDS = 0.0001
@@ -58,7 +58,7 @@ class Patience:
 
 
 def read_when_told(
-    read: Callable[[], Sequence[T]], listening: Listening, patience: Patience, clock: Clock
+    read: Callable[[], Sequence[T]], listening: ChangeSignal, patience: Patience, clock: Clock
 ) -> Sequence[T]:
     """In a thread: what can be read of that which was told of just now; nothing if that takes longer.
 

@@ -8,11 +8,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from longwatch.errors import LongwatchError
-from longwatch.events import Event
 from longwatch.following.hub import Hub
 from longwatch.following.items import Ended, Followed, Reason
 from longwatch.following.reporting import reporting
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,14 +16,14 @@ from typing import Protocol
 from longwatch.clock import Clock
 from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.model.liveness import UNSEEN, Observation
-from longwatch.model.process import Presence, Process, has_ended, open_pidfd, this_surroundings
+from longwatch.model.process import Presence, ProcessIdentity, has_ended, open_pidfd, this_surroundings
 
 CHECK_SECONDS = 1.0
 LATE_SECONDS = 1.5  # after a check: then the loop was held up, and a pidfd may have been readable for long
 GRACE_SECONDS = 2.0  # in which whatever started the process may report how it ended
 MOST_PIDFDS = 256  # descriptors are scarce: the usual limit of a process is 1,024
 
-PresenceOf = Callable[[Process], Presence]
+PresenceOf = Callable[[ProcessIdentity], Presence]
 
 
 class ProcessWatcher(Protocol):
@@ -36,7 +36,7 @@ class ProcessWatcher(Protocol):
 class _Watched:
     """A process that is watched."""
 
-    process: Process
+    process: ProcessIdentity
     pidfd: int | None = None
     is_known: bool = True  # False: no probe has told yet whether it is alive
     alive_at: int | None = None  # epoch ms, when it was last seen alive
@@ -51,7 +51,7 @@ class _Watched:
         return Observation(Presence.ALIVE if self.is_known else Presence.UNKNOWN, self.alive_at)
 
 
-def presence_here(process: Process) -> Presence:
+def presence_here(process: ProcessIdentity) -> Presence:
     """Whether the process exists, as seen from this machine."""
     return process.presence()
 
@@ -78,7 +78,7 @@ class ProcessWatch:
             None  # when the loop was last known to be on time; None: no alarm is set
         )
 
-    def watch(self, watcher: ProcessWatcher, processes: Iterable[Process]) -> None:
+    def watch(self, watcher: ProcessWatcher, processes: Iterable[ProcessIdentity]) -> None:
         """Notify when one of these processes is gone, instead of any before."""
         wanted = {each.id: each for each in processes}
         if self._by_watcher.get(watcher) == wanted.keys():
@@ -97,7 +97,7 @@ class ProcessWatch:
         """Stop notifying."""
         self._drop(watcher, self._by_watcher.pop(watcher, frozenset()))
 
-    def observations(self, processes: Iterable[Process]) -> Mapping[str, Observation]:
+    def observations(self, processes: Iterable[ProcessIdentity]) -> Mapping[str, Observation]:
         """What is known about these processes; one that is not watched can not be judged."""
         known = {each.id: self._processes.get(each.id) for each in processes}
         return {key: UNSEEN if each is None else each.observation for key, each in known.items()}
@@ -112,7 +112,7 @@ class ProcessWatch:
         """How many processes are watched."""
         return len(self._processes)
 
-    def _begin(self, process: Process) -> _Watched | None:
+    def _begin(self, process: ProcessIdentity) -> _Watched | None:
         presence = self._presence(process)
         if presence is Presence.UNKNOWN and not process.is_judgeable(this_surroundings()):
             return None

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable
 
 from longwatch.errors import LongwatchError
-from longwatch.events import START, Cursor, Page
 from longwatch.following.channel import Channel
 from longwatch.following.known import Known
 from longwatch.following.timers import Alarm, Sleeper, Timers
+from longwatch.model.event import START, Cursor, Page
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 
 Read = Callable[[Cursor], asyncio.Future[Page]]

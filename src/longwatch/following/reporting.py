@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.arrivals import Arrival
-from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal, Listening
+from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.storage.change_signal import ChangeSignal
 
 Failed = Callable[[Exception], None]
 
@@ -68,6 +69,6 @@ class _ReportingArrivals(_Reporting):
         with self._told():
             return cast("Sequence[Arrival]", self._journal.arrivals(after, limit=limit))
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         with self._told():
-            return cast(Listening, self._journal.listen(heard))
+            return cast(ChangeSignal, self._journal.listen(heard))

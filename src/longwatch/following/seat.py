@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from longwatch.events import Cursor, Page
 from longwatch.following.items import Ended, Reason
 from longwatch.journal.codec import payload_size
+from longwatch.model.event import Cursor, Page
 
 ROOM_BYTES = 1024 * 1024  # of payloads that may wait for one follower; a page that comes alone may be larger
 

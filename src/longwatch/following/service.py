@@ -16,7 +16,6 @@ from typing import Any, Self, TypeVar
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidInput
-from longwatch.events import Event
 from longwatch.following.hub import Hub
 from longwatch.following.loop_thread import LoopThread
 from longwatch.following.polled import Listener, Polled
@@ -24,6 +23,7 @@ from longwatch.following.subscriptions import Subscription
 from longwatch.following.threads import in_a_thread
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import Event
 from longwatch.settings import Settings
 
 THREAD_NAME = "longwatch-polling-service"

@@ -8,11 +8,11 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from longwatch.events import START, Cursor
 from longwatch.following.hub import Hub
 from longwatch.following.items import Item
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import START, Cursor
 from longwatch.settings import load_settings
 
 

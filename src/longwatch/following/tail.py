@@ -12,7 +12,6 @@ from functools import partial
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
-from longwatch.events import Cursor, Page
 from longwatch.following.channel import Channel, LookState
 from longwatch.following.follower import replaced_while_followed
 from longwatch.following.outage import Outage
@@ -20,15 +19,17 @@ from longwatch.following.patience import Patience, read_when_told
 from longwatch.following.threads import Threads
 from longwatch.following.timers import Alarm, Sleeper, Timers
 from longwatch.journal.arrivals import Arrival, Arrived, page_of
-from longwatch.journal.base import Arrivals, Listening, fills_page
+from longwatch.journal.base import Arrivals, fills_page
+from longwatch.model.event import Cursor, Page
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
+from longwatch.storage.change_signal import ChangeSignal
 
 TAIL_EVENTS = 1_000  # in one read
 # After a thread has waited for what was told of: it may not have come yet, or another write was close behind.
 # The check covers what takes longer.
 LOOK_AGAIN_AFTER_SECONDS = (0.005, 0.025, 0.1, 0.3)
 
-Listen = Callable[[Callable[[], None]], Listening]
+Listen = Callable[[Callable[[], None]], ChangeSignal]
 
 
 class Tail:
@@ -58,7 +59,7 @@ class Tail:
         self._asking: dict[Channel, None] = {}  # those that want to be told of the next look
         self._opening: asyncio.Task[None] | None = None
         self._is_over = False
-        self._listening: Listening | None = None
+        self._listening: ChangeSignal | None = None
         self._position = 0
         self._positions_of = 0  # the generation of the journal that the position belongs to
         self._generation = 0  # answers of an earlier opening are dropped
@@ -66,7 +67,7 @@ class Tail:
         self._is_rung = False  # a call of `_on_heard` is on its way from another thread
         self._is_dirty = False  # something may have been appended since the read under way began
         self._is_told = False  # somebody writes, and the next look waits until that can be read
-        self._lent: set[Listening] = set()  # to threads that wait so
+        self._lent: set[ChangeSignal] = set()  # to threads that wait so
         self._patience = Patience()
         self._again_at: list[float] = []  # times of the loop at which to look once more
         self._backoff = JOURNAL_BACKOFF
@@ -101,7 +102,7 @@ class Tail:
         self._hear(listening)
         self._schedule_check()
 
-    def _begin(self) -> tuple[Listening, int, int]:
+    def _begin(self) -> tuple[ChangeSignal, int, int]:
         positions_of = self._journal.generation
         listening = self._listen(self._heard)
         try:
@@ -173,7 +174,7 @@ class Tail:
             self._look_again_later()
         self._ring()
 
-    def _hear(self, listening: Listening) -> None:
+    def _hear(self, listening: ChangeSignal) -> None:
         if listening.descriptor is not None:
             self._loop.add_reader(listening.descriptor, self._on_descriptor)
 
@@ -230,7 +231,7 @@ class Tail:
 
         self._threads.look(read)
 
-    def _lend(self, listening: Listening) -> Listening | None:
+    def _lend(self, listening: ChangeSignal) -> ChangeSignal | None:
         """To the thread of the next look, if that waits for what was told of; it alone listens meanwhile."""
         if not self._is_told:
             return None
@@ -240,7 +241,7 @@ class Tail:
             self._loop.remove_reader(listening.descriptor)
         return listening
 
-    def _give_back(self, lent: Listening) -> None:
+    def _give_back(self, lent: ChangeSignal) -> None:
         if lent not in self._lent:  # it was closed meanwhile
             return
         self._lent.remove(lent)
@@ -254,7 +255,7 @@ class Tail:
         generation: int,
         began: float,
         asked: dict[Channel, int],
-        lent: Listening | None,
+        lent: ChangeSignal | None,
         answer: Sequence[Arrival] | LongwatchError,
     ) -> None:
         if lent is not None:

@@ -6,8 +6,8 @@ each hold on to theirs until the next event comes, and the garbage collector goe
 
 from __future__ import annotations
 
-from longwatch.numbering import NO_NUMBERS, Numbers
-from longwatch.runs import ProducerTally
+from longwatch.model.numbering import NO_NUMBERS, NumberSet
+from longwatch.model.run import ProducerTally
 
 
 class Tally:
@@ -36,17 +36,17 @@ class Tally:
         """What somebody else has seen of the same producer."""
         ranges = (self.seen | other.seen).ranges
         if ranges:
-            self._others = Numbers(ranges[:-1]) if len(ranges) > 1 else NO_NUMBERS
+            self._others = NumberSet(ranges[:-1]) if len(ranges) > 1 else NO_NUMBERS
             self._first, self._last = ranges[-1]
         if other.count is not None:
             self.close(other.count)
 
     @property
-    def seen(self) -> Numbers:
+    def seen(self) -> NumberSet:
         """All of them."""
         if self._last < self._first:
             return self._others
-        row = Numbers(((self._first, self._last),))
+        row = NumberSet(((self._first, self._last),))
         return self._others | row if self._others else row
 
     @property

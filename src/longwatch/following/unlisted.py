@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError, TableProblem
 from longwatch.journal.base import Journal, ScansRuns
-from longwatch.runs import RunSummary
+from longwatch.model.run import RunSummary
 
 SCAN_PAGES = 4  # of 1 MB, that a command reads
 BACKGROUND_PAGES = 40  # that a server reads

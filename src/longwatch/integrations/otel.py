@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from longwatch.errors import MissingExtra
-from longwatch.events import run_duration_ms
 from longwatch.integrations.genai import (
     ERROR_TYPE,
     EVENT_TYPES,
@@ -24,6 +23,7 @@ from longwatch.integrations.genai import (
     title_of,
 )
 from longwatch.integrations.open_spans import MAX_OPEN_SPANS, Key, OpenSpan, OpenSpans, RootEnd, SpanRun
+from longwatch.model.event import run_duration_ms
 from longwatch.recording.calls import tell_of_fault
 from longwatch.recording.capture import Capture
 from longwatch.recording.decorators import ambient_scope

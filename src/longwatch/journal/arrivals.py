@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from operator import lt
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import START, Cursor, Event, Page
-from longwatch.numbering import NO_NUMBERS, Numbers
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.numbering import NO_NUMBERS, NumberSet
 
 MAX_POSITION_DIGITS = 18  # fewer than SQLite's integers have, more than anybody appends
 MOST_BEYOND = 20_000  # positions; a page has far fewer, and a cursor comes from outside
@@ -26,7 +26,7 @@ class Arrived:
     """What a reader has dealt with: every position up to one, and some beyond it."""
 
     position: int = 0
-    beyond: Numbers = NO_NUMBERS
+    beyond: NumberSet = NO_NUMBERS
 
     @classmethod
     def of(cls, cursor: Cursor) -> Arrived:
@@ -63,8 +63,8 @@ class Arrived:
             return Arrived(position)
         left = [(max(low, position + 1), high) for low, high in self.beyond.ranges if high > position]
         if left and left[0][0] == position + 1:
-            return Arrived(left[0][1], Numbers(tuple(left[1:])))
-        return Arrived(position, Numbers(tuple(left)))
+            return Arrived(left[0][1], NumberSet(tuple(left[1:])))
+        return Arrived(position, NumberSet(tuple(left)))
 
     def cursor_up_to(self, position: int) -> Cursor:
         """The cursor of `up_to`, the short way where nothing lies beyond."""
@@ -72,7 +72,7 @@ class Arrived:
 
     def plus(self, positions: Sequence[int]) -> Arrived:
         """With these positions too, each of them beyond what is known."""
-        return Arrived(self.position, self.beyond | Numbers.of(positions))
+        return Arrived(self.position, self.beyond | NumberSet.of(positions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MAX_POSITION_DIGITS
 
 
-def _beyond(position: int, text: str) -> Numbers:
+def _beyond(position: int, text: str) -> NumberSet:
     ranges: list[tuple[int, int]] = []
     count = 0
     for part in text.split(","):
@@ -158,4 +158,4 @@ def _beyond(position: int, text: str) -> Numbers:
         ranges.append((first, last))
     if count > MOST_BEYOND:
         raise ValueError("more than any page has")
-    return Numbers(tuple(ranges))
+    return NumberSet(tuple(ranges))

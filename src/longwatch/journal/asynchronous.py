@@ -9,7 +9,6 @@ from functools import partial
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
@@ -19,7 +18,8 @@ from longwatch.journal.base import (
     RunQuery,
     Wakes,
 )
-from longwatch.runs import RunSummary
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.run import RunSummary
 
 P = ParamSpec("P")
 R = TypeVar("R")

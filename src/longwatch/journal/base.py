@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.codec import payload_size
-from longwatch.runs import RunSummary, Status
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.run import RunSummary, Status
+from longwatch.storage.change_signal import ChangeSignal
 
 DEFAULT_READ_LIMIT = 500
 PAGE_BYTES = 1024 * 1024  # of payloads, as `payload_size` counts them: the event that reaches it ends a page
@@ -173,22 +174,6 @@ class Wakes(Protocol):
         """Return True as soon as something may have been appended since the last call, else False."""
 
 
-class Listening(Protocol):
-    """Somebody's wish to be told that something may have been appended, by whichever process."""
-
-    descriptor: int | None  # a file descriptor that becomes readable when somebody writes, if there is one
-    check_seconds: float | None  # how often to ask `changed` beside that; None: never
-
-    def told(self) -> bool:
-        """Take what the descriptor has to say: whether somebody writes. It can be read a little later."""
-
-    def changed(self) -> bool:
-        """Whether something may have been appended since the last call. Does not block."""
-
-    def close(self) -> None:
-        """Do not tell any more."""
-
-
 @runtime_checkable
 class Arrivals(Protocol):
     """A journal that numbers what arrives, over all runs: one read serves every follower. Optional."""
@@ -210,7 +195,7 @@ class Arrivals(Protocol):
         A reader never sees a position before all lower ones. Expired events are left out.
         """
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         """Call `heard`, from any thread, after each append of this process to this journal."""
 
 

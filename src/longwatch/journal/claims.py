@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from longwatch.errors import EventConflict, JournalUnusable
-from longwatch.events import START, UNREADABLE, Event, number_of
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload
 from longwatch.model.endings import ENDS
+from longwatch.model.event import START, UNREADABLE, Event, number_of
 from longwatch.model.leftovers import leftover_words, leftovers_of
 
 END_CLAIMED = "turn_end_claimed"

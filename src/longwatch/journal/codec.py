@@ -19,7 +19,7 @@ from sys import getsizeof
 from typing import Any, NoReturn
 
 from longwatch.errors import InvalidEvent, InvalidInput
-from longwatch.events import UNREADABLE, Event
+from longwatch.model.event import UNREADABLE, Event
 
 DIGEST_HEX_DIGITS = 32  # 128 bits: it detects damage, it does not stop an adversary
 MAX_LEVELS = 100  # of maps and lists in each other as written; deeper text may not be readable everywhere

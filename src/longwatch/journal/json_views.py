@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from longwatch.journal.verify import ProducerVerification, Verification
-from longwatch.runs import Call, Condition, Run, RunSummary, conditions
+from longwatch.model.run import Call, Condition, Run, RunSummary, conditions
 
 
 def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from longwatch.events import Order
 from longwatch.model.attempts import Lifecycle, Member, Start
 from longwatch.model.endings import Ending, Status
-from longwatch.model.process import Process
-from longwatch.runs import Origin
+from longwatch.model.event import Order
+from longwatch.model.process import ProcessIdentity
+from longwatch.model.run import Origin
 
 DEAD_PREFIX = "dead-"  # of the ids of endings with the error code `producer_dead`
 
@@ -35,7 +35,7 @@ def from_json(value: list[Any]) -> Lifecycle:
         members=tuple(
             Member(process, _order(each[:4]), each[4], each[5])
             for each in members
-            if (process := Process.of(each[6])) is not None
+            if (process := ProcessIdentity.of(each[6])) is not None
         ),
         closed=tuple((at, producer) for at, producer in closed),
         dropped=_order(dropped) if dropped else None,

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.arrivals import Arrival, Arrived, is_whole, page_of
 from longwatch.journal.base import (
     ALL_RUNS,
@@ -17,12 +16,13 @@ from longwatch.journal.base import (
     DEFAULT_READ_LIMIT,
     PAGE_BYTES,
     ClosesOnExit,
-    Listening,
     RunPage,
     RunQuery,
 )
 from longwatch.journal.codec import decode_payload, payload_size, payload_text, same_content
-from longwatch.runs import RunSummary, summarise
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.run import RunSummary, summarise
+from longwatch.storage.change_signal import ChangeSignal
 
 
 class MemoryJournal(ClosesOnExit):
@@ -96,7 +96,7 @@ class MemoryJournal(ClosesOnExit):
         now_seconds = self._clock.now_ms() // 1000
         return [pair for pair in arrivals if pair[1].ttl is None or pair[1].ttl > now_seconds]
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         ear = Ear(self, heard)
         with self._lock:
             self._ears.append(ear)

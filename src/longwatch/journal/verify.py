@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from longwatch.clock import iso_from_ms
-from longwatch.events import UNREADABLE, Event, number_of
 from longwatch.journal.codec import digest
-from longwatch.numbering import Numbers
+from longwatch.model.event import UNREADABLE, Event, number_of
+from longwatch.model.numbering import NumberSet
 
 
 class Answer(StrEnum):
@@ -44,8 +44,8 @@ class ProducerVerification:
     events: int
     stated: int | None  # how many it says there are, if it closed
     missing: tuple[tuple[int, int], ...] = ()
-    altered: Numbers = field(default_factory=Numbers)
-    unreadable: Numbers = field(default_factory=Numbers)  # those of the altered that cannot be decoded
+    altered: NumberSet = field(default_factory=NumberSet)
+    unreadable: NumberSet = field(default_factory=NumberSet)  # those of the altered that cannot be decoded
     expired_up_to: int = 0  # the numbers 1 to this expired
     expired_before: int | None = None  # epoch ms
 
@@ -162,9 +162,9 @@ class _Chain:
 
     def __init__(self) -> None:
         self._events = 0
-        self._seen = Numbers()
-        self._altered = Numbers()
-        self._unreadable = Numbers()
+        self._seen = NumberSet()
+        self._altered = NumberSet()
+        self._unreadable = NumberSet()
         self._count: int | None = None
         self._ends: dict[int, str] = {}  # last number of a range -> digest of that event
         self._starts: dict[int, _First] = {}  # first number of a range -> what that event says

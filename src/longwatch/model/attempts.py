@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from longwatch.events import UNREADABLE, Event, Order
 from longwatch.model.endings import ENDS, Ending, Status, attempt_named
-from longwatch.model.process import Process
+from longwatch.model.event import UNREADABLE, Event, Order
+from longwatch.model.process import ProcessIdentity
 
 SESSION_START = "SESSION_INITIATED"
 ATTEMPT_STARTS = frozenset({"workflow_start", SESSION_START})
@@ -49,7 +49,7 @@ class Start:
 class Member:
     """A process that worked on the run, as one of the run's producers named it."""
 
-    process: Process
+    process: ProcessIdentity
     order: Order  # of the event that names it
     is_owner: bool = False
     attempt: str | None = None
@@ -167,7 +167,7 @@ def lifecycle_of(events: Iterable[Event]) -> Lifecycle:
         attempt = attempt_named(event)
         if event.type in ATTEMPT_STARTS:
             starts.add(Start(event.order, attempt, event.type == SESSION_START))
-        process = Process.of(event.payload.get("process"))
+        process = ProcessIdentity.of(event.payload.get("process"))
         if process is not None:
             members.add(Member(process, event.order, event.type in OWNER_TYPES, attempt))
     return _reduced(starts, endings, members, closed, has_gaps=has_gaps)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from longwatch.events import UNREADABLE, Event, Order, error_of, number_of, text_of
+from longwatch.model.event import UNREADABLE, Event, Order, error_of, number_of, text_of
 
 
 class Status(StrEnum):

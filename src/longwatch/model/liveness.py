@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from longwatch.events import MAX_OCCURRED_AT, Event, Order
 from longwatch.model.attempts import CLOCK_SKEW_MS, MOST_MEMBERS, Lifecycle, Member
 from longwatch.model.endings import PROCESS_DIED, Ending, Status
-from longwatch.model.process import Presence, Process
+from longwatch.model.event import MAX_OCCURRED_AT, Event, Order
+from longwatch.model.process import Presence, ProcessIdentity
 
 NO_HEARTBEAT_AFTER_MS = 180_000  # three of the longest interval
 _BY_GRAVITY = ("crowded", "no heartbeat", "unattended", "undelivered")
@@ -168,7 +168,7 @@ def death_event(
     )
 
 
-def death_message(processes: Sequence[Process]) -> str:
+def death_message(processes: Sequence[ProcessIdentity]) -> str:
     """What happened, for people."""
     if len(processes) == 1:
         (process,) = processes
@@ -206,7 +206,7 @@ def _missing_heartbeats(
             )
 
 
-def _undelivered(process: Process) -> Condition:
+def _undelivered(process: ProcessIdentity) -> Condition:
     where = f" in {process.outbox}" if process.outbox else ""
     return Condition(
         "undelivered",

@@ -19,7 +19,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from longwatch.events import number_of, text_of
+from longwatch.model.event import number_of, text_of
 
 MACHINE_KEY = b"longwatch machine"  # machine ids are confidential, so only their digest is stored
 ID_DIGITS = 16
@@ -50,7 +50,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessIdentity:
     """One process, as an event names it."""
 
     host: str
@@ -74,7 +74,7 @@ class Process:
         return sha256(named.encode(errors="replace")).hexdigest()[:ID_DIGITS]
 
     @classmethod
-    def of(cls, value: object) -> Process | None:
+    def of(cls, value: object) -> ProcessIdentity | None:
         """The process in an event's `process` field; None if the field names none."""
         if not isinstance(value, Mapping):
             return None
@@ -164,7 +164,7 @@ def probe(pid: int, started: int | None) -> Presence:
     return _presence_by_threads(pid) if state in _ENDED_STATES else Presence.ALIVE
 
 
-def open_pidfd(process: Process) -> int | None:
+def open_pidfd(process: ProcessIdentity) -> int | None:
     """A descriptor that becomes readable when the process ends; None where that is not to be had.
 
     The start time is compared after the descriptor is open, so it can not refer to a successor of the pid.
@@ -189,15 +189,15 @@ def has_ended(pidfd: int) -> bool:
     return bool(poller.poll(0))
 
 
-def this_process(*, role: str | None = None, outbox: str | None = None) -> Process:
+def this_process(*, role: str | None = None, outbox: str | None = None) -> ProcessIdentity:
     """The current process."""
     return process_of(os.getpid(), role=role, outbox=outbox)
 
 
-def process_of(pid: int, *, role: str | None = None, outbox: str | None = None) -> Process:
+def process_of(pid: int, *, role: str | None = None, outbox: str | None = None) -> ProcessIdentity:
     """A process of this pid namespace."""
     here = this_surroundings()
-    return Process(
+    return ProcessIdentity(
         host=this_host(),
         pid=pid,
         started=process_started(pid),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from longwatch.events import run_duration_ms
+from longwatch.model.event import run_duration_ms
 from longwatch.recording import forked, lifecycle
 from longwatch.recording.calls import checked_capture, tell_of_fault
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, captured_fields, combined_weight, error_text

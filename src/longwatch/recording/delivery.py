@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from longwatch.clock import Clock
 from longwatch.errors import EventConflict, InvalidEvent
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.recording.outbox import CLAIM_MS, Outbox, ShipReport, announcements
 
 log = logging.getLogger("longwatch")

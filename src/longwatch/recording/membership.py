@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from longwatch.recording.scope import attempt_from_environment
 
 if TYPE_CHECKING:
-    from longwatch.model.process import Process
+    from longwatch.model.process import ProcessIdentity
 
 JOINED = "process_joined"
 MAX_RUNS = 4_096  # that are remembered; a process that starts more forgets the attempts of the oldest
@@ -39,10 +39,10 @@ class Membership:
         """In a forked child: this is another process, and the lock may be held by a thread of the parent."""
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._process: Process | None = None
+        self._process: ProcessIdentity | None = None
 
     @property
-    def process(self) -> Process:
+    def process(self) -> ProcessIdentity:
         """This process."""
         if self._process is None:
             from longwatch.model.process import this_process  # loaded by the first run

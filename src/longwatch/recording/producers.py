@@ -11,10 +11,10 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 
 from longwatch.errors import InvalidEvent
-from longwatch.events import MAX_OCCURRED_AT, MAX_SLOT_DRIFT_MS, Event, numbered_event_id, stored_event
 from longwatch.journal.codec import digest, encode_payload
 from longwatch.model.attempts import ATTEMPT_STARTS, FACT_TYPES
 from longwatch.model.endings import STARTS
+from longwatch.model.event import MAX_OCCURRED_AT, MAX_SLOT_DRIFT_MS, Event, numbered_event_id, stored_event
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, Capture, encodable, error_text
 from longwatch.recording.membership import JOINED
 from longwatch.recording.notes import Note

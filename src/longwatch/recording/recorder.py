@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.capture import CAPTURES, FULL, Limits, captured_fields
 from longwatch.recording.marks import CloseRun, Flush

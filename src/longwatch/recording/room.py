@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 
 from longwatch.clock import Clock
-from longwatch.events import Event
+from longwatch.model.event import Event
 
 log = logging.getLogger("longwatch")
 

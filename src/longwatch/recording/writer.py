@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from longwatch.clock import Clock
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.delivery import Delivery
 from longwatch.recording.heartbeat import Heartbeat

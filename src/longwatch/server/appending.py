@@ -14,9 +14,9 @@ from hashlib import sha256
 from typing import Any
 
 from longwatch.errors import InvalidEvent, InvalidInput
-from longwatch.events import Event, new_event_id
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
+from longwatch.model.event import Event, new_event_id
 from longwatch.recording.capture import FULL, Limits, captured_fields
 from longwatch.recording.outbox import announcements
 from longwatch.recording.producers import clean_payload, unredacted_fields

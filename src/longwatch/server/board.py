@@ -16,12 +16,12 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from longwatch.errors import JournalMoved, JournalUnavailable, JournalUnusable, LongwatchError
-from longwatch.events import START, Cursor, Event
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Ended, Followed, Reason
 from longwatch.following.known import Known
 from longwatch.journal.asynchronous import AsyncJournal
-from longwatch.runs import Run, fold
+from longwatch.model.event import START, Cursor, Event
+from longwatch.model.run import Run, fold
 from longwatch.server.histories import Histories, Past
 
 IDLE_SECONDS = 30.0  # after the last question a run leaves the board

@@ -18,8 +18,8 @@ from longwatch.following.observation import ObservedRun, Observer
 from longwatch.following.unlisted import BackgroundScan
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal
+from longwatch.model.run import RunSummary
 from longwatch.recording.redaction import SecretNames
-from longwatch.runs import RunSummary
 from longwatch.server.access import Access
 from longwatch.server.appending import Appender
 from longwatch.server.board import Board

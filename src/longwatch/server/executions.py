@@ -24,7 +24,7 @@ from longwatch.errors import (
     TableProblem,
 )
 from longwatch.journal.base import Journal
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.cadence.history import read_history
 from longwatch.watching.cadence.lessons import Lessons
 from longwatch.watching.model import Execution, Mode

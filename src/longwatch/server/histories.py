@@ -15,10 +15,10 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from longwatch.errors import JournalMoved, JournalUnusable, LongwatchError
-from longwatch.events import START, Cursor, Event
 from longwatch.following.known import Known
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Arrivals
+from longwatch.model.event import START, Cursor, Event
 
 READ_EVENTS = 2_000  # at once
 FOLD_HERE = 200  # events up to which going to another thread takes longer than the fold

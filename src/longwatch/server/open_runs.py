@@ -20,7 +20,7 @@ from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import INDEX_KINDS, Arrivals, Journal, RunQuery
 from longwatch.journal.claims import store_death
 from longwatch.model.liveness import Liveness
-from longwatch.runs import RunSummary, Status
+from longwatch.model.run import RunSummary, Status
 
 CHECK_SECONDS = 15.0
 PAGE_RUNS = 200

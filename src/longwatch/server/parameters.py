@@ -9,7 +9,7 @@ from fastapi import Depends, Header, Path, Query, Request
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import MAX_OCCURRED_AT, MAX_RUN_ID_BYTES, Cursor
+from longwatch.model.event import MAX_OCCURRED_AT, MAX_RUN_ID_BYTES, Cursor
 from longwatch.server.context import ServerContext
 from longwatch.watching.model import MAX_KEY_BYTES
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from longwatch.events import START, Event
 from longwatch.journal.codec import to_line
+from longwatch.model.event import START, Event
 
 if TYPE_CHECKING:
     from longwatch.server.context import ServerContext

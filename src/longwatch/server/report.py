@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from longwatch.events import Event
 from longwatch.journal.codec import to_line
 from longwatch.journal.json_views import summary_view
-from longwatch.runs import Run, RunSummary
+from longwatch.model.event import Event
+from longwatch.model.run import Run, RunSummary
 from longwatch.server.joining import VIEWER, joined_script, joined_style
 
 ENTRY = "app/report.js"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from longwatch.journal.base import Arrivals
 from longwatch.journal.json_views import shown_view
-from longwatch.runs import Condition, Run, fold
+from longwatch.model.run import Condition, Run, fold
 from longwatch.server.answers import to_json
 from longwatch.server.board import RUN, Kept, Watched
 from longwatch.server.reading import all_events

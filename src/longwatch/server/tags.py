@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
-from longwatch.runs import Condition, Run, RunSummary, conditions
+from longwatch.model.run import Condition, Run, RunSummary, conditions
 
 TAG_BYTES = 12
 

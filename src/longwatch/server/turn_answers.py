@@ -7,7 +7,7 @@ from functools import cached_property
 
 from starlette.types import Message
 
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.server.answers import JSON_TYPE, REVALIDATE, to_json
 from longwatch.server.board import Kind
 from longwatch.server.sharing import EVERY_ANSWER

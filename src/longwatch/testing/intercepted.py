@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from longwatch.events import Event, Page
 from longwatch.journal.arrivals import Arrival
-from longwatch.journal.base import Arrivals, Journal, Listening
-from longwatch.runs import RunSummary
+from longwatch.journal.base import Arrivals, Journal
+from longwatch.model.event import Event, Page
+from longwatch.model.run import RunSummary
+from longwatch.storage.change_signal import ChangeSignal
 
 T = TypeVar("T")
 
@@ -73,5 +74,5 @@ class InterceptedArrivals(Intercepted):
             self._gate("arrivals", lambda: self._journal.arrivals(after, limit=limit)),
         )
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
-        return cast(Listening, self._journal.listen(heard))
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
+        return cast(ChangeSignal, self._journal.listen(heard))

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 
 from longwatch.errors import InvalidEvent, LongwatchError, Unreachable
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
@@ -17,7 +16,8 @@ from longwatch.journal.base import (
     RunQuery,
 )
 from longwatch.journal.memory import MemoryJournal
-from longwatch.runs import RunSummary
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.run import RunSummary
 
 FOR_EVER = -1
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from longwatch.errors import LongwatchError, Throttled, Unreachable
 from longwatch.journal.dynamodb.client import Answer, Condition, Range, Table
-from longwatch.journal.dynamodb.failures import KEYS
-from longwatch.journal.dynamodb.values import AttributeValue, Item
+from longwatch.storage.dynamodb.errors import KEYS
+from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 Plan = Callable[[], str]
 """What becomes of a call: "" is answered, "before" does nothing and fails, "after" is done and fails."""
@@ -33,7 +33,7 @@ class SimulatedTable:
         self._partitions: dict[str, _Partition] = {}
         self._lock = threading.Lock()
 
-    def put(self, item: Item, condition: Condition) -> Item | None:
+    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
         with self._lock:
             self.calls.append("put")
             partition = self._partitions.setdefault(item[self._partition]["S"], _Partition())
@@ -44,7 +44,7 @@ class SimulatedTable:
             partition.put(key, item)
             return None
 
-    def overwrite(self, item: Item) -> None:
+    def overwrite(self, item: AttributeMap) -> None:
         with self._lock:
             self.calls.append("overwrite")
             partition = self._partitions.setdefault(item[self._partition]["S"], _Partition())
@@ -65,7 +65,7 @@ class SimulatedTable:
             # As DynamoDB does, go on after a page that is just full, even if nothing is left.
             return Answer(page, self._key(page[-1]) if len(page) == most else None)
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
         with self._lock:
             self.calls.append("scan")
             items = self.items
@@ -79,14 +79,14 @@ class SimulatedTable:
         """Nothing to let go of."""
 
     @property
-    def items(self) -> list[Item]:
+    def items(self) -> list[AttributeMap]:
         """Everything in the table."""
         return [item for partition in self._partitions.values() for item in partition.items.values()]
 
-    def _key(self, item: Item) -> Item:
+    def _key(self, item: AttributeMap) -> AttributeMap:
         return {name: item[name] for name in (self._partition, self._sort)}
 
-    def _holds(self, condition: Condition, old: Item | None) -> bool:
+    def _holds(self, condition: Condition, old: AttributeMap | None) -> bool:
         if condition.expression == f"attribute_not_exists({self._partition})":
             return old is None
         if condition.expression == "#revision = :revision":
@@ -98,10 +98,10 @@ class _Partition:
     """The items of one partition, and their sort keys in order."""
 
     def __init__(self) -> None:
-        self.items: dict[Any, Item] = {}
+        self.items: dict[Any, AttributeMap] = {}
         self._keys: list[Any] = []  # all texts or all numbers
 
-    def put(self, key: Any, item: Item) -> None:
+    def put(self, key: Any, item: AttributeMap) -> None:
         if key not in self.items:
             insort(self._keys, key)
         self.items[key] = item
@@ -130,7 +130,7 @@ class FailingTable:
     plan: Plan  # of puts
     query_plan: Plan = lambda: ""
 
-    def put(self, item: Item, condition: Condition) -> Item | None:
+    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
         failure = self.plan()
         if failure == "before":
             raise throttled()
@@ -139,7 +139,7 @@ class FailingTable:
             raise no_answer()
         return answer
 
-    def overwrite(self, item: Item) -> None:
+    def overwrite(self, item: AttributeMap) -> None:
         failure = self.plan()
         if failure == "before":
             raise throttled()
@@ -156,7 +156,7 @@ class FailingTable:
             raise no_answer()
         return answer
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
         return self.table.scan(names=names, projection=projection, start=start)
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, TurnEnded, WorthAnotherTry
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.polling.backoff import Backoff
 from longwatch.turns.desk import Desk
 from longwatch.turns.feeding import Fed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from longwatch.events import number_of, text_of
+from longwatch.model.event import number_of, text_of
 from longwatch.turns.messages import (
     STATUSES,
     BlockContent,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from longwatch.events import text_of
+from longwatch.model.event import text_of
 from longwatch.turns.messages import (
     STATUSES,
     BlockContent,

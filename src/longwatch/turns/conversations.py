@@ -17,10 +17,10 @@ from longwatch.errors import (
     TurnNotFound,
     TurnTaken,
 )
-from longwatch.events import Event, number_of, text_of
 from longwatch.journal.base import Journal
 from longwatch.journal.claims import first_stored, stored_events, winning_ending
-from longwatch.runs import Status
+from longwatch.model.event import Event, number_of, text_of
+from longwatch.model.run import Status
 from longwatch.settings import Settings
 from longwatch.turns.deaths import Deaths
 from longwatch.turns.directory import Conversation

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from longwatch.clock import Clock
-from longwatch.events import Event
 from longwatch.following.observation import Observer, read_known
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import Journal
 from longwatch.journal.claims import ending_of_death
+from longwatch.model.event import Event
 from longwatch.model.process import Presence
 from longwatch.turns.state import TurnState
 

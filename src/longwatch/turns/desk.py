@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.turns.conversations import Conversations
 from longwatch.turns.feeding import Fed
 from longwatch.turns.state import TurnState

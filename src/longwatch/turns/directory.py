@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from longwatch.events import Event, Order, number_of, text_of
+from longwatch.model.event import Event, Order, number_of, text_of
 
 
 @dataclass(frozen=True, slots=True)

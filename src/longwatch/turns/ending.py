@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 
-from longwatch.events import Event, text_of
 from longwatch.journal.claims import ending_id
 from longwatch.journal.codec import encode_payload
 from longwatch.model.endings import PROCESS_DIED, Ending, Status
+from longwatch.model.event import Event, text_of
 from longwatch.turns.state import TurnState
 from longwatch.turns.storing import EventMaker
 from longwatch.turns.verdict import Evidence, judge

@@ -15,7 +15,8 @@ from typing import IO
 
 from longwatch.clock import Clock
 from longwatch.errors import WorthAnotherTry
-from longwatch.events import Event
+from longwatch.model.event import Event
+from longwatch.model.run import Status
 from longwatch.recording.active import this_process
 from longwatch.recording.process.attendance import Attendance, Reading
 from longwatch.recording.process.child import Child
@@ -23,7 +24,6 @@ from longwatch.recording.process.endings import Exit, failed_start, terminal_eve
 from longwatch.recording.process.environment import JOURNAL_VARIABLE, TRACE_VARIABLE, traceparent
 from longwatch.recording.process.lines import Line
 from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, Stopping
-from longwatch.runs import Status
 from longwatch.turns.carrying import RETRIES, Carrier, Keep
 from longwatch.turns.desk import Desk, Standing, TurnName
 from longwatch.turns.lines import may_report, report_of

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, TurnEnded
-from longwatch.events import Event
-from longwatch.numbering import with_line
+from longwatch.model.event import Event
+from longwatch.model.numbering import with_line
 from longwatch.turns.lines import BlockContent, BlockKind, Report, Said, read_line, said
 from longwatch.turns.messages import despite_denials
 from longwatch.turns.state import TurnState, wire_word

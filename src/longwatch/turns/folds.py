@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, Self, TypeVar
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import START, Cursor, Event
 from longwatch.journal.base import Arrivals, Journal
 from longwatch.journal.claims import READ_EVENTS
+from longwatch.model.event import START, Cursor, Event
 
 REMEMBERED = 256  # folds of each sort
 

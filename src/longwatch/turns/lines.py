@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from longwatch.events import text_of
+from longwatch.model.event import text_of
 from longwatch.turns.claude_code import CLAUDE_CODE
 from longwatch.turns.codex import CODEX
 from longwatch.turns.messages import BlockContent, BlockKind, LineReading, Report, Reported, Said

@@ -12,8 +12,8 @@ from functools import partial
 
 from longwatch.clock import Clock
 from longwatch.errors import AlreadyThere, ConversationNotFound, EventConflict, ProjectNotFound
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.settings import Settings
 from longwatch.turns.directory import Conversation, Project, ProjectList
 from longwatch.turns.folds import Folds

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from longwatch.events import UNREADABLE, Event, Order, number_of, run_duration_ms, text_of
 from longwatch.model.endings import CORRECTIONS
-from longwatch.model.process import Process
-from longwatch.numbering import NO_NUMBERS, Numbers, with_line
-from longwatch.runs import ENDS, Ending, Status
+from longwatch.model.event import UNREADABLE, Event, Order, number_of, run_duration_ms, text_of
+from longwatch.model.numbering import NO_NUMBERS, NumberSet, with_line
+from longwatch.model.process import ProcessIdentity
+from longwatch.model.run import ENDS, Ending, Status
 from longwatch.turns.messages import BlockKind, Report, Reported, despite_denials
 
 LONGEST_POSITION_ID = 200  # characters of an event id in a position
@@ -87,7 +87,7 @@ class Start:
 
     order: Order
     executor: str | None = None
-    process: Process | None = None
+    process: ProcessIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class TurnState:
     ending: Ending | None = None  # what its readers were told
     correction: Ending | None = None  # what became known after the ending, and changes no answer
     last: Order | None = None
-    lines: Numbers = NO_NUMBERS  # of the agent's output that were fed, blank ones included
+    lines: NumberSet = NO_NUMBERS  # of the agent's output that were fed, blank ones included
     seen: frozenset[str] = frozenset()  # ids of events, and keys of the parts of lines
 
     @property
@@ -209,7 +209,7 @@ class TurnState:
         return None if self.last is None else self.last[3]
 
     @property
-    def process(self) -> Process | None:
+    def process(self) -> ProcessIdentity | None:
         return None if self.start is None else self.start.process
 
     def plus(self, events: Iterable[Event]) -> TurnState:
@@ -368,7 +368,9 @@ class _Fold:
     def _started(self, event: Event) -> None:
         said = event.payload
         if self._start is None or event.order < self._start.order:
-            self._start = Start(event.order, text_of(said, "executor"), Process.of(said.get("process")))
+            self._start = Start(
+                event.order, text_of(said, "executor"), ProcessIdentity.of(said.get("process"))
+            )
 
 
 def _whole(payload: Mapping[str, object], name: str, otherwise: int) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload
+from longwatch.model.event import Event
 from longwatch.recording.capture import FULL, captured_fields
 from longwatch.recording.producers import clean_payload, unredacted_fields
 from longwatch.recording.redaction import SecretNames

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from longwatch.events import error_of, number_of, text_of
 from longwatch.model.endings import Status
+from longwatch.model.event import error_of, number_of, text_of
 from longwatch.turns.messages import Report, Reported
 
 

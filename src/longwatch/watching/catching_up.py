@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from longwatch.events import START, Event, number_of, text_of
 from longwatch.journal.base import Journal
+from longwatch.model.event import START, Event, number_of, text_of
 from longwatch.watching.model import (
     Action,
     ActionState,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.model.summary import Status
 from longwatch.polling.schedules import EXECUTION_PHASES
-from longwatch.summaries import Status
 from longwatch.watching.conditions import UNWATCHED_AFTER_MS
 from longwatch.watching.due import is_due, is_leased, next_poll_at
 from longwatch.watching.model import Execution, Mode

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 
-from longwatch.events import MAX_RUN_ID_BYTES, RESERVED_PREFIX
-from longwatch.summaries import Status
+from longwatch.model.event import MAX_RUN_ID_BYTES, RESERVED_PREFIX
+from longwatch.model.summary import Status
 
 DEFAULT_DEADLINE_MS = 30 * 60 * 1000
 OPERATOR_CLOSED, OPERATOR_STOPPED = (

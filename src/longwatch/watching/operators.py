@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import ExecutionNotFound, InvalidInput, VersionConflict
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
+from longwatch.model.summary import Status
 from longwatch.settings import lifetime_seconds
-from longwatch.summaries import Status
 from longwatch.watching.model import (
     OPERATOR_CLOSED,
     OPERATOR_STOPPED,

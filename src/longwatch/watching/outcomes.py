@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.due import deadline_at
 from longwatch.watching.model import (
     ActionState,

@@ -19,8 +19,8 @@ from enum import StrEnum
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import ExecutionNotFound, LongwatchError, VersionConflict
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.settings import lifetime_seconds
 from longwatch.watching.answers import Answer, applied, redacted, unanswered
 from longwatch.watching.cadence.lessons import Lessons

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.model import (
     Execution,
     Job,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from longwatch.errors import EventConflict
-from longwatch.events import START, Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import START, Event
 
 
 def tell(journal: Journal, events: Sequence[Event], *, ttl_seconds: int | None = None) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
-from longwatch.events import Event
-from longwatch.summaries import Status
+from longwatch.model.event import Event
+from longwatch.model.summary import Status
 from longwatch.watching.model import (
     OPERATOR_CLOSED,
     Evidence,

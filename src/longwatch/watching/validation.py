@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from longwatch.errors import InvalidInput
-from longwatch.events import MAX_RUN_ID_BYTES
+from longwatch.model.event import MAX_RUN_ID_BYTES
 from longwatch.watching.model import Execution, Wave
 
 DRS = "drs"

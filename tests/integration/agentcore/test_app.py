@@ -12,9 +12,9 @@ import httpx2
 import pytest
 
 from longwatch.aws.agents import header_text
-from longwatch.events import Event
 from longwatch.integrations.bedrock_agentcore import BedrockAgentCoreApp
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import Event
 
 JOURNAL = "memory://agentcore"
 HEADER = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from longwatch.settings import sqlite_url
 from tests.patience import PATIENCE_SECONDS
 

@@ -12,8 +12,8 @@ from longwatch.documents.dynamodb.items import log_of, part_items
 from longwatch.documents.dynamodb.table import DocumentTable, Put
 from longwatch.documents.opening import open_documents
 from longwatch.errors import JournalUnusable, TableProblem, Unreachable
-from longwatch.journal.dynamodb.failures import TableAddress
-from longwatch.journal.dynamodb.values import Item
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import AttributeMap
 from tests.contract.documents_tables import SharedDocumentTable, new_document_table
 from tests.contract.tables import REGION
 
@@ -40,7 +40,7 @@ class FailingTable(SharedDocumentTable):
             raise Unreachable("no answer in time, by the test")
         super().delete(keys)  # type: ignore[arg-type]
 
-    def put(self, item: Item) -> None:
+    def put(self, item: AttributeMap) -> None:
         if self.fail_parts_after is not None:
             if self.fail_parts_after == 0:
                 raise Unreachable("no connection, by the test")
@@ -181,7 +181,7 @@ def test_a_list_that_is_longer_than_a_page_is_whole(store: DynamoDocumentStore, 
     assert [each.path for each in listed] == sorted(each.path for each in listed)
 
 
-def _head_like(path: str, version: int) -> Item:
+def _head_like(path: str, version: int) -> AttributeMap:
     from longwatch.documents.dynamodb.items import head_item
     from longwatch.documents.files import Kind
     from longwatch.documents.shelf import next_head, placed

@@ -15,8 +15,8 @@ import pytest
 from longwatch.documents.opening import open_documents
 from longwatch.documents.sqlite import SqliteDocumentStore
 from longwatch.errors import JournalBusy, NewerJournal, NotADatabase
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from tests.patience import PATIENCE_SECONDS
 
 WRITER = """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from longwatch.errors import InvalidEvent, JournalUnavailable, TableProblem
-from longwatch.events import START, Event, new_event_id
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.model.event import START, Event, new_event_id
+from longwatch.model.run import Status
 from longwatch.recording.heartbeat import Heartbeat
-from longwatch.runs import Status
+from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, failing_at, failing_by_chance
 from tests.contract.tables import REGION, SharedTable, client_of

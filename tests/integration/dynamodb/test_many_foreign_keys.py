@@ -11,12 +11,12 @@ import boto3
 import pytest
 
 from longwatch.clock import iso_from_ms
-from longwatch.events import START, Cursor
 from longwatch.following import Hub
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.model.event import START, Cursor
+from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing import FakeClock
 from tests.contract.making import new_run
 from tests.contract.tables import new_table

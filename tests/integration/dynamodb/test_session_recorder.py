@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.model.run import Status
 from longwatch.recording.sessions import SessionRecorder
-from longwatch.runs import Status
+from longwatch.storage.dynamodb.errors import TableAddress
 from tests.contract.tables import SharedTable, client_of, new_table
 
 

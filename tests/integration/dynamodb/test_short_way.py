@@ -22,10 +22,10 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
 from longwatch.errors import Unreachable
-from longwatch.journal.dynamodb import short_way
 from longwatch.journal.dynamodb.client import BotoTable, Range
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.opening import open_journal
+from longwatch.storage.dynamodb import fast_query
+from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing import FakeClock
 from longwatch.watching.stores.opening import open_executions
 from tests.integration.dynamodb.stand_in import Asked, serving
@@ -164,7 +164,7 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """By which the short way rests."""
     clock = FakeClock()
-    monkeypatch.setattr(short_way, "SYSTEM_CLOCK", clock)
+    monkeypatch.setattr(fast_query, "SYSTEM_CLOCK", clock)
     return clock
 
 

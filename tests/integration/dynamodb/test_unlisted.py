@@ -7,13 +7,13 @@ import httpx2
 from longwatch.clock import SYSTEM_CLOCK, iso_from_ms
 from longwatch.documents.memory import MemoryDocumentStore
 from longwatch.errors import TableProblem
-from longwatch.events import Event
 from longwatch.journal.base import UnlistedRuns
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.dynamodb.values import Item
+from longwatch.model.event import Event
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import AttributeMap
 from tests.contract.tables import SharedTable, client_of
 
 
@@ -21,7 +21,7 @@ def put_theirs(address: TableAddress, run_id: str, *types: str, padding: int = 0
     """A run as another producer writes it: nothing of ours, and no entry in the list."""
     now = SYSTEM_CLOCK.now_ms() - 60_000
     for step, type_ in enumerate(types):
-        item: Item = {"note": {"S": "x" * padding}}
+        item: AttributeMap = {"note": {"S": "x" * padding}}
         if address.layout == "workflow":
             item |= {"workflow_id": {"S": run_id}, "timestamp": {"N": str(now + step)}}
             item["event_type"] = {"S": type_}

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from longwatch.errors import LongwatchError, TableProblem, Unreachable
-from longwatch.events import Event
 from longwatch.following import Hub, PollingService
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.opening import open_dynamodb
-from longwatch.journal.dynamodb.table import check_table
+from longwatch.model.event import Event
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.table_check import check_table
 from tests.contract.making import new_run
 from tests.contract.tables import REGION, new_table
 from tests.contract.watches import Watch

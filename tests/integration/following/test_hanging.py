@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from longwatch.events import START, Cursor, Page
 from longwatch.following import Hub
 from longwatch.journal.base import DEFAULT_READ_LIMIT
+from longwatch.model.event import START, Cursor, Page
 from longwatch.testing import MemoryJournal
 from tests.patience import PATIENCE_SECONDS
 
@@ -78,7 +78,7 @@ def test_a_process_ends_although_its_journal_never_answers() -> None:
 
 STOPPING = """
 import sys, threading
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.following import PollingService
 from longwatch.testing import MemoryJournal
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.journal.base import Listening
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.sqlite.listening import Inotify
+from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.sqlite.file_signal import Inotify
 from tests.contract.making import event, new_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -25,7 +25,7 @@ def writer(path: Path) -> Iterator[SqliteJournal]:
         yield journal
 
 
-def is_told(listening: Listening) -> bool:
+def is_told(listening: ChangeSignal) -> bool:
     assert listening.descriptor is not None
     return bool(select.select([listening.descriptor], [], [], 0)[0])
 
@@ -141,7 +141,7 @@ def test_a_locked_file_counts_as_changed_rather_than_being_waited_for(
     journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from longwatch.errors import JournalBusy
-    from longwatch.journal.sqlite.database import Database
+    from longwatch.storage.sqlite.database import Database
 
     with closing(journal.listen(lambda: None, inotify=False)) as listening:
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from longwatch.events import Event, Page
 from longwatch.following import PollingService, polling_service
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event, Page
 from longwatch.testing import FaultyJournal
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.making import event

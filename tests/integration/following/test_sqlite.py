@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 import longwatch
-from longwatch.events import Event
 from longwatch.following import DrainLimits, Ended, Hub, Reason
 from longwatch.journal.claims import ending_id
 from longwatch.journal.opening import open_journal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from longwatch.model.process import process_of
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.turns import Conversations
 from tests.contract.making import event, new_run
 from tests.contract.watches import Watch
@@ -31,7 +31,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 WRITER = """
 import sys
 from pathlib import Path
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.journal.sqlite import SqliteJournal
 
 path, run, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -98,10 +98,10 @@ async def test_what_another_process_writes_comes_live_and_once(
 async def test_inotify_is_enough_where_nobody_asks(
     journal: SqliteJournal, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from longwatch.journal.sqlite import listening
+    from longwatch.storage.sqlite import file_signal
 
-    monkeypatch.setattr(listening, "CHECK_BESIDE_INOTIFY_SECONDS", None)
-    monkeypatch.setattr(listening.LogListening, "check_seconds", None)
+    monkeypatch.setattr(file_signal, "CHECK_BESIDE_INOTIFY_SECONDS", None)
+    monkeypatch.setattr(file_signal.InotifySignal, "check_seconds", None)
     run = new_run()
 
     async with Hub(journal) as hub:

@@ -9,10 +9,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import Sampler
 from opentelemetry.trace import Tracer
 
-from longwatch.events import Event
 from longwatch.integrations.otel import LongwatchSpanProcessor
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.verify import Answer, Verifier
+from longwatch.model.event import Event
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
 

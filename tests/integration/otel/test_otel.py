@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from opentelemetry.trace import Status, StatusCode
 
-from longwatch.runs import Status as RunStatus
-from longwatch.runs import fold
+from longwatch.model.run import Status as RunStatus
+from longwatch.model.run import fold
 from tests.integration.otel.bench import AGENT, CHAT, TOOL, Bench
 
 

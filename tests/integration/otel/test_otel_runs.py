@@ -19,10 +19,10 @@ from longwatch.errors import MissingExtra
 from longwatch.integrations.otel import LongwatchSpanProcessor
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.verify import Answer
+from longwatch.model.run import Status as RunStatus
 from longwatch.recording.active import ActiveRun
 from longwatch.recording.decorators import tool
 from longwatch.recording.recorder import Recorder
-from longwatch.runs import Status as RunStatus
 from longwatch.settings import Settings
 from tests.integration.otel.bench import AGENT, CHAT, TOOL, Bench, verified
 

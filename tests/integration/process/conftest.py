@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from longwatch.clock import SYSTEM_CLOCK
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
 from longwatch.journal.verify import Answer, Verifier
+from longwatch.model.event import Event
 from longwatch.recording.process.environment import child_environment
 from longwatch.recording.process.supervisor import Outcome, Supervisor, Task
 from longwatch.recording.recorder import Recorder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.journal.verify import Answer
-from longwatch.runs import Status, fold
+from longwatch.model.run import Status, fold
 from tests.contract.tables import new_table
 from tests.integration.process.conftest import Bench
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from longwatch.errors import JournalUnusable, Unreachable
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.opening import open_journal
 from longwatch.journal.verify import Answer
+from longwatch.model.event import Event
+from longwatch.model.run import Status, fold
 from longwatch.recording.outbox import Outbox
-from longwatch.runs import Status, fold
 from tests.integration.process.conftest import ATTEMPT, RUN, TRACE, Bench
 
 PRINTS_EVENTS = """
@@ -29,7 +29,7 @@ def tell(type, offset=0, **fields):
 STORES_EVENTS = (
     PRINTS_EVENTS
     + """
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.journal.opening import open_journal
 journal = open_journal(os.environ["LONGWATCH_JOURNAL"])
 def store(type, offset=0, agent_name=None, **payload):
@@ -201,7 +201,7 @@ def test_lines_that_longwatch_wrote_pass_unchanged_and_once(bench: Bench) -> Non
     bench.run(
         """
 import os
-from longwatch.events import START
+from longwatch.model.event import START
 from longwatch.journal.codec import to_line
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.opening import open_journal

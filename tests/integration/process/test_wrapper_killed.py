@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.following.observation import Observer
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from longwatch.settings import sqlite_url
 from tests.patience import PATIENCE_SECONDS
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.following.observation import Observer
-from longwatch.runs import RunSummary
+from longwatch.model.event import Event
+from longwatch.model.run import RunSummary
 from tests.integration.recording.processes import Place, finished
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are judged on Linux alone")

@@ -11,10 +11,10 @@ import pytest
 
 from longwatch.clock import SystemClock
 from longwatch.errors import JournalBusy
-from longwatch.events import Event
 from longwatch.journal.opening import open_journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.verify import Answer
+from longwatch.model.event import Event
 from longwatch.recording.outbox import Outbox
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings

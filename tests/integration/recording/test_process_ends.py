@@ -313,7 +313,7 @@ def test_forking_while_the_writer_is_busy_never_hangs(place: Place) -> None:
 OTHER = """
 import sys
 from pathlib import Path
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.journal.sqlite import SqliteJournal
 
 with SqliteJournal(Path(sys.argv[1])) as journal:

@@ -16,12 +16,12 @@ from longwatch.documents.dynamodb import DynamoDocumentStore
 from longwatch.documents.sqlite import SqliteDocumentStore
 from longwatch.documents.store import DocumentStore
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.opening import open_dynamodb
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.app import create_app
 from longwatch.server.context import ServerContext, open_context
 from longwatch.server.turn_answers import TURN
+from longwatch.storage.dynamodb.errors import TableAddress
 from tests.contract.documents_tables import SharedDocumentTable, new_document_table
 from tests.contract.tables import REGION, new_table
 

@@ -10,9 +10,9 @@ import pytest
 
 from longwatch.documents.memory import MemoryDocumentStore
 from longwatch.errors import Unreachable
-from longwatch.events import START, Cursor, Page
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import START, Cursor, Page
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
 from tests.integration.server.stores import BASE, new_turn

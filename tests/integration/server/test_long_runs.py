@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.json_views import shown_view
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import fold
+from longwatch.model.event import Event
+from longwatch.model.run import fold
 from longwatch.server import run_answers
 from longwatch.server.board import RUN
 from tests.integration.server.stores import Served, Stores, served

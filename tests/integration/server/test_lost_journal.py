@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from longwatch.documents.sqlite import SqliteDocumentStore
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
 from longwatch.server.routes import health

@@ -21,8 +21,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from tests.integration.server.processes import ServeProcess, journal_option, serving
 from tests.patience import PATIENCE_SECONDS
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from longwatch.errors import JournalUnavailable
-from longwatch.events import START, Cursor, Event
 from longwatch.following import Followed, Item
 from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import START, Cursor, Event
 from longwatch.testing import Desk, Outcome, Simulation
 from longwatch.testing.simulation.bugs import Bug
 from longwatch.testing.simulation.loop import LoopClock

@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from longwatch.events import Event, numbered_event_id
 from longwatch.journal.codec import digest
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event, numbered_event_id
 
 PAGE_BYTES = 4096
 RUNS = ("run-a", "run-b", "run-c")

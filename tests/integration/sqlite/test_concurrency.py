@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from longwatch.clock import SystemClock
-from longwatch.events import START, Event
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.sqlite.database import Database
-from longwatch.journal.sqlite.forking import register
 from longwatch.journal.sqlite.journal import SCHEMA
+from longwatch.model.event import START, Event
+from longwatch.storage.sqlite.database import Database
+from longwatch.storage.sqlite.forking import register
 from tests.patience import PATIENCE_SECONDS
 
 
@@ -31,7 +31,7 @@ def event(run_id: str, n: int) -> Event:
 OPENING = """
 import sys
 from pathlib import Path
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import SCHEMA
 name = sys.argv[2]
@@ -173,7 +173,7 @@ def test_a_journal_may_be_used_on_both_sides_of_a_fork(tmp_path: Path) -> None:
 FORKING = """
 import os, sys, threading
 from pathlib import Path
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import SCHEMA
 
@@ -223,7 +223,7 @@ def test_a_fork_in_the_middle_of_a_transaction_harms_neither_side(tmp_path: Path
 READING = """
 import os, sys, threading
 from pathlib import Path
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.journal.sqlite import SqliteJournal
 
 path = Path(sys.argv[1])

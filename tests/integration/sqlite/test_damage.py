@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.events import START, UNREADABLE, Event
 from longwatch.following import Ended, Hub, Reason
 from longwatch.following.observation import Observer, read_known
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.rows import EVENT_COLUMNS, event_to_row, events_from_rows
 from longwatch.journal.verify import Answer, Verification, Verifier
-from longwatch.model.process import Process, process_of
-from longwatch.runs import Status
+from longwatch.model.event import START, UNREADABLE, Event
+from longwatch.model.process import ProcessIdentity, process_of
+from longwatch.model.run import Status
 
 from . import damage
 
@@ -220,7 +220,7 @@ async def test_a_run_whose_ending_cannot_be_read_ends_as_its_summary_says(path: 
     assert (found.reason, found.status) == (Reason.ENDED, Status.SUCCEEDED)
 
 
-def dead_process() -> Process:
+def dead_process() -> ProcessIdentity:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     process = process_of(child.pid)
     child.communicate()

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from longwatch.cli.integrity_checks import structure_faults
 from longwatch.errors import LongwatchError
-from longwatch.events import START, UNREADABLE, Event
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.recovery import recover
 from longwatch.journal.verify import Answer, Verifier
+from longwatch.model.event import START, UNREADABLE, Event
 from longwatch.testing.clock import FakeClock
 
 from . import damage

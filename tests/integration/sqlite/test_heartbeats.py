@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 
 IMPORTS = "from pathlib import Path; from longwatch.journal.sqlite import SqliteJournal"
 STEP = Event(run_id="wf-1", event_id="e1", type="step", occurred_at=1_000)

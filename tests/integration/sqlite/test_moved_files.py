@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from longwatch.errors import InvalidCursor, JournalMoved
-from longwatch.events import Cursor, Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Cursor, Event
 
 RUN = "wf-1"
 

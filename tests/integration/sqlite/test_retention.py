@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.events import START, Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import START, Event
 from longwatch.testing import FakeClock
 
 

@@ -20,9 +20,9 @@ from longwatch.errors import (
     NotADatabase,
     ReadOnlyJournal,
 )
-from longwatch.events import Event
 from longwatch.journal.opening import open_journal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 
 SMALL_BYTES = 1024 * 1024
 
@@ -125,7 +125,7 @@ def test_a_recorder_on_a_full_disk_holds_the_events_until_there_is_space(small_d
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.journal.sqlite import SqliteJournal
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 with SqliteJournal(Path(sys.argv[1])) as journal:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from longwatch.errors import JournalUnavailable
-from longwatch.events import Event
-from longwatch.runs import Status
+from longwatch.model.event import Event
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock, FaultyJournal
 from longwatch.turns import Conversations, TurnState
 from longwatch.turns.desk import JournalDesk, TurnName

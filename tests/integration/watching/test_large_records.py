@@ -11,7 +11,7 @@ import pytest
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.watching.explaining import explained
 from longwatch.watching.model import ActionState, Execution, Job, Mode, Server, ServerState, Wave

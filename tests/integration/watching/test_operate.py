@@ -13,7 +13,7 @@ from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
 from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 from longwatch.watching.operators import Operator, Statement

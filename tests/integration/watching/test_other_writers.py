@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 from longwatch.watching.model import Execution, Job, Wave

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import ActionScript, DrsSimulator, JobScript, ServerScript, drill, recovery
 from longwatch.watching.conditions import conditions

@@ -23,7 +23,7 @@ from longwatch.aws.finder import (
     run_seconds,
 )
 from longwatch.errors import InvalidSettings, Throttled
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from longwatch.watching.finder import SHORTEST_SECONDS
 from longwatch.watching.model import Execution, ServerState, Verdict

@@ -17,7 +17,7 @@ from longwatch.aws.metrics import (
     tick_documents,
     write,
 )
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.finder import Survey, Tick
 from longwatch.watching.model import Mode, Verdict
 from longwatch.watching.phases import Phase

@@ -19,8 +19,8 @@ from longwatch.aws.poller import (
     sources,
 )
 from longwatch.errors import AmbiguousExecution, ExecutionNotFound, InvalidInput, Unreachable
-from longwatch.events import Page
 from longwatch.journal.base import Journal
+from longwatch.model.event import Page
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs import drill as drill_script

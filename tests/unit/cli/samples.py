@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from longwatch.events import Event
 from longwatch.journal.codec import digest
+from longwatch.model.event import Event
 
 START_MS = 1_794_736_931_000  # 2026-11-15T10:02:11Z
 

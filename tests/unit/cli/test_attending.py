@@ -8,11 +8,11 @@ import pytest
 from longwatch.cli.attending import Outcome, attend, has_no_reader
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.errors import Unreachable
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.following import Reason, WatchState
 from longwatch.journal.base import DEFAULT_READ_LIMIT
 from longwatch.journal.memory import MemoryJournal
-from longwatch.runs import Status
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.run import Status
 from tests.unit.cli.samples import failing, research, session
 
 

@@ -23,13 +23,13 @@ from longwatch.cli.ship import exit_code, summary
 from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.verify import verification_lines
 from longwatch.errors import InvalidInput, JournalUnusable
-from longwatch.events import Event
 from longwatch.following.observation import ObservedRun
 from longwatch.journal.opening import open_journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.verify import Verifier
+from longwatch.model.event import Event
+from longwatch.model.run import Condition, summarise
 from longwatch.recording.outbox import Outbox, ShipReport
-from longwatch.runs import Condition, summarise
 from longwatch.settings import SETTINGS, load_settings
 from longwatch.testing.clock import FakeClock
 from longwatch.watching.model import Execution

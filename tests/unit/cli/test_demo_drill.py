@@ -14,8 +14,8 @@ from longwatch.cli.demo.service import ScriptedJobs, Service
 from longwatch.cli.styles import Line
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.summary import Status
 from longwatch.settings import Settings
-from longwatch.summaries import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.watching.cadence.history import read_history
 from longwatch.watching.cadence.lessons import Lessons

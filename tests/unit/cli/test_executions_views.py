@@ -10,7 +10,7 @@ import pytest
 
 from longwatch.cli.executions_views import ExecutionsPicture, picture
 from longwatch.cli.styles import Line
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from longwatch.watching.model import Execution, Verdict
 from longwatch.watching.phases import Phase

@@ -11,8 +11,8 @@ from longwatch.cli.show import run_lines
 from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.text import columns_of
 from longwatch.errors import InvalidInput
-from longwatch.events import Event
-from longwatch.runs import Condition, Run, fold
+from longwatch.model.event import Event
+from longwatch.model.run import Condition, Run, fold
 from tests.unit.cli.samples import START_MS, again, failing, killed, research, session
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from longwatch.cli.lines import event_line, need_dates, tells_of_failure, words_of
 from longwatch.cli.styles import line_columns, paint
-from longwatch.events import Event
+from longwatch.model.event import Event
 from tests.strategies import events
 from tests.unit.cli.samples import START_MS, Story, failing, killed, research
 

@@ -4,8 +4,8 @@ import pytest
 
 from longwatch.cli.live import frame
 from longwatch.cli.styles import Line, Segment, line_columns, paint
-from longwatch.events import Event
-from longwatch.runs import fold
+from longwatch.model.event import Event
+from longwatch.model.run import fold
 from tests.unit.cli.samples import START_MS, Story, research
 
 ABOVE: list[Line] = [[Segment("above")]]

@@ -9,7 +9,15 @@ import pytest
 from longwatch.cli.main import COMMANDS, cli, explained, run
 from longwatch.errors import InvalidInput, InvalidSettings, MissingExtra, TableProblem, Unreachable
 
-HEAVY = ("boto3", "rich", "sqlite3", "longwatch.settings", "longwatch.journal", "longwatch.runs", "asyncio")
+HEAVY = (
+    "boto3",
+    "rich",
+    "sqlite3",
+    "longwatch.settings",
+    "longwatch.journal",
+    "longwatch.model.run",
+    "asyncio",
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

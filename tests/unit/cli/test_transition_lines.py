@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.cli.lines import words_of
-from longwatch.events import Event
+from longwatch.model.event import Event
 
 CASES = [
     (

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.calls import Call, Mark
 from longwatch.cli.tree import branches
+from longwatch.model.calls import Call, Mark
 
 
 def call(

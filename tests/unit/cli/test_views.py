@@ -4,9 +4,9 @@ import pytest
 
 from longwatch.cli.styles import Line, line_columns, paint
 from longwatch.cli.views import LineView, TailView, Taken, headline, watch_lines
-from longwatch.events import START, Event
 from longwatch.following import Phase, WatchState
-from longwatch.runs import Run, Status, fold
+from longwatch.model.event import START, Event
+from longwatch.model.run import Run, Status, fold
 from tests.unit.cli.samples import START_MS, research
 
 NOW = START_MS + 13_240  # three seconds after the last event of the research run

@@ -6,7 +6,7 @@ from longwatch.cli.attending import Outcome
 from longwatch.cli.times import between_text
 from longwatch.cli.watch import ending_words, exit_code
 from longwatch.following import Reason
-from longwatch.runs import Status
+from longwatch.model.run import Status
 
 CASES = [
     (Outcome(Status.SUCCEEDED, Reason.ENDED), 0, "run wf-1 succeeded"),

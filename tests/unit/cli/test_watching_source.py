@@ -9,9 +9,9 @@ from typing import Any
 from longwatch.cli.attending import Outcome
 from longwatch.cli.watching_source import Patience, SourceWatch
 from longwatch.errors import JournalBusy, Throttled
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.following import Reason
-from longwatch.runs import Status
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution, ExecutionKey, Job, JobState, Mode, Server, ServerState, Wave

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.waterfall import waterfall
-from longwatch.events import Event
-from longwatch.runs import Run, fold
+from longwatch.model.event import Event
+from longwatch.model.run import Run, fold
 from tests.unit.cli.samples import START_MS, Story, killed, research
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.following import PollingService
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from tests.contract.services import Heard
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.events import Event
 from longwatch.following.known import Known
-from longwatch.runs import Status, fold
+from longwatch.model.event import Event
+from longwatch.model.run import Status, fold
 from tests.strategies import runs
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import Cursor, Event
 from longwatch.following.merged_runs import MergedRuns
 from longwatch.journal.base import ALL_RUNS, RunQuery
-from longwatch.runs import RunSummary, Status, summarise
+from longwatch.model.event import Cursor, Event
+from longwatch.model.run import RunSummary, Status, summarise
 from longwatch.testing import FakeClock, MemoryJournal
 
 

@@ -8,20 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.following.observation import HOLDS_SECONDS, Observer
 from longwatch.journal.base import RunQuery
-from longwatch.model.process import Process, Surroundings, process_of, process_started
-from longwatch.runs import Status
+from longwatch.model.event import Event
+from longwatch.model.process import ProcessIdentity, Surroundings, process_of, process_started
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
 
 HERE = Surroundings(machine="m", boot="now", namespace="pid:[1]", boot_at=2_000_000)
-GONE = Process("vm", 11, 110, "pid:[1]", machine="m", boot="before")  # of before this machine was restarted
-ALIVE = Process("vm", os.getpid(), process_started(os.getpid()), "pid:[1]", machine="m", boot="now")
-ELSEWHERE = Process("vm", 12, 120, "pid:[2]", machine="m", boot="now")
+GONE = ProcessIdentity(
+    "vm", 11, 110, "pid:[1]", machine="m", boot="before"
+)  # of before this machine was restarted
+ALIVE = ProcessIdentity("vm", os.getpid(), process_started(os.getpid()), "pid:[1]", machine="m", boot="now")
+ELSEWHERE = ProcessIdentity("vm", 12, 120, "pid:[2]", machine="m", boot="now")
 
 
-def started(run_id: str, at: int, process: Process | None) -> Event:
+def started(run_id: str, at: int, process: ProcessIdentity | None) -> Event:
     payload = {} if process is None else {"process": process.fields}
     return Event(
         run_id=run_id,
@@ -34,7 +36,7 @@ def started(run_id: str, at: int, process: Process | None) -> Event:
     )
 
 
-def journal_of(processes: Iterable[Process | None]) -> MemoryJournal:
+def journal_of(processes: Iterable[ProcessIdentity | None]) -> MemoryJournal:
     """Runs wf-0, wf-1 … of these processes, each a second after the one before."""
     journal = MemoryJournal()
     journal.append(

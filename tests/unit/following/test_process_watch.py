@@ -15,11 +15,11 @@ import pytest
 from longwatch.following import process_watch
 from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.timers import alarms
-from longwatch.model.process import Presence, Process, process_of, this_process
+from longwatch.model.process import Presence, ProcessIdentity, process_of, this_process
 from longwatch.testing.clock import START_MS, FakeClock
 from longwatch.testing.simulation.loop import LoopClock
 
-ONE, TWO = Process("h", 1, 10, boot="b"), Process("h", 2, 20, boot="b")
+ONE, TWO = ProcessIdentity("h", 1, 10, boot="b"), ProcessIdentity("h", 2, 20, boot="b")
 
 
 class Subscriber:
@@ -41,7 +41,7 @@ class World:
         self.presence = {ONE.id: Presence.ALIVE, TWO.id: Presence.ALIVE}
         self.probes = 0
 
-    def __call__(self, process: Process) -> Presence:
+    def __call__(self, process: ProcessIdentity) -> Presence:
         self.probes += 1
         return self.presence[process.id]
 
@@ -54,7 +54,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def watching(world: Callable[[Process], Presence]) -> ProcessWatch:
+def watching(world: Callable[[ProcessIdentity], Presence]) -> ProcessWatch:
     timers = alarms(asyncio.get_running_loop())
     return ProcessWatch(timers, LoopClock(), presence=world, pidfds=False)
 

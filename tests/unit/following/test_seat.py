@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from longwatch.events import Event, Page
 from longwatch.following.seat import ROOM_BYTES, Seat
 from longwatch.journal.arrivals import Arrived, page_of
+from longwatch.model.event import Event, Page
 
 
 def page(first: int, last: int) -> Page:

@@ -8,9 +8,9 @@ import pytest
 
 import longwatch
 from longwatch.errors import InvalidInput, Unreachable
-from longwatch.events import Event
 from longwatch.following import PollingService, polling_service
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.failing import Fails
 from tests.contract.making import event, ids

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from longwatch.errors import JournalUnusable, Unreachable
-from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from longwatch.testing import FaultyJournal
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.failing import Fails

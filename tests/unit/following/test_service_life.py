@@ -10,10 +10,10 @@ import pytest
 
 import longwatch
 from longwatch.errors import InvalidInput, InvalidJournalUrl
-from longwatch.events import Event
 from longwatch.following import PollingService
 from longwatch.following.subscriptions import WAITING_VALUES
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from longwatch.testing.clock import START_MS as NOW
 from tests.contract.making import event
 from tests.contract.services import Heard, whole_run

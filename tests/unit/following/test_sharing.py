@@ -9,9 +9,9 @@ import pytest
 
 import longwatch
 from longwatch.errors import InvalidJournalUrl
-from longwatch.events import Event
 from longwatch.following import CaughtUp, Ended, Followed, Reason, follow, shared_hub
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from tests.patience import PATIENCE_SECONDS
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.following.tally import Tally
-from longwatch.numbering import Numbers
-from longwatch.runs import ProducerTally
+from longwatch.model.numbering import NumberSet
+from longwatch.model.run import ProducerTally
 
 NUMBERS = st.lists(st.integers(1, 12), max_size=20)
 COUNTS = st.lists(st.integers(0, 14), max_size=3)
@@ -24,7 +24,7 @@ def tally_of(numbers: list[int], counts: list[int]) -> Tally:
 
 @given(numbers=NUMBERS, counts=COUNTS)
 def test_it_says_what_the_value_says(numbers: list[int], counts: list[int]) -> None:
-    value = ProducerTally(Numbers.of(numbers), max(counts, default=None))
+    value = ProducerTally(NumberSet.of(numbers), max(counts, default=None))
 
     tally = tally_of(numbers, counts)
 
@@ -41,10 +41,10 @@ def test_two_together_say_what_both_say_and_go_on_counting(
 
     tally.merge(other)
 
-    assert tally.told == ProducerTally(Numbers.of(ours), max(our_counts, default=None)).merged(before)
+    assert tally.told == ProducerTally(NumberSet.of(ours), max(our_counts, default=None)).merged(before)
     for number in then:
         tally.add(number)
-    assert tally.seen == Numbers.of([*ours, *theirs, *then])
+    assert tally.seen == NumberSet.of([*ours, *theirs, *then])
     assert other.told == before
 
 
@@ -56,4 +56,4 @@ def test_a_row_grows_in_place() -> None:
         tally.add(number)
 
     assert tally._others is others
-    assert tally.seen == Numbers(((7, 999),))
+    assert tally.seen == NumberSet(((7, 999),))

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from longwatch.errors import LongwatchError, TableProblem, Throttled
-from longwatch.events import Event
 from longwatch.following.unlisted import BACKGROUND_PAGES, SCAN_PAGES, BackgroundScan, scan_unlisted
 from longwatch.journal.base import UnlistedRuns
-from longwatch.runs import RunSummary, summarise
+from longwatch.model.event import Event
+from longwatch.model.run import RunSummary, summarise
 from longwatch.testing import FakeClock, MemoryJournal
 
 DENIED = TableProblem("access-denied", "profile 'x' may not use table 't' (AccessDeniedException).")

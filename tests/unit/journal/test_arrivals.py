@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import START, Cursor, Event
 from longwatch.journal.arrivals import ArrivalPage, Arrived, page_of
 from longwatch.journal.memory import MemoryJournal
-from longwatch.numbering import Numbers
+from longwatch.model.event import START, Cursor, Event
+from longwatch.model.numbering import NumberSet
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,9 @@ from longwatch.numbering import Numbers
     [
         ("", Arrived()),
         ("120", Arrived(120)),
-        ("120+2", Arrived(120, Numbers(((122, 122),)))),
-        ("120+2-4,7", Arrived(120, Numbers(((122, 124), (127, 127))))),
-        ("0+5", Arrived(0, Numbers(((5, 5),)))),
+        ("120+2", Arrived(120, NumberSet(((122, 122),)))),
+        ("120+2-4,7", Arrived(120, NumberSet(((122, 124), (127, 127))))),
+        ("0+5", Arrived(0, NumberSet(((5, 5),)))),
     ],
 )
 def test_a_cursor_and_what_it_says(text: str, arrived: Arrived) -> None:

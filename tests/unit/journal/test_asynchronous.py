@@ -8,10 +8,10 @@ import threading
 import pytest
 
 from longwatch.errors import EventConflict
-from longwatch.events import Event, Page
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal, RunQuery
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event, Page
 from tests.patience import PATIENCE_SECONDS
 
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidEvent, InvalidInput
-from longwatch.events import Event
 from longwatch.journal.codec import (
     MAX_LEVELS,
     decode_payload,
@@ -23,6 +22,7 @@ from longwatch.journal.codec import (
     payload_text,
     to_line,
 )
+from longwatch.model.event import Event
 from tests.strategies import events, payloads
 
 LINE = {"run_id": "wf-1", "event_id": "e1", "type": "note", "occurred_at": 1000}

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from longwatch.events import Event
 from longwatch.journal.codec import (
     DIGEST_HEX_DIGITS,
     canonical,
@@ -19,6 +18,7 @@ from longwatch.journal.codec import (
     digest,
     same_content,
 )
+from longwatch.model.event import Event
 from tests.strategies import events, values
 
 LINE = {"run_id": "wf-1", "event_id": "e1", "type": "note", "occurred_at": 1000}

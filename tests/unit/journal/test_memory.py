@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import EventConflict, InvalidCursor, InvalidEvent
-from longwatch.events import START, Cursor, Event
 from longwatch.journal.base import Prunes, Wakes
 from longwatch.journal.memory import MemoryJournal, cursor_at, list_cursor, list_edge_of, position_of
-from longwatch.runs import summarise
+from longwatch.model.event import START, Cursor, Event
+from longwatch.model.run import summarise
 from longwatch.testing.clock import FakeClock
 from tests.patience import PATIENCE_SECONDS
 from tests.strategies import RUN_ID, batches, run_ids, runs, times

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.events import Event
 from longwatch.journal.sqlite.rows import is_found_alike, run_from_text, run_text, run_to_row
-from longwatch.runs import summarise
+from longwatch.model.event import Event
+from longwatch.model.run import summarise
 from tests.strategies import RUN_ID, runs
 
 

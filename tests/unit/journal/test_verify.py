@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.events import Event
 from longwatch.journal.verify import Answer, Verification, Verifier
+from longwatch.model.event import Event
 from tests.unit.cli.samples import START_MS, Story, session
 
 NOW = START_MS + 3_600_000

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.events import Event
 from longwatch.model.attempts import (
     MOST_CLOSED,
     MOST_ENDINGS,
@@ -20,10 +19,11 @@ from longwatch.model.attempts import (
     lifecycle_of,
 )
 from longwatch.model.endings import Status, is_activity
-from longwatch.model.process import Process
-from longwatch.summaries import RunSummary, summarise
+from longwatch.model.event import Event
+from longwatch.model.process import ProcessIdentity
+from longwatch.model.summary import RunSummary, summarise
 
-P1, P2 = Process("h", 1, 10, boot="b"), Process("h", 2, 20, boot="b")
+P1, P2 = ProcessIdentity("h", 1, 10, boot="b"), ProcessIdentity("h", 2, 20, boot="b")
 
 
 def event(type: str, at: int, *, by: str | None = None, number: Any = 1, **payload: Any) -> Event:
@@ -39,7 +39,7 @@ def event(type: str, at: int, *, by: str | None = None, number: Any = 1, **paylo
 
 
 def start(
-    at: int, attempt: str | None = None, process: Process | None = None, by: str | None = None
+    at: int, attempt: str | None = None, process: ProcessIdentity | None = None, by: str | None = None
 ) -> Event:
     payload: dict[str, Any] = {} if attempt is None else {"attempt": attempt}
     if process is not None:
@@ -47,7 +47,7 @@ def start(
     return event("workflow_start", at, by=by, **payload)
 
 
-def joined(at: int, process: Process, by: str, attempt: str | None = None) -> Event:
+def joined(at: int, process: ProcessIdentity, by: str, attempt: str | None = None) -> Event:
     named: dict[str, Any] = {} if attempt is None else {"attempt": attempt}
     return event("process_joined", at, by=by, process=process.fields, **named)
 
@@ -66,7 +66,7 @@ def initiated(at: int, execution: str) -> Event:
 
 
 def died(
-    at: int, *processes: Process, since: int = 5, until: int | None = 9, attempt: str | None = None
+    at: int, *processes: ProcessIdentity, since: int = 5, until: int | None = 9, attempt: str | None = None
 ) -> Event:
     payload: dict[str, Any] = {
         "status": "died",
@@ -225,7 +225,7 @@ def test_facts_are_bounded_and_merge_to_the_same_in_any_order() -> None:
     events = [
         *(start(at, f"{at:08x}") for at in range(300)),
         *(ended(at) for at in range(300, 400)),
-        *(joined(at, Process("h", at, at, boot="b"), f"p{at}") for at in range(400, 700)),
+        *(joined(at, ProcessIdentity("h", at, at, boot="b"), f"p{at}") for at in range(400, 700)),
         *(closed(at, f"q{at}") for at in range(700, 1000)),
     ]
     one, other = lifecycle_of(events[::2]), lifecycle_of(events[1::2])
@@ -241,7 +241,9 @@ def test_facts_are_bounded_and_merge_to_the_same_in_any_order() -> None:
 
 
 def test_the_owner_of_the_newest_attempt_is_known_however_often_the_run_was_started() -> None:
-    events = [start(at, f"{at:08x}", Process("h", at, at, boot="b"), f"p{at}") for at in range(1, 200)]
+    events = [
+        start(at, f"{at:08x}", ProcessIdentity("h", at, at, boot="b"), f"p{at}") for at in range(1, 200)
+    ]
 
     current = lifecycle_of(events).current
 
@@ -250,7 +252,7 @@ def test_the_owner_of_the_newest_attempt_is_known_however_often_the_run_was_star
 
 
 def test_an_attempt_after_a_crowded_one_is_not_crowded() -> None:
-    crowd = [joined(at, Process("h", at, at, boot="b"), f"p{at}", A) for at in range(10, 200)]
+    crowd = [joined(at, ProcessIdentity("h", at, at, boot="b"), f"p{at}", A) for at in range(10, 200)]
     before = lifecycle_of([start(1, A, P1, "p"), *crowd])
 
     after = before.merged(lifecycle_of([start(500, B, P2, "q")]))

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.model.attempts import Lifecycle, lifecycle_of
 from longwatch.model.endings import Ending, Status
+from longwatch.model.event import Event
 from longwatch.model.liveness import NO_HEARTBEAT_AFTER_MS, Liveness, Observation, judge
-from longwatch.model.process import COMMAND, WRAPPER, Presence, Process
+from longwatch.model.process import COMMAND, WRAPPER, Presence, ProcessIdentity
 
-OWNER = Process("vm", 10, 100, boot="b", outbox="/x/outbox.db", role=WRAPPER)
-CHILD = Process("vm", 11, 110, boot="b", role=COMMAND)
+OWNER = ProcessIdentity("vm", 10, 100, boot="b", outbox="/x/outbox.db", role=WRAPPER)
+CHILD = ProcessIdentity("vm", 11, 110, boot="b", role=COMMAND)
 LAST = (1_000, "p", 3, "e3")
 NOW = 9_000
 

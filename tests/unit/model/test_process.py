@@ -12,7 +12,7 @@ import pytest
 
 from longwatch.model.process import (
     Presence,
-    Process,
+    ProcessIdentity,
     Surroundings,
     has_ended,
     open_pidfd,
@@ -25,7 +25,7 @@ from longwatch.model.process import (
 
 ME = this_process()
 HERE = Surroundings(machine="m1", boot="b1", namespace="pid:[1]", boot_at=5_000)
-THERE = Process("h", 7, 70, "pid:[1]", machine="m1", boot="b1")
+THERE = ProcessIdentity("h", 7, 70, "pid:[1]", machine="m1", boot="b1")
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="start times are read from /proc")
 
@@ -33,13 +33,13 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="start times are r
 @pytest.mark.parametrize(
     ("field", "process"),
     [
-        ({"host": "h", "pid": 7, "started": 5}, Process("h", 7, 5, id="h////7/5")),
-        ({"host": "h", "pid": 7, "started": None}, Process("h", 7, id="h////7/")),
+        ({"host": "h", "pid": 7, "started": 5}, ProcessIdentity("h", 7, 5, id="h////7/5")),
+        ({"host": "h", "pid": 7, "started": None}, ProcessIdentity("h", 7, id="h////7/")),
         (
             {"host": "h", "pid": 7, "namespace": "pid:[1]"},
-            Process("h", 7, None, "pid:[1]", id="h///pid:[1]/7/"),
+            ProcessIdentity("h", 7, None, "pid:[1]", id="h///pid:[1]/7/"),
         ),
-        ({"host": "h", "pid": 7, "id": "ab" * 8}, Process("h", 7, id="ab" * 8)),
+        ({"host": "h", "pid": 7, "id": "ab" * 8}, ProcessIdentity("h", 7, id="ab" * 8)),
         ({"host": "h", "pid": 0}, None),
         ({"host": "h", "pid": -1}, None),
         ({"host": "h", "pid": "7"}, None),
@@ -49,14 +49,14 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="start times are r
         (None, None),
     ],
 )
-def test_a_process_is_read_from_the_field_of_an_event(field: object, process: Process | None) -> None:
-    assert Process.of(field) == process
+def test_a_process_is_read_from_the_field_of_an_event(field: object, process: ProcessIdentity | None) -> None:
+    assert ProcessIdentity.of(field) == process
 
 
 def test_a_process_survives_the_journal() -> None:
     named = replace(THERE, role="wrapper", outbox="/tmp/outbox.db")
 
-    assert Process.of(named.fields) == named
+    assert ProcessIdentity.of(named.fields) == named
 
 
 def test_two_observers_give_one_process_the_same_id() -> None:
@@ -90,11 +90,11 @@ def test_the_machine_id_itself_is_never_recorded() -> None:
         (replace(THERE, boot=None), HERE, False),
         (THERE, replace(HERE, boot=None), False),
         (THERE, replace(HERE, can_judge=False), False),  # Lambda
-        (Process("h", 7, 70), HERE, False),  # as older versions named it
+        (ProcessIdentity("h", 7, 70), HERE, False),  # as older versions named it
     ],
 )
 def test_only_an_observer_that_shares_the_boot_and_the_namespace_may_judge(
-    process: Process, here: Surroundings, is_judgeable: bool
+    process: ProcessIdentity, here: Surroundings, is_judgeable: bool
 ) -> None:
     assert process.is_judgeable(here) is is_judgeable
     if not is_judgeable:

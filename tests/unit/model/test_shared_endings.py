@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.json_views import run_view
-from longwatch.runs import fold
+from longwatch.model.event import Event
+from longwatch.model.run import fold
 
 NOW_MS = 100_000
 CASES = json.loads((Path(__file__).parents[2] / "fixtures" / "endings.json").read_text(encoding="utf-8"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from tests.patience import PATIENCE_SECONDS
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from longwatch.events import START, Event
 from longwatch.journal.base import Journal
 from longwatch.journal.verify import Verification, Verifier
+from longwatch.model.event import START, Event
 
 
 class Refusal(Exception):

@@ -11,10 +11,10 @@ import pytest
 
 import longwatch
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.run import fold
 from longwatch.recording.active import RUN_TAKEN_VARIABLE, ActiveRun
 from longwatch.recording.recorder import Recorder, configure
 from longwatch.recording.scope import SCOPE
-from longwatch.runs import fold
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings
 from longwatch.testing import FaultyJournal
 from tests.patience import PATIENCE_SECONDS

@@ -20,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longwatch.journal.codec import MAX_LEVELS, decode_payload, encode_payload
-from longwatch.journal.dynamodb.values import to_map
 from longwatch.recording.capture import (
     FULL,
     SUMMARY,
@@ -31,6 +30,7 @@ from longwatch.recording.capture import (
     error_text,
 )
 from longwatch.recording.redaction import REDACTED, SecretNames
+from longwatch.storage.dynamodb.values import to_map
 
 SECRETS = SecretNames()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from longwatch.errors import Throttled
-from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from longwatch.recording.delivery import Delivery, retry_seconds
 from longwatch.recording.outbox import CLAIM_MS, Outbox
 from longwatch.testing import FakeClock, FaultyJournal

@@ -7,8 +7,8 @@ import os
 import pytest
 
 import longwatch
-from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from longwatch.recording.membership import MAX_RUNS, Membership
 from longwatch.recording.notes import Note
 from longwatch.recording.producers import Producers

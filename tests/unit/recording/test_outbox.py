@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from longwatch.errors import Unreachable
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from longwatch.recording.outbox import Outbox, ShipReport, announcements
 from longwatch.testing import FakeClock, FaultyJournal
 from tests.unit.recording.recorded import events_of

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidEvent
-from longwatch.events import Event
 from longwatch.journal.verify import Answer, Verifier
+from longwatch.model.event import Event
 from longwatch.recording.notes import Note
 from longwatch.recording.producers import MAX_OPEN, Producer, Producers, encoded
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import Event
 from longwatch.recording.writer import NUMBERED_AT_ONCE
 from longwatch.testing import FakeClock, FaultyJournal
 from tests.patience import PATIENCE_SECONDS

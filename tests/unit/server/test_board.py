@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from longwatch.errors import JournalUnavailable, Unreachable
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.following.hub import Hub
 from longwatch.following.known import Known
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.server import board as board_module
 from longwatch.server import histories
 from longwatch.server.board import PULSE, RUN, Board, Watched

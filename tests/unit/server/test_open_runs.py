@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from longwatch.errors import JournalUnavailable
-from longwatch.events import Event, Page
 from longwatch.following.observation import Observer
 from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event, Page
 from longwatch.model.liveness import Liveness
 from longwatch.model.process import process_of
-from longwatch.runs import RunSummary, Status
+from longwatch.model.run import RunSummary, Status
 from longwatch.server.open_runs import CHECK_SECONDS, PAGE_RUNS, OpenRuns
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.turns import Conversations

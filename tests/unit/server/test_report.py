@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from longwatch.events import Event
-from longwatch.runs import fold
+from longwatch.model.event import Event
+from longwatch.model.run import fold
 from longwatch.server.report import render_report, report_name
 from tests.unit.cli.samples import research
 

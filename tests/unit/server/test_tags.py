@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.runs import SILENT_AFTER_MS, Condition, Ending, Status, fold
+from longwatch.model.run import SILENT_AFTER_MS, Condition, Ending, Status, fold
 from longwatch.server.tags import list_tag, matches, run_tag, weak_tag
 from tests.unit.cli.samples import killed, research
 

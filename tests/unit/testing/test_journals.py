@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from longwatch.errors import InvalidEvent, JournalBusy, Unreachable
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.testing import FaultyJournal, MemoryJournal
 
 

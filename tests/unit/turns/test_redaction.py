@@ -8,7 +8,7 @@ import pytest
 
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.process import process_of
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.events import Event
-from longwatch.runs import Status, fold, summarise
+from longwatch.model.event import Event
+from longwatch.model.run import Status, fold, summarise
 from longwatch.turns import TurnState, status_view, tag_of, turn_state, turn_view
 
 TURN = "turn-1"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.turns.lines import Report, Reported, report_of
 from longwatch.turns.verdict import VERDICTS, Evidence, ProcessEnd, evidence_of, judge, worse
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from longwatch.events import Event
-from longwatch.runs import Status
+from longwatch.model.event import Event
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from longwatch.watching.model import Execution, Job, Wave
 from longwatch.watching.poller import Polled, Poller

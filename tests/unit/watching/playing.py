@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from longwatch.clock import Clock
-from longwatch.events import START as FROM_START
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import START as FROM_START
+from longwatch.model.event import Event
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution, ExecutionKey, Job
 from longwatch.watching.sources.base import SourceProblem, Told

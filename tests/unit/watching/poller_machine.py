@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from longwatch.errors import LongwatchError
-from longwatch.events import Event
 from longwatch.journal.base import Journal
-from longwatch.runs import Status
+from longwatch.model.event import Event
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.watching.model import Execution, Job, JobState, Mode, Server, ServerState, Wave
 from longwatch.watching.poller import LEASE_MS, Claim, Poller, Result

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.answers import applied
 from longwatch.watching.catching_up import folded, untaken

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.explaining import explained
 from longwatch.watching.model import Execution, Job, Verdict, Wave
 from longwatch.watching.views import execution_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from longwatch.watching.finder import Finder, Survey, Tick, next_look, survey
 from longwatch.watching.model import Execution, Mode, ServerState

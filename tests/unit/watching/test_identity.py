@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from longwatch.events import Event
-from longwatch.runs import Status
+from longwatch.model.event import Event
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.model import ExecutionKey, Job, Wave
 from longwatch.watching.poller import Poller

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from longwatch.errors import ExecutionNotFound, InvalidEvent, InvalidInput, VersionConflict
-from longwatch.events import Event
-from longwatch.runs import Status
+from longwatch.model.event import Event
+from longwatch.model.run import Status
 from longwatch.watching import operators
 from longwatch.watching.model import Execution, Job, Verdict, Wave
 from longwatch.watching.operators import LEASE_MS, OUTCOMES, Operator, Statement

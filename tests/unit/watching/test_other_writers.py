@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.watching.explaining import explained
 from longwatch.watching.finder import Finder
 from longwatch.watching.model import Execution

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.model import ActionState, Execution, Job, JobState, Mode, Server, ServerState, Wave
 from longwatch.watching.outcomes import (
     GRACE_MS,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from longwatch.errors import ExecutionNotFound, InvalidEvent, Unreachable
+from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
-from longwatch.runs import Status
 from longwatch.testing import MemoryJournal
 from longwatch.watching.model import Action, ActionState, JobState, Mode, Server, ServerState
 from longwatch.watching.outcomes import GRACE_POLLS

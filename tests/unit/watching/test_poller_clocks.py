@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.answers import Answer, applied
 from longwatch.watching.model import Execution, ExecutionKey, Job, JobState, Server, Wave

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from longwatch.errors import InvalidEvent
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.watching.poller import LEASE_MS, Claim, Result
 from longwatch.watching.sources.base import SourceProblem
 from tests.unit.watching.desk import DONE, Desk

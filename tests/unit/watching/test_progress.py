@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.model import (
     ActionState,
     Execution,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from longwatch.aws.poller import poll
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.watching.explaining import explained
 from longwatch.watching.finder import Finder
 from longwatch.watching.model import Execution, JobState, Verdict, Wave

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.model.event import Event
+from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.tables import SimulatedTable
 from longwatch.watching.poller import Poller

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longwatch.events import Event
-from longwatch.runs import fold
-from longwatch.summaries import Status
+from longwatch.model.event import Event
+from longwatch.model.run import fold
+from longwatch.model.summary import Status
 from longwatch.watching.answers import Answer, applied
 from longwatch.watching.model import (
     ActionState,

@@ -27,11 +27,11 @@ from longwatch.cli.stopping import stopped_by_signals
 from longwatch.cli.terminal import Terminal, remark, write_text
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
-from longwatch.events import START, Cursor
 from longwatch.journal.base import Journal, Wakes
 from longwatch.journal.opening import open_journal
+from longwatch.model.event import START, Cursor
+from longwatch.model.run import Run, Status, fold
 from longwatch.recording.recorder import Recorder, configure
-from longwatch.runs import Run, Status, fold
 from longwatch.settings import Settings, data_directory, sqlite_url
 
 PROGRAM = "longwatch"

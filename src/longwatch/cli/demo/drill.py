@@ -19,8 +19,8 @@ from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.summary import Status
 from longwatch.settings import Settings
-from longwatch.summaries import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.drs.scripts import JobScript, drill, server_id_of
 from longwatch.watching.model import Evidence, Execution, Job, Verdict, Wave

@@ -15,8 +15,8 @@ from longwatch.cli.terminal import Terminal
 from longwatch.cli.text import clean, columns_of
 from longwatch.cli.times import run_duration_text
 from longwatch.clock import Clock
-from longwatch.events import Event
-from longwatch.runs import Run
+from longwatch.model.event import Event
+from longwatch.model.run import Run
 
 BAR_COLUMNS = 28
 WIDE_COLUMNS = 72

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from longwatch.documents.dynamodb.table import key_of
 from longwatch.documents.files import FileEntry, Kind, Project
 from longwatch.documents.shelf import Head
-from longwatch.journal.dynamodb.values import AttributeValue, Item
+from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 PART_BYTES = 350 * 1024  # of the 400 KB that an item may have, names and keys included
 PROJECTS = "projects"
@@ -42,7 +42,7 @@ def log_end(version: int) -> str:
     return f"{log_sort(version)}#~"
 
 
-def project_item(project: Project) -> Item:
+def project_item(project: Project) -> AttributeMap:
     return {
         **key_of(PROJECTS, project.project),
         "name": {"S": project.name},
@@ -51,7 +51,7 @@ def project_item(project: Project) -> Item:
     }
 
 
-def project_from(item: Item) -> Project:
+def project_from(item: AttributeMap) -> Project:
     return Project(
         project=item["sk"]["S"],
         name=item["name"]["S"],
@@ -60,7 +60,7 @@ def project_from(item: Item) -> Project:
     )
 
 
-def head_item(project: str, head: Head) -> Item:
+def head_item(project: str, head: Head) -> AttributeMap:
     entry = head.entry
     return {
         **key_of(files_of(project), entry.path),
@@ -73,7 +73,7 @@ def head_item(project: str, head: Head) -> Item:
     }
 
 
-def entry_from(item: Item) -> FileEntry:
+def entry_from(item: AttributeMap) -> FileEntry:
     return FileEntry(
         path=item["sk"]["S"],
         sha256=item["sha256"]["S"],
@@ -83,12 +83,12 @@ def entry_from(item: Item) -> FileEntry:
     )
 
 
-def head_from(item: Item) -> Head:
+def head_from(item: AttributeMap) -> Head:
     numbers = {name: int(item[stored]["N"]) for name, stored in _LOG_NUMBERS.items()}
     return Head(entry=entry_from(item), waits=item["waits"]["BOOL"], **numbers)
 
 
-def is_still(before: Head) -> tuple[str, Item]:
+def is_still(before: Head) -> tuple[str, AttributeMap]:
     """The condition that nobody has changed the head, with its values."""
     values = {":version": _number(before.entry.version), ":base": _number(before.base)}
     return "version = :version AND log_base = :base", values
@@ -101,21 +101,21 @@ def parts_of(data: bytes) -> list[bytes]:
     return [data[begin : begin + PART_BYTES] for begin in range(0, len(data), PART_BYTES)]
 
 
-def part_items(partition: str, version: int, token: str, parts: Sequence[bytes]) -> list[Item]:
+def part_items(partition: str, version: int, token: str, parts: Sequence[bytes]) -> list[AttributeMap]:
     return [
         {**key_of(partition, f"{log_sort(version)}#{token}#{number:05d}"), "data": {"B": part}}
         for number, part in enumerate(parts)
     ]
 
 
-def log_item(partition: str, version: int, data: bytes, token: str, parts: int) -> Item:
+def log_item(partition: str, version: int, data: bytes, token: str, parts: int) -> AttributeMap:
     key = key_of(partition, log_sort(version))
     if not parts:
         return {**key, "data": {"B": data}}
     return {**key, "token": {"S": token}, "parts": _number(parts)}
 
 
-def updates_from(items: Sequence[Item], head: Head) -> list[bytes] | None:
+def updates_from(items: Sequence[AttributeMap], head: Head) -> list[bytes] | None:
     """The updates from the base to the head's version; None if one of them is not whole.
 
     Items of somebody who began to write and lost the race, or ended, may lie between them.

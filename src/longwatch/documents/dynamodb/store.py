@@ -37,9 +37,9 @@ from longwatch.documents.files import FileEntry, Project
 from longwatch.documents.keeping import KeptDocuments
 from longwatch.documents.shelf import Head, Stored, placed
 from longwatch.errors import JournalBusy, JournalUnavailable, JournalUnusable
-from longwatch.journal.base import Listening
-from longwatch.journal.dynamodb.failures import TableAddress
-from longwatch.journal.dynamodb.values import Item
+from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import AttributeMap
 
 CHECK_SECONDS = 1.0  # how often to ask whether another machine has written
 MOST_TRIES = 60  # for the project's version, which every change of the project needs
@@ -158,7 +158,7 @@ class DynamoShelf:
         self._forget_log(partition, after.base, kept=written)
         return True
 
-    def _forget_log(self, partition: str, base: int, *, kept: Sequence[Item]) -> None:
+    def _forget_log(self, partition: str, base: int, *, kept: Sequence[AttributeMap]) -> None:
         """Remove what came before the base, also what a writer left that lost its race or ended.
 
         One that is still writing parts for a version up to the base has lost already: that version is taken.
@@ -171,20 +171,20 @@ class DynamoShelf:
         ]
         self._delete_quietly(old)
 
-    def _write_parts(self, partition: str, version: int, data: bytes) -> tuple[str, list[Item]]:
+    def _write_parts(self, partition: str, version: int, data: bytes) -> tuple[str, list[AttributeMap]]:
         token = secrets.token_hex(8)
         items = part_items(partition, version, token, parts_of(data))
         for item in items:
             self._table.put(item)
         return token, [{"pk": item["pk"], "sk": item["sk"]} for item in items]
 
-    def _delete_quietly(self, keys: Sequence[Item]) -> None:
+    def _delete_quietly(self, keys: Sequence[AttributeMap]) -> None:
         try:
             self._table.delete(keys)
         except JournalUnavailable:
             pass  # nothing refers to them, and the next compaction removes them
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         """Hears this process at once; whether others have written is to be asked now and then."""
         return self._ears.add(heard)
 

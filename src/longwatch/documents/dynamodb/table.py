@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import LongwatchError, TableProblem, Throttled
-from longwatch.journal.dynamodb.connection import Connected
-from longwatch.journal.dynamodb.failures import other_region, translated
-from longwatch.journal.dynamodb.table import Shape
-from longwatch.journal.dynamodb.values import Item
+from longwatch.storage.dynamodb.client import DynamoClient
+from longwatch.storage.dynamodb.errors import other_region, translated
+from longwatch.storage.dynamodb.table_check import TableShape
+from longwatch.storage.dynamodb.values import AttributeMap
 
 if TYPE_CHECKING:
     pass
@@ -19,7 +19,9 @@ TEMPLATE = "infrastructure/documents-table.yaml"
 PARTITION, SORT = "pk", "sk"
 CHANGES = "changes"  # the index of a project's files by the project's version
 CHANGED = "project_version"
-SHAPE = Shape(holds="documents", keys=((PARTITION, "S"), (SORT, "S")), indexes=(CHANGES,), template=TEMPLATE)
+SHAPE = TableShape(
+    holds="documents", keys=((PARTITION, "S"), (SORT, "S")), indexes=(CHANGES,), template=TEMPLATE
+)
 
 READ_AT_ONCE = 100  # items of one BatchGetItem
 DELETED_AT_ONCE = 25  # items of one BatchWriteItem
@@ -34,15 +36,15 @@ _THROTTLING = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded", "Re
 class Put:
     """A part of a transaction: store the item if the condition holds of what is in its place."""
 
-    item: Item
+    item: AttributeMap
     condition: str | None = None
-    values: Item | None = None
+    values: AttributeMap | None = None
 
 
-class DocumentTable(Connected):
+class DocumentTable(DynamoClient):
     """A table of documents through boto3's low-level client."""
 
-    def get(self, partition: str, sort: str) -> Item | None:
+    def get(self, partition: str, sort: str) -> AttributeMap | None:
         """The item as it is now."""
         with self._translation() as client:
             answer = client.get_item(
@@ -51,9 +53,9 @@ class DocumentTable(Connected):
         found: Any = answer.get("Item")
         return found or None
 
-    def get_many(self, partition: str, sorts: Sequence[str]) -> list[Item]:
+    def get_many(self, partition: str, sorts: Sequence[str]) -> list[AttributeMap]:
         """Those of these items that are there, in any order."""
-        found: list[Item] = []
+        found: list[AttributeMap] = []
         for begin in range(0, len(sorts), READ_AT_ONCE):
             wanted: Any = [key_of(partition, sort) for sort in sorts[begin : begin + READ_AT_ONCE]]
             for _ in range(BATCH_TRIES):
@@ -69,7 +71,7 @@ class DocumentTable(Connected):
                 raise self._throttled()
         return found
 
-    def beginning_with(self, partition: str, prefix: str) -> Iterator[Item]:
+    def beginning_with(self, partition: str, prefix: str) -> Iterator[AttributeMap]:
         """The items of a partition whose sort key begins so, in order."""
         if not prefix:
             return self._query("pk = :pk", {":pk": {"S": partition}})
@@ -77,18 +79,20 @@ class DocumentTable(Connected):
             "pk = :pk AND begins_with(sk, :prefix)", {":pk": {"S": partition}, ":prefix": {"S": prefix}}
         )
 
-    def between(self, partition: str, low: str, high: str, *, keys_only: bool = False) -> Iterator[Item]:
+    def between(
+        self, partition: str, low: str, high: str, *, keys_only: bool = False
+    ) -> Iterator[AttributeMap]:
         """The items of a partition from one sort key to another, in order."""
         values = {":pk": {"S": partition}, ":low": {"S": low}, ":high": {"S": high}}
         options = {"ProjectionExpression": f"{PARTITION}, {SORT}"} if keys_only else {}
         return self._query("pk = :pk AND sk BETWEEN :low AND :high", values, **options)
 
-    def changed_after(self, partition: str, version: int) -> Iterator[Item]:
+    def changed_after(self, partition: str, version: int) -> Iterator[AttributeMap]:
         """The items of a partition that changed after a version of the project."""
         values = {":pk": {"S": partition}, ":version": {"N": str(version)}}
         return self._query(f"pk = :pk AND {CHANGED} > :version", values, IndexName=CHANGES)
 
-    def _query(self, condition: str, values: Item, **options: Any) -> Iterator[Item]:
+    def _query(self, condition: str, values: AttributeMap, **options: Any) -> Iterator[AttributeMap]:
         while True:
             with self._translation() as client:
                 answer: Any = client.query(
@@ -103,7 +107,7 @@ class DocumentTable(Connected):
                 return
             options["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    def put(self, item: Item) -> None:
+    def put(self, item: AttributeMap) -> None:
         """Store the item, whatever is in its place."""
         with self._translation() as client:
             client.put_item(TableName=self.address.table, Item=item)
@@ -142,7 +146,7 @@ class DocumentTable(Connected):
         if others or not reasons:
             raise error
 
-    def delete(self, keys: Sequence[Item]) -> None:
+    def delete(self, keys: Sequence[AttributeMap]) -> None:
         """Remove these items."""
         for begin in range(0, len(keys), DELETED_AT_ONCE):
             left: Any = [{"DeleteRequest": {"Key": key}} for key in keys[begin : begin + DELETED_AT_ONCE]]
@@ -174,5 +178,5 @@ class DocumentTable(Connected):
                 return problem
 
 
-def key_of(partition: str, sort: str) -> Item:
+def key_of(partition: str, sort: str) -> AttributeMap:
     return {PARTITION: {"S": partition}, SORT: {"S": sort}}

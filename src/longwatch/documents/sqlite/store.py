@@ -12,11 +12,11 @@ from longwatch.documents.files import FileEntry, Kind, Project
 from longwatch.documents.keeping import KeptDocuments
 from longwatch.documents.shelf import Head, Stored, placed
 from longwatch.documents.sqlite.tables import Tables
-from longwatch.journal.base import Listening
-from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database
 from longwatch.journal.sqlite.journal import SCHEMA
-from longwatch.journal.sqlite.waking import ring
 from longwatch.settings import sqlite_url
+from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database
+from longwatch.storage.sqlite.local_signal import notify
 
 ENTRY_COLUMNS = """path, version, project_version, created_version, last_modified, created_at, size, sha256,
     kind, deleted"""
@@ -110,7 +110,7 @@ class SqliteShelf:
                 document = known[0]
                 connection.execute(UPDATE, (*_row_of(head), document))
             connection.execute(APPEND, (document, head.entry.version, update))
-        ring(self._path)
+        notify(self._path)
         return head
 
     def replace_log(self, project: str, before: Head, after: Head, state: bytes) -> bool:
@@ -124,13 +124,13 @@ class SqliteShelf:
             connection.execute(APPEND, (known[0], after.base, state))
         return True
 
-    def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> Listening:
+    def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> ChangeSignal:
         """Also tells of writes by other processes, those of a journal in the same file included."""
-        from longwatch.journal.sqlite.listening import listening_to
+        from longwatch.storage.sqlite.file_signal import watch_file
 
         self._database.prepare()
         database = Database(self._path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
-        return listening_to(database, heard, inotify=inotify)
+        return watch_file(database, heard, inotify=inotify)
 
     def close(self) -> None:
         self._database.close()

@@ -10,7 +10,7 @@ import sqlite3
 from importlib.resources import files
 
 from longwatch.errors import NewerJournal
-from longwatch.journal.sqlite.database import Database, statements
+from longwatch.storage.sqlite.database import Database, statements
 
 PACKAGE = "longwatch.documents.sqlite"
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 
 from longwatch.errors import InvalidEvent
-from longwatch.events import Event
 from longwatch.journal.codec import same_content
 from longwatch.journal.dynamodb.client import Table
 from longwatch.journal.dynamodb.layouts import Layout
 from longwatch.journal.dynamodb.places import MAX_PROBES, TakenPlaces, places_of
-from longwatch.journal.dynamodb.values import MAX_ITEM_BYTES, Item, size_of
+from longwatch.model.event import Event
+from longwatch.storage.dynamodb.values import MAX_ITEM_BYTES, AttributeMap, size_of
 
 PUTS_IN_FLIGHT = 8
 SIZE_ALLOWANCE = (
@@ -223,12 +223,12 @@ class Appender:
         )
         return search
 
-    def _put(self, search: _Search) -> Item | None:
+    def _put(self, search: _Search) -> AttributeMap | None:
         return self._table.put(
             self._layout.placed(search.item, search.event, search.place), self._layout.free
         )
 
-    def _settle(self, batch: _Batch, search: _Search, found: Item | None) -> None:
+    def _settle(self, batch: _Batch, search: _Search, found: AttributeMap | None) -> None:
         """One put was answered: the event is stored, was stored before, or has to look further."""
         event, spot = search.event, search.spot
         holder = event if found is None else self._layout.stored(found, event.run_id).event
@@ -251,7 +251,7 @@ class _Search:
     """An event on its way to a place."""
 
     event: Event
-    item: Item
+    item: AttributeMap
     place: int = -1
 
     @property
@@ -264,7 +264,7 @@ class _Outcome:
     """What the table answered to one put: None (stored), the item in that place, or an error."""
 
     search: _Search
-    found: Item | Exception | None
+    found: AttributeMap | Exception | None
 
 
 @dataclass(slots=True)

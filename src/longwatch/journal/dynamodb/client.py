@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from longwatch.errors import LongwatchError, TableProblem
-from longwatch.journal.dynamodb.connection import Connected
-from longwatch.journal.dynamodb.failures import KEYS, TableAddress, sdk_errors
-from longwatch.journal.dynamodb.values import AttributeValue, Item
+from longwatch.storage.dynamodb.client import DynamoClient
+from longwatch.storage.dynamodb.errors import KEYS, TableAddress, sdk_errors
+from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +25,15 @@ class Range:
     high: AttributeValue
     backward: bool = False
     limit: int | None = None  # most items to look at in one answer
-    start: Item | None = None  # go on after this key
+    start: AttributeMap | None = None  # go on after this key
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One page of items; `next` is where the next one begins, None at the end."""
 
-    items: list[Item]
-    next: Item | None = None
+    items: list[AttributeMap]
+    next: AttributeMap | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,30 +48,30 @@ class Condition:
 class Table(Protocol):
     """What the journal asks of its table."""
 
-    def put(self, item: Item, condition: Condition) -> Item | None:
+    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
         """Store the item if the condition holds: None. If not: the item that is in its place."""
 
-    def overwrite(self, item: Item) -> None:
+    def overwrite(self, item: AttributeMap) -> None:
         """Store the item, whatever is in its place."""
 
     def query(self, wanted: Range) -> Answer:
         """The items of a range as they are now, up to 1 MB of them."""
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
         """Some items of the whole table, in no order that means anything."""
 
     def close(self) -> None:
         """Let go of the connections."""
 
 
-class BotoTable(Connected):
+class BotoTable(DynamoClient):
     """A `Table` through boto3's low-level client."""
 
     def __init__(self, address: TableAddress) -> None:
         super().__init__(address)
         self._partition, self._sort = (name for name, _ in KEYS[address.layout])
 
-    def put(self, item: Item, condition: Condition) -> Item | None:
+    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
         from botocore.exceptions import ClientError
 
         optional: dict[str, Any] = {}
@@ -97,7 +97,7 @@ class BotoTable(Connected):
             raise self._problem(error) from error
         return None
 
-    def overwrite(self, item: Item) -> None:
+    def overwrite(self, item: AttributeMap) -> None:
         client = self._client()
         try:
             client.put_item(TableName=self.address.table, Item=item)
@@ -123,7 +123,7 @@ class BotoTable(Connected):
             request["ExclusiveStartKey"] = wanted.start
         return _answer(self._queried(request))
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: Item | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
         optional: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}
         client = self._client()
         try:

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 from longwatch.clock import Clock, iso_from_ms
 from longwatch.errors import JournalBusy
-from longwatch.events import Event
 from longwatch.journal.dynamodb.client import Condition, Table
 from longwatch.journal.dynamodb.layouts import VERSION, Layout, text_in, whole_number_in
 from longwatch.journal.dynamodb.listing import NEVER, Listing, from_attributes, listings, to_attributes
 from longwatch.journal.dynamodb.places import MAX_PROBES, places
-from longwatch.journal.dynamodb.values import Item
 from longwatch.model.attempts import FACT_TYPES
-from longwatch.runs import STARTS
+from longwatch.model.event import Event
+from longwatch.model.run import STARTS
+from longwatch.storage.dynamodb.values import AttributeMap
 
 REMEMBERED_RUNS = 1_024
 RENEW_SECONDS = 6 * 3600  # an entry that lives this much shorter than its newest event is written again
@@ -39,7 +39,7 @@ class Known:
 
     listing: Listing
     listed: Listing | None = None
-    item: Item | None = None
+    item: AttributeMap | None = None
 
 
 class Directory:
@@ -102,7 +102,7 @@ class Directory:
     def _claimed_start(self, run_id: str, listing: Listing) -> int:
         """When the run began, as the process said that first wrote an entry for it: perhaps this one."""
         names = self._layout.directory
-        claim: Item = {
+        claim: AttributeMap = {
             **self._layout.claim_key(run_id),
             names.marker: {"N": str(VERSION)},
             names.run_id: {"S": run_id},
@@ -114,17 +114,19 @@ class Directory:
         start = None if there is None else whole_number_in(there, names.started_at)
         return listing.summary.started_at if start is None else start
 
-    def _keys(self, run_id: str, listing: Listing) -> Iterator[Item]:
+    def _keys(self, run_id: str, listing: Listing) -> Iterator[AttributeMap]:
         """Where the entry is or goes, after asking for the claim."""
         start = self._claimed_start(run_id, listing)
         day = iso_from_ms(start)[:_DAY]
         for place in places(start, run_id):
             yield self._layout.entry_key(day, place, run_id)
 
-    def _entry(self, key: Item, run_id: str, listing: Listing, old: Item | None) -> tuple[Item, Condition]:
+    def _entry(
+        self, key: AttributeMap, run_id: str, listing: Listing, old: AttributeMap | None
+    ) -> tuple[AttributeMap, Condition]:
         names = self._layout.directory
         revision = whole_number_in(old, names.revision) or 0 if old else 0
-        item: Item = {
+        item: AttributeMap = {
             **key,
             names.marker: {"N": str(VERSION)},
             names.run_id: {"S": run_id},
@@ -158,12 +160,12 @@ def calls_for_entry(events: Iterator[Event], known: Known) -> bool:
     return ours == NEVER or ours - listed > RENEW_SECONDS
 
 
-def bare_entry(item: Item, layout: Layout) -> str | None:
+def bare_entry(item: AttributeMap, layout: Layout) -> str | None:
     """The run of an entry that a state machine wrote, which names its session and says no more of it."""
     return None if layout.directory.summary in item else text_in(item, layout.directory.run_id)
 
 
-def read_entry(item: Item, layout: Layout) -> Listing | None:
+def read_entry(item: AttributeMap, layout: Layout) -> Listing | None:
     """What an entry says; None if it is not one of ours."""
     names = layout.directory
     run_id = text_in(item, names.run_id)

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from longwatch.clock import Clock, iso_from_ms
 from longwatch.errors import InvalidCursor
-from longwatch.events import Cursor
 from longwatch.journal.base import RunPage, RunQuery
 from longwatch.journal.dynamodb.client import Range, Table
 from longwatch.journal.dynamodb.directory import bare_entry, read_entry
@@ -18,8 +17,9 @@ from longwatch.journal.dynamodb.layouts import Layout, whole_number_in
 from longwatch.journal.dynamodb.listing import NEVER, Listing
 from longwatch.journal.dynamodb.reading import Reader
 from longwatch.journal.dynamodb.session_summaries import SessionSummaries
-from longwatch.journal.dynamodb.values import AttributeValue, Item
-from longwatch.runs import STARTS, RunSummary, summarise
+from longwatch.model.event import Cursor
+from longwatch.model.run import STARTS, RunSummary, summarise
+from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 DAY_MS = 24 * 3600 * 1000
 LOOK_BACK_DAYS = 30  # unless the query says since when
@@ -45,7 +45,7 @@ class Finder:
         """Some runs of the list, newest first."""
         now = self._clock.now_ms()
         found: list[RunSummary] = []
-        last: Item = {}
+        last: AttributeMap = {}
         for item in self._entries(query, now, None if after is None else self._place_in(after)):
             run = self._run_of(item, query, now)
             if run is None or not query.accepts(run):
@@ -56,7 +56,7 @@ class Finder:
             last = item
         return RunPage(_newest_first(found))
 
-    def _run_of(self, item: Item, query: RunQuery, now: int) -> RunSummary | None:
+    def _run_of(self, item: AttributeMap, query: RunQuery, now: int) -> RunSummary | None:
         """The run that an entry lists; None if it expired or its kind is not wanted.
 
         A session is summarised from its events: its state machine updates no entry.
@@ -95,7 +95,9 @@ class Finder:
         names = self._layout.directory
         return whole_number_in(answer.items[0], names.started_at) if answer.items else None
 
-    def _entries(self, query: RunQuery, now: int, after: tuple[str, AttributeValue] | None) -> Iterator[Item]:
+    def _entries(
+        self, query: RunQuery, now: int, after: tuple[str, AttributeValue] | None
+    ) -> Iterator[AttributeMap]:
         high = now + AHEAD_MS if query.until is None else query.until + LISTED_LATER_MS
         low = now - LOOK_BACK_DAYS * DAY_MS if query.since is None else query.since
         low = max(0, low, high - MOST_DAYS * DAY_MS)
@@ -115,11 +117,11 @@ class Finder:
                 yield from answer.items
                 wanted = None if answer.next is None else replace(wanted, start=answer.next)
 
-    def _key(self, day: str, sort: AttributeValue) -> Item:
+    def _key(self, day: str, sort: AttributeValue) -> AttributeMap:
         partition_name, sort_name = self._layout.key_names
         return {partition_name: self._layout.day(day), sort_name: sort}
 
-    def _cursor(self, item: Item) -> Cursor:
+    def _cursor(self, item: AttributeMap) -> Cursor:
         partition, sort = (item[name] for name in self._layout.key_names)
         text = json.dumps([partition["S"].rpartition("#")[2], sort], separators=(",", ":"))
         return Cursor(PREFIX + base64.urlsafe_b64encode(text.encode()).decode().rstrip("="))

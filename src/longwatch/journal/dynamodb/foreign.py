@@ -9,9 +9,9 @@ import json
 from decimal import Decimal
 from math import isfinite
 
-from longwatch.events import MAX_WHOLE, Event, unreadable_event
 from longwatch.journal.dynamodb.layouts import shown, text_in
-from longwatch.journal.dynamodb.values import Item
+from longwatch.model.event import MAX_WHOLE, Event, unreadable_event
+from longwatch.storage.dynamodb.values import AttributeMap
 
 UNREADABLE = "unreadable_item"
 
@@ -78,13 +78,21 @@ def unreadable(run_id: str, key: str, at: int, values: dict[str, object]) -> Eve
     )
 
 
-def unreadable_item(run_id: str, key: str, at: int, item: Item) -> Event:
+def unreadable_item(run_id: str, key: str, at: int, item: AttributeMap) -> Event:
     """The same from an item whose attributes could not all be read."""
     return unreadable(run_id, key, at, shown(item))
 
 
 def damaged_event(
-    run_id: str, key: str, at: int, item: Item, *, marker: str, event_id: str, producer: str, number: str
+    run_id: str,
+    key: str,
+    at: int,
+    item: AttributeMap,
+    *,
+    marker: str,
+    event_id: str,
+    producer: str,
+    number: str,
 ) -> Event:
     """What stands for an item of a longwatch recorder that cannot be decoded; an error for other items.
 

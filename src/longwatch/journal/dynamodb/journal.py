@@ -7,7 +7,6 @@ from urllib.parse import quote, urlencode
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.base import (
     ALL_RUNS,
     DEFAULT_LIST_LIMIT,
@@ -20,13 +19,14 @@ from longwatch.journal.base import (
 from longwatch.journal.dynamodb.appending import PUTS_IN_FLIGHT, Appender
 from longwatch.journal.dynamodb.client import Table
 from longwatch.journal.dynamodb.directory import Directory
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.finding import Finder
 from longwatch.journal.dynamodb.heartbeats import INTERVAL_SECONDS, put_heartbeat, read_heartbeats
 from longwatch.journal.dynamodb.layouts import layout_named
 from longwatch.journal.dynamodb.reading import ANNOUNCE_AFTER_MS, Reader
 from longwatch.journal.dynamodb.scanning import Scanner
-from longwatch.runs import RunSummary
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.run import RunSummary
+from longwatch.storage.dynamodb.errors import TableAddress
 
 
 class DynamoJournal(ClosesOnExit):

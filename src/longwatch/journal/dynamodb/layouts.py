@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from longwatch.errors import InvalidJournalUrl, LongwatchError
-from longwatch.events import Event
 from longwatch.journal.dynamodb.client import Condition
-from longwatch.journal.dynamodb.values import AttributeValue, Item
+from longwatch.model.event import Event
+from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 VERSION = 1  # of our items, in the attribute that marks them as ours
 
@@ -63,16 +63,16 @@ class Layout(Protocol):
     def free(self) -> Condition:
         """Holds where a place is free."""
 
-    def item(self, event: Event) -> Item:
+    def item(self, event: Event) -> AttributeMap:
         """The event as an item that has no place yet. Raises `InvalidEvent` for values it cannot hold."""
 
-    def placed(self, item: Item, event: Event, place: int) -> Item:
+    def placed(self, item: AttributeMap, event: Event, place: int) -> AttributeMap:
         """The item at a place."""
 
-    def stored(self, item: Item, run_id: str) -> Stored:
+    def stored(self, item: AttributeMap, run_id: str) -> Stored:
         """The event in an item, whoever wrote it. Never raises."""
 
-    def run_of(self, item: Item) -> str | None:
+    def run_of(self, item: AttributeMap) -> str | None:
         """The run that an item of the table belongs to; None if it is no event."""
 
     def partition(self, run_id: str) -> AttributeValue: ...
@@ -86,7 +86,7 @@ class Layout(Protocol):
     def sort_value(self, key: Key) -> AttributeValue:
         """The sort key of an item that was found before."""
 
-    def key_of(self, item: Item) -> Key:
+    def key_of(self, item: AttributeMap) -> Key:
         """The name of an item inside its partition."""
 
     def place_of(self, key: Key) -> int:
@@ -105,13 +105,13 @@ class Layout(Protocol):
     def day_range(self, low_ms: int, high_ms: int) -> tuple[AttributeValue, AttributeValue]:
         """Sort keys around the entries of runs that began from one millisecond to the other."""
 
-    def entry_key(self, day: str, place: int, run_id: str) -> Item:
+    def entry_key(self, day: str, place: int, run_id: str) -> AttributeMap:
         """The whole key of the entry for this run."""
 
-    def claim_key(self, run_id: str) -> Item:
+    def claim_key(self, run_id: str) -> AttributeMap:
         """The whole key of the item that says where a run is listed."""
 
-    def heartbeat_key(self, process_id: str) -> Item:
+    def heartbeat_key(self, process_id: str) -> AttributeMap:
         """The whole key of the item that holds the last heartbeat of a process."""
 
 
@@ -129,7 +129,7 @@ def layout_named(name: str) -> Layout:
             raise InvalidJournalUrl(f"layout {name!r} is unknown; write layout=workflow or layout=session")
 
 
-def text_in(item: Item, name: str) -> str | None:
+def text_in(item: AttributeMap, name: str) -> str | None:
     """The text of an attribute, if it has any."""
     attribute = item.get(name)
     if attribute is None:
@@ -138,13 +138,13 @@ def text_in(item: Item, name: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def whole_number_in(item: Item, name: str) -> int | None:
+def whole_number_in(item: AttributeMap, name: str) -> int | None:
     """The whole number of an attribute of ours, if it is there."""
     attribute = item.get(name)
     return None if attribute is None else int(attribute["N"])
 
 
-def with_texts(item: Item, texts: Mapping[str, str | None]) -> Item:
+def with_texts(item: AttributeMap, texts: Mapping[str, str | None]) -> AttributeMap:
     """The item and those of these texts that there are."""
     for name, text in texts.items():
         if text is not None:
@@ -163,13 +163,13 @@ def first_readable(*readings: Callable[[], Stored]) -> Stored:
     return certain()
 
 
-def shown(item: Item) -> dict[str, Any]:
+def shown(item: AttributeMap) -> dict[str, Any]:
     """An item that nothing is known about, as something a payload can hold."""
     return {str(name): _shown(attribute) for name, attribute in item.items()}
 
 
 def _shown(attribute: object) -> object:
-    from longwatch.journal.dynamodb.values import from_attribute
+    from longwatch.storage.dynamodb.values import from_attribute
 
     try:
         return from_attribute(attribute)  # type: ignore[arg-type]

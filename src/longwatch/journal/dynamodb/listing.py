@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from longwatch.events import Event, Order, tool_status
 from longwatch.journal import lifecycles
-from longwatch.journal.dynamodb.values import AttributeValue, from_attribute, to_map
 from longwatch.model.attempts import Lifecycle
 from longwatch.model.endings import Ending, Status
-from longwatch.runs import Origin, RunSummary, summarise
+from longwatch.model.event import Event, Order, tool_status
+from longwatch.model.run import Origin, RunSummary, summarise
+from longwatch.storage.dynamodb.values import AttributeValue, from_attribute, to_map
 
 MOST_AGENTS = 100
 MOST_PRODUCERS = 100  # beyond, their events are not counted in the list; `find_run` counts them all

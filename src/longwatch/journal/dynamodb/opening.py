@@ -8,9 +8,9 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import MissingExtra
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.client import BotoTable
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.layouts import layout_named
+from longwatch.storage.dynamodb.errors import TableAddress
 
 
 def open_dynamodb(

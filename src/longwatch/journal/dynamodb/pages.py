@@ -6,9 +6,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from longwatch.events import START, Cursor, Page
 from longwatch.journal.dynamodb.layouts import Layout, Stored
 from longwatch.journal.dynamodb.progress import Progress, from_cursor, to_cursor
+from longwatch.model.event import START, Cursor, Page
 
 FEW_KEYS = 200  # of events without a number; a cursor with more of them is worth making smaller
 

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import chain
 
-from longwatch.events import Event, slot_of
+from longwatch.model.event import Event, slot_of
 
 NEXT_DOOR = 16  # milliseconds that an event without a slot tries one by one
 FIRST_SPAN_MS = 16  # how far the first jump reaches

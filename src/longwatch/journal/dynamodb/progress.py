@@ -19,9 +19,9 @@ from itertools import accumulate
 from typing import Any
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import START, Cursor, Event, number_of
 from longwatch.journal.dynamodb.layouts import NO_PLACE, Key, Layout, Stored
-from longwatch.numbering import NO_NUMBERS, Numbers
+from longwatch.model.event import START, Cursor, Event, number_of
+from longwatch.model.numbering import NO_NUMBERS, NumberSet
 
 LATE_SLACK_MS = 120_000  # how far after its time an event of a late batch may have found its place
 
@@ -48,7 +48,7 @@ class Scan:
 class Progress:
     """How far a reader has come. Changed as it reads; the cursor is its text."""
 
-    numbers: dict[str, Numbers] = field(default_factory=dict)  # producer -> what was seen of it
+    numbers: dict[str, NumberSet] = field(default_factory=dict)  # producer -> what was seen of it
     keys: dict[Key, int] = field(default_factory=dict)  # seen events without a number, and their places
     odd: set[Key] = field(default_factory=set)  # the same, where the key is no time
     keys_from: int = 0  # below this place events without a number count as seen
@@ -238,7 +238,7 @@ def _decoded(text: str) -> Any:
 def _progress(value: Any, layout: Layout) -> Progress:
     numbers, keys, odd, keys_from, high, floor, wide_at, gap_edge, gap_since, late, scan = value
     return Progress(
-        numbers={str(producer): Numbers(_pairs(flat)) for producer, flat in numbers.items()},
+        numbers={str(producer): NumberSet(_pairs(flat)) for producer, flat in numbers.items()},
         keys={key: layout.place_of(key) for key in keys},
         odd=set(odd),
         keys_from=int(keys_from),

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from longwatch.clock import Clock
-from longwatch.events import RESERVED_PREFIX, Cursor, Event, Page
 from longwatch.journal.base import PAGE_BYTES
 from longwatch.journal.codec import payload_size
 from longwatch.journal.dynamodb.client import Range, Table
 from longwatch.journal.dynamodb.layouts import NO_PLACE, Layout, Stored
 from longwatch.journal.dynamodb.pages import page_of
 from longwatch.journal.dynamodb.progress import LATE_SLACK_MS, Progress, Scan, from_cursor, next_cursor
+from longwatch.model.event import RESERVED_PREFIX, Cursor, Event, Page
 
 OVERLAP_MS = 2_000  # read again on every read
 WINDOW_MS = 30_000  # how late an event may be written without being announced

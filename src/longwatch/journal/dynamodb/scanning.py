@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from longwatch.clock import Clock
-from longwatch.events import Event
 from longwatch.journal.base import UnlistedRuns
 from longwatch.journal.dynamodb.client import Answer, Table
 from longwatch.journal.dynamodb.layouts import Layout, text_in
-from longwatch.journal.dynamodb.values import Item
-from longwatch.runs import RunSummary, summarise
+from longwatch.model.event import Event
+from longwatch.model.run import RunSummary, summarise
+from longwatch.storage.dynamodb.values import AttributeMap
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Scanner:
         names: dict[str, str] = {}
         wanted = dict.fromkeys((*self._layout.types, self._layout.directory.run_id))
         projection = ", ".join(_path(path, names) for path in wanted)
-        start: Item | None = None
+        start: AttributeMap | None = None
         while True:
             answer = self._table.scan(names=names, projection=projection, start=start)
             yield answer

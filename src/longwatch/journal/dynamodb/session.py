@@ -11,7 +11,6 @@ from hashlib import sha256
 
 from longwatch.clock import iso_from_ms, ms_from_iso
 from longwatch.errors import InvalidEvent
-from longwatch.events import MAX_OCCURRED_AT, RESERVED_PREFIX, Event, error_of
 from longwatch.journal.dynamodb.client import Condition
 from longwatch.journal.dynamodb.foreign import damaged_event, epoch_ms, foreign_event, unreadable_item
 from longwatch.journal.dynamodb.layouts import (
@@ -25,8 +24,9 @@ from longwatch.journal.dynamodb.layouts import (
     whole_number_in,
     with_texts,
 )
-from longwatch.journal.dynamodb.values import AttributeValue, Item, from_attribute, to_map
-from longwatch.runs import ENDS, Status
+from longwatch.model.event import MAX_OCCURRED_AT, RESERVED_PREFIX, Event, error_of
+from longwatch.model.run import ENDS, Status
+from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue, from_attribute, to_map
 
 ERROR_CHARACTERS = 4_096  # of the copy in ErrorMessage; the payload has all of it
 LONGEST_SORT_NAME = 900  # bytes; a sort key ends at 1,024
@@ -72,8 +72,8 @@ class SessionLayout:
         "Payload.kind",
     )
 
-    def item(self, event: Event) -> Item:
-        item: Item = {
+    def item(self, event: Event) -> AttributeMap:
+        item: AttributeMap = {
             "PK": self.partition(event.run_id),
             "Status": {"S": event.type},
             "Timestamp": {"S": iso_from_ms(event.occurred_at)},
@@ -98,12 +98,12 @@ class SessionLayout:
             },
         )
 
-    def placed(self, item: Item, event: Event, place: int) -> Item:
+    def placed(self, item: AttributeMap, event: Event, place: int) -> AttributeMap:
         if place > MAX_OCCURRED_AT:
             raise InvalidEvent(f"there is no free place for {event.event_id} before the year 10000")
         return {**item, "SK": {"S": f"{_EVENT}{iso_from_ms(place)}"}}
 
-    def stored(self, item: Item, run_id: str) -> Stored:
+    def stored(self, item: AttributeMap, run_id: str) -> Stored:
         key = self.key_of(item)
         place, at = _times(key)
         return first_readable(
@@ -113,7 +113,7 @@ class SessionLayout:
             lambda: Stored(unreadable_item(run_id, key, max(0, at), item), key, place, place),
         )
 
-    def _ours(self, item: Item, run_id: str, key: str, place: int) -> Stored:
+    def _ours(self, item: AttributeMap, run_id: str, key: str, place: int) -> Stored:
         int(item["Longwatch"]["N"])  # a KeyError here: somebody else wrote it
         payload = from_attribute(item["Payload"]) if "Payload" in item else {}
         event = Event(
@@ -133,7 +133,7 @@ class SessionLayout:
         )
         return Stored(event, key, place, min(place, event.occurred_at))
 
-    def _foreign(self, item: Item, run_id: str, key: str, at: int) -> Event:
+    def _foreign(self, item: AttributeMap, run_id: str, key: str, at: int) -> Event:
         values = {
             name: from_attribute(attribute) for name, attribute in item.items() if name not in ("PK", "SK")
         }
@@ -153,7 +153,7 @@ class SessionLayout:
             errors=("ErrorMessage", "error_message", "error"),
         )
 
-    def run_of(self, item: Item) -> str | None:
+    def run_of(self, item: AttributeMap) -> str | None:
         partition, sort = text_in(item, "PK"), text_in(item, "SK")
         if partition is None or sort is None or not sort.startswith(_EVENT):
             return None
@@ -176,7 +176,7 @@ class SessionLayout:
     def sort_value(self, key: Key) -> AttributeValue:
         return {"S": str(key)}
 
-    def key_of(self, item: Item) -> str:
+    def key_of(self, item: AttributeMap) -> str:
         return str(item["SK"]["S"])
 
     def place_of(self, key: Key) -> int:
@@ -188,13 +188,13 @@ class SessionLayout:
     def day_range(self, low_ms: int, high_ms: int) -> tuple[AttributeValue, AttributeValue]:
         return {"S": f"RUN#{iso_from_ms(low_ms)}"}, {"S": f"RUN#{iso_from_ms(high_ms)}$"}
 
-    def entry_key(self, day: str, place: int, run_id: str) -> Item:
+    def entry_key(self, day: str, place: int, run_id: str) -> AttributeMap:
         return {"PK": self.day(day), "SK": {"S": f"RUN#{iso_from_ms(place)}#{_sort_name(run_id)}"}}
 
-    def claim_key(self, run_id: str) -> Item:
+    def claim_key(self, run_id: str) -> AttributeMap:
         return {"PK": {"S": f"RUN#{run_id}"}, "SK": {"S": "LISTED"}}
 
-    def heartbeat_key(self, process_id: str) -> Item:
+    def heartbeat_key(self, process_id: str) -> AttributeMap:
         return {"PK": {"S": f"{RESERVED_PREFIX}heartbeat#{process_id}"}, "SK": {"S": "HEARTBEAT"}}
 
 

@@ -12,10 +12,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from longwatch.clock import Clock
-from longwatch.events import START, Cursor
 from longwatch.journal.base import DEFAULT_READ_LIMIT
 from longwatch.journal.dynamodb.reading import Reader
-from longwatch.runs import RunSummary, summarise
+from longwatch.model.event import START, Cursor
+from longwatch.model.run import RunSummary, summarise
 
 CACHED_SESSIONS = 1_024
 SETTLED_SECONDS = 60.0  # for which a session that its state machine ended is not read again

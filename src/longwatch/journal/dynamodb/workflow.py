@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from longwatch.events import MAX_OCCURRED_AT, RESERVED_PREFIX, Event
 from longwatch.journal.dynamodb.client import Condition
 from longwatch.journal.dynamodb.foreign import damaged_event, epoch_ms, foreign_event, unreadable_item
 from longwatch.journal.dynamodb.layouts import (
@@ -18,7 +17,14 @@ from longwatch.journal.dynamodb.layouts import (
     whole_number_in,
     with_texts,
 )
-from longwatch.journal.dynamodb.values import AttributeValue, Item, from_attribute, number_from, to_map
+from longwatch.model.event import MAX_OCCURRED_AT, RESERVED_PREFIX, Event
+from longwatch.storage.dynamodb.values import (
+    AttributeMap,
+    AttributeValue,
+    from_attribute,
+    number_from,
+    to_map,
+)
 
 DAY_SECONDS = 24 * 3600
 HIGHEST = {"N": "9.9E125"}  # above every number that a key can be
@@ -60,8 +66,8 @@ class WorkflowLayout:
         "payload.kind",
     )
 
-    def item(self, event: Event) -> Item:
-        item: Item = {
+    def item(self, event: Event) -> AttributeMap:
+        item: AttributeMap = {
             "workflow_id": {"S": event.run_id},
             "event_type": {"S": event.type},
             "payload": to_map(event.payload),
@@ -84,13 +90,13 @@ class WorkflowLayout:
             },
         )
 
-    def placed(self, item: Item, event: Event, place: int) -> Item:
+    def placed(self, item: AttributeMap, event: Event, place: int) -> AttributeMap:
         placed = {**item, "timestamp": {"N": str(place)}}
         if place != event.occurred_at:
             placed["occurred_at"] = {"N": str(event.occurred_at)}
         return placed
 
-    def stored(self, item: Item, run_id: str) -> Stored:
+    def stored(self, item: AttributeMap, run_id: str) -> Stored:
         key = self.key_of(item)
         place = self.place_of(key)
         return first_readable(
@@ -100,7 +106,7 @@ class WorkflowLayout:
             lambda: Stored(unreadable_item(run_id, str(key), _time_in(key), item), key, place, place),
         )
 
-    def _ours(self, item: Item, run_id: str, key: Key, place: int) -> Stored:
+    def _ours(self, item: AttributeMap, run_id: str, key: Key, place: int) -> Stored:
         int(item["longwatch"]["N"])  # a KeyError here: somebody else wrote it
         at = whole_number_in(item, "occurred_at")
         payload = from_attribute(item["payload"]) if "payload" in item else {}
@@ -121,7 +127,7 @@ class WorkflowLayout:
         )
         return Stored(event, key, place, min(place, event.occurred_at))
 
-    def _foreign(self, item: Item, run_id: str, key: Key, at: int) -> Event:
+    def _foreign(self, item: AttributeMap, run_id: str, key: Key, at: int) -> Event:
         values = {
             name: from_attribute(attribute)
             for name, attribute in item.items()
@@ -139,7 +145,7 @@ class WorkflowLayout:
             errors=("error_message", "error"),
         )
 
-    def run_of(self, item: Item) -> str | None:
+    def run_of(self, item: AttributeMap) -> str | None:
         run_id = text_in(item, "workflow_id")
         return None if run_id is None or run_id.startswith(RESERVED_PREFIX) else run_id
 
@@ -155,7 +161,7 @@ class WorkflowLayout:
     def sort_value(self, key: Key) -> AttributeValue:
         return {"N": str(key)}
 
-    def key_of(self, item: Item) -> Key:
+    def key_of(self, item: AttributeMap) -> Key:
         text = str(item["timestamp"]["N"])
         number = number_from(text)
         return number if isinstance(number, int) else text
@@ -170,13 +176,13 @@ class WorkflowLayout:
     def day_range(self, low_ms: int, high_ms: int) -> tuple[AttributeValue, AttributeValue]:
         return {"N": str(low_ms)}, {"N": str(high_ms)}
 
-    def entry_key(self, day: str, place: int, run_id: str) -> Item:
+    def entry_key(self, day: str, place: int, run_id: str) -> AttributeMap:
         return {"workflow_id": self.day(day), "timestamp": {"N": str(place)}}
 
-    def claim_key(self, run_id: str) -> Item:
+    def claim_key(self, run_id: str) -> AttributeMap:
         return {"workflow_id": {"S": f"{RESERVED_PREFIX}run#{run_id}"}, "timestamp": {"N": "0"}}
 
-    def heartbeat_key(self, process_id: str) -> Item:
+    def heartbeat_key(self, process_id: str) -> AttributeMap:
         return {"workflow_id": {"S": f"{RESERVED_PREFIX}heartbeat#{process_id}"}, "timestamp": {"N": "0"}}
 
 

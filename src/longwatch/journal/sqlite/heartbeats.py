@@ -16,7 +16,7 @@ from pathlib import Path
 
 from longwatch.clock import Clock
 from longwatch.errors import JournalBusy, JournalMoved, LongwatchError
-from longwatch.journal.sqlite.database import Database, Schema
+from longwatch.storage.sqlite.database import Database, Schema
 
 log = logging.getLogger("longwatch")
 

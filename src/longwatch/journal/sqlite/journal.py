@@ -15,7 +15,6 @@ from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor, JournalDamaged
-from longwatch.events import START, UNREADABLE, Cursor, Event, Page
 from longwatch.journal.arrivals import Arrival, Arrived, page_from, page_of
 from longwatch.journal.base import (
     ALL_RUNS,
@@ -23,13 +22,11 @@ from longwatch.journal.base import (
     DEFAULT_READ_LIMIT,
     PAGE_BYTES,
     ClosesOnExit,
-    Listening,
     RunPage,
     RunQuery,
 )
 from longwatch.journal.codec import same_content
 from longwatch.journal.memory import first_page, list_cursor, list_edge_of, list_page
-from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 from longwatch.journal.sqlite.heartbeats import (
     INTERVAL_SECONDS,
     PRUNE,
@@ -52,10 +49,13 @@ from longwatch.journal.sqlite.rows import (
     run_to_row,
 )
 from longwatch.journal.sqlite.salvage import Salvage, first_arrivals
-from longwatch.journal.sqlite.waking import ring
 from longwatch.model.endings import KEPT_ENDING, Ending, kept_ending
-from longwatch.runs import RunSummary, summarise
+from longwatch.model.event import START, UNREADABLE, Cursor, Event, Page
+from longwatch.model.run import RunSummary, summarise
 from longwatch.settings import sqlite_url
+from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
+from longwatch.storage.sqlite.local_signal import notify
 
 SCHEMA = Schema(application_id=0x6C77_6A31, package="longwatch.journal.sqlite")  # "lwj1"
 REMEMBERED_SUMMARIES = 256
@@ -157,7 +157,7 @@ class SqliteJournal(ClosesOnExit):
                 self._merge_run(connection, run_id, part)
         if self._waiting.empty():
             self._waiting.put(None)
-        ring(self.path)
+        notify(self.path)
         if conflicts:
             raise EventConflict(conflicts)
 
@@ -261,16 +261,16 @@ class SqliteJournal(ClosesOnExit):
                 stored = salvage.stored_run(run_id)
         return None if stored is None else stored.ending
 
-    def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> Listening:
+    def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> ChangeSignal:
         """Also tells of appends by other processes: by inotify where there is one, else when asked."""
-        from longwatch.journal.sqlite.listening import DamagedListening, listening_to
+        from longwatch.storage.sqlite.file_signal import DamagedListening, watch_file
 
         try:
             self._database.prepare()
         except JournalDamaged:
             return DamagedListening()
         database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
-        return listening_to(database, heard, inotify=inotify)
+        return watch_file(database, heard, inotify=inotify)
 
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT

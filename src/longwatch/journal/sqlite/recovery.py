@@ -17,10 +17,10 @@ from typing import Any
 
 from longwatch.clock import Clock
 from longwatch.errors import EventConflict, InvalidInput, JournalDamaged, LongwatchError
-from longwatch.events import UNREADABLE, Event
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.sqlite.journal import SqliteJournal
 from longwatch.journal.sqlite.salvage import Salvage
+from longwatch.model.event import UNREADABLE, Event
 
 BATCH = 1_000  # events stored in one transaction
 _OWN_TABLES = frozenset({"events", "runs", "arrivals", "heartbeats"})

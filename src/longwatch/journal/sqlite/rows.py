@@ -10,20 +10,20 @@ from operator import eq, is_not, itemgetter
 from typing import Any, cast
 
 from longwatch.errors import InvalidInput, JournalDamaged, LongwatchError
-from longwatch.events import (
-    MAX_OCCURRED_AT,
-    MAX_WHOLE,
-    Draft,
-    Event,
-    Order,
-    parts_of_event_id,
-    unreadable_event,
-)
 from longwatch.journal import lifecycles
 from longwatch.journal.codec import decode_payload, payload_text
 from longwatch.model.attempts import Lifecycle
 from longwatch.model.endings import Ending, Status
-from longwatch.runs import Origin, RunSummary
+from longwatch.model.event import (
+    MAX_OCCURRED_AT,
+    MAX_WHOLE,
+    Event,
+    EventSlots,
+    Order,
+    parts_of_event_id,
+    unreadable_event,
+)
+from longwatch.model.run import Origin, RunSummary
 
 EVENT_COLUMNS = (  # in the order of Event's fields
     "run_id, event_id, type, occurred_at, agent_name, payload, call_id, parent_call_id, "
@@ -100,7 +100,7 @@ def event_from_row(row: tuple[Any, ...]) -> Event:
 
     Written out, field by field: reading a tail is mostly this.
     """
-    event: Any = Draft()
+    event: Any = EventSlots()
     (
         event.run_id,
         event.event_id,

@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from longwatch.errors import LongwatchError
-from longwatch.events import MAX_OCCURRED_AT, Event, parts_of_event_id, unreadable_event
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.base import PAGE_BYTES
 from longwatch.journal.codec import payload_size
-from longwatch.journal.sqlite.failures import translated
 from longwatch.journal.sqlite.rows import (
     POSITION,
     STORED_COLUMNS,
@@ -31,7 +29,9 @@ from longwatch.journal.sqlite.rows import (
     checked_event,
     run_from_text,
 )
-from longwatch.runs import RunSummary, summarise
+from longwatch.model.event import MAX_OCCURRED_AT, Event, parts_of_event_id, unreadable_event
+from longwatch.model.run import RunSummary, summarise
+from longwatch.storage.sqlite.errors import translated
 
 RANGE = 1_000  # positions fetched at once
 MOST_FAILURES = 200_000  # of single rows: a damaged counter may promise any number of them

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidEvent, LongwatchError
-from longwatch.events import Event, new_event_id
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import from_line, to_line
-from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
-from longwatch.model.process import Presence, Process, this_process
+from longwatch.model.event import Event, new_event_id
+from longwatch.model.process import Presence, ProcessIdentity, this_process
+from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
 
 SCHEMA = Schema(application_id=0x6C77_6F31, package="longwatch.recording.outbox")  # "lwo1"
 BATCH = 250  # events shipped at a time
@@ -220,7 +220,7 @@ class Outbox:
 
 
 def _is_gone(claimed_by: str) -> bool:
-    process = Process.of(json.loads(claimed_by))
+    process = ProcessIdentity.of(json.loads(claimed_by))
     return process is not None and process.presence() is Presence.GONE
 
 

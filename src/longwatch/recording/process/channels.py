@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, WorthAnotherTry
-from longwatch.events import START, Cursor, Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import START, Cursor, Event
+from longwatch.model.run import ENDS, Ending
 from longwatch.recording.calls import tell_of_fault
 from longwatch.recording.process.merging import HOLD_SECONDS, Merging
 from longwatch.recording.process.parsing import ForeignEvent, OwnEvent
 from longwatch.recording.recorder import Recorder
-from longwatch.runs import ENDS, Ending
 
 READ_LIMIT = 2_000
 MAX_RUNS = 100  # whose events are looked up; a process that tells of more has the rest recorded unseen

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from longwatch.events import Event, text_of
+from longwatch.model.event import Event, text_of
 from longwatch.recording.process.parsing import ForeignEvent
 
 HOLD_SECONDS = 1.0

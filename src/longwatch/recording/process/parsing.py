@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from longwatch.errors import InvalidEvent, InvalidInput
-from longwatch.events import Event, text_of
 from longwatch.journal.codec import from_wire
 from longwatch.journal.dynamodb.foreign import epoch_ms
+from longwatch.model.event import Event, text_of
 from longwatch.recording.process.lines import Line
 
 _OWN_FIELDS = frozenset({"run_id", "event_id", "producer", "number"})

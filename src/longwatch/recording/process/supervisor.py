@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from longwatch.clock import Clock
-from longwatch.events import run_duration_ms
 from longwatch.journal.base import Journal
 from longwatch.model.attempts import JOINED
+from longwatch.model.event import run_duration_ms
 from longwatch.model.process import COMMAND, WRAPPER, process_of
+from longwatch.model.run import STATUS_WORDS, Status
 from longwatch.recording.process.attendance import Attendance, Reading
 from longwatch.recording.process.channels import Channels
 from longwatch.recording.process.child import Child
@@ -27,7 +28,6 @@ from longwatch.recording.process.merging import HOLD_SECONDS
 from longwatch.recording.process.parsing import Output, ParseError, parse
 from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, Stopping
 from longwatch.recording.recorder import Recorder
-from longwatch.runs import STATUS_WORDS, Status
 
 LAST_LINES = 20  # of standard error that a terminal event keeps
 LAST_LINE_CHARACTERS = 1_000

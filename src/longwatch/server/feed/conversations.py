@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import text_of
 from longwatch.following.items import Ended, Followed
+from longwatch.model.event import text_of
 from longwatch.server.feed.messages import Frame, caught_up
 from longwatch.server.feed.ring import CHUNK_BYTES
 from longwatch.server.feed.subscriptions import Subscription

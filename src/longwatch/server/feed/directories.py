@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from longwatch.clock import iso_from_ms
-from longwatch.events import text_of
 from longwatch.following.items import Ended, Followed
+from longwatch.model.event import text_of
 from longwatch.server.feed.messages import Frame, caught_up, message
 
 

@@ -13,9 +13,9 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
 from longwatch.errors import LongwatchError
-from longwatch.events import Cursor
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
+from longwatch.model.event import Cursor
 from longwatch.server.feed.lines import Line, Lines
 from longwatch.server.feed.messages import Frame, caught_up, event_message, failure_of, message, missed
 from longwatch.server.feed.ring import RING_BYTES, RING_FRAMES, Ring

@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-from longwatch.journal.base import Listening
+from longwatch.storage.change_signal import ChangeSignal
 
 AGAIN_SECONDS = 0.3  # a store may tell a little before what was written can be read
 
-Listen = Callable[[Callable[[], None]], Listening]
-Call = Callable[[Callable[[], Listening]], Awaitable[Listening]]
+Listen = Callable[[Callable[[], None]], ChangeSignal]
+Call = Callable[[Callable[[], ChangeSignal]], Awaitable[ChangeSignal]]
 
 
 class Hearing:
     """Remembers that something was heard until somebody asks."""
 
-    def __init__(self, listening: Listening | None = None) -> None:
+    def __init__(self, listening: ChangeSignal | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
         self._listening = listening
@@ -33,7 +33,7 @@ class Hearing:
         with suppress(RuntimeError):  # the loop is closed already
             self._loop.call_soon_threadsafe(self._event.set)
 
-    def begin(self, listening: Listening) -> None:
+    def begin(self, listening: ChangeSignal) -> None:
         """Hear what this tells of other processes, too."""
         self._listening = listening
         if listening.descriptor is not None:
@@ -85,6 +85,6 @@ async def hearing(listen: Listen, call: Call) -> AsyncIterator[Hearing]:
             opening.add_done_callback(_let_go)
 
 
-def _let_go(opening: asyncio.Future[Listening]) -> None:
+def _let_go(opening: asyncio.Future[ChangeSignal]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from longwatch.errors import LongwatchError
-from longwatch.events import Event
 from longwatch.journal.codec import to_line
+from longwatch.model.event import Event
 from longwatch.server.errors import code_of
 
 

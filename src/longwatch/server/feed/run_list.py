@@ -17,8 +17,8 @@ from longwatch.following.merged_runs import ListsRuns
 from longwatch.following.observation import ObservedRun, Observer
 from longwatch.journal.base import INDEX_KINDS, WORK, Arrivals, Journal, RunQuery
 from longwatch.journal.json_views import listed_view
+from longwatch.model.run import RunSummary, Status
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
-from longwatch.runs import RunSummary, Status
 from longwatch.server.feed.hearing import hearing
 from longwatch.server.feed.lines import Line, Lines
 from longwatch.server.feed.messages import Frame, caught_up, message

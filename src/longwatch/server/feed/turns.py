@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from longwatch.clock import Clock
-from longwatch.events import START, Cursor, Event
 from longwatch.following.hub import Hub
 from longwatch.following.items import Ended, Followed
+from longwatch.model.event import START, Cursor, Event
 from longwatch.server.feed.messages import Frame, caught_up, message
 from longwatch.turns.state import Block, TurnState
 from longwatch.turns.views import block_view, turn_view

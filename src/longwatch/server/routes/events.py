@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from longwatch.events import START, Page
 from longwatch.journal.codec import to_line
+from longwatch.model.event import START, Page
 from longwatch.server.answers import JSON_TYPE, LINES_TYPE, bytes_answer, json_answer, not_modified, to_json
 from longwatch.server.appending import parsed_events
 from longwatch.server.board import PULSE

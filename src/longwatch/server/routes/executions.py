@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.server.answers import bytes_answer, json_answer, not_modified, to_json
 from longwatch.server.context import ServerContext
 from longwatch.server.described import tagged

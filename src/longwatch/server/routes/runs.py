@@ -13,7 +13,7 @@ from longwatch.errors import RunNotFound
 from longwatch.journal.base import Arrivals, RunQuery
 from longwatch.journal.json_views import listed_view, verification_view
 from longwatch.journal.verify import Verifier
-from longwatch.runs import RunSummary, Status
+from longwatch.model.run import RunSummary, Status
 from longwatch.server.answers import JSON_TYPE, LINES_TYPE, bytes_answer, json_answer, not_modified
 from longwatch.server.board import RUN
 from longwatch.server.context import ServerContext

@@ -13,9 +13,9 @@ from typing import Any
 from unittest.mock import patch
 
 from longwatch.errors import VersionConflict
-from longwatch.events import Event
 from longwatch.journal.base import Journal
-from longwatch.summaries import Status
+from longwatch.model.event import Event
+from longwatch.model.summary import Status
 from longwatch.testing.executions import world
 from longwatch.watching import due, operators, outcomes, poller, transitions
 from longwatch.watching.answers import Answer, applied

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from longwatch.events import START, Event
-from longwatch.summaries import Status
+from longwatch.model.event import START, Event
+from longwatch.model.summary import Status
 from longwatch.testing.executions.deciding import Operators
 from longwatch.testing.executions.faults import Fault
 from longwatch.testing.executions.machines import Orchestrator

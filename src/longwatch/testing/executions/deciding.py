@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from longwatch.errors import LongwatchError
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.testing.executions.plans import ExecutionPlan
 from longwatch.testing.executions.world import Died, FragileJournal, FragileStore, World
 from longwatch.watching.model import ExecutionKey

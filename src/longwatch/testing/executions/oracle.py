@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.testing.drs.scripts import ServerScript, word_at
 from longwatch.testing.executions.plans import NEVER, ExecutionPlan, JobPlan, WavePlan
 from longwatch.watching.model import Mode

@@ -15,10 +15,10 @@ from random import Random
 from typing import Any
 
 from longwatch.errors import JournalUnavailable, LongwatchError, Unreachable
-from longwatch.events import START, Cursor, Event, Page
 from longwatch.journal.base import DEFAULT_READ_LIMIT
 from longwatch.journal.memory import MemoryJournal
-from longwatch.summaries import Status
+from longwatch.model.event import START, Cursor, Event, Page
+from longwatch.model.summary import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.executions.faults import Fault
 from longwatch.testing.executions.plans import ExecutionPlan, JobPlan

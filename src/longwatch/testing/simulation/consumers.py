@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from longwatch.events import START, Cursor, Event, Order
 from longwatch.following import CaughtUp, Ended, Followed, Item
+from longwatch.model.event import START, Cursor, Event, Order
 
 
 class Consumer(Protocol):

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.testing.simulation.loop import SkewedClock
 from longwatch.testing.simulation.network import Network
 

@@ -10,7 +10,7 @@ from longwatch.following.looks import Answer, Looks, Watched
 from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.seat import Seat
 from longwatch.following.tail import Tail
-from longwatch.model.process import Presence, Process
+from longwatch.model.process import Presence, ProcessIdentity
 
 HOST = "simulated"
 
@@ -43,7 +43,7 @@ class SimulatedHub(Hub):
                 batches=1,
             )
 
-    def _presence(self, process: Process) -> Presence:
+    def _presence(self, process: ProcessIdentity) -> Presence:
         if process.host != HOST or self.gone is None:
             return Presence.UNKNOWN
         return Presence.GONE if process.pid in self.gone else Presence.ALIVE

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from random import Random
 
 from longwatch.errors import LongwatchError
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 
 
 @dataclass(eq=False, slots=True)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from random import Random
 
 from longwatch.errors import JournalUnavailable
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.recording.delivery import retry_seconds
 from longwatch.recording.outbox import announcements
 from longwatch.testing.simulation.desks import Desk

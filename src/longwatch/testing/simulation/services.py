@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from longwatch.errors import LongwatchError
-from longwatch.events import Event
 from longwatch.following.loop_thread import LoopThread
 from longwatch.following.polled import Polled
 from longwatch.following.service import PollingService
 from longwatch.following.subscriptions import Subscription
+from longwatch.model.event import Event
 from longwatch.testing.simulation.bugs import Bug, Unrevoked
 from longwatch.testing.simulation.loop import VirtualLoop
 from longwatch.testing.simulation.plan import RunEnd

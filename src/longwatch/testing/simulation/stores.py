@@ -7,16 +7,16 @@ from functools import cache, partial
 from typing import Protocol, TypeVar
 
 from longwatch.clock import Clock
-from longwatch.events import START, Event
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.appending import Appender
 from longwatch.journal.dynamodb.client import Table
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.layouts import Layout, Stored, layout_named
 from longwatch.journal.dynamodb.reading import Reader
-from longwatch.journal.dynamodb.values import Item
 from longwatch.journal.memory import MemoryJournal
+from longwatch.model.event import START, Event
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import AttributeMap
 from longwatch.testing.intercepted import Gate, intercepted
 from longwatch.testing.simulation.weather import READING, WRITING, Weather
 from longwatch.testing.tables import FailingTable, SimulatedTable
@@ -90,9 +90,9 @@ def _remembering(name: str) -> Layout:
     """The layout, which reads every item once: in a simulation nearly all the time would go into that."""
     layout = layout_named(name)
     read = layout.stored
-    known: dict[int, tuple[Item, Stored]] = {}  # with the item, so that its address stays its own
+    known: dict[int, tuple[AttributeMap, Stored]] = {}  # with the item, so that its address stays its own
 
-    def stored(item: Item, run_id: str) -> Stored:
+    def stored(item: AttributeMap, run_id: str) -> Stored:
         found = known.get(id(item))
         if found is None:
             found = known[id(item)] = item, read(item, run_id)

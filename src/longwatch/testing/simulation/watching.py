@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from longwatch.events import START
 from longwatch.following import Ended, Follower, Phase, Reason
+from longwatch.model.event import START
 from longwatch.testing.simulation.consumers import Checked
 from longwatch.testing.simulation.hubs import SimulatedHub
 from longwatch.testing.simulation.plan import LARGE_PAGE, RunEnd

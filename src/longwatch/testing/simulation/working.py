@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.testing.simulation.desks import Desk, Producer
 from longwatch.testing.simulation.hubs import HOST
 from longwatch.testing.simulation.loop import SkewedClock

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from random import Random
 
-from longwatch.events import Event
 from longwatch.following.hub import Hub
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.testing.simulation.bugs import Bug, channel_with, reader_with
 from longwatch.testing.simulation.consumers import Checked, Consumer, SavingConsumer
 from longwatch.testing.simulation.executors import PretendedThreads

@@ -10,9 +10,9 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from longwatch.events import START, Event, number_of, text_of
 from longwatch.journal.base import Journal, RunQuery
-from longwatch.summaries import STATUS_WORDS, Status
+from longwatch.model.event import START, Event, number_of, text_of
+from longwatch.model.summary import STATUS_WORDS, Status
 from longwatch.watching import transitions
 from longwatch.watching.model import Execution, ServerState
 from longwatch.watching.phases import Phase

@@ -13,8 +13,8 @@ from random import Random
 from statistics import fmean
 from typing import Protocol
 
+from longwatch.model.summary import Status
 from longwatch.polling.schedules import EXECUTION_PHASES, Phased
-from longwatch.summaries import Status
 from longwatch.watching.cadence.history import Kind, Sample
 from longwatch.watching.cadence.ideal import IdealPlan
 from longwatch.watching.cadence.learned import Learned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from longwatch.errors import AlreadyThere, AmbiguousExecution
-from longwatch.events import MAX_RUN_ID_BYTES, RESERVED_PREFIX
+from longwatch.model.event import MAX_RUN_ID_BYTES, RESERVED_PREFIX
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution, Job, Mode, Wave
 from longwatch.watching.sources.base import Beginner, Source, SourceProblem

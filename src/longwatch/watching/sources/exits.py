@@ -14,7 +14,7 @@ import struct
 import sys
 from pathlib import Path
 
-from longwatch.model.process import Process, process_started
+from longwatch.model.process import ProcessIdentity, process_started
 
 _INFO = struct.Struct("=QQ11Ii")  # struct pidfd_info of linux/pidfd.h in its first version
 _GET_INFO = (
@@ -27,7 +27,7 @@ _EXIT_FIELD = 49  # of /proc/PID/stat, counted after the name
 class Opened:
     """A process that is held open, so that the kernel remembers how it ended."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: ProcessIdentity) -> None:
         self._process = process
         self._descriptor = _opened(process)
         self._status: int | None = None
@@ -59,7 +59,7 @@ def ending_words(status: int) -> str:
     return f"exited with {os.WEXITSTATUS(status)}"
 
 
-def _opened(process: Process) -> int | None:
+def _opened(process: ProcessIdentity) -> int | None:
     if not hasattr(os, "pidfd_open"):
         return None
     try:
@@ -88,7 +88,7 @@ def _remembered(descriptor: int) -> int | None:
     return int(fields[-1]) if fields[0] & _HAS_EXIT else None
 
 
-def _left_behind(process: Process) -> int | None:
+def _left_behind(process: ProcessIdentity) -> int | None:
     """The status in what is left of it. The kernel shows zero to those it does not trust: never read that."""
     if sys.platform != "linux":
         return None

@@ -16,7 +16,7 @@ from pathlib import Path
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.model.process import (
     Presence,
-    Process,
+    ProcessIdentity,
     probe,
     process_started,
     this_host,
@@ -57,7 +57,7 @@ class ProcessSource:
         pid, now = int(what), self._clock.now_ms()
         if sys.platform == "win32":
             return SourceProblem("processes are not watched on Windows", lasting=True)
-        process = Process(this_host(), pid, process_started(pid), this_namespace())
+        process = ProcessIdentity(this_host(), pid, process_started(pid), this_namespace())
         if probe(pid, process.started) is Presence.GONE:
             return None
         job_id = job_id_of(process)
@@ -97,7 +97,7 @@ class ProcessSource:
             jobs[job.job_id] = job_of(job, self._look(job.job_id, process), called=f"{PREFIX}{process.pid}")
         return Answer(CALL, at, jobs, next_at=at + round(EVERY_SECONDS * 1000))
 
-    def _look(self, job_id: str, process: Process) -> Said:
+    def _look(self, job_id: str, process: ProcessIdentity) -> Said:
         opened = self._open(job_id, process)
         if probe(process.pid, process.started) is not Presence.GONE:
             return Said("running", Meaning.RUNNING)
@@ -109,7 +109,7 @@ class ProcessSource:
             return Said(word, Meaning.SUCCEEDED)
         return Said(word, Meaning.FAILED, word)
 
-    def _open(self, job_id: str, process: Process) -> Opened:
+    def _open(self, job_id: str, process: ProcessIdentity) -> Opened:
         with self._lock:
             if job_id not in self._opened:
                 self._opened[job_id] = Opened(process)
@@ -121,26 +121,26 @@ def not_a_process(job_id: str) -> SourceProblem:
     return SourceProblem(f"{job_id!r} is not a process; `longwatch watch pid:123` adds one", lasting=True)
 
 
-def is_here(process: Process) -> bool:
+def is_here(process: ProcessIdentity) -> bool:
     """Whether a process belongs to this machine and to our pid namespace."""
     if process.host != this_host():
         return False
     return process.namespace is None or process.namespace == this_namespace()
 
 
-def job_id_of(process: Process) -> str:
+def job_id_of(process: ProcessIdentity) -> str:
     """`123@4567@host@pid:[4026531836]`: all that it is recognised by."""
     started = "" if process.started is None else str(process.started)
     return f"{process.pid}@{started}@{process.host}@{process.namespace or ''}"
 
 
-def process_of(job_id: str) -> Process | None:
+def process_of(job_id: str) -> ProcessIdentity | None:
     """The process that a job is."""
     parts = job_id.split("@")
     if len(parts) != 4 or not parts[0].isdigit():
         return None
     pid, started, host, namespace = parts
-    return Process(host, int(pid), int(started) if started.isdigit() else None, namespace or None)
+    return ProcessIdentity(host, int(pid), int(started) if started.isdigit() else None, namespace or None)
 
 
 def _command(pid: int) -> str | None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from longwatch.errors import AmbiguousExecution
-from longwatch.journal.base import Listening
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
+from longwatch.storage.change_signal import ChangeSignal
 from longwatch.watching.model import Execution, ExecutionKey
 
 DEFAULT_LIST_LIMIT = 50
@@ -127,5 +127,5 @@ class Changes(Protocol):
     def changes(self, after: int, *, limit: int) -> Sequence[tuple[int, Execution]]:
         """The executions that were written past this number, as they are now, in the order of last writes."""
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         """Call `heard`, from any thread, when something may have been written, by whichever process."""

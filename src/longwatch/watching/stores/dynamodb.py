@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
-from longwatch.journal.dynamodb.connection import Connected
-from longwatch.journal.dynamodb.failures import TableAddress, other_region, translated
-from longwatch.journal.dynamodb.table import Shape
-from longwatch.journal.dynamodb.values import Item, from_attribute, to_attribute
-from longwatch.known_settings import DEFAULT_OTHER_STATUSES
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
+from longwatch.settings_catalog import DEFAULT_OTHER_STATUSES
+from longwatch.storage.dynamodb.client import DynamoClient
+from longwatch.storage.dynamodb.errors import TableAddress, other_region, translated
+from longwatch.storage.dynamodb.table_check import TableShape
+from longwatch.storage.dynamodb.values import AttributeMap, from_attribute, to_attribute
 from longwatch.watching.model import Execution
 from longwatch.watching.rechecks import is_recheck_due
 from longwatch.watching.sources.dates import sdk_date_ms
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 TEMPLATE = "infrastructure/executions.yaml"
 INDEX = "StatusIndex"
 POLL_INDEX = "PollStateIndex"
-SHAPE = Shape(
+SHAPE = TableShape(
     holds="executions",
     keys=(("ExecutionId", "S"), ("PlanId", "S")),
     indexes=(INDEX,),
@@ -77,7 +77,7 @@ LOST = "ConditionalCheckFailedException"
 log = logging.getLogger(__name__)
 
 
-class DynamoExecutionStore(Connected):
+class DynamoExecutionStore(DynamoClient):
     """An `ExecutionStore` through boto3's low-level client."""
 
     def __init__(
@@ -165,7 +165,7 @@ class DynamoExecutionStore(Connected):
 
     def _update(self, execution: Execution, read: Record, record: Record) -> dict[str, Any]:
         names: dict[str, str] = {}
-        values: Item = {}
+        values: AttributeMap = {}
 
         def name_of(attribute: str) -> str:
             names[f"#{attribute}"] = attribute
@@ -288,7 +288,7 @@ class DynamoExecutionStore(Connected):
             if found is not None:
                 yield found
 
-    def _keys_in(self, state: str, until_ms: int | None, due_ms: int | None) -> Iterator[Item]:
+    def _keys_in(self, state: str, until_ms: int | None, due_ms: int | None) -> Iterator[AttributeMap]:
         asked: dict[str, Any] = {
             "TableName": self.address.table,
             "IndexName": POLL_INDEX,
@@ -307,7 +307,7 @@ class DynamoExecutionStore(Connected):
         for item in self._all_pages(asked):
             yield {name: item[name] for name in KEY}
 
-    def _all_pages(self, asked: dict[str, Any]) -> Iterator[Item]:
+    def _all_pages(self, asked: dict[str, Any]) -> Iterator[AttributeMap]:
         while True:
             answer = self._queried(asked)
             yield from answer["Items"]
@@ -389,9 +389,9 @@ def _execution(record: Record) -> Execution:
     return replace(execution_from(whole), stored=stored)
 
 
-def _item(record: Record) -> Item:
+def _item(record: Record) -> AttributeMap:
     return {name: to_attribute(value) for name, value in record.items()}
 
 
-def _record(item: Item) -> Record:
+def _record(item: AttributeMap) -> Record:
     return {name: from_attribute(value) for name, value in item.items()}

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from longwatch.errors import AlreadyThere, VersionConflict
-from longwatch.journal.base import Listening
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
+from longwatch.storage.change_signal import ChangeSignal
 from longwatch.watching.model import Execution, ExecutionKey
 from longwatch.watching.rechecks import is_recheck_due
 from longwatch.watching.stores.base import (
@@ -94,7 +94,7 @@ class MemoryExecutionStore:
             found = [(number, key) for key, number in self._changes.items() if number > after][:limit]
             return [(number, self._executions[key]) for number, key in found]
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
         ear = Ear(self._ears, heard)
         self._ears.append(ear)
         return ear

@@ -63,7 +63,7 @@ def _open_dynamodb(place: TablePlace, other_statuses: tuple[str, ...], clock: Cl
     if find_spec("boto3") is None:
         raise MissingExtra("DynamoDB", "aws")
 
-    from longwatch.journal.dynamodb.failures import TableAddress
+    from longwatch.storage.dynamodb.errors import TableAddress
     from longwatch.watching.stores.dynamodb import DynamoExecutionStore
 
     return DynamoExecutionStore(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from longwatch.journal.dynamodb.values import MAX_ITEM_BYTES, size_of, to_attribute
+from longwatch.storage.dynamodb.values import MAX_ITEM_BYTES, size_of, to_attribute
 from longwatch.watching.model import ActionState, ServerState
 from longwatch.watching.shortening import shortened_texts
 from longwatch.watching.stores.records import Record

@@ -17,7 +17,7 @@ from typing import Any
 
 from longwatch.clock import ms_from_iso
 from longwatch.errors import InvalidInput
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.model import (
     DEFAULT_DEADLINE_MS,
     OPERATOR_CLOSED,

@@ -16,10 +16,10 @@ from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import AlreadyThere, NewerJournal, VersionConflict
-from longwatch.journal.base import Listening
-from longwatch.journal.sqlite.database import BUSY_TIMEOUT_MS, Database, statements
 from longwatch.journal.sqlite.journal import SCHEMA
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
+from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, statements
 from longwatch.watching.model import Execution
 from longwatch.watching.stores.base import (
     DEFAULT_LIST_LIMIT,
@@ -155,13 +155,13 @@ class SqliteExecutionStore:
     def changes(self, after: int, *, limit: int) -> Sequence[tuple[int, Execution]]:
         return [(number, _execution(text)) for number, text in self._fetch(CHANGES, (after, limit))]
 
-    def listen(self, heard: Callable[[], None]) -> Listening:
-        from longwatch.journal.sqlite.listening import listening_to
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
+        from longwatch.storage.sqlite.file_signal import watch_file
 
         self._prepare()
         self._database.prepare()
         database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
-        return listening_to(database, heard)
+        return watch_file(database, heard)
 
     def close(self) -> None:
         self._database.close()

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.model import (
     Action,
     ActionState,

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from longwatch.events import UNREADABLE
+from longwatch.model.event import UNREADABLE
 from tests.integration.server.feed.clients import poll_messages, socket_messages, sse_messages
 from tests.integration.server.feed.servers import ServerProcess, server_process
 from tests.integration.sqlite import damage

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from longwatch.server.feed.feed import Feed
 from tests.integration.server.feed.viewing import JOURNALS, Follower, append, events_of, make_journal, serving
 

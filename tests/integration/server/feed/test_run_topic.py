@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from longwatch.clock import SYSTEM_CLOCK
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.server.feed.feed import Feed
 from tests.integration.server.feed.viewing import (
     JOURNALS,

@@ -9,8 +9,8 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from longwatch.events import Event
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from tests.integration.server.feed.clients import FeedClient
 from tests.integration.server.feed.servers import ServerProcess
 from tests.integration.server.feed.viewing import events_of, ids

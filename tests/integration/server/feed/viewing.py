@@ -11,16 +11,16 @@ from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.documents.memory import MemoryDocumentStore
-from longwatch.events import Event
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.model.event import Event
 from longwatch.server.context import ServerContext, open_context
 from longwatch.server.feed.feed import Feed
 from longwatch.server.feed.messages import Frame
 from longwatch.server.feed.topics import Topic
+from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing.tables import SimulatedTable
 from tests.patience import PATIENCE_SECONDS
 

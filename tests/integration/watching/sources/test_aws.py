@@ -12,8 +12,8 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from longwatch.events import Event
-from longwatch.summaries import Status
+from longwatch.model.event import Event
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.services import AwsService
 from longwatch.watching.answers import Answer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.errors import InvalidInput
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.services import AwsService
 from longwatch.watching.answers import Answer

@@ -15,8 +15,8 @@ from typing import IO
 
 import pytest
 
-from longwatch.model.process import Process, process_started, this_host, this_namespace
-from longwatch.summaries import Status
+from longwatch.model.process import ProcessIdentity, process_started, this_host, this_namespace
+from longwatch.model.summary import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.watching.answers import Answer
 from longwatch.watching.model import Execution, ServerState
@@ -208,7 +208,7 @@ def test_another_process_with_the_same_id_is_not_taken_for_it(source: ProcessSou
     pid = os.getpid()
     execution = begun(source, pid)
     (wave,) = execution.waves
-    earlier = Process(this_host(), pid, (process_started(pid) or 0) - 1, this_namespace())
+    earlier = ProcessIdentity(this_host(), pid, (process_started(pid) or 0) - 1, this_namespace())
     job = replace(wave.jobs[0], job_id=job_id_of(earlier))
 
     before_it = replace(execution, waves=(replace(wave, jobs=(job,)),))
@@ -220,7 +220,7 @@ def test_another_process_with_the_same_id_is_not_taken_for_it(source: ProcessSou
 def test_a_process_of_another_machine_is_not_judged_from_here(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
     (wave,) = execution.waves
-    job = replace(wave.jobs[0], job_id=job_id_of(Process("elsewhere", 1, 2, None)))
+    job = replace(wave.jobs[0], job_id=job_id_of(ProcessIdentity("elsewhere", 1, 2, None)))
 
     told = source.ask([replace(execution, waves=(replace(wave, jobs=(job,)),))])
 
@@ -235,7 +235,7 @@ def test_it_is_called_by_its_id_and_its_command(source: ProcessSource) -> None:
     assert execution.execution_id.startswith(f"pid:{os.getpid()}@")
     assert execution.source == "process"
     (job_id,) = execution.job_ids()
-    assert process_of(job_id) == Process(
+    assert process_of(job_id) == ProcessIdentity(
         this_host(), os.getpid(), process_started(os.getpid()), this_namespace()
     )
 

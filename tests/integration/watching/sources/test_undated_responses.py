@@ -11,7 +11,7 @@ import pytest
 
 from longwatch.clock import SystemClock
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.runs import Status
+from longwatch.model.run import Status
 from longwatch.watching.model import Execution
 from longwatch.watching.poller import Poller, Result
 from longwatch.watching.sources.declared import DeclaredSource

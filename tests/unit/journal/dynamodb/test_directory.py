@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.clock import iso_from_ms
-from longwatch.events import Event
 from longwatch.journal.base import RunQuery
 from longwatch.journal.dynamodb.client import Condition
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.listing import Listing, from_attributes, listings, to_attributes
-from longwatch.journal.dynamodb.values import AttributeValue, Item
-from longwatch.runs import Status
+from longwatch.model.event import Event
+from longwatch.model.run import Status
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
 
@@ -186,16 +186,20 @@ def test_runs_older_than_thirty_days_are_listed_when_asked_for(
     assert list(journal.find_runs(RunQuery(since=0)).runs) != []
 
 
-def machine_entry(session_id: str, at: int) -> list[Item]:
+def machine_entry(session_id: str, at: int) -> list[AttributeMap]:
     """The claim and the entry of a session, as the state machine of session-journal.asl.json writes them."""
     time = iso_from_ms(at)
-    ours: Item = {"Longwatch": {"N": "1"}, "RunId": {"S": session_id}}
-    claim: Item = {"PK": {"S": f"RUN#{session_id}"}, "SK": {"S": "LISTED"}, "StartedAt": {"N": str(at)}}
-    entry: Item = {"PK": {"S": f"RUNS#{time[:10]}"}, "SK": {"S": f"RUN#{time}#{session_id}"}}
+    ours: AttributeMap = {"Longwatch": {"N": "1"}, "RunId": {"S": session_id}}
+    claim: AttributeMap = {
+        "PK": {"S": f"RUN#{session_id}"},
+        "SK": {"S": "LISTED"},
+        "StartedAt": {"N": str(at)},
+    }
+    entry: AttributeMap = {"PK": {"S": f"RUNS#{time[:10]}"}, "SK": {"S": f"RUN#{time}#{session_id}"}}
     return [{**claim, **ours}, {**entry, **ours, "Revision": {"N": "0"}}]
 
 
-def machine_event(session_id: str, status: str, at: int) -> Item:
+def machine_event(session_id: str, status: str, at: int) -> AttributeMap:
     time = iso_from_ms(at)
     return {
         "PK": {"S": f"SESSION#{session_id}"},
@@ -306,9 +310,9 @@ def test_a_scan_finds_runs_that_nobody_listed(table: SimulatedTable, clock: Fake
     ]
 
 
-def foreign_item(layout: str, run_id: str, at: int, type_: str, **fields: AttributeValue) -> Item:
+def foreign_item(layout: str, run_id: str, at: int, type_: str, **fields: AttributeValue) -> AttributeMap:
     if layout == "workflow":
-        key: Item = {"workflow_id": {"S": run_id}, "timestamp": {"N": str(at)}}
+        key: AttributeMap = {"workflow_id": {"S": run_id}, "timestamp": {"N": str(at)}}
         return {**key, "event_type": {"S": type_}, **fields}
     return {**machine_event(run_id, type_, at), **fields}
 

@@ -8,7 +8,6 @@ import pickle
 import pytest
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import START, Cursor
 from longwatch.journal.dynamodb.layouts import layout_named
 from longwatch.journal.dynamodb.progress import (
     KeptCursor,
@@ -18,7 +17,8 @@ from longwatch.journal.dynamodb.progress import (
     next_cursor,
     to_cursor,
 )
-from longwatch.numbering import Numbers
+from longwatch.model.event import START, Cursor
+from longwatch.model.numbering import NumberSet
 
 NOW = 1_700_000_000_000
 WORKFLOW, SESSION = layout_named("workflow"), layout_named("session")
@@ -26,7 +26,7 @@ WORKFLOW, SESSION = layout_named("workflow"), layout_named("session")
 
 def some_progress() -> Progress:
     return Progress(
-        numbers={"p-1": Numbers(((1, 3),))}, high=NOW, floor=NOW - 30_000, scan=Scan(wide=True, low=None)
+        numbers={"p-1": NumberSet(((1, 3),))}, high=NOW, floor=NOW - 30_000, scan=Scan(wide=True, low=None)
     )
 
 
@@ -41,7 +41,7 @@ def test_going_on_from_a_kept_cursor_leaves_it_as_it_is() -> None:
     kept = next_cursor(some_progress(), WORKFLOW, after=START)
 
     progress = from_cursor(kept, WORKFLOW)
-    progress.numbers["p-2"] = Numbers(((1, 1),))
+    progress.numbers["p-2"] = NumberSet(((1, 1),))
     progress.keys[NOW] = NOW
     progress.odd.add("odd")
     progress.late.append((1, 2))

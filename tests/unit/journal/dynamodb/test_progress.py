@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidCursor
-from longwatch.events import START, Cursor, Event
 from longwatch.journal.dynamodb.layouts import NO_PLACE, Stored, layout_named
 from longwatch.journal.dynamodb.progress import (
     OLDER_PREFIX,
@@ -23,7 +22,8 @@ from longwatch.journal.dynamodb.progress import (
     late_range,
     to_cursor,
 )
-from longwatch.numbering import Numbers
+from longwatch.model.event import START, Cursor, Event
+from longwatch.model.numbering import NumberSet
 
 NOW = 1_794_736_800_000
 WORKFLOW, SESSION = layout_named("workflow"), layout_named("session")
@@ -40,7 +40,9 @@ def stored(place: int, **fields: object) -> Stored:
 @given(
     st.builds(
         Progress,
-        numbers=st.dictionaries(st.text(max_size=5), st.sets(st.integers(1, 99)).map(Numbers.of), max_size=3),
+        numbers=st.dictionaries(
+            st.text(max_size=5), st.sets(st.integers(1, 99)).map(NumberSet.of), max_size=3
+        ),
         keys=st.sets(_keys, max_size=5).map(lambda keys: {key: WORKFLOW.place_of(key) for key in keys}),
         odd=st.sets(st.text(max_size=5), max_size=3),
         keys_from=st.integers(0, 2**53),
@@ -85,7 +87,7 @@ def test_a_cursor_of_the_other_layout_never_crashes() -> None:
 def test_the_cursor_of_a_long_run_is_small() -> None:
     progress = Progress(high=NOW, floor=NOW - 30_000, wide_at=NOW)
     for producer in range(5):
-        progress.numbers[f"producer-{producer:032x}"] = Numbers(((1, 100_000),))
+        progress.numbers[f"producer-{producer:032x}"] = NumberSet(((1, 100_000),))
 
     assert len(to_cursor(progress)) < 400
 
@@ -135,7 +137,7 @@ def test_a_cursor_of_an_earlier_release_is_read() -> None:
     progress = from_cursor(Cursor(f"{OLDER_PREFIX}{packed}"), WORKFLOW)
 
     assert list(progress.keys) == [NOW, NOW + 7, "1794736800.5"]
-    assert progress.numbers == {"p": Numbers(((1, 3),))}
+    assert progress.numbers == {"p": NumberSet(((1, 3),))}
     assert to_cursor(progress).startswith(PREFIX)
 
 
@@ -180,14 +182,14 @@ def test_keys_that_are_no_times_are_remembered_for_ever() -> None:
 
 
 def test_a_gap_is_young_again_when_a_new_one_shows() -> None:
-    progress = Progress(numbers={"p": Numbers(((1, 1), (3, 3)))})
+    progress = Progress(numbers={"p": NumberSet(((1, 1), (3, 3)))})
     progress.note_gaps(100)
     progress.note_gaps(200)
     first = progress.gap_since
-    progress.numbers["p"] = Numbers(((1, 1), (3, 3), (5, 5)))
+    progress.numbers["p"] = NumberSet(((1, 1), (3, 3), (5, 5)))
     progress.note_gaps(300)
     second = progress.gap_since
-    progress.numbers["p"] = Numbers(((1, 5),))
+    progress.numbers["p"] = NumberSet(((1, 5),))
     progress.note_gaps(400)
 
     assert (first, second, progress.gap_since) == (100, 300, None)

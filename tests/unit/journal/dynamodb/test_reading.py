@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.events import START, Event
 from longwatch.journal.dynamodb.client import Condition
-from longwatch.journal.dynamodb.failures import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.progress import Progress
 from longwatch.journal.dynamodb.reading import wide_is_due
-from longwatch.journal.dynamodb.values import Item, to_attribute
-from longwatch.runs import summarise
+from longwatch.model.event import START, Event
+from longwatch.model.run import summarise
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.dynamodb.values import AttributeMap, to_attribute
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
 
@@ -41,7 +41,7 @@ def events_every(ms: int, count: int) -> list[Event]:
 
 def put_foreign(table: SimulatedTable, **attributes: object) -> None:
     names = {"workflow": "workflow_id", "session": "PK"}
-    item: Item = {name: to_attribute(value) for name, value in attributes.items()}
+    item: AttributeMap = {name: to_attribute(value) for name, value in attributes.items()}
     assert table.put(item, Condition(expression=f"attribute_not_exists({names[table.layout]})")) is None
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.dynamodb.layouts import NO_PLACE
 from longwatch.journal.dynamodb.session import SessionLayout
-from longwatch.journal.dynamodb.values import Item, to_attribute
+from longwatch.model.event import Event
+from longwatch.storage.dynamodb.values import AttributeMap, to_attribute
 
 NOW = 1_794_736_800_000
 LAYOUT = SessionLayout()
 
 
 def foreign(sort: str = "EVENT#2026-11-15T10:00:00.000Z", **attributes: object) -> Event:
-    item: Item = {name: to_attribute(value) for name, value in attributes.items()}
+    item: AttributeMap = {name: to_attribute(value) for name, value in attributes.items()}
     return LAYOUT.stored({"PK": {"S": "SESSION#s-1"}, "SK": {"S": sort}, **item}, "s-1").event
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.events import UNREADABLE, Event
-from longwatch.journal.dynamodb.values import Item, to_attribute
 from longwatch.journal.dynamodb.workflow import WorkflowLayout
+from longwatch.model.event import UNREADABLE, Event
+from longwatch.storage.dynamodb.values import AttributeMap, to_attribute
 
 NOW = 1_794_736_800_000
 LAYOUT = WorkflowLayout()
 
 
 def foreign(**attributes: object) -> Event:
-    item: Item = {name: to_attribute(value) for name, value in attributes.items()}
+    item: AttributeMap = {name: to_attribute(value) for name, value in attributes.items()}
     item = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": str(NOW)}, **item}
     return LAYOUT.stored(item, "wf-1").event
 
@@ -111,7 +111,7 @@ def test_an_item_without_a_type_is_an_unreadable_one_that_carries_what_was_there
         {"event_type": {"S": "t"}, "ttl": {"N": "abc"}},
     ],
 )
-def test_an_item_that_is_wrong_in_any_way_still_reads(item: Item) -> None:
+def test_an_item_that_is_wrong_in_any_way_still_reads(item: AttributeMap) -> None:
     stored = LAYOUT.stored({"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "5.5"}, **item}, "wf-1")
 
     assert stored.event.type == "unreadable_item"
@@ -156,9 +156,9 @@ def test_the_list_of_runs_is_no_run() -> None:
     ],
 )
 def test_an_item_of_ours_that_cannot_be_decoded_is_an_unreadable_event(
-    item: Item, event_id: str, number: int | None
+    item: AttributeMap, event_id: str, number: int | None
 ) -> None:
-    key: Item = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "5.5"}, "longwatch": {"N": "1"}}
+    key: AttributeMap = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "5.5"}, "longwatch": {"N": "1"}}
 
     event = LAYOUT.stored({**key, **item}, "wf-1").event
 

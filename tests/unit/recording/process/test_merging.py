@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.recording.process.merging import Merging, identity
 from longwatch.recording.process.parsing import ForeignEvent
 

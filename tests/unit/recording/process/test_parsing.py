@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.events import Event, ToolCall
 from longwatch.journal.codec import to_line
+from longwatch.model.event import Event, ToolCall
 from longwatch.recording.process.lines import Line
 from longwatch.recording.process.parsing import ForeignEvent, Output, OwnEvent, ParseError, Said, parse
 

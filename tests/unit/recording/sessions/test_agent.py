@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from longwatch.errors import Unreachable
-from longwatch.events import Event
 from longwatch.journal.base import Journal
+from longwatch.model.event import Event
 from longwatch.recording.sessions import (
     SessionRecorder,
     TaskState,

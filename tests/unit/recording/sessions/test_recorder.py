@@ -10,12 +10,12 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from longwatch.errors import EventConflict, InvalidEvent, JournalUnavailable, Throttled
-from longwatch.events import Event
 from longwatch.journal.codec import encode_payload
-from longwatch.known_settings import MAX_PAYLOAD_BYTES
+from longwatch.model.event import Event
 from longwatch.recording.sessions import SessionRecorder, SessionStatus
 from longwatch.recording.sessions.recorder import QUICK_RETRIES, failure_text
 from longwatch.settings import Settings
+from longwatch.settings_catalog import MAX_PAYLOAD_BYTES
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 
 EXECUTION = "arn:aws:states:eu-west-1:000000000000:execution:session:one"

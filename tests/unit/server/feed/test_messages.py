@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from longwatch.errors import JournalBusy, TurnNotFound
-from longwatch.events import Event
+from longwatch.model.event import Event
 from longwatch.server.feed.messages import CLOSING, beat, event_message, failure, message
 
 EVENT = Event(

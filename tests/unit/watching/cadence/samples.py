@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from longwatch.events import Event
-from longwatch.summaries import Status
+from longwatch.model.event import Event
+from longwatch.model.summary import Status
 from longwatch.watching import transitions
 from longwatch.watching.cadence.history import Kind, Sample, Shape
 from longwatch.watching.cadence.worlds import Given

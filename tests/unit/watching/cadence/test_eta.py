@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.cadence.eta import FEWEST, Eta, Range, eta, eta_of, is_like, like
 from longwatch.watching.cadence.history import Sample, Shape
 from longwatch.watching.cadence.worlds import Given

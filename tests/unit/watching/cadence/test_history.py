@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from longwatch.events import Event
 from longwatch.journal.memory import MemoryJournal
-from longwatch.summaries import Status
+from longwatch.model.event import Event
+from longwatch.model.summary import Status
 from longwatch.watching import transitions
 from longwatch.watching.cadence.history import (
     LONGEST_SECONDS,

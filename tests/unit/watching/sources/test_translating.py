@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.answers import Answer, applied
 from longwatch.watching.model import ActionState, Execution, Job, JobState, ServerState
 from longwatch.watching.outcomes import execution_outcome

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longwatch.journal.dynamodb.values import MAX_ITEM_BYTES, size_of, to_attribute
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
+from longwatch.storage.dynamodb.values import MAX_ITEM_BYTES, size_of, to_attribute
 from longwatch.watching.model import (
     ActionState,
     Execution,

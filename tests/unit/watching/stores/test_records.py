@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from longwatch.errors import InvalidInput
-from longwatch.summaries import Status
+from longwatch.model.summary import Status
 from longwatch.watching.model import Mode
 from longwatch.watching.stores.records import (
     NO_END_TIME,

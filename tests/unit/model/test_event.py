@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from longwatch.errors import InvalidEvent
-from longwatch.events import (
+from longwatch.model.event import (
     CALL_WORDS,
     MAX_OCCURRED_AT,
     MAX_RUN_ID_BYTES,

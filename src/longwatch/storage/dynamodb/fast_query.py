@@ -38,7 +38,7 @@ HEADERS = {
 }
 
 
-class ShortWay:
+class FastQuery:
     """One endpoint, a few connections. Safe to use from every thread."""
 
     def __init__(
@@ -56,7 +56,7 @@ class ShortWay:
         self.close = weakref.finalize(self, _close_all, self._idle)
 
     @classmethod
-    def beside(cls, client: DynamoDBClient, session: Session) -> ShortWay | None:
+    def beside(cls, client: DynamoDBClient, session: Session) -> FastQuery | None:
         """The short way to where this client goes; None if it goes there in a way that we do not know."""
         from botocore.utils import get_environ_proxies
 

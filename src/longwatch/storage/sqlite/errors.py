@@ -18,7 +18,7 @@ from longwatch.errors import (
     NotADatabase,
     ReadOnlyJournal,
 )
-from longwatch.journal.sqlite.identity import Change
+from longwatch.storage.sqlite.file_identity import Change
 
 _BY_ERRNO = {  # trouble with the folder, before SQLite comes to it -> the code SQLite has for the same
     errno.EACCES: sqlite3.SQLITE_READONLY,

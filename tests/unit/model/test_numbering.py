@@ -7,17 +7,17 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.numbering import NO_NUMBERS, Numbers
+from longwatch.model.numbering import NO_NUMBERS, NumberSet
 
 some = st.integers(1, 40)
 sets = st.sets(some)
 
 
-def plain(numbers: Numbers) -> set[int]:
+def plain(numbers: NumberSet) -> set[int]:
     return {number for low, high in numbers.ranges for number in range(low, high + 1)}
 
 
-def is_tidy(numbers: Numbers) -> bool:
+def is_tidy(numbers: NumberSet) -> bool:
     """Sorted, and with at least one number missing between each two ranges."""
     edges = [edge for pair in numbers.ranges for edge in pair]
     apart = all(low > high + 1 for (_, high), (low, _) in pairwise(numbers.ranges))
@@ -32,12 +32,12 @@ def test_numbers_added_one_by_one_are_the_set_of_them(added: list[int]) -> None:
 
     assert plain(numbers) == set(added)
     assert is_tidy(numbers)
-    assert numbers == Numbers.of(added)
+    assert numbers == NumberSet.of(added)
 
 
 @given(sets)
 def test_a_set_is_asked_the_same_questions_with_the_same_answers(model: set[int]) -> None:
-    numbers = Numbers.of(model)
+    numbers = NumberSet.of(model)
 
     assert len(numbers) == len(model)
     assert bool(numbers) == bool(model)
@@ -48,7 +48,7 @@ def test_a_set_is_asked_the_same_questions_with_the_same_answers(model: set[int]
 
 @given(sets, sets)
 def test_two_sets_together_are_their_union(one: set[int], other: set[int]) -> None:
-    both = Numbers.of(one) | Numbers.of(other)
+    both = NumberSet.of(one) | NumberSet.of(other)
 
     assert plain(both) == one | other
     assert is_tidy(both)
@@ -60,15 +60,15 @@ def test_gaps_are_what_is_missing_up_to_the_highest_number_or_the_stated_one(
 ) -> None:
     top = max(*model, up_to or 0, 0) if model else up_to or 0
 
-    gaps = Numbers(tuple(Numbers.of(model).gaps(up_to=up_to)))
+    gaps = NumberSet(tuple(NumberSet.of(model).gaps(up_to=up_to)))
 
     assert plain(gaps) == set(range(1, top + 1)) - model
     assert is_tidy(gaps)
 
 
 def test_something_else_than_a_number_is_in_no_set() -> None:
-    assert "1" not in Numbers.of([1])
-    assert None not in Numbers.of([1])
+    assert "1" not in NumberSet.of([1])
+    assert None not in NumberSet.of([1])
 
 
 def test_a_long_row_is_kept_as_one_range() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from longwatch.events import Event, Order, run_duration_ms, text_of, tool_status
 from longwatch.model.attempts import FACT_TYPES, NO_FACTS, Attempt, Lifecycle, lifecycle_of
 from longwatch.model.endings import (
     ENDS,
@@ -21,6 +20,7 @@ from longwatch.model.endings import (
     Status,
     is_activity,
 )
+from longwatch.model.event import Event, Order, run_duration_ms, text_of, tool_status
 
 __all__ = [
     "ENDS",

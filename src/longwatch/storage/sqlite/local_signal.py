@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-Heard = Callable[[], None]
+OnChange = Callable[[], None]
 
-_ears: dict[Path, list[Heard]] = {}
+_ears: dict[Path, list[OnChange]] = {}
 _lock = threading.Lock()
 
 
-def ring(path: Path) -> None:
+def notify(path: Path) -> None:
     """Something was appended to this file."""
     if not _ears:
         return
@@ -26,13 +26,13 @@ def ring(path: Path) -> None:
         each()
 
 
-def add_ear(path: Path, heard: Heard) -> None:
+def subscribe(path: Path, heard: OnChange) -> None:
     """Call `heard` after each append of this process, in the thread that appended."""
     with _lock:
         _ears.setdefault(path, []).append(heard)
 
 
-def remove_ear(path: Path, heard: Heard) -> None:
+def unsubscribe(path: Path, heard: OnChange) -> None:
     """Do not call it any more."""
     with _lock:
         ears = _ears.get(path, [])

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from longwatch.errors import LongwatchError
-from longwatch.journal.base import Listening
-from longwatch.journal.sqlite.database import Database
-from longwatch.journal.sqlite.waking import Heard, add_ear, remove_ear
+from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.sqlite.database import Database
+from longwatch.storage.sqlite.local_signal import OnChange, subscribe, unsubscribe
 
 CHECK_SECONDS = 0.015  # without inotify
 CHECK_BESIDE_INOTIFY_SECONDS = 1.0
@@ -29,28 +29,28 @@ _HEADER = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _READ_BYTES = 64 * 1024
 
 
-def listening_to(database: Database, heard: Heard, *, inotify: bool = True) -> Listening:
+def watch_file(database: Database, heard: OnChange, *, inotify: bool = True) -> ChangeSignal:
     """Listen to a file that is there. `database` is for this alone, and closed with it."""
     database.prepare()
     if inotify and sys.platform == "linux":
         try:
-            return LogListening(database, heard)
+            return InotifySignal(database, heard)
         except OSError:  # no more watches or descriptors for this user: asking always works
             pass
-    return AskingListening(database, heard)
+    return PollingSignal(database, heard)
 
 
-class AskingListening:
+class PollingSignal:
     """Asks SQLite whether another connection has changed the file."""
 
     descriptor: int | None = None
     check_seconds: float | None = CHECK_SECONDS
 
-    def __init__(self, database: Database, heard: Heard) -> None:
+    def __init__(self, database: Database, heard: OnChange) -> None:
         self._database = database
         self._heard = heard
         self._version = self._data_version()
-        add_ear(database.path, heard)
+        subscribe(database.path, heard)
 
     def told(self) -> bool:
         return False
@@ -69,16 +69,16 @@ class AskingListening:
         return self._database.openings, version
 
     def close(self) -> None:
-        remove_ear(self._database.path, self._heard)
+        unsubscribe(self._database.path, self._heard)
         self._database.close()
 
 
-class LogListening(AskingListening):
+class InotifySignal(PollingSignal):
     """Is told by the kernel of every write to the write-ahead log."""
 
     check_seconds: float | None = CHECK_BESIDE_INOTIFY_SECONDS
 
-    def __init__(self, database: Database, heard: Heard) -> None:
+    def __init__(self, database: Database, heard: OnChange) -> None:
         path = Path(os.path.realpath(database.path))
         self._log = path.with_name(f"{path.name}-wal")
         self._inotify = Inotify()

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import LongwatchError, TableProblem
-from longwatch.journal.dynamodb.failures import TableAddress, sdk_errors, translated
-from longwatch.journal.dynamodb.responses import check_responses
-from longwatch.journal.dynamodb.short_way import (
+from longwatch.storage.dynamodb.errors import TableAddress, sdk_errors, translated
+from longwatch.storage.dynamodb.fast_query import (
     CONNECT_TIMEOUT_SECONDS,
     MAX_CONNECTIONS,
     READ_TIMEOUT_SECONDS,
-    ShortWay,
+    FastQuery,
 )
+from longwatch.storage.dynamodb.responses import check_responses
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 3  # boto3's own, within a second or two; callers back off outside
 
 
-class Connected:
+class DynamoClient:
     """What talks to one table through boto3's low-level client. Safe to use from every thread."""
 
     def __init__(self, address: TableAddress) -> None:
@@ -37,7 +37,7 @@ class Connected:
         self._lock = threading.Lock()
         self._made: DynamoDBClient | None = None
         self._session: Session | None = None  # that the client was made by
-        self._short: tuple[DynamoDBClient | None, ShortWay | None] = (None, None)
+        self._short: tuple[DynamoDBClient | None, FastQuery | None] = (None, None)
 
     def connect(self) -> DynamoDBClient:
         """A new client, with our timeouts and retries."""
@@ -89,7 +89,7 @@ class Connected:
             quick = None if short is None else short.query(request)
             return client.query(**request) if quick is None else quick
 
-    def _short_way(self, client: DynamoDBClient) -> ShortWay | None:
+    def _short_way(self, client: DynamoDBClient) -> FastQuery | None:
         if not self.address.short_way:
             return None
         of, short = self._short
@@ -97,7 +97,7 @@ class Connected:
             return short
         with self._lock:
             if self._short[0] is not client and self._made is client and self._session is not None:
-                self._short = client, ShortWay.beside(client, self._session)
+                self._short = client, FastQuery.beside(client, self._session)
             of, short = self._short
         return short if of is client else None
 

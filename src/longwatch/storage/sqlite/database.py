@@ -18,10 +18,10 @@ from weakref import WeakSet
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, NewerJournal, NotADatabase
-from longwatch.journal.sqlite.failures import moved, translated
-from longwatch.journal.sqlite.forking import hold_log, inherited, register
-from longwatch.journal.sqlite.identity import Change, Files, folder_lock, set_aside
 from longwatch.settings import make_private_directory
+from longwatch.storage.sqlite.errors import moved, translated
+from longwatch.storage.sqlite.file_identity import Change, Files, folder_lock, set_aside
+from longwatch.storage.sqlite.forking import hold_log, inherited, register
 
 log = logging.getLogger("longwatch")
 

@@ -124,7 +124,7 @@ def unreadable_event(
     )
 
 
-class Draft:
+class EventSlots:
     """An event in the making, for those who make very many out of values that were checked before.
 
     It has the slots of `Event` and is filled like any object; giving it the class `Event` then makes it one,
@@ -137,7 +137,7 @@ class Draft:
 
 def stored_event(values: tuple[Any, ...]) -> Event:
     """An event from values in the order of its fields, unchecked: they were checked when they came in."""
-    event: Any = Draft()
+    event: Any = EventSlots()
     (
         event.run_id,
         event.event_id,

@@ -6,17 +6,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from longwatch.events import number_of
+from longwatch.model.event import number_of
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NumberSet:
     """A set of whole numbers from 1, kept as sorted ranges that neither touch nor overlap."""
 
     ranges: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, numbers: Iterable[int]) -> Numbers:
+    def of(cls, numbers: Iterable[int]) -> NumberSet:
         """The set of these numbers, which may come in any order and more than once."""
         ordered = sorted(numbers)
         if (
@@ -39,20 +39,20 @@ class Numbers:
     def __bool__(self) -> bool:
         return bool(self.ranges)
 
-    def __or__(self, other: Numbers) -> Numbers:
+    def __or__(self, other: NumberSet) -> NumberSet:
         if self.ranges and len(other.ranges) == 1 and other.ranges[0][0] == self.ranges[-1][1] + 1:
-            return Numbers((*self.ranges[:-1], (self.ranges[-1][0], other.ranges[0][1])))
-        return Numbers(tuple(_joined(sorted([*self.ranges, *other.ranges]))))
+            return NumberSet((*self.ranges[:-1], (self.ranges[-1][0], other.ranges[0][1])))
+        return NumberSet(tuple(_joined(sorted([*self.ranges, *other.ranges]))))
 
-    def with_number(self, number: int) -> Numbers:
+    def with_number(self, number: int) -> NumberSet:
         """This set and one more. Appending the next number in a row is the cheap case."""
         if self.ranges:
             low, high = self.ranges[-1]
             if number == high + 1:
-                return Numbers((*self.ranges[:-1], (low, number)))
+                return NumberSet((*self.ranges[:-1], (low, number)))
             if low <= number <= high:
                 return self
-        return self | Numbers(((number, number),))
+        return self | NumberSet(((number, number),))
 
     @property
     def highest(self) -> int:
@@ -75,10 +75,10 @@ class Numbers:
             yield expected, up_to
 
 
-NO_NUMBERS = Numbers()
+NO_NUMBERS = NumberSet()
 
 
-def with_line(lines: Numbers, payload: Mapping[str, object]) -> Numbers:
+def with_line(lines: NumberSet, payload: Mapping[str, object]) -> NumberSet:
     """These lines of an agent's output and the one of an event, with the blank lines before it.
 
     Blank lines have no event. Events of earlier versions do not say where the line before them was, so they
@@ -91,7 +91,7 @@ def with_line(lines: Numbers, payload: Mapping[str, object]) -> Numbers:
     low, high = min(first, last), last
     if any(known[0] <= low and high <= known[1] for known in lines.ranges[-1:]):
         return lines
-    return lines | Numbers(((low, high),))
+    return lines | NumberSet(((low, high),))
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.calls import NO_CALLS, Call, Mark, mark_of
-from longwatch.events import Event
+from longwatch.model.calls import NO_CALLS, Call, Mark, mark_of
+from longwatch.model.event import Event
 from tests.strategies import runs
 
 

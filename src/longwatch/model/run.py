@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from longwatch.calls import NO_CALLS, Call, Calls, Mark
 from longwatch.errors import InvalidInput
-from longwatch.events import UNREADABLE, Event, Order, number_of
 from longwatch.model.attempts import ATTEMPT_STARTS, JOINED, Attempt, Joins, Lifecycle, Start, joined_at
+from longwatch.model.calls import NO_CALLS, Call, Calls, Mark
 from longwatch.model.endings import attempt_named
+from longwatch.model.event import UNREADABLE, Event, Order, number_of
 from longwatch.model.liveness import Condition
-from longwatch.numbering import NO_NUMBERS, Numbers, with_line
-from longwatch.summaries import ENDS, STARTS, STATUS_WORDS, Ending, Origin, RunSummary, Status, summarise
+from longwatch.model.numbering import NO_NUMBERS, NumberSet, with_line
+from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS, Ending, Origin, RunSummary, Status, summarise
 
 __all__ = [
     "ENDS",
@@ -47,7 +47,7 @@ LINE_TYPES = frozenset({"block", "turn_line", "turn_result", "output"})  # of th
 class ProducerTally:
     """Which of one producer's events were seen, and how many it says there are."""
 
-    seen: Numbers = NO_NUMBERS
+    seen: NumberSet = NO_NUMBERS
     count: int | None = None  # stated by the producer when it closed
 
     def missing(self) -> tuple[tuple[int, int], ...]:
@@ -69,7 +69,7 @@ class Run:
     counts: Mapping[str, int] = field(default_factory=dict)  # event type -> how many
     producers: Mapping[str, ProducerTally] = field(default_factory=dict)
     joined: Mapping[str, Joins] = field(default_factory=dict)  # producer -> the attempts that it named
-    lines: Numbers = NO_NUMBERS  # of the agent's output that were fed to a turn
+    lines: NumberSet = NO_NUMBERS  # of the agent's output that were fed to a turn
 
     @property
     def run_id(self) -> str:
@@ -228,7 +228,7 @@ def _joined_by(before: Mapping[str, Joins], events: Iterable[Event]) -> Mapping[
     return joined
 
 
-def _with_lines(lines: Numbers, events: Iterable[Event]) -> Numbers:
+def _with_lines(lines: NumberSet, events: Iterable[Event]) -> NumberSet:
     for event in events:
         if event.type in LINE_TYPES:
             lines = with_line(lines, event.payload)
@@ -254,7 +254,7 @@ def _tallied(before: Mapping[str, ProducerTally], events: Iterable[Event]) -> di
             stated[event.producer] = max(stated.get(event.producer, 0), int(count))
     tallies = dict(before)
     for producer, seen in numbers.items():
-        tally = ProducerTally(Numbers.of(seen), stated.get(producer))
+        tally = ProducerTally(NumberSet.of(seen), stated.get(producer))
         known = tallies.get(producer)
         tallies[producer] = known.merged(tally) if known else tally
     return tallies

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.events import Event
-from longwatch.summaries import ENDS, STARTS, STATUS_WORDS, Ending, RunSummary, Status, summarise
+from longwatch.model.event import Event
+from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS, Ending, RunSummary, Status, summarise
 from tests.strategies import RUN_ID, batches, runs
 
 

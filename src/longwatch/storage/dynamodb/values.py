@@ -22,7 +22,7 @@ NO_NAME = "∅"  # stands for the empty key of a map, which DynamoDB does not ta
 LARGEST_EXPONENT, SMALLEST_EXPONENT = 125, -130
 
 AttributeValue = dict[str, Any]
-Item = dict[str, AttributeValue]
+AttributeMap = dict[str, AttributeValue]
 
 _NUMBERS = Context(prec=MAX_DIGITS, traps=[Inexact, Rounded, InvalidOperation])
 _FIRST_TOO_LONG = 10**MAX_DIGITS
@@ -117,7 +117,7 @@ def number_text(number: float | Decimal) -> str:
     return str(exact) if exact else "0"
 
 
-def size_of(item: Item) -> int:
+def size_of(item: AttributeMap) -> int:
     """About how many bytes DynamoDB counts for the item: names, values, and a little for each container."""
     return sum(_length(name) + _size(value) for name, value in item.items())
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidJournalUrl, MissingExtra, TableProblem
-from longwatch.journal.dynamodb.failures import (
+from longwatch.storage.dynamodb.errors import (
     KEYS,
     TableAddress,
     create_command,
@@ -21,7 +21,7 @@ from longwatch.journal.dynamodb.failures import (
     sdk_errors,
     translated,
 )
-from longwatch.journal.dynamodb.responses import check_responses
+from longwatch.storage.dynamodb.responses import check_responses
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -94,7 +94,7 @@ def check_table(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class TableShape:
     """What another store than the journal needs of its table, and how such a table is made."""
 
     holds: str  # such as documents
@@ -104,7 +104,7 @@ class Shape:
     optional: tuple[str, ...] = ()  # indexes that an earlier release did not create
 
 
-def check_shape(at: TableAddress, shape: Shape) -> TableReport:
+def check_shape(at: TableAddress, shape: TableShape) -> TableReport:
     """Describe the table of another store, or raise a `TableProblem` that says what to do."""
     deploy = f"Deploy {shape.template} with TableName={at.table}, or name another table."
     client = _connect(at)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from longwatch.events import (
+from longwatch.model.event import (
     AgentSpan,
     Event,
     Order,
@@ -22,7 +22,7 @@ from longwatch.events import (
 
 ABANDONED = "abandoned"  # the status of a call without an end in a run that has ended
 
-Subject = tuple[str, str]  # the kind of call and what it is about; pairs calls that have no id
+CallSubject = tuple[str, str]  # the kind of call and what it is about; pairs calls that have no id
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _earlier(one: Mark | None, other: Mark | None) -> Mark | None:
     return one if one.order <= other.order else other
 
 
-def mark_of(event: Event) -> tuple[Subject, Mark] | None:
+def mark_of(event: Event) -> tuple[CallSubject, Mark] | None:
     """What this event starts or ends, and what to pair it by if it has no call id."""
     said = event.payload
     match event.type:
@@ -169,11 +169,11 @@ class Calls:
     """All that the events of a run tell of its calls, in whatever order they were told."""
 
     named: Mapping[str, Call]  # by call id
-    unnamed: Mapping[Subject, tuple[Mark, ...]]  # in their order
+    unnamed: Mapping[CallSubject, tuple[Mark, ...]]  # in their order
 
     def plus(self, events: Iterable[Event]) -> Calls:
         """These calls and what the events add to them."""
-        named, fresh = dict(self.named), dict[Subject, list[Mark]]()
+        named, fresh = dict(self.named), dict[CallSubject, list[Mark]]()
         for event in events:
             found = mark_of(event)
             if found is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.journal.dynamodb.responses import is_dynamodb, shown
+from longwatch.storage.dynamodb.responses import is_dynamodb, shown
 
 PUT = ("Attributes", "ConsumedCapacity", "ItemCollectionMetrics")
 QUERY = ("Items", "Count", "ScannedCount", "LastEvaluatedKey", "ConsumedCapacity")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.journal.sqlite.identity import Change, Files, Seen
+from longwatch.storage.sqlite.file_identity import Change, Files, Seen
 
 MISSING = Seen()
 MAIN, LOG, INDEX = Seen((1, 10), 4096), Seen((1, 11), 8192), Seen((1, 12), 32768)

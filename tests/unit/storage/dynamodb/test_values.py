@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidEvent
-from longwatch.journal.dynamodb.values import from_attribute, number_from, size_of, to_attribute, to_map
+from longwatch.storage.dynamodb.values import from_attribute, number_from, size_of, to_attribute, to_map
 
 
 class Colour(StrEnum):

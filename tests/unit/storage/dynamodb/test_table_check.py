@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from longwatch.errors import InvalidJournalUrl, MissingExtra, TableProblem
-from longwatch.journal.dynamodb.table import TableReport, check_table
+from longwatch.storage.dynamodb.table_check import TableReport, check_table
 from tests.engines.start import free_port
 
 Answer = tuple[int, dict[str, Any] | str]

@@ -1,0 +1,1 @@
+"""Shared by all stores: SQLite files, DynamoDB tables, change signals, URLs."""

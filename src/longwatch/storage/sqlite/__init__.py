@@ -1,0 +1,1 @@
+"""SQLite files: connections, migrations, forks, errors and the signals of a write."""
