@@ -22,7 +22,7 @@ from urllib.request import Request, urlopen
 
 from benchmarks.harness import Goal, Result, interleaved
 
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 
-from longwatch.journal.base import ALL_RUNS
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import READ, list_query
 from longwatch.model.event import Cursor, Event
+from longwatch.model.run_query import ALL_RUNS
 
 NEW_EVENTS = 10
 EVENTS_A_RUN = 100

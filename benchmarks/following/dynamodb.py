@@ -24,8 +24,8 @@ from benchmarks.harness import Goal, Result
 
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp
-from longwatch.journal.dynamodb.client import Answer, BotoTable, Condition, Range, Table
 from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.journal.dynamodb.table import BotoTable, ItemPage, KeyRange, PutCondition, Table
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
 
@@ -84,7 +84,7 @@ class Counting:
         self.polls = 0
         self._lock = threading.Lock()
 
-    def query(self, wanted: Range) -> Answer:
+    def query(self, wanted: KeyRange) -> ItemPage:
         with self._lock:
             self.polls += 1
         return self._table.query(wanted)
@@ -94,18 +94,18 @@ class FreeTable:
     """Has the server's answer at hand."""
 
     def __init__(self, items: int) -> None:
-        self._answer = Answer([item(number) for number in range(1, items + 1)])
+        self._answer = ItemPage([item(number) for number in range(1, items + 1)])
 
-    def query(self, wanted: Range) -> Answer:
+    def query(self, wanted: KeyRange) -> ItemPage:
         return self._answer
 
-    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+    def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
         raise NotImplementedError("it is only read")
 
     def overwrite(self, item: AttributeMap) -> None:
         raise NotImplementedError("it is only read")
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         raise NotImplementedError("it is only polled")
 
     def close(self) -> None:

@@ -22,9 +22,10 @@ from benchmarks.harness import Goal, Result, percentile
 from longwatch.following.follower import Follower
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp
-from longwatch.journal.base import ALL_RUNS, ClosesOnExit, RunPage, RunQuery
+from longwatch.journal.base import ClosesOnExit, RunPage
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 
 RUNS = 50_000
 POLL_SECONDS = 0.5

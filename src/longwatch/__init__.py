@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from longwatch.following.current import polling_service
     from longwatch.following.service import PollingService
     from longwatch.following.sharing import follow
-    from longwatch.journal.base import Journal, RunQuery
-    from longwatch.journal.opening import open_journal
+    from longwatch.journal.base import Journal
+    from longwatch.journal.factory import open_journal
     from longwatch.model.event import START, Cursor, Event, Page
     from longwatch.model.run import Run, RunSummary, Status, fold
+    from longwatch.model.run_query import RunQuery
     from longwatch.recording.active import run
     from longwatch.recording.decorators import agent, current_run_id, record, tool, workflow
     from longwatch.recording.recorder import configure, flush, get_recorder
@@ -62,7 +63,7 @@ _HOMES = {
     "longwatch.following.service": ("PollingService",),
     "longwatch.following.sharing": ("follow",),
     "longwatch.journal.base": ("Journal", "RunQuery"),
-    "longwatch.journal.opening": ("open_journal",),
+    "longwatch.journal.factory": ("open_journal",),
     "longwatch.recording.active": ("run",),
     "longwatch.recording.decorators": ("agent", "current_run_id", "record", "tool", "workflow"),
     "longwatch.recording.recorder": ("configure", "flush", "get_recorder"),

@@ -16,7 +16,7 @@ import pytest
 
 from longwatch.cli.times import run_duration_text
 from longwatch.journal.claims import ending_id
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.leftovers import leftovers_of
 from longwatch.model.run import fold
 from longwatch.turns import Conversations, TurnState, turn_view

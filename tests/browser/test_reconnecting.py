@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from tests.browser.conftest import OpenPage, Serve
 from tests.browser.stories import running
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from longwatch.errors import InvalidCursor
-from longwatch.journal.base import WORK, Journal, RunQuery
+from longwatch.journal.base import Journal
 from longwatch.model.event import Cursor
 from longwatch.model.run import Run, Status, conditions
+from longwatch.model.run_query import WORK, RunQuery
 from tests.contract.basis import Contract
 from tests.contract.making import OpenAgain, event, new_run, run_ids
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from secrets import token_hex
 
-from longwatch.journal.base import Heartbeats, Journal, RunQuery
+from longwatch.journal.base import Heartbeats, Journal
+from longwatch.model.run_query import RunQuery
 from tests.contract.basis import Contract
 from tests.contract.making import OpenAgain, event, new_run
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from longwatch.journal.base import Journal, Wakes
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.testing.clock import FakeClock
 from tests.contract.appending import AppendingContract
 from tests.contract.finding import FindingContract

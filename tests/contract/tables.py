@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
-from longwatch.journal.dynamodb.client import BotoTable
+from longwatch.journal.dynamodb.table import BotoTable
 from longwatch.storage.dynamodb.client import DynamoClient
 from longwatch.storage.dynamodb.errors import KEYS, TableAddress
 

@@ -9,7 +9,7 @@ import pytest
 
 from longwatch.following.observation import read_known
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.verify import Answer, Verifier
+from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import UNREADABLE
 from longwatch.model.run import Status
 from longwatch.testing.clock import FakeClock
@@ -64,5 +64,5 @@ def test_an_item_of_ours_that_cannot_be_decoded_is_a_marked_gap(
     assert found["run-a"] == runs["run-a"]
     assert (gap.type, gap.number, gap.event_id) == (UNREADABLE, 3, runs["run-b"][2].event_id)
     assert [*found["run-b"][:2], *found["run-b"][3:]] == [*runs["run-b"][:2], *runs["run-b"][3:]]
-    assert verifier.report(AT).answer is Answer.ALTERED
+    assert verifier.report(AT).answer is Completeness.ALTERED
     assert judged.status is Status.SUCCEEDED

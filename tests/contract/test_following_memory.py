@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.following import Hub
-from longwatch.journal.memory import Ear, MemoryJournal
+from longwatch.journal.memory import MemoryJournal, MemorySignal
 from longwatch.storage.change_signal import ChangeSignal
 from longwatch.testing.simulation.executors import AtOnce
 from longwatch.testing.simulation.loop import LoopClock
@@ -30,7 +30,7 @@ class HeardJournal(MemoryJournal):
         self.listeners.append(listening)
         return listening
 
-    def stop_listening(self, ear: Ear) -> None:
+    def stop_listening(self, ear: MemorySignal) -> None:
         super().stop_listening(ear)
         self.listeners.remove(ear)
 

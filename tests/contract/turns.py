@@ -16,8 +16,8 @@ from longwatch.errors import (
     TurnNotFound,
     TurnTaken,
 )
-from longwatch.journal.base import WORK
 from longwatch.model.run import Status
+from longwatch.model.run_query import WORK
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations, tag_of, turn_view
 from tests.contract.making import OpenAgain, event, read_all, run_ids

@@ -17,7 +17,7 @@ import click
 
 from longwatch import errors
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
-from longwatch.journal.dynamodb.session import SessionLayout
+from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.model.event import CALL_WORDS
 from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS
 from longwatch.recording.sessions import SessionRecorder, SessionStatus, TaskState, task_status

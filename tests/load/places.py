@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from longwatch.clock import Clock
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.client import BotoTable
 from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.journal.dynamodb.table import BotoTable
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.watching.stores.base import ExecutionStore

@@ -19,8 +19,8 @@ from longwatch.documents.dynamodb.items import head_item, log_item, log_of, part
 from longwatch.documents.files import FileEntry, Kind, Project
 from longwatch.documents.shelf import Head
 from longwatch.journal.codec import to_line
-from longwatch.journal.dynamodb.session import SessionLayout
-from longwatch.journal.dynamodb.workflow import WorkflowLayout
+from longwatch.journal.dynamodb.session_layout import SessionLayout
+from longwatch.journal.dynamodb.workflow_layout import WorkflowLayout
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
 from longwatch.model.summary import Status

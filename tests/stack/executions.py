@@ -16,7 +16,7 @@ import pytest
 
 from longwatch.aws.packaging import code
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.testing.drs import DrsSimulator, JobScript
 from longwatch.watching.model import Execution, Job, Mode, Wave

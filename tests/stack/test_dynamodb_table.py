@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event, new_event_id
 from longwatch.settings import DEFAULT_TABLE, MAX_PAYLOAD_BYTES
 from longwatch.storage.dynamodb.table_check import check_table

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.recording.sessions import SessionRecorder
 from tests.patience import PATIENCE_SECONDS

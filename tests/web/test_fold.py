@@ -22,7 +22,7 @@ import longwatch.model.event
 import longwatch.model.run
 import longwatch.model.summary
 from longwatch.journal.codec import to_line
-from longwatch.journal.json_views import run_view
+from longwatch.journal.views import run_view
 from longwatch.model.event import CALL_WORDS, Event
 from longwatch.model.run import ENDS, LINE_TYPES, STARTS, STATUS_WORDS, fold
 from tests import strategies

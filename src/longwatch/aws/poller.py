@@ -28,7 +28,7 @@ from longwatch.aws.roles import connecting
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.recording.redaction import redact_text
 from longwatch.settings import load_settings
 from longwatch.watching.cadence.history import History, Kind, Sample, read_history

@@ -101,8 +101,8 @@ def misspelt_variables(environment: Mapping[str, str]) -> list[str]:
 def look_at_journal(settings: Settings, clock: Clock, finding: Finding) -> None:
     """Open the journal and tell what it is."""
     from longwatch.cli.journals import sqlite_path
-    from longwatch.journal.base import WORK
-    from longwatch.journal.opening import open_journal
+    from longwatch.journal.factory import open_journal
+    from longwatch.model.run_query import WORK
 
     finding.add("address", settings.journal)
     path = sqlite_path(settings.journal)

@@ -23,7 +23,7 @@ from longwatch.cli.table import table
 from longwatch.cli.terminal import Terminal, remark, write_data, write_json, write_json_lines
 from longwatch.cli.times import span_ms
 from longwatch.errors import InvalidInput, LongwatchError
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.watching.explaining import explained
 from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, ExecutionKey, Mode

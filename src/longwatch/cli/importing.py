@@ -19,7 +19,7 @@ from longwatch.cli.terminal import remark
 from longwatch.errors import EventConflict, InvalidEvent, InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload, from_line
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 
 BATCH_EVENTS = 500

@@ -14,11 +14,12 @@ from longwatch.cli.progress import Progress
 from longwatch.cli.terminal import remark
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput, JournalUnusable, RunNotFound
-from longwatch.journal.base import WORK, Arrivals, Journal, RunQuery
+from longwatch.journal.base import Arrivals, Journal
 from longwatch.journal.codec import to_line
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import START, Event
 from longwatch.model.run import RunSummary
+from longwatch.model.run_query import WORK, RunQuery
 from longwatch.settings import Settings
 
 NEWEST = ("latest", "-")

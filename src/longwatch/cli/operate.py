@@ -17,7 +17,7 @@ from longwatch.cli.source_checks import check_job_ids
 from longwatch.cli.terminal import remark, write_data, write_json
 from longwatch.cli.text import clean
 from longwatch.errors import InvalidInput
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
 from longwatch.watching.model import Execution

@@ -10,8 +10,9 @@ from longwatch.cli.options import common_options, pass_invocation
 from longwatch.cli.terminal import remark, write_text
 from longwatch.cli.times import clock_text, span_ms
 from longwatch.errors import InvalidInput
-from longwatch.journal.base import INDEX_KINDS, Journal, Prunes, RunQuery
-from longwatch.journal.opening import open_journal
+from longwatch.journal.base import Journal, Prunes
+from longwatch.journal.factory import open_journal
+from longwatch.model.run_query import INDEX_KINDS, RunQuery
 
 
 @click.command()

@@ -15,7 +15,7 @@ from longwatch.cli.options import common_options, pass_invocation
 from longwatch.cli.terminal import remark
 from longwatch.cli.text import clean
 from longwatch.cli.times import duration_text
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.recording.process.command import command_name
 from longwatch.recording.process.endings import failed_start

@@ -19,7 +19,7 @@ from longwatch.cli.journals import check, sqlite_path
 from longwatch.cli.options import common_options, pass_invocation
 from longwatch.cli.terminal import log_formatter, remark, write_text
 from longwatch.errors import MissingExtra
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.settings import Settings, data_directory
 
 if TYPE_CHECKING:

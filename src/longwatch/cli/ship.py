@@ -9,7 +9,7 @@ from longwatch.cli.options import common_options, output_option, pass_invocation
 from longwatch.cli.progress import Progress
 from longwatch.cli.terminal import remark, write_json, write_text
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.recording.outbox import Outbox, ShipReport
 
 WAITS_SECONDS = (1, 2, 4, 8, 15)  # between tries; then it gives up, and the events wait on

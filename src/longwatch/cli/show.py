@@ -21,7 +21,7 @@ from longwatch.cli.waterfall import MOST_CALLS, waterfall
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
 from longwatch.journal.base import Journal
-from longwatch.journal.json_views import shown_view
+from longwatch.journal.views import shown_view
 from longwatch.model.event import UNREADABLE, Event
 from longwatch.model.run import Condition, Run, RunSummary, fold
 

@@ -13,8 +13,8 @@ from longwatch.documents.opening import DEFAULT_TABLE as DOCUMENTS_TABLE
 from longwatch.documents.opening import FORMS as DOCUMENTS_FORMS
 from longwatch.documents.opening import documents_url
 from longwatch.errors import JournalUnusable, MissingExtra, TableProblem
-from longwatch.journal.opening import TablePlace, parts_of, sqlite_path, table_place
 from longwatch.settings import Settings
+from longwatch.storage.urls import TableLocation, parts_of, sqlite_path, table_place
 from longwatch.watching.stores.opening import DEFAULT_TABLE as EXECUTIONS_TABLE
 from longwatch.watching.stores.opening import FORMS as EXECUTIONS_FORMS
 from longwatch.watching.stores.opening import executions_url
@@ -100,7 +100,7 @@ def _look_at_file(path: Path, tables: Sequence[str], settings: Settings, finding
 
 
 def _look_at_table(
-    place: TablePlace, shape: object, needed_by: str, finding: Finding, *, is_chosen: bool
+    place: TableLocation, shape: object, needed_by: str, finding: Finding, *, is_chosen: bool
 ) -> TableReport | None:
     from longwatch.storage.dynamodb.errors import TableAddress
     from longwatch.storage.dynamodb.table_check import TableShape, check_shape

@@ -18,7 +18,7 @@ from longwatch.cli.terminal import Terminal, remark
 from longwatch.cli.text import clean
 from longwatch.cli.times import duration_text
 from longwatch.errors import InvalidInput
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.recording.process.environment import absolute_journal_url
 from longwatch.recording.process.stopping import GRACE_SECONDS

@@ -14,17 +14,17 @@ from longwatch.cli.terminal import Terminal, write_json
 from longwatch.cli.text import clean
 from longwatch.clock import iso_from_ms
 from longwatch.journal.base import Arrivals
-from longwatch.journal.json_views import verification_view
-from longwatch.journal.verify import Answer, Verification, Verifier
+from longwatch.journal.verify import Completeness, Verification, Verifier
+from longwatch.journal.views import verification_view
 
 MOST_PLACES = 20  # of unreadable events, by their positions
 
 _LOOKS = {
-    Answer.COMPLETE: Look("✓", "good"),
-    Answer.OPEN: Look("●", "busy"),
-    Answer.EXPIRED: Look("○", "dim"),
-    Answer.MISSING: Look("✗", "bad"),
-    Answer.ALTERED: Look("✗", "bad"),
+    Completeness.COMPLETE: Look("✓", "good"),
+    Completeness.OPEN: Look("●", "busy"),
+    Completeness.EXPIRED: Look("○", "dim"),
+    Completeness.MISSING: Look("✗", "bad"),
+    Completeness.ALTERED: Look("✗", "bad"),
 }
 
 
@@ -67,7 +67,7 @@ def verification_lines(run_id: str, report: Verification) -> Iterator[Line]:
     """The answer for the run, then what was found for each producer."""
     symbol, style = _LOOKS[report.answer]
     yield [Segment(f"{symbol} {report.answer.value}", style), Segment(f"  {clean(run_id)}", "strong")]
-    if report.expired_before is not None and report.answer is not Answer.EXPIRED:
+    if report.expired_before is not None and report.answer is not Completeness.EXPIRED:
         yield [Segment(f"  expired before {iso_from_ms(report.expired_before)}", "dim")]
     for producer in report.producers:
         for sentence in producer.sentences():

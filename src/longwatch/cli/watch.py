@@ -24,9 +24,10 @@ from longwatch.cli.views import LineView, PictureView, print_json_lines, text_pr
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
 from longwatch.following import Reason
-from longwatch.journal.base import WORK, Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.base import Journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
+from longwatch.model.run_query import WORK
 
 SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING, DIED = 0, 1, 3, 4, 5
 FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal

@@ -26,7 +26,7 @@ from longwatch.clock import Clock
 from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
 from longwatch.watching.cadence.history import read_history

@@ -8,9 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from longwatch.clients.api import ServerClient
-from longwatch.polling.current import polling_manager
-from longwatch.polling.manager import PollingManager
-from longwatch.polling.registration import Registration
+from longwatch.polling.manager import PollingManager, polling_manager
+from longwatch.polling.shared_poll import Registration
 
 
 class ServerPolling(ABC):

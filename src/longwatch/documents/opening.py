@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidJournalUrl, MissingExtra
-from longwatch.journal.opening import (
+from longwatch.settings import Settings, load_settings
+from longwatch.storage.urls import (
     NamedStores,
-    TablePlace,
+    TableLocation,
     beside_journal,
     parts_of,
     sqlite_path,
     table_place,
 )
-from longwatch.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from longwatch.documents.memory import MemoryDocumentStore
@@ -65,7 +65,7 @@ def documents_url(settings: Settings) -> str:
     return settings.documents if settings.documents is not None else beside_journal(settings, DEFAULT_TABLE)
 
 
-def _open_dynamodb(place: TablePlace, clock: Clock) -> DocumentStore:
+def _open_dynamodb(place: TableLocation, clock: Clock) -> DocumentStore:
     if find_spec("boto3") is None:
         raise MissingExtra("DynamoDB", "aws")
 

@@ -17,9 +17,10 @@ from typing import Protocol
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidCursor
-from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, Journal, RunPage, RunQuery
+from longwatch.journal.base import DEFAULT_LIST_LIMIT, Journal, RunPage
 from longwatch.model.event import Cursor
 from longwatch.model.run import RunSummary
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 
 PREFIX = "m1."
 READ_AGAIN_SECONDS = 10.0  # after which an open run that a scan found is read again, with all of its events

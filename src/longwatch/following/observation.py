@@ -15,13 +15,14 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
 from longwatch.following.known import Known
 from longwatch.following.merged_runs import ListsRuns
-from longwatch.journal.base import ALL_RUNS, DEFAULT_LIST_LIMIT, Heartbeats, Journal, RunQuery
-from longwatch.journal.sqlite.waiting import may_wait
+from longwatch.journal.base import DEFAULT_LIST_LIMIT, Heartbeats, Journal
+from longwatch.journal.sqlite.undelivered import may_wait
 from longwatch.model.attempts import Lifecycle
 from longwatch.model.event import START, Cursor, Event, Order
 from longwatch.model.liveness import ALIVE, Condition, Liveness, Observation, judge
 from longwatch.model.process import Presence, ProcessIdentity, Surroundings, this_surroundings
 from longwatch.model.run import RunSummary, Status
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 
 HOLDS_SECONDS = 1.0  # how long a probe of a living process is reused
 MOST_REMEMBERED = 10_000  # processes

@@ -22,7 +22,7 @@ from longwatch.following.polled import Listener, Polled
 from longwatch.following.subscriptions import Subscription
 from longwatch.following.threads import in_a_thread
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.settings import Settings
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from longwatch.following.hub import Hub
 from longwatch.following.items import Item
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import START, Cursor
 from longwatch.settings import load_settings
 

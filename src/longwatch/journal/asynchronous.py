@@ -9,17 +9,10 @@ from functools import partial
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
-from longwatch.journal.base import (
-    ALL_RUNS,
-    DEFAULT_LIST_LIMIT,
-    DEFAULT_READ_LIMIT,
-    Journal,
-    RunPage,
-    RunQuery,
-    Wakes,
-)
+from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, Journal, RunPage, Wakes
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 
 P = ParamSpec("P")
 R = TypeVar("R")

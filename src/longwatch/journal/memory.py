@@ -10,18 +10,11 @@ from dataclasses import replace
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor
 from longwatch.journal.arrivals import Arrival, Arrived, is_whole, page_of
-from longwatch.journal.base import (
-    ALL_RUNS,
-    DEFAULT_LIST_LIMIT,
-    DEFAULT_READ_LIMIT,
-    PAGE_BYTES,
-    ClosesOnExit,
-    RunPage,
-    RunQuery,
-)
+from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, PAGE_BYTES, ClosesOnExit, RunPage
 from longwatch.journal.codec import decode_payload, payload_size, payload_text, same_content
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary, summarise
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 from longwatch.storage.change_signal import ChangeSignal
 
 
@@ -43,7 +36,7 @@ class MemoryJournal(ClosesOnExit):
         self._summaries: dict[str, RunSummary] = {}
         self._position = 0
         self._waited_for = 0
-        self._ears: list[Ear] = []
+        self._ears: list[MemorySignal] = []
         self._heartbeats: dict[str, int] = {}
 
     def append(self, events: Sequence[Event]) -> None:
@@ -97,12 +90,12 @@ class MemoryJournal(ClosesOnExit):
         return [pair for pair in arrivals if pair[1].ttl is None or pair[1].ttl > now_seconds]
 
     def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        ear = Ear(self, heard)
+        ear = MemorySignal(self, heard)
         with self._lock:
             self._ears.append(ear)
         return ear
 
-    def stop_listening(self, ear: Ear) -> None:
+    def stop_listening(self, ear: MemorySignal) -> None:
         """Called by the ear itself when it is closed."""
         with self._lock:
             if ear in self._ears:
@@ -139,7 +132,7 @@ class MemoryJournal(ClosesOnExit):
         """Nothing to let go of: under its name, the journal stays open for others in this process."""
 
 
-class Ear:
+class MemorySignal:
     """Hears of every append; all of them are made in this process."""
 
     descriptor: int | None = None

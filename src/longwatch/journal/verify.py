@@ -18,7 +18,7 @@ from longwatch.model.event import UNREADABLE, Event, number_of
 from longwatch.model.numbering import NumberSet
 
 
-class Answer(StrEnum):
+class Completeness(StrEnum):
     """What can be said, the gravest last."""
 
     COMPLETE = "complete"
@@ -30,10 +30,10 @@ class Answer(StrEnum):
     @property
     def is_damage(self) -> bool:
         """Whether something is wrong, rather than unfinished or gone as agreed."""
-        return self in (Answer.MISSING, Answer.ALTERED)
+        return self in (Completeness.MISSING, Completeness.ALTERED)
 
 
-_GRAVITY = {answer: rank for rank, answer in enumerate(Answer)}
+_GRAVITY = {answer: rank for rank, answer in enumerate(Completeness)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,14 @@ class ProducerVerification:
     expired_before: int | None = None  # epoch ms
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> Completeness:
         if self.altered:
-            return Answer.ALTERED
+            return Completeness.ALTERED
         if self.missing:
-            return Answer.MISSING
+            return Completeness.MISSING
         if self.expired_up_to:
-            return Answer.EXPIRED
-        return Answer.COMPLETE if self.stated is not None else Answer.OPEN
+            return Completeness.EXPIRED
+        return Completeness.COMPLETE if self.stated is not None else Completeness.OPEN
 
     def sentences(self) -> Iterator[str]:
         """The findings, gravest first."""
@@ -89,16 +89,16 @@ class Verification:
     expired_before: int | None = None  # epoch ms; older events were deleted
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> Completeness:
         """The gravest of the producers' answers. Without any producer the run stays open."""
         answers = [each.answer for each in self.producers]
         if self.expired_before is not None:
-            answers.append(Answer.EXPIRED)
+            answers.append(Completeness.EXPIRED)
         if self.uncounted:
-            answers.append(Answer.MISSING)
+            answers.append(Completeness.MISSING)
         if self.unreadable:
-            answers.append(Answer.ALTERED)
-        return max(answers, key=_GRAVITY.__getitem__, default=Answer.OPEN)
+            answers.append(Completeness.ALTERED)
+        return max(answers, key=_GRAVITY.__getitem__, default=Completeness.OPEN)
 
 
 class Verifier:

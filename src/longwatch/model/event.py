@@ -11,6 +11,7 @@ from typing import Any, NewType, cast
 
 from longwatch.errors import InvalidEvent
 
+_SECONDS, _MILLISECONDS, _MICROSECONDS = 10**11, 10**14, 10**17  # epoch times below this are of this unit
 MAX_RUN_ID_BYTES = 1024  # a DynamoDB partition key ends at 2,048; the session layout adds a prefix
 MAX_OCCURRED_AT = 253_402_300_799_999  # epoch ms of the end of 9999, where ISO times end
 MAX_SLOT_DRIFT_MS = 60_000  # how far the slot in a recorder's event id may run ahead of the event's time
@@ -373,3 +374,16 @@ def number_of(payload: Mapping[str, object], *names: str) -> float | None:
             if isfinite(number):
                 return value if isinstance(value, int) else number
     return None
+
+
+def epoch_ms(number: float | Decimal) -> int:
+    """The milliseconds since 1970 in a number that may count seconds, micro- or nanoseconds as well.
+
+    Small numbers are taken as milliseconds; nobody records in 1970.
+    """
+    exact = Decimal(number) if isinstance(number, int) else Decimal(str(number))
+    if 10**9 <= exact < _SECONDS:
+        return int(exact * 1000)
+    if exact < _MILLISECONDS:
+        return max(0, int(exact))
+    return int(exact / 1000) if exact < _MICROSECONDS else int(exact / 1_000_000)

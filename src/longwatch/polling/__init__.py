@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from longwatch.polling.backoff import JOURNAL_BACKOFF, REQUEST_BACKOFF, Backoff
-    from longwatch.polling.cadence import Cadence
-    from longwatch.polling.current import polling_manager
     from longwatch.polling.due import DueQueue
-    from longwatch.polling.manager import PollingManager
-    from longwatch.polling.metrics import Lag, Metrics
-    from longwatch.polling.registration import Registration
+    from longwatch.polling.manager import PollingManager, polling_manager
+    from longwatch.polling.requests import Lag, Metrics
     from longwatch.polling.schedules import (
         EXECUTION_PHASES,
         JOURNAL_INTERVAL,
+        Cadence,
         Fixed,
         Phased,
         Ramp,
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
         Soonest,
         schedule_for,
     )
+    from longwatch.polling.shared_poll import Registration
 
 __all__ = [
     "EXECUTION_PHASES",
@@ -48,15 +47,14 @@ __all__ = [
 
 _HOMES = {
     "backoff": ("JOURNAL_BACKOFF", "REQUEST_BACKOFF", "Backoff"),
-    "cadence": ("Cadence",),
-    "current": ("polling_manager",),
     "due": ("DueQueue",),
-    "manager": ("PollingManager",),
-    "metrics": ("Lag", "Metrics"),
-    "registration": ("Registration",),
+    "manager": ("PollingManager", "polling_manager"),
+    "requests": ("Lag", "Metrics"),
+    "shared_poll": ("Registration",),
     "schedules": (
         "EXECUTION_PHASES",
         "JOURNAL_INTERVAL",
+        "Cadence",
         "Fixed",
         "Phased",
         "Ramp",

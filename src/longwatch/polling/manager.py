@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import threading
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextvars import Context, copy_context
 from functools import partial
@@ -17,12 +18,9 @@ from typing import Any, Self, TypeVar, overload
 
 from longwatch.errors import InvalidInput, NotWorthAnotherTry
 from longwatch.polling.backoff import REQUEST_BACKOFF, Backoff
-from longwatch.polling.cadence import Cadence
-from longwatch.polling.metrics import Metrics
-from longwatch.polling.registration import Registration
-from longwatch.polling.requests import Caller, Poll, Request, RequestQueue
-from longwatch.polling.schedules import schedule_for
-from longwatch.polling.shared import OnError, OnResult, SharedPoll, Subscriber
+from longwatch.polling.requests import Caller, Metrics, Poll, Request, RequestQueue
+from longwatch.polling.schedules import Cadence, schedule_for
+from longwatch.polling.shared_poll import OnError, OnResult, Registration, SharedPoll, Subscriber
 from longwatch.polling.timekeeper import Timekeeper
 
 log = logging.getLogger("longwatch")
@@ -388,3 +386,25 @@ def _closed() -> NotWorthAnotherTry:
     return NotWorthAnotherTry(
         "This polling manager is closed. Make a new one, or ask polling_manager() for one."
     )
+
+
+_managers: dict[asyncio.AbstractEventLoop, PollingManager] = {}
+_lock = threading.Lock()
+
+
+def polling_manager() -> PollingManager:
+    """The manager that everybody in the running event loop shares. A closed one is replaced."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError as error:
+        raise InvalidInput(
+            "polling_manager() is the manager of the running event loop, and none is running; "
+            "call it from a coroutine"
+        ) from error
+    with _lock:
+        for gone in [each for each in _managers if each.is_closed()]:
+            del _managers[gone]
+        manager = _managers.get(loop)
+        if manager is None or manager.is_closed:
+            manager = _managers[loop] = PollingManager()
+        return manager

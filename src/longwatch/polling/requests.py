@@ -1,18 +1,118 @@
-"""Requests under way: at most so many at a time, first come, first served."""
+"""Requests under way: at most so many at a time, first come, first served, with their metrics."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context
+import inspect
+import math
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from longwatch.polling.asking import ask, is_async
-from longwatch.polling.metrics import LagWindow
+from longwatch.errors import Unreachable, WorthAnotherTry
+
+
+def is_async(poll: Callable[[], Any]) -> bool:
+    """Whether calling it gives a coroutine at once, so that it may be called on the loop."""
+    return inspect.iscoroutinefunction(poll) or inspect.iscoroutinefunction(getattr(poll, "__call__", None))  # noqa: B004
+
+
+async def ask(
+    key: Hashable, poll: Callable[[], Any], threads: Callable[[], Executor], timeout_seconds: float | None
+) -> Any:
+    """Call the poll and wait for its answer, in a thread if it would block the loop."""
+    try:
+        if is_async(poll):
+            return await _in_time(key, poll(), timeout_seconds)
+        loop = asyncio.get_running_loop()
+        answer = await loop.run_in_executor(threads(), partial(copy_context().run, _called, poll))
+        if inspect.isawaitable(answer):  # a lambda around a coroutine function, say
+            return await _in_time(key, answer, timeout_seconds)
+        return answer
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise WorthAnotherTry(
+            f"The poll of {key!r} was cancelled from inside; nobody here asked it to."
+        ) from error
+
+
+async def _in_time(key: Hashable, answer: Awaitable[Any], timeout_seconds: float | None) -> Any:
+    scope = asyncio.timeout(timeout_seconds)
+    try:
+        async with scope:
+            return await answer
+    except TimeoutError as error:
+        if not scope.expired():
+            raise  # the poll's own
+        raise Unreachable(
+            f"The poll of {key!r} gave no answer in {timeout_seconds:g} s. "
+            "If it may take longer, give the PollingManager another timeout_seconds."
+        ) from error
+
+
+def _called(poll: Callable[[], Any]) -> Any:
+    try:
+        return poll()
+    except StopIteration as error:  # a future cannot hold one, and would wait for ever
+        raise RuntimeError("the poll raised StopIteration") from error
+
+
+LAG_WINDOW = 1024  # polls
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How long after its moment a poll began, in seconds; `p50` and `p99` are of the last 1,024 polls."""
+
+    last: float = 0.0
+    most: float = 0.0
+    p50: float = 0.0
+    p99: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """A look at the counters of a polling manager."""
+
+    calls: int  # polls begun
+    cache_hits: int  # answered from the cache, without a poll
+    shared: int  # waited for a poll that somebody else had asked for
+    failures: int  # polls that raised or took too long
+    in_flight: int
+    queued: int  # due, and waiting for one of the others to end
+    keys: int
+    subscribers: int
+    lag: Lag
+
+
+class LagWindow:
+    """Remembers the last lags, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque(maxlen=LAG_WINDOW)
+        self._most = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._recent.append(seconds)
+        self._most = max(self._most, seconds)
+
+    def lag(self) -> Lag:
+        if not self._recent:
+            return Lag()
+        ordered = sorted(self._recent)
+        return Lag(self._recent[-1], self._most, _percentile(ordered, 0.50), _percentile(ordered, 0.99))
+
+
+def _percentile(ordered: list[float], share: float) -> float:
+    """The smallest value that at least this share of the values does not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
 
 Poll = Callable[[], Any]  # gives the answer, or an awaitable of it
 Caller = tuple[Poll, Context]  # what to call, and in which context

@@ -101,7 +101,7 @@ class Recorder:
         )
 
     def _new_delivery(self, tally: Tally | None) -> Delivery:
-        from longwatch.journal.opening import open_journal
+        from longwatch.journal.factory import open_journal
         from longwatch.recording.delivery import Delivery
         from longwatch.recording.outbox import Outbox
 

@@ -17,10 +17,11 @@ from longwatch.clock import Clock
 from longwatch.errors import EventConflict, JournalUnavailable, LongwatchError
 from longwatch.following.observation import Observer, read_known
 from longwatch.following.process_watch import GRACE_SECONDS
-from longwatch.journal.base import INDEX_KINDS, Arrivals, Journal, RunQuery
+from longwatch.journal.base import Arrivals, Journal
 from longwatch.journal.claims import store_death
 from longwatch.model.liveness import Liveness
 from longwatch.model.run import RunSummary, Status
+from longwatch.model.run_query import INDEX_KINDS, RunQuery
 
 CHECK_SECONDS = 15.0
 PAGE_RUNS = 200

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from longwatch.journal.codec import to_line
-from longwatch.journal.json_views import summary_view
+from longwatch.journal.views import summary_view
 from longwatch.model.event import Event
 from longwatch.model.run import Run, RunSummary
 from longwatch.server.joining import VIEWER, joined_script, joined_style

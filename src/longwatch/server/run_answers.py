@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from longwatch.journal.base import Arrivals
-from longwatch.journal.json_views import shown_view
+from longwatch.journal.views import shown_view
 from longwatch.model.run import Condition, Run, fold
 from longwatch.server.answers import to_json
 from longwatch.server.board import RUN, Kept, Watched

@@ -6,18 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 
 from longwatch.errors import InvalidEvent, LongwatchError, Unreachable
-from longwatch.journal.base import (
-    ALL_RUNS,
-    DEFAULT_LIST_LIMIT,
-    DEFAULT_READ_LIMIT,
-    ClosesOnExit,
-    Journal,
-    RunPage,
-    RunQuery,
-)
+from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, ClosesOnExit, Journal, RunPage
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 
 FOR_EVER = -1
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from longwatch.errors import LongwatchError, Throttled, Unreachable
-from longwatch.journal.dynamodb.client import Answer, Condition, Range, Table
+from longwatch.journal.dynamodb.table import ItemPage, KeyRange, PutCondition, Table
 from longwatch.storage.dynamodb.errors import KEYS
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
@@ -33,7 +33,7 @@ class SimulatedTable:
         self._partitions: dict[str, _Partition] = {}
         self._lock = threading.Lock()
 
-    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+    def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
         with self._lock:
             self.calls.append("put")
             partition = self._partitions.setdefault(item[self._partition]["S"], _Partition())
@@ -50,7 +50,7 @@ class SimulatedTable:
             partition = self._partitions.setdefault(item[self._partition]["S"], _Partition())
             partition.put(_sort(item[self._sort]), item)
 
-    def query(self, wanted: Range) -> Answer:
+    def query(self, wanted: KeyRange) -> ItemPage:
         with self._lock:
             self.calls.append("query")
             low, high = _sort(wanted.low), _sort(wanted.high)
@@ -63,9 +63,9 @@ class SimulatedTable:
             page = [partition.items[key] for key in keys]
             self.items_read += len(page)
             # As DynamoDB does, go on after a page that is just full, even if nothing is left.
-            return Answer(page, self._key(page[-1]) if len(page) == most else None)
+            return ItemPage(page, self._key(page[-1]) if len(page) == most else None)
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         with self._lock:
             self.calls.append("scan")
             items = self.items
@@ -73,7 +73,7 @@ class SimulatedTable:
             page = items[begin : begin + self.page_items]
             kept = {names[path.split(".")[0]] for path in projection.split(", ")}
             shown = [{name: value for name, value in item.items() if name in kept} for item in page]
-            return Answer(shown, self._key(page[-1]) if begin + len(page) < len(items) else None)
+            return ItemPage(shown, self._key(page[-1]) if begin + len(page) < len(items) else None)
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -86,7 +86,7 @@ class SimulatedTable:
     def _key(self, item: AttributeMap) -> AttributeMap:
         return {name: item[name] for name in (self._partition, self._sort)}
 
-    def _holds(self, condition: Condition, old: AttributeMap | None) -> bool:
+    def _holds(self, condition: PutCondition, old: AttributeMap | None) -> bool:
         if condition.expression == f"attribute_not_exists({self._partition})":
             return old is None
         if condition.expression == "#revision = :revision":
@@ -130,7 +130,7 @@ class FailingTable:
     plan: Plan  # of puts
     query_plan: Plan = lambda: ""
 
-    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+    def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
         failure = self.plan()
         if failure == "before":
             raise throttled()
@@ -147,7 +147,7 @@ class FailingTable:
         if failure == "after":
             raise no_answer()
 
-    def query(self, wanted: Range) -> Answer:
+    def query(self, wanted: KeyRange) -> ItemPage:
         failure = self.query_plan()
         if failure == "before":
             raise throttled()
@@ -156,7 +156,7 @@ class FailingTable:
             raise no_answer()
         return answer
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         return self.table.scan(names=names, projection=projection, start=start)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from longwatch.aws.agents import header_text
 from longwatch.integrations.bedrock_agentcore import BedrockAgentCoreApp
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 
 JOURNAL = "memory://agentcore"

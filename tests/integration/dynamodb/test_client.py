@@ -12,7 +12,7 @@ import pytest
 
 from longwatch.errors import LongwatchError, TableProblem, Throttled, Unreachable
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.journal.dynamodb.journal import open_dynamodb
 from longwatch.model.event import Event
 
 EVENT = Event(run_id="wf-1", event_id="e", type="workflow_start", occurred_at=1_794_736_800_000)

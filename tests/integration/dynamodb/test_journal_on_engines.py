@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.errors import InvalidEvent, JournalUnavailable, TableProblem
-from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import START, Event, new_event_id
 from longwatch.model.run import Status
 from longwatch.recording.heartbeat import Heartbeat

@@ -13,8 +13,7 @@ import pytest
 from longwatch.clock import iso_from_ms
 from longwatch.following import Hub
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import START, Cursor
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing import FakeClock

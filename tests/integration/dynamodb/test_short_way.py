@@ -22,8 +22,8 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
 from longwatch.errors import Unreachable
-from longwatch.journal.dynamodb.client import BotoTable, Range
-from longwatch.journal.opening import open_journal
+from longwatch.journal.dynamodb.table import BotoTable, KeyRange
+from longwatch.journal.factory import open_journal
 from longwatch.storage.dynamodb import fast_query
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing import FakeClock
@@ -31,7 +31,7 @@ from longwatch.watching.stores.opening import open_executions
 from tests.integration.dynamodb.stand_in import Asked, serving
 
 ITEM = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "7"}, "data": {"B": "AAE="}}
-WANTED = Range(partition={"S": "wf-1"}, low={"N": "1"}, high={"N": "9"}, limit=5, start=None)
+WANTED = KeyRange(partition={"S": "wf-1"}, low={"N": "1"}, high={"N": "9"}, limit=5, start=None)
 REFUSED = {"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}
 
 
@@ -117,7 +117,7 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
     with serving(two_pages) as server, table_at(server.url) as table:
         first = table.query(WANTED)
         second = table.query(
-            Range(partition=WANTED.partition, low=WANTED.low, high=WANTED.high, start=first.next)
+            KeyRange(partition=WANTED.partition, low=WANTED.low, high=WANTED.high, start=first.next)
         )
 
     assert first.next == key

@@ -16,8 +16,7 @@ import pytest
 
 from longwatch.errors import LongwatchError, TableProblem, Unreachable
 from longwatch.following import Hub, PollingService
-from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import Event
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.table_check import check_table

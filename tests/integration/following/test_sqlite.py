@@ -17,7 +17,7 @@ import pytest
 import longwatch
 from longwatch.following import DrainLimits, Ended, Hub, Reason
 from longwatch.journal.claims import ending_id
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
 from longwatch.model.process import process_of

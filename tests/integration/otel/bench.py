@@ -11,7 +11,7 @@ from opentelemetry.trace import Tracer
 
 from longwatch.integrations.otel import LongwatchSpanProcessor
 from longwatch.journal.memory import MemoryJournal
-from longwatch.journal.verify import Answer, Verifier
+from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import Event
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
@@ -51,7 +51,7 @@ class Bench:
         self.recorder.close()
 
 
-def verified(events: list[Event]) -> Answer:
+def verified(events: list[Event]) -> Completeness:
     verifier = Verifier()
     for event in events:
         verifier.add(event)

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, Sampler, Samp
 from longwatch.errors import MissingExtra
 from longwatch.integrations.otel import LongwatchSpanProcessor
 from longwatch.journal.memory import MemoryJournal
-from longwatch.journal.verify import Answer
+from longwatch.journal.verify import Completeness
 from longwatch.model.run import Status as RunStatus
 from longwatch.recording.active import ActiveRun
 from longwatch.recording.decorators import tool
@@ -94,7 +94,7 @@ def test_a_span_that_outlives_its_trace_is_kept_and_the_producer_closes_after_it
         ["workflow_start", "tool_call", "tool_call", "workflow_complete", "producer_closed"]
     )
     assert {event.producer for event in events} == {events[0].producer}
-    assert verified(events) is Answer.COMPLETE
+    assert verified(events) is Completeness.COMPLETE
 
 
 def test_a_trace_that_is_open_at_shutdown_is_ended_for_it(bench: Bench) -> None:
@@ -138,7 +138,7 @@ def test_many_traces_at_once_in_many_threads_are_runs_of_their_own(bench: Bench)
         events = list(bench.journal.read(run.run_id).events)
         assert len(events) == 7
         assert run.status is RunStatus.SUCCEEDED
-        assert verified(events) is Answer.COMPLETE
+        assert verified(events) is Completeness.COMPLETE
 
 
 def test_parallel_spans_of_one_trace_are_one_run_with_one_end_and_a_whole_chain(bench: Bench) -> None:
@@ -154,7 +154,7 @@ def test_parallel_spans_of_one_trace_are_one_run_with_one_end_and_a_whole_chain(
     events = bench.events()
     assert len(events) == 403
     assert [event.type for event in events].count("workflow_complete") == 1
-    assert verified(events) is Answer.COMPLETE
+    assert verified(events) is Completeness.COMPLETE
 
 
 def test_what_the_sampler_drops_is_not_recorded(tmp_path: Path) -> None:

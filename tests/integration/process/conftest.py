@@ -13,8 +13,8 @@ import pytest
 
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
-from longwatch.journal.verify import Answer, Verifier
+from longwatch.journal.factory import open_journal
+from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import Event
 from longwatch.recording.process.environment import child_environment
 from longwatch.recording.process.supervisor import Outcome, Supervisor, Task
@@ -81,7 +81,7 @@ class Bench:
         marks = ("process_joined", "producer_closed")
         return [event for event in self._read(run_id) if event.type not in marks]
 
-    def answer(self) -> Answer:
+    def answer(self) -> Completeness:
         """Whether anything is missing."""
         verifier = Verifier()
         for event in self._read(RUN):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.journal.verify import Answer
+from longwatch.journal.verify import Completeness
 from longwatch.model.run import Status, fold
 from tests.contract.tables import new_table
 from tests.integration.process.conftest import Bench
@@ -56,7 +56,7 @@ def test_what_a_command_prints_and_writes_to_the_table_is_kept_once(endpoint: st
         assert sorted(bench.types()) == sorted(
             ["workflow_start", "agent_start", "tool_call", "tool_call", "node_start", "workflow_error"]
         )
-        assert bench.answer() is Answer.COMPLETE
+        assert bench.answer() is Completeness.COMPLETE
         run = fold(bench.events())
         assert run is not None
         assert [(call.name, call.status) for call in run.tool_calls] == [("search", "failed")]

@@ -12,8 +12,8 @@ import pytest
 
 from longwatch.errors import JournalUnusable, Unreachable
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
-from longwatch.journal.verify import Answer
+from longwatch.journal.factory import open_journal
+from longwatch.journal.verify import Completeness
 from longwatch.model.event import Event
 from longwatch.model.run import Status, fold
 from longwatch.recording.outbox import Outbox
@@ -30,7 +30,7 @@ STORES_EVENTS = (
     PRINTS_EVENTS
     + """
 from longwatch.model.event import Event
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 journal = open_journal(os.environ["LONGWATCH_JOURNAL"])
 def store(type, offset=0, agent_name=None, **payload):
     name = f"{type}-{offset}-{agent_name}-{payload}"
@@ -177,14 +177,14 @@ for n in range(3):  # equal in all that can be compared, and all of them kept
 
     assert sorted(str(event.payload["n"]) for event in bench.of_type("note")) == sorted(map(str, range(40)))
     assert len(bench.of_type("node_stream")) == 3
-    assert bench.answer() is Answer.COMPLETE
+    assert bench.answer() is Completeness.COMPLETE
 
 
 def test_a_line_that_waited_in_vain_is_recorded_while_the_process_still_runs(bench: Bench) -> None:
     bench.run(
         PRINTS_EVENTS
         + """
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 tell("note")
 with open_journal(os.environ["LONGWATCH_JOURNAL"]) as journal:
     while not any(event.type == "note" for event in journal.read(run_id).events):
@@ -204,7 +204,7 @@ import os
 from longwatch.model.event import START
 from longwatch.journal.codec import to_line
 from longwatch.journal.memory import MemoryJournal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import load_settings
 
@@ -222,7 +222,7 @@ for event in events:
     )
 
     assert [event.payload["n"] for event in bench.of_type("note")] == list(range(5))
-    assert bench.answer() is Answer.COMPLETE
+    assert bench.answer() is Completeness.COMPLETE
 
 
 def test_events_of_another_run_belong_to_the_run_they_name(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from longwatch.journal.base import Journal
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.journal.verify import Verification, Verifier
 from longwatch.model.event import Event
 from tests.patience import PATIENCE_SECONDS

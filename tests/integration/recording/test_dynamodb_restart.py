@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.journal.opening import open_journal
-from longwatch.journal.verify import Answer
+from longwatch.journal.factory import open_journal
+from longwatch.journal.verify import Completeness
 from longwatch.recording.outbox import Outbox
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
@@ -62,5 +62,5 @@ def test_an_engine_that_is_killed_and_comes_back_has_every_event_once(
         late = [event for event in events if event.type == "late_batch"]
         assert sorted(told) == list(range(recorded))  # type: ignore[type-var]
         assert late
-        assert verification_of(events).answer is Answer.COMPLETE
+        assert verification_of(events).answer is Completeness.COMPLETE
         assert Outbox(settings.outbox_path).pending() == []

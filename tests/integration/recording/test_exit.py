@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.journal.opening import open_journal
-from longwatch.journal.verify import Answer
+from longwatch.journal.factory import open_journal
+from longwatch.journal.verify import Completeness
 from longwatch.recording.outbox import Outbox
 from tests.contract.tables import REGION, new_table
 from tests.engines.distant import distant
@@ -74,7 +74,7 @@ def steps_of(place: Place, url: str, run_id: str = "wf-1") -> list[object]:
     Outbox(place.outbox).ship(lambda waiting_for: open_journal(url))
     with open_journal(url) as journal:
         events = all_events(journal, run_id)
-    assert verification_of(events).answer is Answer.COMPLETE
+    assert verification_of(events).answer is Completeness.COMPLETE
     return [event.payload["n"] for event in events if event.type == "step"]
 
 

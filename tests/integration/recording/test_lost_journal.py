@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.recording.outbox import Outbox
 from tests.integration.recording.processes import Place, all_events, finished
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from longwatch.journal.verify import Answer
+from longwatch.journal.verify import Completeness
 from tests.integration.recording.processes import Place, finished, verification_of
 
 EVENTS = 250
@@ -52,5 +52,5 @@ def test_two_processes_and_eight_threads_lose_and_double_nothing(place: Place) -
     assert len(begun) == 16 * EVENTS
     assert len({event.event_id for event in events}) == len(events)
     report = verification_of(events)
-    assert report.answer is Answer.COMPLETE
+    assert report.answer is Completeness.COMPLETE
     assert len(report.producers) == 2

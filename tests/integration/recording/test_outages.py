@@ -11,9 +11,9 @@ import pytest
 
 from longwatch.clock import SystemClock
 from longwatch.errors import JournalBusy
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.verify import Answer
+from longwatch.journal.verify import Completeness
 from longwatch.model.event import Event
 from longwatch.recording.outbox import Outbox
 from longwatch.recording.recorder import Recorder
@@ -75,7 +75,7 @@ def test_what_waited_in_the_outbox_arrives_once_and_is_announced(
     assert told(events) == list(range(710))
     assert sum(event.payload["count"] for event in late) == 690  # type: ignore[misc]
     assert len(late) == 3
-    assert verification_of(events).answer is Answer.COMPLETE
+    assert verification_of(events).answer is Completeness.COMPLETE
     assert Outbox(place.outbox).pending() == []
 
 
@@ -100,7 +100,7 @@ assert longwatch.flush()
     assert done.stderr.count("cannot be shipped") == 1
     assert (report.shipped, report.left, report.errors) == (23, 0, [])
     assert told(events) == list(range(20))
-    assert verification_of(events).answer is Answer.COMPLETE
+    assert verification_of(events).answer is Completeness.COMPLETE
 
 
 def test_the_next_process_ships_what_the_last_one_left(place: Place) -> None:
@@ -112,7 +112,7 @@ def test_the_next_process_ships_what_the_last_one_left(place: Place) -> None:
     place.run(recording.format("wf-2"))
 
     for run_id in ("wf-1", "wf-2"):
-        assert verification_of(place.events(run_id)).answer is Answer.COMPLETE
+        assert verification_of(place.events(run_id)).answer is Completeness.COMPLETE
     assert Outbox(place.outbox).pending() == []
 
 
@@ -129,7 +129,7 @@ def test_two_processes_ship_at_once_and_everything_arrives_once(place: Place) ->
     shipping = """
 import sys
 from pathlib import Path
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.recording.outbox import Outbox
 print(Outbox(Path(sys.argv[1])).ship(open_journal).shipped)
 """

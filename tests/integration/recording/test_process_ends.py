@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from longwatch.journal.verify import Answer
+from longwatch.journal.verify import Completeness
 from tests.integration.recording.processes import Place, finished, verification_of
 
 PREAMBLE = """
@@ -47,7 +47,7 @@ with longwatch.run("waits", run_id="wf-1"):
     last = events[-2]
     assert (last.type, last.payload["status"]) == ("workflow_error", "interrupted")
     assert last.payload["error_message"] == "ended by SIGTERM"
-    assert verification_of(events).answer is Answer.COMPLETE
+    assert verification_of(events).answer is Completeness.COMPLETE
 
 
 def test_sigterm_at_any_moment_loses_nothing_that_was_recorded(place: Place) -> None:
@@ -84,7 +84,7 @@ for number in range(30):
         assert told == list(range(len(told)))
         assert len(told) >= recorded
         assert [event.type for event in events][-2:] == ["workflow_error", "producer_closed"]
-        assert verification_of(events).answer is Answer.COMPLETE
+        assert verification_of(events).answer is Completeness.COMPLETE
 
 
 def test_sigterm_during_an_import_does_not_keep_the_writer_from_importing(place: Place) -> None:
@@ -156,7 +156,7 @@ with longwatch.run(run_id="wf-1"):
     threads = 50 if "Thread" in ending else 0
     assert done.returncode == code
     assert len([event for event in events if event.type == "step"]) == 50 + threads
-    assert verification_of(events).answer is Answer.COMPLETE
+    assert verification_of(events).answer is Completeness.COMPLETE
     assert ("workflow_complete" in {event.type for event in events}) == (code == 0)
 
 
@@ -246,7 +246,7 @@ with longwatch.run(run_id="wf-1"):
     by_type = {event.type: event for event in events}
     assert by_type["child"].producer != by_type["parent"].producer
     assert by_type["parent"].payload["status"] == 0
-    assert verification_of(events).answer is Answer.COMPLETE
+    assert verification_of(events).answer is Completeness.COMPLETE
 
 
 def test_ending_a_worker_by_signal_does_not_end_its_parent_s_run(place: Place) -> None:
@@ -272,7 +272,7 @@ with longwatch.run(run_id="wf-1"):
     assert (done.returncode, done.stderr) == (0, "")
     assert {"child", "parent", "workflow_complete"} <= {event.type for event in events}
     assert "workflow_error" not in {event.type for event in events}
-    assert verification_of(events).answer is Answer.COMPLETE
+    assert verification_of(events).answer is Completeness.COMPLETE
 
 
 FORKING = """
@@ -307,7 +307,7 @@ def test_forking_while_the_writer_is_busy_never_hangs(place: Place) -> None:
     assert sorted(event.payload["n"] for event in events if event.type == "child") == list(range(100))  # type: ignore[type-var]
     producers = {each.producer: each.answer for each in verification_of(events).producers}
     assert len(producers) == 101
-    assert set(producers.values()) <= {Answer.COMPLETE, Answer.OPEN}  # `os._exit` closes nothing
+    assert set(producers.values()) <= {Completeness.COMPLETE, Completeness.OPEN}  # `os._exit` closes nothing
 
 
 OTHER = """
@@ -391,7 +391,7 @@ def test_multiprocessing_workers_store_everything_before_they_end(place: Place, 
         "worker 2": "succeeded",
     }
     for run in runs.values():
-        assert verification_of(place.events(run.run_id)).answer is Answer.COMPLETE
+        assert verification_of(place.events(run.run_id)).answer is Completeness.COMPLETE
     if method == "fork":
         assert {runs[f"worker {n}"].parent_run_id for n in range(3)} == {"wf-parent"}
 
@@ -496,4 +496,4 @@ with longwatch.run(run_id="wf-1"):
     events = place.events("wf-1")
     assert process.returncode == -signal.SIGINT
     assert events[-2].payload["status"] == "interrupted"
-    assert verification_of(events).answer is Answer.COMPLETE
+    assert verification_of(events).answer is Completeness.COMPLETE

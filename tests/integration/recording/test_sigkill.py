@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.verify import Answer
+from longwatch.journal.verify import Completeness
 from tests.integration.recording.processes import Place, all_events, finished, verification_of
 
 KILLS = 100
@@ -66,7 +66,7 @@ def test_nothing_that_was_acknowledged_is_lost_when_a_process_is_killed(place: P
             told = [event.payload["n"] for event in events if event.type == "step"]
             assert told[:count] == list(range(1, count + 1)), f"{run_id} lost acknowledged events"
             assert [event.number for event in events] == list(range(1, len(events) + 1))
-            assert verification_of(events).answer is Answer.OPEN  # no gap, and no count: it was killed
+            assert verification_of(events).answer is Completeness.OPEN  # no gap, and no count: it was killed
     assert sum(acknowledged.values()) > KILLS
     assert sound(place.path)
 

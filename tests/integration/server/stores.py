@@ -16,7 +16,7 @@ from longwatch.documents.dynamodb import DynamoDocumentStore
 from longwatch.documents.sqlite import SqliteDocumentStore
 from longwatch.documents.store import DocumentStore
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.opening import open_dynamodb
+from longwatch.journal.dynamodb.journal import open_dynamodb
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.app import create_app
 from longwatch.server.context import ServerContext, open_context

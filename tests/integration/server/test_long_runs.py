@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.journal.json_views import shown_view
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.journal.views import shown_view
 from longwatch.model.event import Event
 from longwatch.model.run import fold
 from longwatch.server import run_answers

@@ -14,7 +14,7 @@ from longwatch.following import Ended, Hub, Reason
 from longwatch.following.observation import Observer, read_known
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.rows import EVENT_COLUMNS, event_to_row, events_from_rows
-from longwatch.journal.verify import Answer, Verification, Verifier
+from longwatch.journal.verify import Completeness, Verification, Verifier
 from longwatch.model.event import START, UNREADABLE, Event
 from longwatch.model.process import ProcessIdentity, process_of
 from longwatch.model.run import Status
@@ -61,7 +61,7 @@ def test_a_row_that_cannot_be_decoded_is_a_marked_gap(path: Path, spoil: Damage)
         assert [each for each in found if each is not gap] == [
             each for each in runs["run-b"] if each.number != 5
         ]
-        assert verified(found).answer is Answer.ALTERED
+        assert verified(found).answer is Completeness.ALTERED
         assert verified(found).producers[0].altered.ranges == ((5, 5),)
 
 
@@ -102,7 +102,7 @@ def test_an_overwritten_page_loses_only_its_own_rows(path: Path) -> None:
         assert [each for each in found if each.type != UNREADABLE] == [
             each for each in runs["run-b"] if each.number not in {gap.number for gap in gaps}
         ]
-        assert verified(found).answer is Answer.ALTERED
+        assert verified(found).answer is Completeness.ALTERED
         assert read_all(journal, "run-a") == runs["run-a"]
 
 
@@ -132,7 +132,7 @@ def test_a_truncated_file_gives_what_is_left(path: Path) -> None:
     assert all(event in runs[run_id] for run_id, events in readable.items() for event in events)
     damaged = [run_id for run_id, events in readable.items() if events != runs[run_id]]
     assert damaged
-    assert all(verified(found[run_id]).answer is not Answer.COMPLETE for run_id in damaged)
+    assert all(verified(found[run_id]).answer is not Completeness.COMPLETE for run_id in damaged)
     assert {run_id for run_id, events in found.items() if events} <= listed
 
 

@@ -16,7 +16,7 @@ from longwatch.cli.integrity_checks import structure_faults
 from longwatch.errors import LongwatchError
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.recovery import recover
-from longwatch.journal.verify import Answer, Verifier
+from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import START, UNREADABLE, Event
 from longwatch.testing.clock import FakeClock
 
@@ -61,7 +61,7 @@ def read_all(journal: SqliteJournal, run_id: str) -> list[Event]:
     return found
 
 
-def answer(journal: SqliteJournal, run_id: str, events: list[Event]) -> Answer:
+def answer(journal: SqliteJournal, run_id: str, events: list[Event]) -> Completeness:
     verifier = Verifier()
     for event in events:
         verifier.add(event)
@@ -88,7 +88,7 @@ def test_changed_bytes_never_verify_as_complete(
         journal.arrivals(0, limit=1000)
         for run_id in damage.RUNS:
             events = read_all(journal, run_id)
-            if answer(journal, run_id, events) is Answer.COMPLETE:
+            if answer(journal, run_id, events) is Completeness.COMPLETE:
                 assert without_last(events) == without_last(damage.chain(run_id))
     with suppress(LongwatchError):
         recover(path, scratch / "new.db", clock=FakeClock(damage.AT))
@@ -178,4 +178,4 @@ def test_a_damaged_write_ahead_log_gives_what_was_written_before_the_damage(
 
         assert found == events[: len(found)]
         assert len(found) < len(events)
-        assert answer(journal, "run-a", found) is Answer.OPEN
+        assert answer(journal, "run-a", found) is Completeness.OPEN

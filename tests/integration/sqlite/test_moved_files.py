@@ -32,7 +32,7 @@ def stored(path: Path) -> list[int]:
 
 def create_in_another_process(path: Path) -> None:
     script = (
-        f"from longwatch.journal.opening import open_journal\nopen_journal('sqlite:///{path}').find_runs()"
+        f"from longwatch.journal.factory import open_journal\nopen_journal('sqlite:///{path}').find_runs()"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 

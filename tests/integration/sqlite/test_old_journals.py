@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.journal.base import RunQuery
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.model.event import Event
 from longwatch.model.run import Status, fold
+from longwatch.model.run_query import RunQuery
 
 INSERT_EVENT = """
     INSERT INTO events (position, run_id, event_id, type, occurred_at, payload) VALUES (?,?,?,?,?,?)"""

@@ -20,7 +20,7 @@ from longwatch.errors import (
     NotADatabase,
     ReadOnlyJournal,
 )
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
 

@@ -21,7 +21,7 @@ from botocore.stub import Stubber
 from longwatch.aws.agents import AgentCoreAgent, HttpAgent, agent_from
 from longwatch.aws.invoker import handler, invoke, request
 from longwatch.errors import AgentRefused, InvalidInput, InvalidSettings
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.testing import FaultyJournal, MemoryJournal
 
 SESSION = "session-0123456789-0123456789-0123"

@@ -24,7 +24,7 @@ from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.verify import verification_lines
 from longwatch.errors import InvalidInput, JournalUnusable
 from longwatch.following.observation import ObservedRun
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.verify import Verifier
 from longwatch.model.event import Event

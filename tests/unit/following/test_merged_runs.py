@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from longwatch.errors import InvalidCursor
 from longwatch.following.merged_runs import MergedRuns
-from longwatch.journal.base import ALL_RUNS, RunQuery
 from longwatch.model.event import Cursor, Event
 from longwatch.model.run import RunSummary, Status, summarise
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 from longwatch.testing import FakeClock, MemoryJournal
 
 

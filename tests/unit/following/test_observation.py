@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 
 from longwatch.following.observation import HOLDS_SECONDS, Observer
-from longwatch.journal.base import RunQuery
 from longwatch.model.event import Event
 from longwatch.model.process import ProcessIdentity, Surroundings, process_of, process_started
 from longwatch.model.run import Status
+from longwatch.model.run_query import RunQuery
 from longwatch.testing import FakeClock, MemoryJournal
 
 HERE = Surroundings(machine="m", boot="now", namespace="pid:[1]", boot_at=2_000_000)

@@ -9,9 +9,10 @@ import pytest
 
 from longwatch.errors import EventConflict
 from longwatch.journal.asynchronous import AsyncJournal
-from longwatch.journal.base import Journal, RunQuery
+from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event, Page
+from longwatch.model.run_query import RunQuery
 from tests.patience import PATIENCE_SECONDS
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.journal.verify import Answer, Verification, Verifier
+from longwatch.journal.verify import Completeness, Verification, Verifier
 from longwatch.model.event import Event
 from tests.unit.cli.samples import START_MS, Story, session
 
@@ -44,18 +44,18 @@ def sentences(found: Verification) -> list[str]:
 def test_a_closed_producer_whose_events_are_all_there_is_complete() -> None:
     found = verified(told(5))
 
-    assert found.answer is Answer.COMPLETE
+    assert found.answer is Completeness.COMPLETE
     assert sentences(found) == ["complete: 5 events of producer p1"]
 
 
 def test_a_producer_that_has_not_closed_is_open() -> None:
-    assert verified(told(5, closed=False)).answer is Answer.OPEN
+    assert verified(told(5, closed=False)).answer is Completeness.OPEN
 
 
 def test_lost_events_are_named() -> None:
     found = verified(without(told(60), 41, 42, 43, 50))
 
-    assert found.answer is Answer.MISSING
+    assert found.answer is Completeness.MISSING
     assert sentences(found) == ["missing 41–43, 50 of producer p1"]
 
 
@@ -73,7 +73,7 @@ def test_an_altered_event_is_contradicted_by_its_successor() -> None:
 
     found = verified(events)
 
-    assert found.answer is Answer.ALTERED
+    assert found.answer is Completeness.ALTERED
     assert sentences(found) == ["altered at 17 of producer p1"]
 
 
@@ -95,7 +95,7 @@ def test_a_first_event_that_claims_a_predecessor_was_altered() -> None:
     events = told(3)
     events[0] = replace(events[0], previous_digest="0" * 32)
 
-    assert verified(events).answer is Answer.ALTERED
+    assert verified(events).answer is Completeness.ALTERED
 
 
 def test_altered_and_missing_are_both_told() -> None:
@@ -108,7 +108,7 @@ def test_altered_and_missing_are_both_told() -> None:
 def test_what_was_pruned_is_expired_and_not_missing() -> None:
     found = verified(without(told(5), 1, 2), expired_before=START_MS + 2500)
 
-    assert found.answer is Answer.EXPIRED
+    assert found.answer is Completeness.EXPIRED
     assert sentences(found) == [
         "expired before 2026-11-15T10:02:13.500Z: 1–2 of producer p1",
         "complete since then: 3 events of producer p1",
@@ -118,18 +118,22 @@ def test_what_was_pruned_is_expired_and_not_missing() -> None:
 def test_a_hole_further_on_is_missing_even_after_pruning() -> None:
     found = verified(without(told(9), 1, 2, 5), expired_before=START_MS + 2500)
 
-    assert found.answer is Answer.MISSING
+    assert found.answer is Completeness.MISSING
 
 
 def test_a_pruned_run_is_expired_although_its_other_producers_are_complete() -> None:
-    assert verified(told(3), expired_before=START_MS).answer is Answer.EXPIRED
+    assert verified(told(3), expired_before=START_MS).answer is Completeness.EXPIRED
 
 
 @pytest.mark.parametrize(
     ("passed_ms", "answer"),
-    [(HOUR_MS - 1, Answer.MISSING), (HOUR_MS, Answer.EXPIRED), (2 * HOUR_MS, Answer.EXPIRED)],
+    [
+        (HOUR_MS - 1, Completeness.MISSING),
+        (HOUR_MS, Completeness.EXPIRED),
+        (2 * HOUR_MS, Completeness.EXPIRED),
+    ],
 )
-def test_a_lost_beginning_is_expired_once_its_life_is_over(passed_ms: int, answer: Answer) -> None:
+def test_a_lost_beginning_is_expired_once_its_life_is_over(passed_ms: int, answer: Completeness) -> None:
     story = Story()
     for number in range(5):
         at = START_MS + number * 1000
@@ -143,14 +147,18 @@ def test_a_lost_beginning_is_expired_once_its_life_is_over(passed_ms: int, answe
 def test_producers_are_judged_one_by_one_and_the_gravest_answer_counts() -> None:
     found = verified([*told(4), *without(told(4, producer="p2"), 2), *told(2, closed=False, producer="p3")])
 
-    assert [each.answer for each in found.producers] == [Answer.COMPLETE, Answer.MISSING, Answer.OPEN]
-    assert found.answer is Answer.MISSING
+    assert [each.answer for each in found.producers] == [
+        Completeness.COMPLETE,
+        Completeness.MISSING,
+        Completeness.OPEN,
+    ]
+    assert found.answer is Completeness.MISSING
 
 
 def test_events_of_other_producers_are_only_counted() -> None:
     found = verified(session())
 
-    assert (found.unnumbered, found.producers, found.answer) == (3, (), Answer.OPEN)
+    assert (found.unnumbered, found.producers, found.answer) == (3, (), Completeness.OPEN)
 
 
 def test_a_producer_that_went_on_after_stating_its_count_is_open() -> None:
@@ -159,7 +167,7 @@ def test_a_producer_that_went_on_after_stating_its_count_is_open() -> None:
     story.close()
     story.tell("note")
 
-    assert verified(story.events).answer is Answer.OPEN
+    assert verified(story.events).answer is Completeness.OPEN
 
 
 def test_memory_does_not_grow_with_the_run() -> None:
@@ -201,5 +209,5 @@ def test_events_that_the_journal_counted_are_reported_once(counted: int, uncount
 
     found = verifier.report(NOW, started_at=START_MS, counted=counted)
 
-    assert found.answer is Answer.MISSING
+    assert found.answer is Completeness.MISSING
     assert found.uncounted == uncounted

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.journal.json_views import run_view
+from longwatch.journal.views import run_view
 from longwatch.model.event import Event
 from longwatch.model.numbering import NumberSet
 from longwatch.model.run import SILENT_AFTER_MS, ProducerTally, Run, Status, conditions, fold

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.journal.json_views import run_view
+from longwatch.journal.views import run_view
 from longwatch.model.event import Event
 from longwatch.model.run import fold
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from longwatch.polling import REQUEST_BACKOFF, PollingManager
-from longwatch.polling.shared import SharedPoll, Subscriber
+from longwatch.polling.shared_poll import SharedPoll, Subscriber
 from tests.unit.polling.virtual import Source, until
 
 pytestmark = pytest.mark.looptime

@@ -336,7 +336,7 @@ def test_what_waited_under_the_address_as_given_is_shipped_once_the_journal_open
 
 
 def test_events_for_a_file_wait_under_its_whole_path(tmp_path: Path, scene: Scene) -> None:
-    from longwatch.journal.opening import open_journal
+    from longwatch.journal.factory import open_journal
 
     delivery = Delivery(
         "sqlite:///a.db", lambda: open_journal("sqlite:///a.db"), scene.outbox, clock=scene.clock

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidEvent
-from longwatch.journal.verify import Answer, Verifier
+from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import Event
 from longwatch.recording.notes import Note
 from longwatch.recording.producers import MAX_OPEN, Producer, Producers, encoded
@@ -73,7 +73,7 @@ def test_the_last_event_states_the_count() -> None:
     verifier.add(closing)
 
     assert (closing.type, closing.payload) == ("producer_closed", {"count": 3})
-    assert verifier.report(0).answer is Answer.COMPLETE
+    assert verifier.report(0).answer is Completeness.COMPLETE
 
 
 @pytest.mark.parametrize("ttl", [None, 0])

@@ -28,7 +28,7 @@ from longwatch.cli.terminal import Terminal, remark, write_text
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.journal.base import Journal, Wakes
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import START, Cursor
 from longwatch.model.run import Run, Status, fold
 from longwatch.recording.recorder import Recorder, configure

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from longwatch.journal.dynamodb.client import Range, Table
-from longwatch.journal.dynamodb.layouts import VERSION, Layout, whole_number_in
+from longwatch.journal.dynamodb.layout import VERSION, Layout, whole_number_in
+from longwatch.journal.dynamodb.table import KeyRange, Table
 
 INTERVAL_SECONDS = 60.0  # four times as long as on SQLite: every one of them is a paid write
 LIFETIME_SECONDS = 7 * 24 * 3600  # after the last one: a death can still be looked at days later
@@ -34,7 +34,7 @@ def read_heartbeats(table: Table, layout: Layout, process_ids: Sequence[str]) ->
     partition, sort = layout.key_names
     for process_id in process_ids:
         key = layout.heartbeat_key(process_id)
-        wanted = Range(partition=key[partition], low=key[sort], high=key[sort], limit=1)
+        wanted = KeyRange(partition=key[partition], low=key[sort], high=key[sort], limit=1)
         for item in table.query(wanted).items:
             alive_at = whole_number_in(item, ALIVE_AT)
             if alive_at is not None:

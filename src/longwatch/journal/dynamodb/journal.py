@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from urllib.parse import quote, urlencode
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import EventConflict
+from longwatch.errors import EventConflict, MissingExtra
 from longwatch.journal.base import (
-    ALL_RUNS,
     DEFAULT_LIST_LIMIT,
     DEFAULT_READ_LIMIT,
     ClosesOnExit,
+    Journal,
     RunPage,
-    RunQuery,
     UnlistedRuns,
 )
-from longwatch.journal.dynamodb.appending import PUTS_IN_FLIGHT, Appender
-from longwatch.journal.dynamodb.client import Table
-from longwatch.journal.dynamodb.directory import Directory
-from longwatch.journal.dynamodb.finding import Finder
+from longwatch.journal.dynamodb.appender import PUTS_IN_FLIGHT, TableAppender
 from longwatch.journal.dynamodb.heartbeats import INTERVAL_SECONDS, put_heartbeat, read_heartbeats
-from longwatch.journal.dynamodb.layouts import layout_named
-from longwatch.journal.dynamodb.reading import ANNOUNCE_AFTER_MS, Reader
-from longwatch.journal.dynamodb.scanning import Scanner
+from longwatch.journal.dynamodb.layout import layout_named
+from longwatch.journal.dynamodb.reader import ANNOUNCE_AFTER_MS, TableReader
+from longwatch.journal.dynamodb.run_index import Directory
+from longwatch.journal.dynamodb.run_scan import Scanner
+from longwatch.journal.dynamodb.run_search import RunSearch
+from longwatch.journal.dynamodb.table import BotoTable, Table
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 from longwatch.storage.dynamodb.errors import TableAddress
 
 
@@ -52,10 +53,10 @@ class DynamoJournal(ClosesOnExit):
         self.default_ttl_seconds = layout.default_ttl_seconds
         self._table = table
         self._layout = layout
-        self._appender = Appender(table, layout, in_flight=in_flight)
+        self._appender = TableAppender(table, layout, in_flight=in_flight)
         self._directory = Directory(table, layout, clock)
-        self._reader = Reader(table, layout, clock)
-        self._finder = Finder(table, layout, clock)
+        self._reader = TableReader(table, layout, clock)
+        self._finder = RunSearch(table, layout, clock)
         self._scanner = Scanner(table, layout, clock, self._finder.find_run)
 
     @property
@@ -103,3 +104,20 @@ class DynamoJournal(ClosesOnExit):
     def close(self) -> None:
         self._appender.close()
         self._table.close()
+
+
+def open_dynamodb(
+    *,
+    table: str,
+    region: str | None,
+    layout: str,
+    endpoint: str | None,
+    short_way: bool = True,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Journal:
+    """The journal in this table. Raises `MissingExtra` where boto3 is not installed."""
+    layout_named(layout)
+    if find_spec("boto3") is None:
+        raise MissingExtra("DynamoDB", "aws")
+    address = TableAddress(table=table, region=region, layout=layout, endpoint=endpoint, short_way=short_way)
+    return DynamoJournal(BotoTable(address), address, clock=clock)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from longwatch.clock import Clock
 from longwatch.journal.base import DEFAULT_READ_LIMIT
-from longwatch.journal.dynamodb.reading import Reader
+from longwatch.journal.dynamodb.reader import TableReader
 from longwatch.model.event import START, Cursor
 from longwatch.model.run import RunSummary, summarise
 
@@ -36,7 +36,7 @@ class _Read:
 class SessionSummaries:
     """The sessions of one table. Threads may share it."""
 
-    def __init__(self, reader: Reader, clock: Clock) -> None:
+    def __init__(self, reader: TableReader, clock: Clock) -> None:
         self._reader = reader
         self._clock = clock
         self._cache: OrderedDict[str, _Read] = OrderedDict()

@@ -16,15 +16,7 @@ from typing import Any
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, InvalidCursor, JournalDamaged
 from longwatch.journal.arrivals import Arrival, Arrived, page_from, page_of
-from longwatch.journal.base import (
-    ALL_RUNS,
-    DEFAULT_LIST_LIMIT,
-    DEFAULT_READ_LIMIT,
-    PAGE_BYTES,
-    ClosesOnExit,
-    RunPage,
-    RunQuery,
-)
+from longwatch.journal.base import DEFAULT_LIST_LIMIT, DEFAULT_READ_LIMIT, PAGE_BYTES, ClosesOnExit, RunPage
 from longwatch.journal.codec import same_content
 from longwatch.journal.memory import first_page, list_cursor, list_edge_of, list_page
 from longwatch.journal.sqlite.heartbeats import (
@@ -52,6 +44,7 @@ from longwatch.journal.sqlite.salvage import Salvage, first_arrivals
 from longwatch.model.endings import KEPT_ENDING, Ending, kept_ending
 from longwatch.model.event import START, UNREADABLE, Cursor, Event, Page
 from longwatch.model.run import RunSummary, summarise
+from longwatch.model.run_query import ALL_RUNS, RunQuery
 from longwatch.settings import sqlite_url
 from longwatch.storage.change_signal import ChangeSignal
 from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.journal.codec import from_wire
-from longwatch.journal.dynamodb.foreign import epoch_ms
-from longwatch.model.event import Event, text_of
+from longwatch.model.event import Event, epoch_ms, text_of
 from longwatch.recording.process.lines import Line
 
 _OWN_FIELDS = frozenset({"run_id", "event_id", "producer", "number"})

@@ -16,7 +16,7 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidEvent, InvalidSettings, WorthAnotherTry
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import to_line
-from longwatch.journal.opening import open_journal
+from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event, new_event_id
 from longwatch.recording.capture import FULL, captured_fields, error_text
 from longwatch.recording.producers import clean_payload

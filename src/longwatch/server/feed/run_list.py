@@ -15,9 +15,10 @@ from longwatch.clock import Clock
 from longwatch.errors import InvalidCursor, LongwatchError
 from longwatch.following.merged_runs import ListsRuns
 from longwatch.following.observation import ObservedRun, Observer
-from longwatch.journal.base import INDEX_KINDS, WORK, Arrivals, Journal, RunQuery
-from longwatch.journal.json_views import listed_view
+from longwatch.journal.base import Arrivals, Journal
+from longwatch.journal.views import listed_view
 from longwatch.model.run import RunSummary, Status
+from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 from longwatch.server.feed.hearing import hearing
 from longwatch.server.feed.lines import Line, Lines

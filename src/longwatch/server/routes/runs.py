@@ -10,10 +10,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from longwatch.errors import RunNotFound
-from longwatch.journal.base import Arrivals, RunQuery
-from longwatch.journal.json_views import listed_view, verification_view
+from longwatch.journal.base import Arrivals
 from longwatch.journal.verify import Verifier
+from longwatch.journal.views import listed_view, verification_view
 from longwatch.model.run import RunSummary, Status
+from longwatch.model.run_query import RunQuery
 from longwatch.server.answers import JSON_TYPE, LINES_TYPE, bytes_answer, json_answer, not_modified
 from longwatch.server.board import RUN
 from longwatch.server.context import ServerContext

@@ -10,8 +10,8 @@ from enum import StrEnum
 from longwatch.following.channel import Channel
 from longwatch.following.seat import Seat
 from longwatch.following.service import PollingService
-from longwatch.journal.dynamodb.progress import Progress, Scan
-from longwatch.journal.dynamodb.reading import WINDOW_MS, Reader
+from longwatch.journal.dynamodb.read_progress import ReadProgress, Scan
+from longwatch.journal.dynamodb.reader import WINDOW_MS, TableReader
 from longwatch.testing.simulation.hubs import MakeChannel
 from longwatch.testing.simulation.stores import MakeReader
 
@@ -34,7 +34,7 @@ def reader_with(bug: Bug | None) -> MakeReader:
         case Bug.UNBOUNDED_SEEN_SET:
             return _HoardingReader
         case _:
-            return Reader
+            return TableReader
 
 
 def channel_with(bug: Bug | None) -> MakeChannel:
@@ -48,9 +48,9 @@ def channel_with(bug: Bug | None) -> MakeChannel:
             return Channel
 
 
-class _StrictReader(Reader):
+class _StrictReader(TableReader):
     def _next_scan(
-        self, run_id: str, progress: Progress, now: int, *, walk_anew: bool, thorough: bool
+        self, run_id: str, progress: ReadProgress, now: int, *, walk_anew: bool, thorough: bool
     ) -> Scan | None:
         progress.late.clear()
         if not walk_anew:
@@ -58,13 +58,13 @@ class _StrictReader(Reader):
         return Scan(wide=False, low=None if progress.high is None else progress.high + 1)
 
 
-class _HoardingReader(Reader):
-    def _finish(self, progress: Progress, scan: Scan) -> None:
+class _HoardingReader(TableReader):
+    def _finish(self, progress: ReadProgress, scan: Scan) -> None:
         if scan.wide and scan.base is not None:
             progress.floor = max(progress.floor or 0, scan.base - WINDOW_MS)
         progress.scan = None
 
-    def _forget(self, progress: Progress, scan: Scan) -> None:
+    def _forget(self, progress: ReadProgress, scan: Scan) -> None:
         """Never."""
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from longwatch.polling.manager import CACHE_SECONDS, MAX_CONCURRENT, PollingManager
-from longwatch.polling.registration import Registration
+from longwatch.polling.shared_poll import Registration
 from longwatch.testing.simulation.weather import READING
 from longwatch.testing.simulation.working import Work
 from longwatch.testing.simulation.world import World

@@ -8,11 +8,11 @@ from typing import Protocol, TypeVar
 
 from longwatch.clock import Clock
 from longwatch.journal.base import Journal
-from longwatch.journal.dynamodb.appending import Appender
-from longwatch.journal.dynamodb.client import Table
+from longwatch.journal.dynamodb.appender import TableAppender
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.dynamodb.layouts import Layout, Stored, layout_named
-from longwatch.journal.dynamodb.reading import Reader
+from longwatch.journal.dynamodb.layout import Layout, StoredEvent, layout_named
+from longwatch.journal.dynamodb.reader import TableReader
+from longwatch.journal.dynamodb.table import Table
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Event
 from longwatch.storage.dynamodb.errors import TableAddress
@@ -24,7 +24,7 @@ from longwatch.testing.tables import FailingTable, SimulatedTable
 MEMORY, WORKFLOW, SESSION = "memory", "dynamodb-workflow", "dynamodb-session"
 STORES = (WORKFLOW, SESSION, MEMORY)
 
-MakeReader = Callable[[Table, Layout, Clock], Reader]
+MakeReader = Callable[[Table, Layout, Clock], TableReader]
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class TableStore:
     """The real DynamoDB journal on a table in memory."""
 
     def __init__(
-        self, layout: str, clock: Clock, *, page_items: int, make_reader: MakeReader = Reader
+        self, layout: str, clock: Clock, *, page_items: int, make_reader: MakeReader = TableReader
     ) -> None:
         self._table = SimulatedTable(layout, page_items=page_items)
         self._layout = layout_named(layout)
@@ -90,9 +90,11 @@ def _remembering(name: str) -> Layout:
     """The layout, which reads every item once: in a simulation nearly all the time would go into that."""
     layout = layout_named(name)
     read = layout.stored
-    known: dict[int, tuple[AttributeMap, Stored]] = {}  # with the item, so that its address stays its own
+    known: dict[
+        int, tuple[AttributeMap, StoredEvent]
+    ] = {}  # with the item, so that its address stays its own
 
-    def stored(item: AttributeMap, run_id: str) -> Stored:
+    def stored(item: AttributeMap, run_id: str) -> StoredEvent:
         found = known.get(id(item))
         if found is None:
             found = known[id(item)] = item, read(item, run_id)
@@ -103,7 +105,7 @@ def _remembering(name: str) -> Layout:
     return layout
 
 
-class _ThreadlessAppender(Appender):
+class _ThreadlessAppender(TableAppender):
     def _run_in_threads(self, batch) -> None:  # type: ignore[no-untyped-def]
         self._run_here(batch)
 
@@ -142,7 +144,7 @@ class JournalStore:
         self._journal.close()
 
 
-def open_store(kind: str, clock: Clock, *, page_items: int, make_reader: MakeReader = Reader) -> Store:
+def open_store(kind: str, clock: Clock, *, page_items: int, make_reader: MakeReader = TableReader) -> Store:
     """An empty store of this kind."""
     if kind == MEMORY:
         return JournalStore(MemoryJournal(clock=clock))

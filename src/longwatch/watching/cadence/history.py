@@ -10,8 +10,9 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from longwatch.journal.base import Journal, RunQuery
+from longwatch.journal.base import Journal
 from longwatch.model.event import START, Event, number_of, text_of
+from longwatch.model.run_query import RunQuery
 from longwatch.model.summary import STATUS_WORDS, Status
 from longwatch.watching import transitions
 from longwatch.watching.model import Execution, ServerState

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidJournalUrl, MissingExtra
-from longwatch.journal.opening import (
+from longwatch.settings import Settings, load_settings
+from longwatch.storage.urls import (
     NamedStores,
-    TablePlace,
+    TableLocation,
     beside_journal,
     parts_of,
     sqlite_path,
     table_place,
 )
-from longwatch.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from longwatch.watching.stores.base import ExecutionStore
@@ -59,7 +59,7 @@ def executions_url(settings: Settings) -> str:
     return beside_journal(settings, DEFAULT_TABLE)
 
 
-def _open_dynamodb(place: TablePlace, other_statuses: tuple[str, ...], clock: Clock) -> ExecutionStore:
+def _open_dynamodb(place: TableLocation, other_statuses: tuple[str, ...], clock: Clock) -> ExecutionStore:
     if find_spec("boto3") is None:
         raise MissingExtra("DynamoDB", "aws")
 

@@ -8,10 +8,10 @@ import pickle
 import pytest
 
 from longwatch.errors import InvalidCursor
-from longwatch.journal.dynamodb.layouts import layout_named
-from longwatch.journal.dynamodb.progress import (
+from longwatch.journal.dynamodb.layout import layout_named
+from longwatch.journal.dynamodb.read_progress import (
     KeptCursor,
-    Progress,
+    ReadProgress,
     Scan,
     from_cursor,
     next_cursor,
@@ -24,8 +24,8 @@ NOW = 1_700_000_000_000
 WORKFLOW, SESSION = layout_named("workflow"), layout_named("session")
 
 
-def some_progress() -> Progress:
-    return Progress(
+def some_progress() -> ReadProgress:
+    return ReadProgress(
         numbers={"p-1": NumberSet(((1, 3),))}, high=NOW, floor=NOW - 30_000, scan=Scan(wide=True, low=None)
     )
 
@@ -66,11 +66,11 @@ def test_a_read_that_found_something_gives_another_cursor() -> None:
 
 
 def test_no_progress_is_the_start() -> None:
-    assert next_cursor(Progress(), WORKFLOW, after=START) == START
+    assert next_cursor(ReadProgress(), WORKFLOW, after=START) == START
 
 
 def test_a_kept_cursor_of_the_other_layout_is_refused_like_its_text() -> None:
-    kept = next_cursor(Progress(keys={"EVENT#2026-11-15": NOW}), SESSION, after=START)
+    kept = next_cursor(ReadProgress(keys={"EVENT#2026-11-15": NOW}), SESSION, after=START)
 
     with pytest.raises(InvalidCursor):
         from_cursor(kept, WORKFLOW)

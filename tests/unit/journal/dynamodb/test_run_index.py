@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.clock import iso_from_ms
-from longwatch.journal.base import RunQuery
-from longwatch.journal.dynamodb.client import Condition
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.dynamodb.listing import Listing, from_attributes, listings, to_attributes
+from longwatch.journal.dynamodb.run_index import Listing, from_attributes, listings, to_attributes
+from longwatch.journal.dynamodb.table import PutCondition
 from longwatch.model.event import Event
 from longwatch.model.run import Status
+from longwatch.model.run_query import RunQuery
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 from longwatch.testing.clock import FakeClock
@@ -209,7 +209,7 @@ def machine_event(session_id: str, status: str, at: int) -> AttributeMap:
     }
 
 
-FREE = Condition(expression="attribute_not_exists(PK)")
+FREE = PutCondition(expression="attribute_not_exists(PK)")
 
 
 class TestASession:
@@ -300,7 +300,7 @@ def test_a_scan_finds_runs_that_nobody_listed(table: SimulatedTable, clock: Fake
         },
     }[table.layout]
     partition = next(iter(foreign))
-    table.put(foreign, Condition(expression=f"attribute_not_exists({partition})"))
+    table.put(foreign, PutCondition(expression=f"attribute_not_exists({partition})"))
 
     found = list(journal.scan_runs())
 
@@ -319,7 +319,7 @@ def foreign_item(layout: str, run_id: str, at: int, type_: str, **fields: Attrib
 
 def put_foreign(table: SimulatedTable, run_id: str, at: int, type_: str, **fields: AttributeValue) -> None:
     partition = {"workflow": "workflow_id", "session": "PK"}[table.layout]
-    free = Condition(expression=f"attribute_not_exists({partition})")
+    free = PutCondition(expression=f"attribute_not_exists({partition})")
     table.put(foreign_item(table.layout, run_id, at, type_, **fields), free)
 
 

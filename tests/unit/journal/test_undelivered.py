@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.journal.sqlite.waiting import may_wait
+from longwatch.journal.sqlite.undelivered import may_wait
 
 ASK_AS_ANOTHER_USER = """
 import os, sys
-from longwatch.journal.sqlite.waiting import may_wait
+from longwatch.journal.sqlite.undelivered import may_wait
 if os.geteuid() == 0:
     os.setegid(65534)
     os.seteuid(65534)

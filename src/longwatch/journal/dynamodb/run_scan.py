@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from longwatch.clock import Clock
 from longwatch.journal.base import UnlistedRuns
-from longwatch.journal.dynamodb.client import Answer, Table
-from longwatch.journal.dynamodb.layouts import Layout, text_in
+from longwatch.journal.dynamodb.layout import Layout, text_in
+from longwatch.journal.dynamodb.table import ItemPage, Table
 from longwatch.model.event import Event
 from longwatch.model.run import RunSummary, summarise
 from longwatch.storage.dynamodb.values import AttributeMap
@@ -53,7 +53,7 @@ class Scanner:
             runs |= {} if whole is None else {found.last_run: whole}
         return UnlistedRuns(_newest_first(runs.values()), is_whole=is_whole)
 
-    def _pages(self) -> Iterator[Answer]:
+    def _pages(self) -> Iterator[ItemPage]:
         names: dict[str, str] = {}
         wanted = dict.fromkeys((*self._layout.types, self._layout.directory.run_id))
         projection = ", ".join(_path(path, names) for path in wanted)
@@ -65,7 +65,7 @@ class Scanner:
             if start is None:
                 return
 
-    def _fold(self, page: Answer, found: _Found) -> None:
+    def _fold(self, page: ItemPage, found: _Found) -> None:
         now, events = self._clock.now_ms() // 1000, list[Event]()
         for item in page.items:
             run_id = self._layout.run_of(item)

@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import Any
 
 from longwatch.errors import InvalidCursor
-from longwatch.journal.dynamodb.layouts import NO_PLACE, Key, Layout, Stored
+from longwatch.journal.dynamodb.layout import NO_PLACE, Layout, SortKey, StoredEvent
 from longwatch.model.event import START, Cursor, Event, number_of
 from longwatch.model.numbering import NO_NUMBERS, NumberSet
 
@@ -41,16 +41,16 @@ class Scan:
     low: int | None  # epoch ms where it began; None: at the very beginning
     high: int | None = None  # epoch ms where it ends; None: at the very end
     base: int | None = None  # how far the run had come when the walk began, in epoch ms
-    position: Key | None = None  # the last item that was dealt with
+    position: SortKey | None = None  # the last item that was dealt with
 
 
 @dataclass(slots=True)
-class Progress:
+class ReadProgress:
     """How far a reader has come. Changed as it reads; the cursor is its text."""
 
     numbers: dict[str, NumberSet] = field(default_factory=dict)  # producer -> what was seen of it
-    keys: dict[Key, int] = field(default_factory=dict)  # seen events without a number, and their places
-    odd: set[Key] = field(default_factory=set)  # the same, where the key is no time
+    keys: dict[SortKey, int] = field(default_factory=dict)  # seen events without a number, and their places
+    odd: set[SortKey] = field(default_factory=set)  # the same, where the key is no time
     keys_from: int = 0  # below this place events without a number count as seen
     high: int | None = None  # the latest time that was seen
     floor: int | None = None  # where the next wide look-back begins; None: at the very beginning
@@ -60,9 +60,9 @@ class Progress:
     late: list[tuple[int, int]] = field(default_factory=list)  # announced ranges that are to be read again
     scan: Scan | None = None
 
-    def copy(self) -> Progress:
+    def copy(self) -> ReadProgress:
         """Another one that can be changed by itself."""
-        return Progress(
+        return ReadProgress(
             dict(self.numbers),
             dict(self.keys),
             set(self.odd),
@@ -76,7 +76,7 @@ class Progress:
             None if self.scan is None else replace(self.scan),
         )
 
-    def is_new(self, stored: Stored) -> bool:
+    def is_new(self, stored: StoredEvent) -> bool:
         """Whether this event was not seen before."""
         event = stored.event
         if event.producer is not None:
@@ -85,7 +85,7 @@ class Progress:
             return stored.key not in self.odd
         return stored.place >= self.keys_from and stored.key not in self.keys
 
-    def saw(self, stored: Stored) -> None:
+    def saw(self, stored: StoredEvent) -> None:
         """Count this event as seen."""
         event = stored.event
         if event.producer is not None and event.number is not None:
@@ -107,7 +107,7 @@ class Progress:
             self.keys_from = place
             self.keys = {key: at for key, at in self.keys.items() if at >= place}
 
-    def has_seen_all_of(self, other: Progress) -> bool:
+    def has_seen_all_of(self, other: ReadProgress) -> bool:
         """Whether nothing that counts as seen there could still be new here."""
         numbered = all(
             seen | self.numbers.get(producer, NO_NUMBERS) == self.numbers.get(producer)
@@ -142,13 +142,13 @@ class KeptCursor(str):
     __slots__ = ("layout", "progress")
 
     layout: str
-    progress: Progress  # not to be changed
+    progress: ReadProgress  # not to be changed
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         return str, (str(self),)  # in another process, or as a copy, it is just the text
 
 
-def next_cursor(progress: Progress, layout: Layout, *, after: Cursor) -> Cursor:
+def next_cursor(progress: ReadProgress, layout: Layout, *, after: Cursor) -> Cursor:
     """The cursor of a progress that is not changed any more; the one before if nothing is new."""
     if isinstance(after, KeptCursor) and after.layout == layout.name and after.progress == progress:
         return after
@@ -157,9 +157,9 @@ def next_cursor(progress: Progress, layout: Layout, *, after: Cursor) -> Cursor:
     return Cursor(kept)
 
 
-def to_cursor(progress: Progress) -> Cursor:
+def to_cursor(progress: ReadProgress) -> Cursor:
     """The progress as text; the same progress gives the same text."""
-    if progress == Progress():
+    if progress == ReadProgress():
         return START
     scan = progress.scan
     value = [
@@ -179,12 +179,12 @@ def to_cursor(progress: Progress) -> Cursor:
     return Cursor(PREFIX + base64.urlsafe_b64encode(zlib.compress(text.encode(), 3)).decode().rstrip("="))
 
 
-def from_cursor(cursor: Cursor, layout: Layout) -> Progress:
+def from_cursor(cursor: Cursor, layout: Layout) -> ReadProgress:
     """The progress in a cursor. Raises `InvalidCursor` for one that this journal did not hand out."""
     if isinstance(cursor, KeptCursor) and cursor.layout == layout.name:
         return cursor.progress.copy()
     if cursor == START:
-        return Progress()
+        return ReadProgress()
     if cursor.startswith((PREFIX, OLDER_PREFIX)):
         try:
             value = _decoded(cursor[len(PREFIX) :])
@@ -196,13 +196,13 @@ def from_cursor(cursor: Cursor, layout: Layout) -> Progress:
     raise InvalidCursor(f"{cursor[:40]!r} is not a cursor of this journal; read from the start instead")
 
 
-def _packed(keys: Collection[Key]) -> list[object]:
+def _packed(keys: Collection[SortKey]) -> list[object]:
     """Keys as a cursor holds them: whole numbers by their steps, and the others as they are."""
     texts = sorted(key for key in keys if isinstance(key, str))
     return [_steps(sorted(key for key in keys if isinstance(key, int))), texts]
 
 
-def _unpacked(steps: list[Any], texts: list[Key]) -> list[Key]:
+def _unpacked(steps: list[Any], texts: list[SortKey]) -> list[SortKey]:
     return [*_stepped(steps), *texts]
 
 
@@ -235,9 +235,9 @@ def _decoded(text: str) -> Any:
     return json.loads(plain)
 
 
-def _progress(value: Any, layout: Layout) -> Progress:
+def _progress(value: Any, layout: Layout) -> ReadProgress:
     numbers, keys, odd, keys_from, high, floor, wide_at, gap_edge, gap_since, late, scan = value
-    return Progress(
+    return ReadProgress(
         numbers={str(producer): NumberSet(_pairs(flat)) for producer, flat in numbers.items()},
         keys={key: layout.place_of(key) for key in keys},
         odd=set(odd),

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 from longwatch.clock import Clock, iso_from_ms
 from longwatch.errors import InvalidCursor
-from longwatch.journal.base import RunPage, RunQuery
-from longwatch.journal.dynamodb.client import Range, Table
-from longwatch.journal.dynamodb.directory import bare_entry, read_entry
-from longwatch.journal.dynamodb.layouts import Layout, whole_number_in
-from longwatch.journal.dynamodb.listing import NEVER, Listing
-from longwatch.journal.dynamodb.reading import Reader
+from longwatch.journal.base import RunPage
+from longwatch.journal.dynamodb.layout import Layout, whole_number_in
+from longwatch.journal.dynamodb.reader import TableReader
+from longwatch.journal.dynamodb.run_index import NEVER, Listing, bare_entry, read_entry
 from longwatch.journal.dynamodb.session_summaries import SessionSummaries
+from longwatch.journal.dynamodb.table import KeyRange, Table
 from longwatch.model.event import Cursor
 from longwatch.model.run import STARTS, RunSummary, summarise
+from longwatch.model.run_query import RunQuery
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 DAY_MS = 24 * 3600 * 1000
@@ -31,14 +31,14 @@ SESSION = STARTS["SESSION_INITIATED"]
 PREFIX = "l1."
 
 
-class Finder:
+class RunSearch:
     """Finds runs in one table."""
 
     def __init__(self, table: Table, layout: Layout, clock: Clock) -> None:
         self._table = table
         self._layout = layout
         self._clock = clock
-        self._reader = Reader(table, layout, clock)
+        self._reader = TableReader(table, layout, clock)
         self._sessions = SessionSummaries(self._reader, clock)
 
     def find_runs(self, query: RunQuery, *, after: Cursor | None, limit: int) -> RunPage:
@@ -91,7 +91,7 @@ class Finder:
         """When the run began, which its own events can no longer say once the first ones have expired."""
         key = self._layout.claim_key(run_id)
         partition, sort = (key[name] for name in self._layout.key_names)
-        answer = self._table.query(Range(partition=partition, low=sort, high=sort))
+        answer = self._table.query(KeyRange(partition=partition, low=sort, high=sort))
         names = self._layout.directory
         return whole_number_in(answer.items[0], names.started_at) if answer.items else None
 
@@ -107,7 +107,7 @@ class Finder:
                 continue
             # Next to others that began in the same millisecond, an entry may stand a little past midnight.
             bounds = self._layout.day_range(max(low, first_ms), min(first_ms + 2 * DAY_MS, high))
-            wanted: Range | None = Range(
+            wanted: KeyRange | None = KeyRange(
                 partition=self._layout.day(day), low=bounds[0], high=bounds[1], backward=True
             )
             if after is not None and day == after[0] and wanted is not None:

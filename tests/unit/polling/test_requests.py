@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.polling.metrics import LAG_WINDOW, Lag, LagWindow
+from longwatch.polling.requests import LAG_WINDOW, Lag, LagWindow
 
 
 def test_without_a_poll_there_is_no_lag() -> None:

@@ -19,9 +19,9 @@ from queue import SimpleQueue
 
 from longwatch.errors import InvalidEvent
 from longwatch.journal.codec import same_content
-from longwatch.journal.dynamodb.client import Table
-from longwatch.journal.dynamodb.layouts import Layout
-from longwatch.journal.dynamodb.places import MAX_PROBES, TakenPlaces, places_of
+from longwatch.journal.dynamodb.key_placement import MAX_PROBES, TakenPlaces, places_of
+from longwatch.journal.dynamodb.layout import Layout
+from longwatch.journal.dynamodb.table import Table
 from longwatch.model.event import Event
 from longwatch.storage.dynamodb.values import MAX_ITEM_BYTES, AttributeMap, size_of
 
@@ -34,7 +34,7 @@ Spot = tuple[str, int]
 """A run and a place in it."""
 
 
-class Appender:
+class TableAppender:
     """Stores batches of events. Threads may share it."""
 
     def __init__(self, table: Table, layout: Layout, *, in_flight: int = PUTS_IN_FLIGHT) -> None:
@@ -48,7 +48,7 @@ class Appender:
         self._process = os.getpid()
         self._taken = TakenPlaces()
         self._threads: list[threading.Thread] = []
-        self._work: SimpleQueue[tuple[_Batch, _Search] | None] = SimpleQueue()
+        self._work: SimpleQueue[tuple[_AppendBatch, _Search] | None] = SimpleQueue()
         self._changed = threading.Condition()
         self._threaded_batches = 0
         self._is_closing = False
@@ -62,7 +62,7 @@ class Appender:
         if self._process != os.getpid():
             self._start()
         searches = [self._search(event) for event in events]
-        batch = _Batch()
+        batch = _AppendBatch()
         for search in searches:
             self._plan(batch, search)
         if len(searches) > 1 and self._enter_threads():
@@ -102,7 +102,7 @@ class Appender:
             )
         return _Search(event, item)
 
-    def _plan(self, batch: _Batch, search: _Search) -> None:
+    def _plan(self, batch: _AppendBatch, search: _Search) -> None:
         """Choose the first place that may be free or the event's own, leaving those that others are to have.
 
         A place meant for another event of the batch is only passed by once that one has got it; until then
@@ -129,24 +129,24 @@ class Appender:
         else:
             batch.waiting.setdefault(blocked, []).append(search)
 
-    def _reserve(self, batch: _Batch, search: _Search, place: int) -> None:
+    def _reserve(self, batch: _AppendBatch, search: _Search, place: int) -> None:
         before = search.spot
         search.place = place
         batch.planned[search.spot] = search
         if before != search.spot and batch.planned.get(before) is search:
             self._release(batch, before)
 
-    def _release(self, batch: _Batch, spot: Spot) -> None:
+    def _release(self, batch: _AppendBatch, spot: Spot) -> None:
         """Nobody is to have this place any more: it is taken, or it is free. Those that waited look again."""
         batch.planned.pop(spot, None)
         for search in batch.waiting.pop(spot, []):
             self._plan(batch, search)
 
-    def _run_here(self, batch: _Batch) -> None:
+    def _run_here(self, batch: _AppendBatch) -> None:
         while batch.error is None and (search := self._next(batch)) is not None:
             self._land(batch, self._outcome(search))
 
-    def _run_in_threads(self, batch: _Batch) -> None:
+    def _run_in_threads(self, batch: _AppendBatch) -> None:
         in_flight = 0
         while True:
             while batch.error is None and in_flight < self._in_flight:
@@ -160,7 +160,7 @@ class Appender:
             self._land(batch, batch.done.get())
             in_flight -= 1
 
-    def _land(self, batch: _Batch, outcome: _Outcome) -> None:
+    def _land(self, batch: _AppendBatch, outcome: _AppendOutcome) -> None:
         if isinstance(outcome.found, Exception):
             batch.error = batch.error or outcome.found
         else:
@@ -195,13 +195,13 @@ class Appender:
             batch, search = task
             batch.done.put(self._outcome(search))
 
-    def _outcome(self, search: _Search) -> _Outcome:
+    def _outcome(self, search: _Search) -> _AppendOutcome:
         try:
-            return _Outcome(search, self._put(search))
+            return _AppendOutcome(search, self._put(search))
         except Exception as error:  # noqa: BLE001 - raised by `append`, in the thread that called it
-            return _Outcome(search, error)
+            return _AppendOutcome(search, error)
 
-    def _next(self, batch: _Batch, *, others_fly: bool = False) -> _Search | None:
+    def _next(self, batch: _AppendBatch, *, others_fly: bool = False) -> _Search | None:
         """The next search to put, if one can be now."""
         if batch.ready:
             return batch.ready.popleft()
@@ -228,7 +228,7 @@ class Appender:
             self._layout.placed(search.item, search.event, search.place), self._layout.free
         )
 
-    def _settle(self, batch: _Batch, search: _Search, found: AttributeMap | None) -> None:
+    def _settle(self, batch: _AppendBatch, search: _Search, found: AttributeMap | None) -> None:
         """One put was answered: the event is stored, was stored before, or has to look further."""
         event, spot = search.event, search.spot
         holder = event if found is None else self._layout.stored(found, event.run_id).event
@@ -260,7 +260,7 @@ class _Search:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _AppendOutcome:
     """What the table answered to one put: None (stored), the item in that place, or an error."""
 
     search: _Search
@@ -268,7 +268,7 @@ class _Outcome:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _AppendBatch:
     """What one `append` has still to do, and what came of the rest."""
 
     ready: deque[_Search] = field(default_factory=deque)
@@ -276,6 +276,6 @@ class _Batch:
         default_factory=dict
     )  # places that are to hold an event of the batch
     waiting: dict[Spot, list[_Search]] = field(default_factory=dict)  # for such a place to be taken
-    done: SimpleQueue[_Outcome] = field(default_factory=SimpleQueue)
+    done: SimpleQueue[_AppendOutcome] = field(default_factory=SimpleQueue)
     conflicts: list[str] = field(default_factory=list)
     error: Exception | None = None

@@ -1,4 +1,4 @@
-"""From a journal's address to the journal, and what the addresses of all stores have in common."""
+"""URLs of stores: `sqlite:///path`, `memory://` and `dynamodb://TABLE`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,15 @@ from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidJournalUrl
-from longwatch.journal.base import Journal
-from longwatch.journal.memory import MemoryJournal
-from longwatch.settings import Settings, load_settings
+from longwatch.settings import Settings
 
-FORMS = "sqlite:///path/to/file.db, memory:// or dynamodb://TABLE?region=REGION&layout=workflow|session"
 DYNAMODB_OPTIONS = ("region", "layout", "endpoint")
-
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TablePlace:
+class TableLocation:
     """Which table an address names, with what the settings add to it."""
 
     table: str
@@ -51,36 +46,6 @@ class NamedStores(Generic[T]):
             return self._named[parts.netloc]
 
 
-_memory: NamedStores[MemoryJournal] = NamedStores()
-
-
-def open_journal(
-    url: str | None = None, *, settings: Settings | None = None, clock: Clock = SYSTEM_CLOCK
-) -> Journal:
-    """Open the journal at this address, or the one that the settings name.
-
-    Nothing is connected or checked until the journal is first used, except that a SQLite file is created.
-    `memory://NAME` is one journal for the whole process, `memory://` a new one each time.
-    """
-    if url is None:
-        settings = settings or load_settings()
-        url = settings.journal
-    parts = parts_of(url, "journal address", FORMS)
-    match parts.scheme:
-        case "sqlite":
-            return _open_sqlite(url, parts, clock)
-        case "memory":
-            return _memory.open(url, parts, lambda name: MemoryJournal(name, clock=clock))
-        case "dynamodb":
-            return _open_dynamodb(url, parts, settings or load_settings(), clock)
-        case "" if url:
-            raise InvalidJournalUrl(
-                f"{url!r} is no journal address; if it is a file, write sqlite:///{url}, else {FORMS}"
-            )
-        case _:
-            raise InvalidJournalUrl(f"{url!r} is no journal address; write {FORMS}")
-
-
 def parts_of(url: str, what: str, forms: str) -> SplitResult:
     """The parts of an address, or `InvalidJournalUrl`."""
     try:
@@ -100,11 +65,11 @@ def beside_journal(settings: Settings, table: str) -> str:
     return f"dynamodb://{table}" + (f"?{'&'.join(kept)}" if kept else "")
 
 
-def table_place(url: str, parts: SplitResult, settings: Settings, *, default_table: str) -> TablePlace:
+def table_place(url: str, parts: SplitResult, settings: Settings, *, default_table: str) -> TableLocation:
     """The table of another store than the journal."""
     options = options_of(url, parts, allowed=("region", "endpoint"))
     _refuse_path(url, parts)
-    return TablePlace(
+    return TableLocation(
         table=unquote(parts.netloc) or default_table,
         region=options.get("region") or settings.region,
         endpoint=options.get("endpoint") or settings.endpoint,
@@ -115,14 +80,6 @@ def table_place(url: str, parts: SplitResult, settings: Settings, *, default_tab
 def _refuse_path(url: str, parts: SplitResult) -> None:
     if parts.path not in ("", "/"):
         raise InvalidJournalUrl(f"{url!r} has a path after the table; write dynamodb://{parts.netloc}")
-
-
-def _open_sqlite(url: str, parts: SplitResult, clock: Clock) -> Journal:
-    path = sqlite_path(url, parts)
-
-    from longwatch.journal.sqlite import SqliteJournal
-
-    return SqliteJournal(path, clock=clock)
 
 
 def sqlite_path(url: str, parts: SplitResult) -> Path:
@@ -147,22 +104,6 @@ def sqlite_path(url: str, parts: SplitResult) -> Path:
         return Path(name).expanduser()
     except RuntimeError as error:
         raise InvalidJournalUrl(f"{url!r} has a home nobody knows ({error}); write the whole path") from error
-
-
-def _open_dynamodb(url: str, parts: SplitResult, settings: Settings, clock: Clock) -> Journal:
-    options = options_of(url, parts, allowed=DYNAMODB_OPTIONS)
-    _refuse_path(url, parts)
-
-    from longwatch.journal.dynamodb.opening import open_dynamodb
-
-    return open_dynamodb(
-        table=unquote(parts.netloc) or settings.table_name,
-        region=options.get("region") or settings.region,
-        layout=options.get("layout") or settings.layout,
-        endpoint=options.get("endpoint") or settings.endpoint,
-        short_way=settings.short_way,
-        clock=clock,
-    )
 
 
 def options_of(url: str, parts: SplitResult, *, allowed: tuple[str, ...]) -> dict[str, str]:

@@ -6,16 +6,13 @@ What they call `event_id` is shared by the start and the end of a call, so it is
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from math import isfinite
 
-from longwatch.journal.dynamodb.layouts import shown, text_in
+from longwatch.journal.dynamodb.layout import shown, text_in
 from longwatch.model.event import MAX_WHOLE, Event, unreadable_event
 from longwatch.storage.dynamodb.values import AttributeMap
 
 UNREADABLE = "unreadable_item"
-
-_SECONDS, _MILLISECONDS, _MICROSECONDS = 10**11, 10**14, 10**17  # epoch times below this are of this unit
 
 
 def foreign_event(
@@ -112,19 +109,6 @@ def damaged_event(
         producer=named if is_numbered else None,
         number=counted if is_numbered else None,
     )
-
-
-def epoch_ms(number: float | Decimal) -> int:
-    """The milliseconds since 1970 in a number that may count seconds, micro- or nanoseconds as well.
-
-    Small numbers are taken as milliseconds; nobody records in 1970.
-    """
-    exact = Decimal(number) if isinstance(number, int) else Decimal(str(number))
-    if 10**9 <= exact < _SECONDS:
-        return int(exact * 1000)
-    if exact < _MILLISECONDS:
-        return max(0, int(exact))
-    return int(exact / 1000) if exact < _MICROSECONDS else int(exact / 1_000_000)
 
 
 def _take_text(values: dict[str, object], *names: str) -> str | None:

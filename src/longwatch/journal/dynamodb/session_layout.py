@@ -11,20 +11,20 @@ from hashlib import sha256
 
 from longwatch.clock import iso_from_ms, ms_from_iso
 from longwatch.errors import InvalidEvent
-from longwatch.journal.dynamodb.client import Condition
-from longwatch.journal.dynamodb.foreign import damaged_event, epoch_ms, foreign_event, unreadable_item
-from longwatch.journal.dynamodb.layouts import (
+from longwatch.journal.dynamodb.layout import (
     NO_PLACE,
     VERSION,
     DirectoryNames,
-    Key,
-    Stored,
+    SortKey,
+    StoredEvent,
     first_readable,
     text_in,
     whole_number_in,
     with_texts,
 )
-from longwatch.model.event import MAX_OCCURRED_AT, RESERVED_PREFIX, Event, error_of
+from longwatch.journal.dynamodb.other_producers import damaged_event, foreign_event, unreadable_item
+from longwatch.journal.dynamodb.table import PutCondition
+from longwatch.model.event import MAX_OCCURRED_AT, RESERVED_PREFIX, Event, epoch_ms, error_of
 from longwatch.model.run import ENDS, Status
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue, from_attribute, to_map
 
@@ -51,7 +51,7 @@ class SessionLayout:
     name = "session"
     key_names = ("PK", "SK")
     default_ttl_seconds: int | None = None
-    free = Condition(expression="attribute_not_exists(PK)")
+    free = PutCondition(expression="attribute_not_exists(PK)")
     directory = DirectoryNames(
         marker="Longwatch", run_id="RunId", started_at="StartedAt", summary="Summary", revision="Revision"
     )
@@ -103,17 +103,17 @@ class SessionLayout:
             raise InvalidEvent(f"there is no free place for {event.event_id} before the year 10000")
         return {**item, "SK": {"S": f"{_EVENT}{iso_from_ms(place)}"}}
 
-    def stored(self, item: AttributeMap, run_id: str) -> Stored:
+    def stored(self, item: AttributeMap, run_id: str) -> StoredEvent:
         key = self.key_of(item)
         place, at = _times(key)
         return first_readable(
             lambda: self._ours(item, run_id, key, place),
-            lambda: Stored(damaged_event(run_id, key, max(0, at), item, **_NAMES), key, place, place),
-            lambda: Stored(self._foreign(item, run_id, key, at), key, place, place),
-            lambda: Stored(unreadable_item(run_id, key, max(0, at), item), key, place, place),
+            lambda: StoredEvent(damaged_event(run_id, key, max(0, at), item, **_NAMES), key, place, place),
+            lambda: StoredEvent(self._foreign(item, run_id, key, at), key, place, place),
+            lambda: StoredEvent(unreadable_item(run_id, key, max(0, at), item), key, place, place),
         )
 
-    def _ours(self, item: AttributeMap, run_id: str, key: str, place: int) -> Stored:
+    def _ours(self, item: AttributeMap, run_id: str, key: str, place: int) -> StoredEvent:
         int(item["Longwatch"]["N"])  # a KeyError here: somebody else wrote it
         payload = from_attribute(item["Payload"]) if "Payload" in item else {}
         event = Event(
@@ -131,7 +131,7 @@ class SessionLayout:
             trace_id=text_in(item, "TraceId"),
             ttl=whole_number_in(item, "ttl"),
         )
-        return Stored(event, key, place, min(place, event.occurred_at))
+        return StoredEvent(event, key, place, min(place, event.occurred_at))
 
     def _foreign(self, item: AttributeMap, run_id: str, key: str, at: int) -> Event:
         values = {
@@ -173,13 +173,13 @@ class SessionLayout:
             return {"S": _AFTER_EVENTS}
         return {"S": f"{_EVENT}{iso_from_ms(min(ms, MAX_OCCURRED_AT))[:_TO_THE_SECOND]}~"}
 
-    def sort_value(self, key: Key) -> AttributeValue:
+    def sort_value(self, key: SortKey) -> AttributeValue:
         return {"S": str(key)}
 
     def key_of(self, item: AttributeMap) -> str:
         return str(item["SK"]["S"])
 
-    def place_of(self, key: Key) -> int:
+    def place_of(self, key: SortKey) -> int:
         return _times(str(key))[0]
 
     def day(self, day: str) -> AttributeValue:

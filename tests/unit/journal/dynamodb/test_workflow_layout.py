@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.journal.dynamodb.workflow import WorkflowLayout
+from longwatch.journal.dynamodb.workflow_layout import WorkflowLayout
 from longwatch.model.event import UNREADABLE, Event
 from longwatch.storage.dynamodb.values import AttributeMap, to_attribute
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.journal.dynamodb.layouts import NO_PLACE
-from longwatch.journal.dynamodb.session import SessionLayout
+from longwatch.journal.dynamodb.layout import NO_PLACE
+from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.model.event import Event
 from longwatch.storage.dynamodb.values import AttributeMap, to_attribute
 

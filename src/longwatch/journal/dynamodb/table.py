@@ -17,7 +17,7 @@ from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class KeyRange:
     """Some items of one partition, from one sort key to another, both included."""
 
     partition: AttributeValue
@@ -29,7 +29,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ItemPage:
     """One page of items; `next` is where the next one begins, None at the end."""
 
     items: list[AttributeMap]
@@ -37,7 +37,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class PutCondition:
     """What must hold of the item that is in the place, if there is one."""
 
     expression: str
@@ -48,16 +48,16 @@ class Condition:
 class Table(Protocol):
     """What the journal asks of its table."""
 
-    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+    def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
         """Store the item if the condition holds: None. If not: the item that is in its place."""
 
     def overwrite(self, item: AttributeMap) -> None:
         """Store the item, whatever is in its place."""
 
-    def query(self, wanted: Range) -> Answer:
+    def query(self, wanted: KeyRange) -> ItemPage:
         """The items of a range as they are now, up to 1 MB of them."""
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         """Some items of the whole table, in no order that means anything."""
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class BotoTable(DynamoClient):
         super().__init__(address)
         self._partition, self._sort = (name for name, _ in KEYS[address.layout])
 
-    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+    def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
         from botocore.exceptions import ClientError
 
         optional: dict[str, Any] = {}
@@ -104,7 +104,7 @@ class BotoTable(DynamoClient):
         except sdk_errors() as error:
             raise self._problem(error) from error
 
-    def query(self, wanted: Range) -> Answer:
+    def query(self, wanted: KeyRange) -> ItemPage:
         request: dict[str, Any] = {
             "TableName": self.address.table,
             "KeyConditionExpression": "#partition = :partition AND #sort BETWEEN :low AND :high",
@@ -123,7 +123,7 @@ class BotoTable(DynamoClient):
             request["ExclusiveStartKey"] = wanted.start
         return _answer(self._queried(request))
 
-    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> Answer:
+    def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         optional: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}
         client = self._client()
         try:
@@ -149,5 +149,5 @@ class BotoTable(DynamoClient):
         return problem
 
 
-def _answer(answer: Any) -> Answer:
-    return Answer(list(answer["Items"]), answer.get("LastEvaluatedKey"))
+def _answer(answer: Any) -> ItemPage:
+    return ItemPage(list(answer["Items"]), answer.get("LastEvaluatedKey"))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidJournalUrl, LongwatchError
+from longwatch.journal.factory import open_journal
 from longwatch.journal.memory import MemoryJournal
-from longwatch.journal.opening import open_journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
 from longwatch.settings import Settings, sqlite_url

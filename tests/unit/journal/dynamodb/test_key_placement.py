@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.journal.dynamodb.places import MAX_PROBES, NEXT_DOOR, TakenPlaces, places, places_of
+from longwatch.journal.dynamodb.key_placement import MAX_PROBES, NEXT_DOOR, TakenPlaces, places, places_of
 from longwatch.model.event import Event
 from longwatch.recording.notes import Note
 from longwatch.recording.producers import Producer

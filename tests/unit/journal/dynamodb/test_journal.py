@@ -7,8 +7,8 @@ import importlib.util
 import pytest
 
 from longwatch.errors import InvalidJournalUrl, MissingExtra
-from longwatch.journal.dynamodb.opening import open_dynamodb
-from longwatch.journal.opening import open_journal
+from longwatch.journal.dynamodb.journal import open_dynamodb
+from longwatch.journal.factory import open_journal
 from longwatch.settings import Settings
 
 SETTINGS = Settings(journal="memory://")
@@ -45,7 +45,7 @@ def test_without_boto3_the_error_names_the_install_line(monkeypatch: pytest.Monk
     def find_spec(name: str) -> object:
         return None if name == "boto3" else found(name)
 
-    monkeypatch.setattr("longwatch.journal.dynamodb.opening.find_spec", find_spec)
+    monkeypatch.setattr("longwatch.journal.dynamodb.journal.find_spec", find_spec)
 
     with pytest.raises(MissingExtra, match=r"pip install .\.\[aws\]"):
         open_journal("dynamodb://events", settings=SETTINGS)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from longwatch.journal.dynamodb.client import Condition
-from longwatch.journal.dynamodb.foreign import damaged_event, epoch_ms, foreign_event, unreadable_item
-from longwatch.journal.dynamodb.layouts import (
+from longwatch.journal.dynamodb.layout import (
     NO_PLACE,
     VERSION,
     DirectoryNames,
-    Key,
-    Stored,
+    SortKey,
+    StoredEvent,
     first_readable,
     text_in,
     whole_number_in,
     with_texts,
 )
-from longwatch.model.event import MAX_OCCURRED_AT, RESERVED_PREFIX, Event
+from longwatch.journal.dynamodb.other_producers import damaged_event, foreign_event, unreadable_item
+from longwatch.journal.dynamodb.table import PutCondition
+from longwatch.model.event import MAX_OCCURRED_AT, RESERVED_PREFIX, Event, epoch_ms
 from longwatch.storage.dynamodb.values import (
     AttributeMap,
     AttributeValue,
@@ -45,7 +45,7 @@ class WorkflowLayout:
     name = "workflow"
     key_names = ("workflow_id", "timestamp")
     default_ttl_seconds: int | None = DAY_SECONDS
-    free = Condition(expression="attribute_not_exists(workflow_id)")
+    free = PutCondition(expression="attribute_not_exists(workflow_id)")
     directory = DirectoryNames(
         marker="longwatch", run_id="run_id", started_at="started_at", summary="summary", revision="revision"
     )
@@ -96,17 +96,19 @@ class WorkflowLayout:
             placed["occurred_at"] = {"N": str(event.occurred_at)}
         return placed
 
-    def stored(self, item: AttributeMap, run_id: str) -> Stored:
+    def stored(self, item: AttributeMap, run_id: str) -> StoredEvent:
         key = self.key_of(item)
         place = self.place_of(key)
         return first_readable(
             lambda: self._ours(item, run_id, key, place),
-            lambda: Stored(damaged_event(run_id, str(key), _time_in(key), item, **_NAMES), key, place, place),
-            lambda: Stored(self._foreign(item, run_id, key, _time_in(key)), key, place, place),
-            lambda: Stored(unreadable_item(run_id, str(key), _time_in(key), item), key, place, place),
+            lambda: StoredEvent(
+                damaged_event(run_id, str(key), _time_in(key), item, **_NAMES), key, place, place
+            ),
+            lambda: StoredEvent(self._foreign(item, run_id, key, _time_in(key)), key, place, place),
+            lambda: StoredEvent(unreadable_item(run_id, str(key), _time_in(key), item), key, place, place),
         )
 
-    def _ours(self, item: AttributeMap, run_id: str, key: Key, place: int) -> Stored:
+    def _ours(self, item: AttributeMap, run_id: str, key: SortKey, place: int) -> StoredEvent:
         int(item["longwatch"]["N"])  # a KeyError here: somebody else wrote it
         at = whole_number_in(item, "occurred_at")
         payload = from_attribute(item["payload"]) if "payload" in item else {}
@@ -125,9 +127,9 @@ class WorkflowLayout:
             trace_id=text_in(item, "trace_id"),
             ttl=whole_number_in(item, "ttl"),
         )
-        return Stored(event, key, place, min(place, event.occurred_at))
+        return StoredEvent(event, key, place, min(place, event.occurred_at))
 
-    def _foreign(self, item: AttributeMap, run_id: str, key: Key, at: int) -> Event:
+    def _foreign(self, item: AttributeMap, run_id: str, key: SortKey, at: int) -> Event:
         values = {
             name: from_attribute(attribute)
             for name, attribute in item.items()
@@ -158,15 +160,15 @@ class WorkflowLayout:
     def high(self, ms: int | None = None) -> AttributeValue:
         return HIGHEST if ms is None else {"N": f"{ms}.999999"}
 
-    def sort_value(self, key: Key) -> AttributeValue:
+    def sort_value(self, key: SortKey) -> AttributeValue:
         return {"N": str(key)}
 
-    def key_of(self, item: AttributeMap) -> Key:
+    def key_of(self, item: AttributeMap) -> SortKey:
         text = str(item["timestamp"]["N"])
         number = number_from(text)
         return number if isinstance(number, int) else text
 
-    def place_of(self, key: Key) -> int:
+    def place_of(self, key: SortKey) -> int:
         number = key if isinstance(key, int) else int(Decimal(key))
         return number if number >= 0 else NO_PLACE
 
@@ -186,6 +188,6 @@ class WorkflowLayout:
         return {"workflow_id": {"S": f"{RESERVED_PREFIX}heartbeat#{process_id}"}, "timestamp": {"N": "0"}}
 
 
-def _time_in(key: Key) -> int:
+def _time_in(key: SortKey) -> int:
     """Epoch ms that the key of an item of another producer tells."""
     return min(epoch_ms(Decimal(key)), MAX_OCCURRED_AT)

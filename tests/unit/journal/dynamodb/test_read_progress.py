@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.errors import InvalidCursor
-from longwatch.journal.dynamodb.layouts import NO_PLACE, Stored, layout_named
-from longwatch.journal.dynamodb.progress import (
+from longwatch.journal.dynamodb.layout import NO_PLACE, StoredEvent, layout_named
+from longwatch.journal.dynamodb.read_progress import (
     OLDER_PREFIX,
     PREFIX,
-    Progress,
+    ReadProgress,
     Scan,
     from_cursor,
     late_range,
@@ -32,14 +32,14 @@ _times = st.one_of(st.none(), st.integers(0, 2**53))
 _keys = st.one_of(st.integers(0, 2**53), st.just("1794736800.5"))
 
 
-def stored(place: int, **fields: object) -> Stored:
+def stored(place: int, **fields: object) -> StoredEvent:
     event = Event(run_id="r", event_id=f"e{place}", type="t", occurred_at=place, **fields)  # type: ignore[arg-type]
-    return Stored(event, place, place, place)
+    return StoredEvent(event, place, place, place)
 
 
 @given(
     st.builds(
-        Progress,
+        ReadProgress,
         numbers=st.dictionaries(
             st.text(max_size=5), st.sets(st.integers(1, 99)).map(NumberSet.of), max_size=3
         ),
@@ -57,7 +57,7 @@ def stored(place: int, **fields: object) -> Stored:
         ),
     )
 )
-def test_progress_comes_back_from_its_cursor(progress: Progress) -> None:
+def test_progress_comes_back_from_its_cursor(progress: ReadProgress) -> None:
     cursor = to_cursor(progress)
 
     assert from_cursor(Cursor(str(cursor)), WORKFLOW) == progress
@@ -65,8 +65,8 @@ def test_progress_comes_back_from_its_cursor(progress: Progress) -> None:
 
 
 def test_no_progress_is_the_start() -> None:
-    assert to_cursor(Progress()) == START
-    assert from_cursor(START, WORKFLOW) == Progress()
+    assert to_cursor(ReadProgress()) == START
+    assert from_cursor(START, WORKFLOW) == ReadProgress()
 
 
 @given(st.text(max_size=60), st.sampled_from([PREFIX, OLDER_PREFIX]))
@@ -76,7 +76,7 @@ def test_a_cursor_that_was_tampered_with_is_refused(text: str, prefix: str) -> N
 
 
 def test_a_cursor_of_the_other_layout_never_crashes() -> None:
-    progress = Progress()
+    progress = ReadProgress()
     progress.saw(stored(NOW))
     progress.keys = {"EVENT#2026-11-15T10:00:00.000Z": NOW}
 
@@ -85,7 +85,7 @@ def test_a_cursor_of_the_other_layout_never_crashes() -> None:
 
 
 def test_the_cursor_of_a_long_run_is_small() -> None:
-    progress = Progress(high=NOW, floor=NOW - 30_000, wide_at=NOW)
+    progress = ReadProgress(high=NOW, floor=NOW - 30_000, wide_at=NOW)
     for producer in range(5):
         progress.numbers[f"producer-{producer:032x}"] = NumberSet(((1, 100_000),))
 
@@ -98,7 +98,7 @@ def test_the_cursor_of_a_long_run_is_small() -> None:
 def test_no_key_of_a_busy_foreign_run_is_forgotten_and_the_cursor_stays_small(
     count: int, characters: int
 ) -> None:
-    progress = Progress()
+    progress = ReadProgress()
     for key in Random(1).sample(range(NOW, NOW + 45_000), count):
         progress.saw(stored(key))
 
@@ -111,11 +111,11 @@ def test_no_key_of_a_busy_foreign_run_is_forgotten_and_the_cursor_stays_small(
 
 
 def test_keys_that_are_texts_are_all_remembered() -> None:
-    progress = Progress()
+    progress = ReadProgress()
     for index in range(5_000):
         key = f"EVENT#2026-11-15T10:00:{index // 1000:02d}.{index % 1000:03d}456Z"
         place = SESSION.place_of(key)
-        progress.saw(Stored(stored(place).event, key, place, place))
+        progress.saw(StoredEvent(stored(place).event, key, place, place))
 
     cursor = to_cursor(progress)
 
@@ -125,7 +125,7 @@ def test_keys_that_are_texts_are_all_remembered() -> None:
 
 @given(st.sets(st.integers(0, 2**63)))
 def test_whole_numbers_come_back_however_far_apart_they_are(keys: set[int]) -> None:
-    progress = Progress(keys={key: WORKFLOW.place_of(key) for key in keys})
+    progress = ReadProgress(keys={key: WORKFLOW.place_of(key) for key in keys})
 
     assert from_cursor(to_cursor(progress), WORKFLOW) == progress
 
@@ -142,7 +142,7 @@ def test_a_cursor_of_an_earlier_release_is_read() -> None:
 
 
 def test_a_numbered_event_is_known_by_its_number_wherever_it_lies() -> None:
-    progress = Progress()
+    progress = ReadProgress()
     progress.saw(stored(NOW, producer="p", number=4))
 
     assert not progress.is_new(stored(NOW - 99_000, producer="p", number=4))
@@ -151,7 +151,7 @@ def test_a_numbered_event_is_known_by_its_number_wherever_it_lies() -> None:
 
 
 def test_an_event_without_a_number_is_known_by_its_key() -> None:
-    progress = Progress()
+    progress = ReadProgress()
     progress.saw(stored(NOW))
 
     assert not progress.is_new(stored(NOW))
@@ -159,7 +159,7 @@ def test_an_event_without_a_number_is_known_by_its_key() -> None:
 
 
 def test_below_what_is_remembered_events_without_a_number_count_as_seen() -> None:
-    progress = Progress()
+    progress = ReadProgress()
     progress.saw(stored(NOW))
 
     progress.forget_keys_below(NOW - 10)
@@ -170,8 +170,8 @@ def test_below_what_is_remembered_events_without_a_number_count_as_seen() -> Non
 
 
 def test_keys_that_are_no_times_are_remembered_for_ever() -> None:
-    progress = Progress()
-    odd = [Stored(stored(NOW).event, f"EVENT#{index}x", NO_PLACE, NO_PLACE) for index in range(1_001)]
+    progress = ReadProgress()
+    odd = [StoredEvent(stored(NOW).event, f"EVENT#{index}x", NO_PLACE, NO_PLACE) for index in range(1_001)]
     for each in odd[:-1]:
         progress.saw(each)
 
@@ -182,7 +182,7 @@ def test_keys_that_are_no_times_are_remembered_for_ever() -> None:
 
 
 def test_a_gap_is_young_again_when_a_new_one_shows() -> None:
-    progress = Progress(numbers={"p": NumberSet(((1, 1), (3, 3)))})
+    progress = ReadProgress(numbers={"p": NumberSet(((1, 1), (3, 3)))})
     progress.note_gaps(100)
     progress.note_gaps(200)
     first = progress.gap_since
@@ -214,8 +214,8 @@ def test_an_announcement_names_a_range(payload: dict[str, object], expected: tup
     assert late_range(Event(run_id="r", event_id="e", type="other", occurred_at=1, payload=payload)) is None
 
 
-def progress_that_saw(*seen: Stored, keys_from: int = 0) -> Progress:
-    progress = Progress(keys_from=keys_from)
+def progress_that_saw(*seen: StoredEvent, keys_from: int = 0) -> ReadProgress:
+    progress = ReadProgress(keys_from=keys_from)
     for each in seen:
         progress.saw(each)
     return progress
@@ -238,11 +238,11 @@ def progress_that_saw(*seen: Stored, keys_from: int = 0) -> Progress:
             progress_that_saw(stored(NOW, producer="p", number=1)),
             False,
         ),
-        (Progress(), Progress(odd={"x"}), False),
-        (Progress(odd={"x", "y"}), Progress(odd={"x"}), True),
+        (ReadProgress(), ReadProgress(odd={"x"}), False),
+        (ReadProgress(odd={"x", "y"}), ReadProgress(odd={"x"}), True),
     ],
 )
 def test_whether_one_reader_has_seen_all_that_another_has(
-    mine: Progress, other: Progress, expected: bool
+    mine: ReadProgress, other: ReadProgress, expected: bool
 ) -> None:
     assert mine.has_seen_all_of(other) is expected

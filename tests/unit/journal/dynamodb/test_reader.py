@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.journal.dynamodb.client import Condition
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.journal.dynamodb.progress import Progress
-from longwatch.journal.dynamodb.reading import wide_is_due
+from longwatch.journal.dynamodb.read_progress import ReadProgress
+from longwatch.journal.dynamodb.reader import wide_is_due
+from longwatch.journal.dynamodb.table import PutCondition
 from longwatch.model.event import START, Event
 from longwatch.model.run import summarise
 from longwatch.storage.dynamodb.errors import TableAddress
@@ -42,7 +42,7 @@ def events_every(ms: int, count: int) -> list[Event]:
 def put_foreign(table: SimulatedTable, **attributes: object) -> None:
     names = {"workflow": "workflow_id", "session": "PK"}
     item: AttributeMap = {name: to_attribute(value) for name, value in attributes.items()}
-    assert table.put(item, Condition(expression=f"attribute_not_exists({names[table.layout]})")) is None
+    assert table.put(item, PutCondition(expression=f"attribute_not_exists({names[table.layout]})")) is None
 
 
 def test_a_quiet_tick_reads_the_overlap_only() -> None:
@@ -197,7 +197,7 @@ def test_numbers_of_expired_events_are_not_missed() -> None:
     ],
 )
 def test_how_often_the_reader_looks_further_back(since_wide: int, gap_age: int | None, due: bool) -> None:
-    progress = Progress(wide_at=NOW - since_wide, gap_since=None if gap_age is None else NOW - gap_age)
+    progress = ReadProgress(wide_at=NOW - since_wide, gap_since=None if gap_age is None else NOW - gap_age)
 
     assert wide_is_due(progress, NOW) is due
 

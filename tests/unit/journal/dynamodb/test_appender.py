@@ -10,8 +10,8 @@ from itertools import count
 import pytest
 
 from longwatch.errors import InvalidEvent, JournalUnavailable, TableProblem, Throttled
-from longwatch.journal.dynamodb.client import Condition
 from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.journal.dynamodb.table import PutCondition
 from longwatch.model.event import Event, new_event_id
 from longwatch.model.run import Status
 from longwatch.recording.notes import Note
@@ -93,7 +93,7 @@ def test_a_recorder_s_events_that_share_a_millisecond_are_put_in_parallel(table:
     class Slow(FailingTable):
         """Answers no put before four are on their way."""
 
-        def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+        def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
             on_their_way.append(item)
             if len(on_their_way) == 4:
                 four.set()
@@ -179,7 +179,7 @@ def test_an_end_whose_entry_failed_is_listed_after_a_retry_by_another_process(ta
 
 def test_after_a_failure_no_further_put_is_begun(table: SimulatedTable) -> None:
     class Refusing(FailingTable):
-        def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+        def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
             table.calls.append("refused")
             raise Throttled("by the test")
 
@@ -193,7 +193,7 @@ def test_after_a_failure_no_further_put_is_begun(table: SimulatedTable) -> None:
 
 def test_a_table_that_is_not_there_is_told_apart_from_one_that_does_not_answer(table: SimulatedTable) -> None:
     class Missing(FailingTable):
-        def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+        def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
             raise TableProblem("not-found", "no such table")
 
     with pytest.raises(TableProblem):
@@ -225,7 +225,7 @@ def test_an_event_beyond_the_size_of_an_item_is_refused_with_its_size(table: Sim
 
 def test_a_run_with_no_free_place_left_is_an_error_that_says_so(table: SimulatedTable) -> None:
     class Full(FailingTable):
-        def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+        def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
             number = next(numbers)
             foreign = {**item}
             foreign["event_id" if table.layout == "workflow" else "EventId"] = {"S": f"other-{number}"}
@@ -244,7 +244,7 @@ class Held(FailingTable):
         super().__init__(table, lambda: "")
         self.reached, self.release = threading.Event(), threading.Event()
 
-    def put(self, item: AttributeMap, condition: Condition) -> AttributeMap | None:
+    def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
         self.reached.set()
         self.release.wait(PATIENCE_SECONDS)
         return super().put(item, condition)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from longwatch.errors import InvalidJournalUrl, LongwatchError
-from longwatch.journal.dynamodb.client import Condition
+from longwatch.journal.dynamodb.table import PutCondition
 from longwatch.model.event import Event
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
 VERSION = 1  # of our items, in the attribute that marks them as ours
 
-Key = int | str
+SortKey = int | str
 """What names an item inside its partition, as a cursor can hold it."""
 
 NO_PLACE = -1
@@ -25,11 +25,11 @@ NO_PLACE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredEvent:
     """An event and where it was found."""
 
     event: Event
-    key: Key
+    key: SortKey
     place: int  # epoch ms where the item stands among the others, or NO_PLACE
     at: int  # epoch ms that its writer's clock showed, which is never later than the place; or NO_PLACE
 
@@ -60,7 +60,7 @@ class Layout(Protocol):
         """How long events live unless the recorder's settings say otherwise."""
 
     @property
-    def free(self) -> Condition:
+    def free(self) -> PutCondition:
         """Holds where a place is free."""
 
     def item(self, event: Event) -> AttributeMap:
@@ -69,7 +69,7 @@ class Layout(Protocol):
     def placed(self, item: AttributeMap, event: Event, place: int) -> AttributeMap:
         """The item at a place."""
 
-    def stored(self, item: AttributeMap, run_id: str) -> Stored:
+    def stored(self, item: AttributeMap, run_id: str) -> StoredEvent:
         """The event in an item, whoever wrote it. Never raises."""
 
     def run_of(self, item: AttributeMap) -> str | None:
@@ -83,13 +83,13 @@ class Layout(Protocol):
     def high(self, ms: int | None = None) -> AttributeValue:
         """A sort key just after everything up to this millisecond; without one, after everything."""
 
-    def sort_value(self, key: Key) -> AttributeValue:
+    def sort_value(self, key: SortKey) -> AttributeValue:
         """The sort key of an item that was found before."""
 
-    def key_of(self, item: AttributeMap) -> Key:
+    def key_of(self, item: AttributeMap) -> SortKey:
         """The name of an item inside its partition."""
 
-    def place_of(self, key: Key) -> int:
+    def place_of(self, key: SortKey) -> int:
         """The millisecond at which an item of this name stands, or NO_PLACE."""
 
     @property
@@ -117,8 +117,8 @@ class Layout(Protocol):
 
 def layout_named(name: str) -> Layout:
     """The layout of this name."""
-    from longwatch.journal.dynamodb.session import SessionLayout
-    from longwatch.journal.dynamodb.workflow import WorkflowLayout
+    from longwatch.journal.dynamodb.session_layout import SessionLayout
+    from longwatch.journal.dynamodb.workflow_layout import WorkflowLayout
 
     match name:
         case "workflow":
@@ -152,7 +152,7 @@ def with_texts(item: AttributeMap, texts: Mapping[str, str | None]) -> Attribute
     return item
 
 
-def first_readable(*readings: Callable[[], Stored]) -> Stored:
+def first_readable(*readings: Callable[[], StoredEvent]) -> StoredEvent:
     """The first of these readings that works. The last one must."""
     *hopeful, certain = readings
     for reading in hopeful:

@@ -1,4 +1,4 @@
-"""The one poll that all subscribers of a key share, and what each of them gets from it."""
+"""One poll for all subscribers of a key, and the registration that each of them holds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from longwatch.errors import InvalidInput
 from longwatch.polling.backoff import Backoff
-from longwatch.polling.cadence import Cadence
 from longwatch.polling.requests import Caller, Poll, Request
-from longwatch.polling.schedules import Soonest
+from longwatch.polling.schedules import Cadence, Soonest
 
 log = logging.getLogger("longwatch")
 
@@ -24,7 +24,7 @@ OnError = Callable[[Exception], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PollResult:
     """What the last poll gave, and when."""
 
     value: object
@@ -46,7 +46,7 @@ class SharedPoll:
         self.subscribers: dict[Subscriber, None] = {}  # oldest first
         self.wanted: Counter[float | None] = Counter()  # how many want which interval
         self.request: Request | None = None  # queued or in flight
-        self.answer: Answer | None = None
+        self.answer: PollResult | None = None
         self.since = -math.inf  # what the delay to the next look counts from
         self.due_at: float | None = None
 
@@ -76,7 +76,7 @@ class SharedPoll:
     def succeeded(self, value: object, *, started_at: float, now: float, active_time: float) -> None:
         """Take in an answer. The next look counts from the beginning of this one."""
         news = self.answer is None or not _same(self.answer.value, value)
-        self.answer = Answer(value, now)
+        self.answer = PollResult(value, now)
         self.since = started_at
         self.cadence = self.cadence.succeeded(active_time, news=news)
 
@@ -166,3 +166,42 @@ def _same(before: object, after: object) -> bool:
         return bool(before == after)
     except Exception:  # noqa: BLE001 - what cannot be compared, such as two arrays, counts as changed
         return False
+
+
+class Registration:
+    """One subscriber's part in a poll. Dispose of it to leave; as a context manager it does so by itself."""
+
+    def __init__(self, subscriber: Subscriber, leave: Callable[[Subscriber], None]) -> None:
+        self._subscriber = subscriber
+        self._leave = leave
+
+    @property
+    def key(self) -> Hashable:
+        return self._subscriber.shared.key
+
+    @property
+    def active(self) -> bool:
+        """Whether anything may still be delivered."""
+        return self._subscriber.active
+
+    @property
+    def state(self) -> Cadence:
+        """When the poll looks next, how often it failed, whether it has stopped and why."""
+        return self._subscriber.shared.cadence
+
+    @property
+    def due_at(self) -> float | None:
+        """The moment of the next look on the event loop's clock; None while none is planned."""
+        return self._subscriber.shared.due_at if self.active else None
+
+    def dispose(self) -> None:
+        """Leave. Nothing is delivered any more, also not from a poll under way. Again, it does nothing."""
+        self._leave(self._subscriber)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.dispose()
