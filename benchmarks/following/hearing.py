@@ -21,7 +21,7 @@ from benchmarks.following.subject import Answers
 
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Followed
-from longwatch.following.service import PollingService
+from longwatch.following.polling_service import PollingService
 from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.journal import READ

@@ -12,15 +12,14 @@ from longwatch.recording.first_use import stand_in
 
 if TYPE_CHECKING:
     from longwatch.errors import LongwatchError
-    from longwatch.following.current import polling_service
-    from longwatch.following.service import PollingService
-    from longwatch.following.sharing import follow
+    from longwatch.following.polling_service import PollingService, polling_service
+    from longwatch.following.shared_hub import follow
     from longwatch.journal.base import Journal
     from longwatch.journal.factory import open_journal
     from longwatch.model.event import START, Cursor, Event, Page
     from longwatch.model.run import Run, RunSummary, Status, fold
     from longwatch.model.run_query import RunQuery
-    from longwatch.recording.active import run
+    from longwatch.recording.active_run import run
     from longwatch.recording.decorators import agent, current_run_id, record, tool, workflow
     from longwatch.recording.recorder import configure, flush, get_recorder
 
@@ -59,12 +58,12 @@ __all__ = [
 _HOMES = {
     "longwatch.errors": ("LongwatchError",),
     "longwatch.model.event": ("START", "Cursor", "Event", "Page"),
-    "longwatch.following.current": ("polling_service",),
-    "longwatch.following.service": ("PollingService",),
-    "longwatch.following.sharing": ("follow",),
-    "longwatch.journal.base": ("Journal", "RunQuery"),
+    "longwatch.following.polling_service": ("PollingService", "polling_service"),
+    "longwatch.following.shared_hub": ("follow",),
+    "longwatch.journal.base": ("Journal",),
+    "longwatch.model.run_query": ("RunQuery",),
     "longwatch.journal.factory": ("open_journal",),
-    "longwatch.recording.active": ("run",),
+    "longwatch.recording.active_run": ("run",),
     "longwatch.recording.decorators": ("agent", "current_run_id", "record", "tool", "workflow"),
     "longwatch.recording.recorder": ("configure", "flush", "get_recorder"),
     "longwatch.model.run": ("Run", "RunSummary", "Status", "fold"),

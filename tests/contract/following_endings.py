@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from longwatch.errors import ReadOnlyJournal, TableProblem
-from longwatch.following import CaughtUp, DrainLimits, Ended, Hub, Phase, Reason
+from longwatch.following import CaughtUp, DrainLimits, Ended, Hub, Reason, WatchPhase
 from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor
 from longwatch.model.process import this_process
@@ -32,7 +32,7 @@ class EndingsContract(FollowingBasis):
         async with make_hub() as hub:
             watch = Watch(hub.follow(run))
             await watch.caught_up()
-            assert watch.follower.state.phase is Phase.DRAINING
+            assert watch.follower.state.phase is WatchPhase.DRAINING
             await asyncio.sleep(2.0)
             journal.append([straggler])
             await watch.has(3)
@@ -114,7 +114,7 @@ class EndingsContract(FollowingBasis):
             await watch.caught_up()
             watch.follower.stop(Reason.NO_SUBSCRIBERS)
             ended = await watch.end()
-            assert watch.follower.state.phase is Phase.ENDED
+            assert watch.follower.state.phase is WatchPhase.ENDED
 
         assert ended == Ended(Reason.NO_SUBSCRIBERS, Status.RUNNING, None, watch.items[-2].cursor)
 

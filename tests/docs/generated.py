@@ -21,7 +21,7 @@ from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.model.event import CALL_WORDS
 from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS
 from longwatch.recording.sessions import SessionRecorder, SessionStatus, TaskState, task_status
-from longwatch.recording.sessions.statuses import tells_of_failure
+from longwatch.recording.sessions.recorder import tells_of_failure
 from longwatch.settings import SETTINGS
 from longwatch.storage.dynamodb.values import AttributeValue, from_attribute
 from longwatch.testing import FakeClock, MemoryJournal

@@ -9,7 +9,7 @@ from typing import Any
 
 from longwatch.journal.base import Journal
 from longwatch.recording.sessions import SessionRecorder, agent_entrypoint, start_background
-from longwatch.recording.sessions.agent import Opened
+from longwatch.recording.sessions.agent import OpenRecorder
 from tests.patience import PATIENCE_SECONDS
 
 
@@ -46,7 +46,7 @@ class ActingAgent:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.handle = agent_entrypoint(opened=self._opened())(self._act)
 
-    def _opened(self) -> Opened:
+    def _opened(self) -> OpenRecorder:
         def recorder(payload: object, _: object) -> SessionRecorder | None:
             assert isinstance(payload, dict)
             if payload["act"] in ("refuse", "foreign"):

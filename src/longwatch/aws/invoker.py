@@ -22,10 +22,10 @@ from longwatch.recording.sessions.recorder import (
     SESSION_VARIABLE,
     TABLE_VARIABLE,
     SessionRecorder,
+    SessionStatus,
     failure_text,
     open_session_journal,
 )
-from longwatch.recording.sessions.statuses import SessionStatus
 
 ERROR_CHARACTERS = 4_096  # of the answer; a state machine ends at once if it gets more than 256 KB
 

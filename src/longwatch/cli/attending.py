@@ -15,8 +15,8 @@ from typing import Protocol
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.following import CaughtUp, Ended, Followed, Follower, Hub, Reason, WatchState
-from longwatch.following.known import Known
 from longwatch.following.observation import Observer
+from longwatch.following.progress import RunProgress
 from longwatch.journal.base import Journal
 from longwatch.model.attempts import FACT_TYPES
 from longwatch.model.event import Event, Order
@@ -94,7 +94,7 @@ class _Attendance:
         self._follower = follower
         self._view = view
         self._top: Order | None = None  # of the events taken
-        self._known = Known(whole=True)
+        self._known = RunProgress(whole=True)
         self._trouble: BaseException | None = None  # why the watch has to be left
 
     def leave(self, trouble: BaseException) -> None:

@@ -17,11 +17,10 @@ from longwatch.cli.text import clean
 from longwatch.cli.times import duration_text
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
-from longwatch.recording.process.command import command_name
-from longwatch.recording.process.endings import failed_start
-from longwatch.recording.process.environment import absolute_journal_url, child_environment
-from longwatch.recording.process.stopping import GRACE_SECONDS
-from longwatch.recording.process.supervisor import Outcome, Supervisor, Task
+from longwatch.recording.process.child_runner import GRACE_SECONDS
+from longwatch.recording.process.command import absolute_journal_url, child_environment, command_name
+from longwatch.recording.process.exit_status import failed_start
+from longwatch.recording.process.supervisor import CommandResult, CommandSpec, Supervisor
 from longwatch.recording.recorder import Recorder
 from longwatch.recording.scope import (
     RUN_ID_VARIABLE,
@@ -121,13 +120,13 @@ def _task(
     kind: str,
     record_output: bool,
     grace_seconds: float,
-) -> Task:
+) -> CommandSpec:
     chosen = run_id or new_run_id()
     Event(run_id=chosen, event_id="-", type="workflow_start", occurred_at=0)  # refuses an id nobody may use
     parent = os.environ.get(RUN_ID_VARIABLE)
     attempt = attempt_from_environment(chosen) or new_attempt()
     trace_id = trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
-    return Task(
+    return CommandSpec(
         command=words,
         run_id=chosen,
         attempt=attempt,
@@ -172,7 +171,7 @@ def _show_command(run_id: str, invocation: Invocation) -> str:
     return f"longwatch show{journal} {shlex.quote(run_id)}"
 
 
-def _tell_outcome(outcome: Outcome, task: Task, show: str, *, waiting: int, quiet: bool) -> None:
+def _tell_outcome(outcome: CommandResult, task: CommandSpec, show: str, *, waiting: int, quiet: bool) -> None:
     if not outcome.started:
         remark(f"longwatch: {outcome.words}")
     elif not quiet:

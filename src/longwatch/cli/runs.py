@@ -88,7 +88,7 @@ def command(
     )
     from longwatch.following.merged_runs import MergedRuns
     from longwatch.following.observation import Observer
-    from longwatch.following.unlisted import scan_unlisted
+    from longwatch.following.unlisted_runs import scan_unlisted
 
     most = None if everything else limit
     with reading(invocation) as journal:

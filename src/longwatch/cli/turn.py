@@ -20,8 +20,8 @@ from longwatch.cli.times import duration_text
 from longwatch.errors import InvalidInput
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
-from longwatch.recording.process.environment import absolute_journal_url
-from longwatch.recording.process.stopping import GRACE_SECONDS
+from longwatch.recording.process.child_runner import GRACE_SECONDS
+from longwatch.recording.process.command import absolute_journal_url
 from longwatch.recording.scope import new_trace_id, trace_id_of
 from longwatch.settings import Settings
 from longwatch.turns import Conversations, TurnState

@@ -15,7 +15,7 @@ from longwatch.cli.terminal import Terminal, remark, write_data
 from longwatch.cli.text import ELLIPSIS, clean, columns_of, fit
 from longwatch.cli.times import ago_text, run_duration_text
 from longwatch.clock import Clock
-from longwatch.following import Phase, WatchState
+from longwatch.following import WatchPhase, WatchState
 from longwatch.journal.codec import to_line
 from longwatch.model.event import Event, Order
 from longwatch.model.run import Run, Status, fold
@@ -190,9 +190,9 @@ def watch_lines(state: WatchState, run: Run | None, *, now_ms: int, width: int) 
 def _phase_words(state: WatchState) -> str:
     if state.error is not None:
         return "no contact"
-    if state.phase is Phase.DRAINING:
+    if state.phase is WatchPhase.DRAINING:
         return "the run has ended, waiting for stragglers"
-    if state.phase is Phase.LIVE:
+    if state.phase is WatchPhase.LIVE:
         return "live" if state.delivered else "live, waiting for the run to begin"
     return "catching up again" if state.caught_up else "catching up"
 

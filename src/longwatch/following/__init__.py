@@ -1,13 +1,12 @@
 """What is new: followers of runs, the hub that reads once for all of them, and a service that calls back."""
 
-from longwatch.following.current import polling_service
+from longwatch.following.callbacks import Subscription
 from longwatch.following.drain import DrainLimits
-from longwatch.following.follower import Follower, Phase, WatchState
+from longwatch.following.follower import Follower, WatchPhase, WatchState
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
-from longwatch.following.service import PollingService
-from longwatch.following.sharing import follow, shared_hub
-from longwatch.following.subscriptions import Subscription
+from longwatch.following.polling_service import PollingService, polling_service
+from longwatch.following.shared_hub import follow, shared_hub
 
 __all__ = [
     "CaughtUp",
@@ -18,10 +17,10 @@ __all__ = [
     "Hub",
     "Item",
     "Missed",
-    "Phase",
     "PollingService",
     "Reason",
     "Subscription",
+    "WatchPhase",
     "WatchState",
     "follow",
     "polling_service",

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from longwatch.errors import InvalidCursor, LongwatchError, NotWorthAnotherTry
-from longwatch.following.channel import Channel, LookState
+from longwatch.following.inbox import Inbox
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
-from longwatch.following.known import Known
-from longwatch.following.seat import Seat
+from longwatch.following.progress import RunProgress
+from longwatch.following.run_channel import LookState, RunChannel
 from longwatch.model.event import START, Cursor, Order, Page
 from longwatch.model.run import Status
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
@@ -25,7 +25,7 @@ T = TypeVar("T")
 _BEFORE_ALL: Order = (-1, "", 0, "")
 
 
-class Phase(StrEnum):
+class WatchPhase(StrEnum):
     """How far a watch has come."""
 
     WAITING = "waiting"  # nobody has asked for its first item yet
@@ -40,7 +40,7 @@ class WatchState:
     """How a watch stands, to be shown to people."""
 
     run_id: str
-    phase: Phase
+    phase: WatchPhase
     caught_up: bool
     status: Status  # of the run, as far as it is known
     delivered: int  # events
@@ -82,7 +82,7 @@ class Follower:
         *,
         after: Cursor = START,
         silent_after_seconds: float | None = None,
-        known: Known | None = None,  # what is known of the events up to `after`
+        known: RunProgress | None = None,  # what is known of the events up to `after`
         generation: int = 0,  # of the journal that `after` comes from
     ) -> None:
         self.run_id = run_id
@@ -95,14 +95,14 @@ class Follower:
         self._top = _BEFORE_ALL  # the order of the latest event that was yielded
         self._delivered = 0
         self._silent_after = silent_after_seconds
-        self._seat = Seat(hub.buffer_events)
-        self._channel: Channel | None = None
-        self._known = known if known is not None else Known(whole=after == START)
+        self._seat = Inbox(hub.buffer_events)
+        self._channel: RunChannel | None = None
+        self._known = known if known is not None else RunProgress(whole=after == START)
         self._backoff = JOURNAL_BACKOFF
         self._error: str | None = None
         self._next_look: float | None = None
         self._news_at = 0.0
-        self._phase = Phase.WAITING
+        self._phase = WatchPhase.WAITING
         self._caught_up = False
 
     @property
@@ -111,7 +111,7 @@ class Follower:
         return self._after if self._page is None else self._page.cursor_after(self._count)
 
     @property
-    def known(self) -> Known:
+    def known(self) -> RunProgress:
         """What is known of the run."""
         return self._known
 
@@ -122,8 +122,8 @@ class Follower:
         own = LookState(self._backoff.failures, self._error, self._next_look)
         looks = own if channel is None or own.failures else channel.looks
         phase = self._phase
-        if phase is Phase.LIVE and channel is not None and channel.is_draining:
-            phase = Phase.DRAINING
+        if phase is WatchPhase.LIVE and channel is not None and channel.is_draining:
+            phase = WatchPhase.DRAINING
         return WatchState(
             run_id=self.run_id,
             phase=phase,
@@ -143,9 +143,9 @@ class Follower:
         self._seat.stop(reason)
 
     def __aiter__(self) -> AsyncGenerator[Item, None]:
-        if self._phase is not Phase.WAITING:
+        if self._phase is not WatchPhase.WAITING:
             raise RuntimeError(f"run {self.run_id} is being followed already; make another follower")
-        self._phase = Phase.CATCHING_UP
+        self._phase = WatchPhase.CATCHING_UP
         return self._items()
 
     async def _items(self) -> AsyncGenerator[Item, None]:
@@ -172,7 +172,7 @@ class Follower:
                 if not self._seat.is_settled:
                     self._leave()
                     continue
-                self._phase = Phase.LIVE
+                self._phase = WatchPhase.LIVE
                 if not self._caught_up:
                     self._caught_up = True
                     yield CaughtUp(self._after)
@@ -192,7 +192,7 @@ class Follower:
                     else:
                         await self._wait(None)
                 self._leave()
-                self._phase = Phase.CATCHING_UP
+                self._phase = WatchPhase.CATCHING_UP
                 yield Missed(self._seat.dropped, self.cursor)
         except _Over as over:
             self._leave()
@@ -202,7 +202,7 @@ class Follower:
             yield self._end(Ended(Reason.UNUSABLE, self._known.status, str(error), START))
         finally:
             self._leave()
-            self._phase = Phase.ENDED
+            self._phase = WatchPhase.ENDED
             self._hub.exit(self._seat)
 
     def _followed(self, page: Page) -> Iterator[Followed]:
@@ -298,7 +298,7 @@ class Follower:
             self._channel = None
 
     def _end(self, ended: Ended) -> Ended:
-        self._phase = Phase.ENDED
+        self._phase = WatchPhase.ENDED
         return Ended(ended.reason, ended.status, ended.message, self.cursor)
 
 

@@ -17,18 +17,18 @@ from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, LongwatchError
-from longwatch.following.channel import Channel, Death
+from longwatch.following.arrivals_reader import ArrivalsReader, Subscribe
+from longwatch.following.backfill import Recollection
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
+from longwatch.following.inbox import Inbox
 from longwatch.following.items import Reason
-from longwatch.following.known import Known
-from longwatch.following.looks import Looks
 from longwatch.following.observation import facts_to_judge, with_records
 from longwatch.following.outage import Outage
 from longwatch.following.process_watch import ProcessWatch
-from longwatch.following.recollection import Recollection
-from longwatch.following.seat import Seat
-from longwatch.following.tail import Listen, Tail
+from longwatch.following.progress import RunProgress
+from longwatch.following.run_channel import Death, RunChannel
+from longwatch.following.run_poller import RunPoller
 from longwatch.following.threads import Threads, in_a_thread
 from longwatch.following.timers import alarms
 from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
@@ -60,7 +60,7 @@ class Hub:
         buffer_events: int = BUFFER_EVENTS,
         page_events: int = DEFAULT_READ_LIMIT,
         drain: DrainLimits | None = None,
-        listen: Listen | None = None,
+        listen: Subscribe | None = None,
         executor: Executor | None = None,
         owns_journal: bool = False,
     ) -> None:
@@ -75,9 +75,9 @@ class Hub:
         self._arrivals = journal if isinstance(journal, Arrivals) else None
         self._owns_journal = owns_journal
         self.outage = Outage(journal)
-        self._channels: dict[str, Channel] = {}
-        self._seats: dict[Seat, None] = {}
-        self._recollecting: dict[Channel, None] = {}
+        self._channels: dict[str, RunChannel] = {}
+        self._seats: dict[Inbox, None] = {}
+        self._recollecting: dict[RunChannel, None] = {}
         self._is_open = False
         self._is_closed = False
 
@@ -87,7 +87,7 @@ class Hub:
         *,
         after: Cursor = START,
         silent_after_seconds: float | None = None,
-        known: Known | None = None,
+        known: RunProgress | None = None,
         generation: int | None = None,
     ) -> Follower:
         """A follower of this run, from its beginning or from a cursor that an item had.
@@ -141,7 +141,7 @@ class Hub:
         journal = self.journal
         if self._arrivals is not None:
             listen = self._listen or self._arrivals.listen
-            self._source: Tail | Looks = Tail(
+            self._source: ArrivalsReader | RunPoller = ArrivalsReader(
                 self._arrivals,
                 listen,
                 self._threads,
@@ -151,7 +151,7 @@ class Hub:
                 lambda: bool(self._seats),
             )
         else:
-            self._source = Looks(
+            self._source = RunPoller(
                 journal,
                 self._threads,
                 self.outage,
@@ -199,14 +199,14 @@ class Hub:
         """The time of the event loop."""
         return self._loop.time()
 
-    def enter(self, seat: Seat) -> None:
+    def enter(self, seat: Inbox) -> None:
         """A follower begins."""
         self._open()
         if self._is_closed:
             seat.stop(Reason.STOPPED)
         self._seats[seat] = None
 
-    def exit(self, seat: Seat) -> None:
+    def exit(self, seat: Inbox) -> None:
         """A follower is over."""
         self._seats.pop(seat, None)
         if not self._seats and self._is_open:
@@ -227,16 +227,16 @@ class Hub:
         """Begin to listen to the journal."""
         await self._source.open()
 
-    def join(self, run_id: str, seat: Seat) -> Channel:
+    def join(self, run_id: str, seat: Inbox) -> RunChannel:
         """The channel of this run; pages gather in the seat from now on."""
         channel = self._channels.get(run_id)
         if channel is None:
-            channel = self._channels[run_id] = Channel(run_id, self._source, self)
+            channel = self._channels[run_id] = RunChannel(run_id, self._source, self)
             self._source.add(channel)
         channel.add(seat)
         return channel
 
-    def closed(self, channel: Channel) -> None:
+    def closed(self, channel: RunChannel) -> None:
         """A channel is over."""
         if self._channels.get(channel.run_id) is channel:
             del self._channels[channel.run_id]
@@ -273,7 +273,7 @@ class Hub:
                 store_death(self.journal, found.death)
         return found
 
-    def recollect(self, channel: Channel) -> None:
+    def recollect(self, channel: RunChannel) -> None:
         """Read the run from its beginning, beside everything else."""
         if channel not in self._recollecting:
             self._recollecting[channel] = None

@@ -26,7 +26,7 @@ PREFIX = "m1."
 READ_AGAIN_SECONDS = 10.0  # after which an open run that a scan found is read again, with all of its events
 CACHED_RUNS = 1_024
 
-Place = tuple[int, str]
+RunListPosition = tuple[int, str]
 """Where a run stands in the list: its start, then its id."""
 
 
@@ -43,7 +43,7 @@ class ListsRuns(Protocol):
 class _Position:
     listed: Cursor | None = None  # where the journal's own list continues
     is_at_end: bool = False  # of the journal's own list
-    below: Place | None = None  # unlisted runs at or above this place were returned before
+    below: RunListPosition | None = None  # unlisted runs at or above this place were returned before
 
 
 class MergedRuns:
@@ -138,7 +138,7 @@ class MergedRuns:
         return read
 
 
-def _place(run: RunSummary) -> Place:
+def _place(run: RunSummary) -> RunListPosition:
     return run.started_at, run.run_id
 
 

@@ -13,8 +13,8 @@ from threading import Lock
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
-from longwatch.following.known import Known
 from longwatch.following.merged_runs import ListsRuns
+from longwatch.following.progress import RunProgress
 from longwatch.journal.base import DEFAULT_LIST_LIMIT, Heartbeats, Journal
 from longwatch.journal.sqlite.undelivered import may_wait
 from longwatch.model.attempts import Lifecycle
@@ -73,9 +73,9 @@ def heartbeats_of(journal: Journal, process_ids: Iterable[str]) -> Mapping[str, 
         return {}
 
 
-def read_known(journal: Journal, run_id: str) -> Known:
+def read_known(journal: Journal, run_id: str) -> RunProgress:
     """What the events of a run say of its end: an observer places its own event after the last of them."""
-    known, cursor, more = Known(whole=True), START, True
+    known, cursor, more = RunProgress(whole=True), START, True
     while more:
         page = journal.read(run_id, after=cursor, thorough=True)
         known.add(page.events)
@@ -152,7 +152,7 @@ class Observer:
             for run, found in zip(runs, seen, strict=True)
         ]
 
-    def death_of(self, run_id: str, known: Known) -> Event | None:
+    def death_of(self, run_id: str, known: RunProgress) -> Event | None:
         """The ending to write for a run of which these facts are known, if it died."""
         if known.ending is not None or known.last is None:
             return None

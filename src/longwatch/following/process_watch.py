@@ -33,7 +33,7 @@ class ProcessWatcher(Protocol):
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedProcess:
     """A process that is watched."""
 
     process: ProcessIdentity
@@ -71,7 +71,7 @@ class ProcessWatch:
         self._clock = clock
         self._presence = presence
         self._free_pidfds = MOST_PIDFDS if pidfds else 0
-        self._processes: dict[str, _Watched] = {}
+        self._processes: dict[str, _WatchedProcess] = {}
         self._by_watcher: dict[ProcessWatcher, frozenset[str]] = {}
         self._alarm = Alarm(self._check)
         self._ticked_at: float | None = (
@@ -112,11 +112,11 @@ class ProcessWatch:
         """How many processes are watched."""
         return len(self._processes)
 
-    def _begin(self, process: ProcessIdentity) -> _Watched | None:
+    def _begin(self, process: ProcessIdentity) -> _WatchedProcess | None:
         presence = self._presence(process)
         if presence is Presence.UNKNOWN and not process.is_judgeable(this_surroundings()):
             return None
-        watched = self._processes[process.id] = _Watched(process)
+        watched = self._processes[process.id] = _WatchedProcess(process)
         self._see(watched, presence)
         if presence is Presence.ALIVE:
             self._open_pidfd(watched)
@@ -125,7 +125,7 @@ class ProcessWatch:
             self._timers.schedule_in(self._alarm, CHECK_SECONDS)
         return watched
 
-    def _see(self, watched: _Watched, presence: Presence) -> None:
+    def _see(self, watched: _WatchedProcess, presence: Presence) -> None:
         now = self._clock.now_ms()
         watched.is_known = presence is not Presence.UNKNOWN
         if presence is Presence.ALIVE:
@@ -133,7 +133,7 @@ class ProcessWatch:
         elif presence is Presence.GONE:
             watched.gone_by = watched.process.gone_by(now, this_surroundings())
 
-    def _open_pidfd(self, watched: _Watched) -> None:
+    def _open_pidfd(self, watched: _WatchedProcess) -> None:
         pidfd = open_pidfd(watched.process) if self._free_pidfds > 0 else None
         if pidfd is None:
             return
@@ -145,14 +145,14 @@ class ProcessWatch:
         watched.pidfd = pidfd
         self._free_pidfds -= 1
 
-    def _close_pidfd(self, watched: _Watched) -> None:
+    def _close_pidfd(self, watched: _WatchedProcess) -> None:
         if watched.pidfd is not None:
             asyncio.get_running_loop().remove_reader(watched.pidfd)
             os.close(watched.pidfd)
             watched.pidfd = None
             self._free_pidfds += 1
 
-    def _ended(self, watched: _Watched) -> None:
+    def _ended(self, watched: _WatchedProcess) -> None:
         """The kernel reports the end of the process: the time is exact, unless this loop was held up."""
         self._close_pidfd(watched)
         watched.gone_by = self._clock.now_ms()
@@ -176,7 +176,7 @@ class ProcessWatch:
         else:
             self._ticked_at = None
 
-    def _notify(self, watched: _Watched) -> None:
+    def _notify(self, watched: _WatchedProcess) -> None:
         for watcher in list(watched.watchers):
             watcher.process_gone()
 

@@ -22,10 +22,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from longwatch.errors import MissingExtra
-from longwatch.recording.sessions.agent import Opened, session_recorder
+from longwatch.recording.sessions.agent import (
+    OpenRecorder,
+    agent_entrypoint,
+    background_task,
+    session_recorder,
+)
 from longwatch.recording.sessions.recorder import SessionRecorder
 from longwatch.recording.sessions.termination import chain_sigterm
-from longwatch.recording.sessions.wrapping import agent_entrypoint, background_task
 
 try:
     from bedrock_agentcore.runtime import BedrockAgentCoreApp as _App
@@ -48,7 +52,7 @@ class BedrockAgentCoreApp(_App):
         await super().__call__(scope, receive, send)
 
     def entrypoint(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        opened: Opened = recorder_of
+        opened: OpenRecorder = recorder_of
         journaled = agent_entrypoint(does_the_work=self._does_the_work, opened=opened)(func)
         return super().entrypoint(journaled)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from longwatch.integrations.genai import SpanKind
 from longwatch.recording.recorder import Recorder
-from longwatch.recording.scope import Scope
+from longwatch.recording.scope import RecordingScope
 
 MAX_OPEN_SPANS = 10_000  # spans that never end are forgotten, the oldest first
 
@@ -66,7 +66,11 @@ class OpenSpans:
         self._runs: dict[int, SpanRun] = {}  # traces that are runs of their own
 
     def enter(
-        self, key: Key, parent: Key | None, scope: Scope | None, run_for: Callable[[SpanRun | None], SpanRun]
+        self,
+        key: Key,
+        parent: Key | None,
+        scope: RecordingScope | None,
+        run_for: Callable[[SpanRun | None], SpanRun],
     ) -> OpenSpan:
         """A span started. `run_for` chooses its run, given the one of the span around it or of its trace."""
         with self._lock:
@@ -125,7 +129,7 @@ class OpenSpans:
         return run.open_spans == 0
 
 
-def _placed(run: SpanRun, outer: OpenSpan | None, scope: Scope | None) -> OpenSpan:
+def _placed(run: SpanRun, outer: OpenSpan | None, scope: RecordingScope | None) -> OpenSpan:
     """Where a span stands: in the span around it, or in a longwatch call that was made inside that one."""
     scope_call_id = scope.call_id if scope is not None else None
     if (

@@ -28,7 +28,7 @@ from longwatch.recording.calls import tell_of_fault
 from longwatch.recording.capture import Capture
 from longwatch.recording.decorators import ambient_scope
 from longwatch.recording.recorder import Recorder, get_recorder
-from longwatch.recording.scope import ATTEMPT_DIGITS, SCOPE, Scope
+from longwatch.recording.scope import ATTEMPT_DIGITS, SCOPE, RecordingScope
 
 try:
     from opentelemetry.context import Context
@@ -136,7 +136,7 @@ class LongwatchSpanProcessor(SpanProcessor):
         return recorder
 
     def _run_for(
-        self, span: ReadableSpan, recorder: Recorder, scope: Scope | None, known: SpanRun | None
+        self, span: ReadableSpan, recorder: Recorder, scope: RecordingScope | None, known: SpanRun | None
     ) -> SpanRun:
         """The run that was asked for, or we are in, or the span around it is in, or else the trace itself."""
         if self._run_id is not None:

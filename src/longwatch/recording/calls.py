@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from longwatch.recording.capture import CAPTURES, SUMMARY, captured, captured_fields, error_text
-from longwatch.recording.notes import Note
-from longwatch.recording.scope import Scope, new_call_id
+from longwatch.recording.draft import EventDraft
+from longwatch.recording.scope import RecordingScope, new_call_id
 
 log = logging.getLogger("longwatch")
 
@@ -43,9 +43,9 @@ class CallPlan:
             self._told["operation"] = self.name
         self._names, self._rest = parameter_names(function)
 
-    def begin(self, outer: Scope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def begin(self, outer: RecordingScope, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActiveCall:
         """Record the start. The call is returned even if that failed: recording never breaks the work."""
-        call = Call(self, outer)
+        call = ActiveCall(self, outer)
         try:
             told = dict(self._told)
             told["status"] = "started"
@@ -75,12 +75,12 @@ class CallPlan:
         return named
 
 
-class Call(Scope):
+class ActiveCall(RecordingScope):
     """One call under way, and the scope of everything inside it."""
 
     __slots__ = ("_outer_call_id", "_plan", "_started")
 
-    def __init__(self, plan: CallPlan, outer: Scope) -> None:
+    def __init__(self, plan: CallPlan, outer: RecordingScope) -> None:
         self.recorder = recorder = outer.recorder
         self.run_id = outer.run_id
         self.trace_id = outer.trace_id
@@ -92,7 +92,7 @@ class Call(Scope):
         self._started = recorder.clock.monotonic()
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> RecordingScope:
         """Where events go that are recorded inside the call."""
         return self
 
@@ -130,7 +130,7 @@ class Call(Scope):
         """Queue one of the call's two events."""
         recorder = self.recorder
         recorder.put(
-            Note(
+            EventDraft(
                 self.run_id,
                 type,
                 recorder.clock.now_ms(),

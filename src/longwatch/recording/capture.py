@@ -54,7 +54,7 @@ _STANDARD_NAMES = SecretNames()  # without those of `redact_keys`
 CONTAINER_WEIGHT, ITEM_WEIGHT = 50, 8  # about what Python itself takes for them, in bytes
 
 
-class Limits:
+class CaptureLimits:
     """How much of a value is kept."""
 
     __slots__ = ("characters", "depth", "is_summary", "items", "total")
@@ -69,15 +69,15 @@ class Limits:
         self.is_summary = is_summary  # to leave out most was asked for
 
 
-SUMMARY = Limits(characters=1_000, items=20, depth=4, total=20_000, is_summary=True)
+SUMMARY = CaptureLimits(characters=1_000, items=20, depth=4, total=20_000, is_summary=True)
 # Beyond the largest payload that can be stored, so that what fits is not cut here but in `truncation`. Only
 # tens of thousands of empty maps or lists take more memory than that before they fill an event.
-FULL = Limits(characters=400_000, items=200_000, depth=MAX_DEPTH, total=3_200_000)
-CAPTURES: Mapping[str, Limits | None] = {"off": None, "summary": SUMMARY, "full": FULL}
+FULL = CaptureLimits(characters=400_000, items=200_000, depth=MAX_DEPTH, total=3_200_000)
+CAPTURES: Mapping[str, CaptureLimits | None] = {"off": None, "summary": SUMMARY, "full": FULL}
 
 
 def captured_fields(
-    named: Mapping[str, object], limits: Limits, secrets: SecretNames, unredacted: Container[str] = ()
+    named: Mapping[str, object], limits: CaptureLimits, secrets: SecretNames, unredacted: Container[str] = ()
 ) -> tuple[dict[str, object], int]:
     """A storable copy of named values, secrets blanked by name, and about how many bytes it holds.
 
@@ -95,7 +95,7 @@ def captured_fields(
     return kept, 0
 
 
-def captured(value: object, limits: Limits, secrets: SecretNames) -> tuple[object, int]:
+def captured(value: object, limits: CaptureLimits, secrets: SecretNames) -> tuple[object, int]:
     """A storable copy of one value, and about how many bytes it holds."""
     if is_plain(value):
         return value, 0
@@ -140,7 +140,7 @@ class Capture:
 
     __slots__ = ("_limits", "_omitted", "_path", "_secrets", "_unredacted", "weight")
 
-    def __init__(self, limits: Limits, secrets: SecretNames, unredacted: Container[str] = ()) -> None:
+    def __init__(self, limits: CaptureLimits, secrets: SecretNames, unredacted: Container[str] = ()) -> None:
         self._limits = limits
         self._secrets = secrets
         self._unredacted = unredacted  # top-level fields

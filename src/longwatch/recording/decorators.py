@@ -14,10 +14,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextvars import Token
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
-from longwatch.recording.active import ActiveRun, prepare_process
+from longwatch.recording.active_run import ActiveRun, prepare_process
 from longwatch.recording.calls import CallPlan, tell_of_fault
 from longwatch.recording.capture import captured, captured_fields
-from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, Scope, trace_id_of
+from longwatch.recording.scope import RUN_ID_VARIABLE, SCOPE, RecordingScope, trace_id_of
 
 if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
     from typing import Protocol
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while
         """A call whose start was recorded and whose end will be."""
 
         @property
-        def scope(self) -> Scope: ...
+        def scope(self) -> RecordingScope: ...
 
         def succeed(self, result: object) -> None: ...
 
@@ -128,7 +128,7 @@ def current_run_id() -> str | None:
     return scope.run_id if scope is not None else None
 
 
-def ambient_scope() -> Scope | None:
+def ambient_scope() -> RecordingScope | None:
     """The run that `longwatch run` started this whole process for, if it did."""
     run_id = _ambient_run_id()
     if run_id is None:
@@ -146,12 +146,12 @@ def _ambient_run_id() -> str | None:
 
 
 @functools.lru_cache(maxsize=1)
-def _scope_of(recorder: Recorder, run_id: str) -> Scope | None:
+def _scope_of(recorder: Recorder, run_id: str) -> RecordingScope | None:
     if not recorder.settings.enabled:
         return None
     prepare_process(recorder)
     trace_id = trace_id_of(os.environ.get("TRACEPARENT"))
-    return Scope(recorder, run_id, trace_id, recorder.limits())
+    return RecordingScope(recorder, run_id, trace_id, recorder.limits())
 
 
 def _decorated(
@@ -192,7 +192,7 @@ class _WorkflowCall:
 
     __slots__ = ("_plan", "_run", "scope")
 
-    def __init__(self, plan: CallPlan, run: ActiveRun, scope: Scope) -> None:
+    def __init__(self, plan: CallPlan, run: ActiveRun, scope: RecordingScope) -> None:
         self._plan = plan
         self._run = run
         self.scope = scope
@@ -356,7 +356,7 @@ def _async_generator(function: Callable[..., Any], begin: Begin) -> Callable[...
     return call
 
 
-def _inside(scope: Scope, step: Callable[[], Any]) -> Any:
+def _inside(scope: RecordingScope, step: Callable[[], Any]) -> Any:
     token = SCOPE.set(scope)
     try:
         return step()
@@ -364,7 +364,7 @@ def _inside(scope: Scope, step: Callable[[], Any]) -> Any:
         SCOPE.reset(token)
 
 
-async def _awaited_inside(scope: Scope, step: Callable[[], Awaitable[Any]]) -> Any:
+async def _awaited_inside(scope: RecordingScope, step: Callable[[], Awaitable[Any]]) -> Any:
     token = SCOPE.set(scope)
     try:
         return await step()
@@ -372,7 +372,7 @@ async def _awaited_inside(scope: Scope, step: Callable[[], Awaitable[Any]]) -> A
         _leave(token)
 
 
-def _leave(token: Token[Scope | None]) -> None:
+def _leave(token: Token[RecordingScope | None]) -> None:
     try:
         SCOPE.reset(token)
     except (

@@ -31,7 +31,7 @@ LEAVING_BUSY_MS = 2_000  # how long `leave` waits for an outbox that another pro
 
 
 @dataclass(slots=True)
-class Tally:
+class DeliveryCounts:
     """What became of the events so far. In between, `recorded` counts some that the others do not yet."""
 
     recorded: int = 0
@@ -55,7 +55,7 @@ class Delivery:
         *,
         clock: Clock,
         close_journal: bool = True,
-        tally: Tally | None = None,
+        tally: DeliveryCounts | None = None,
     ) -> None:
         self._close_journal = close_journal  # False: the caller owns it
         self._url = url
@@ -74,7 +74,7 @@ class Delivery:
         self._is_abandoned = False
         self._counting = threading.RLock()  # a signal handler may abandon what its own thread delivers
         self.known_ttl_seconds: int | None = None  # the journal's rule, once it was opened
-        self.tally = Tally() if tally is None else tally
+        self.tally = DeliveryCounts() if tally is None else tally
 
     @property
     def reachable_journal(self) -> Journal | None:

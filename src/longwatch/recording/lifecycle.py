@@ -36,7 +36,7 @@ FORK_WAIT_SECONDS = 1.0  # for the writer to come to rest; a fork during an outa
 if TYPE_CHECKING:  # protocols are slow to make, and nothing asks for them while the program runs
     from typing import Protocol
 
-    from longwatch.recording.marks import Flush
+    from longwatch.recording.queue import Flush
     from longwatch.settings import Settings
 
     class Recording(Protocol):

@@ -16,8 +16,8 @@ from longwatch.model.attempts import ATTEMPT_STARTS, FACT_TYPES
 from longwatch.model.endings import STARTS
 from longwatch.model.event import MAX_OCCURRED_AT, MAX_SLOT_DRIFT_MS, Event, numbered_event_id, stored_event
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, Capture, encodable, error_text
+from longwatch.recording.draft import EventDraft
 from longwatch.recording.membership import JOINED
-from longwatch.recording.notes import Note
 from longwatch.recording.redaction import SecretNames, may_hold_secret, redact, redact_text
 from longwatch.recording.truncation import fitted, stored_size
 
@@ -46,7 +46,7 @@ class Producer:
         self._previous: str | None = None
         self._checked: set[tuple[str, str | None, str | None]] = set()
 
-    def event(self, note: Note, *, ttl_seconds: int | None) -> Event:
+    def event(self, note: EventDraft, *, ttl_seconds: int | None) -> Event:
         """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
         payload, text = clean_payload(note.payload, self._max_payload_bytes, note.weight, note.fixed)
         number = self._number + 1
@@ -86,7 +86,7 @@ class Producer:
 
     def closing(self, occurred_at: int, *, ttl_seconds: int | None) -> Event:
         """The last event: it states how many there are, itself included."""
-        note = Note(self.run_id, PRODUCER_CLOSED, occurred_at, {"count": self._number + 1})
+        note = EventDraft(self.run_id, PRODUCER_CLOSED, occurred_at, {"count": self._number + 1})
         return self.event(note, ttl_seconds=ttl_seconds)
 
 
@@ -114,7 +114,7 @@ class Producers:
         producer = self._open.get(run_id)
         return producer.name if producer is not None else None
 
-    def add(self, note: Note, events: list[Event], *, ttl_seconds: int | None) -> None:
+    def add(self, note: EventDraft, events: list[Event], *, ttl_seconds: int | None) -> None:
         """Append the next event of the note's run; that of a new producer follows its `process_joined`."""
         producer = self._open.get(note.run_id)
         if producer is not None:
@@ -127,13 +127,13 @@ class Producers:
             self._retired.append(self._open.pop(next(iter(self._open))))
         self._open[note.run_id] = producer
 
-    def _joining(self, note: Note) -> list[Note]:
+    def _joining(self, note: EventDraft) -> list[EventDraft]:
         """The event that names this process, at the time of the first one that it records."""
         said = self._joined(note.run_id)
         return (
             []
             if said is None
-            else [Note(note.run_id, JOINED, note.occurred_at, {}, trace_id=note.trace_id, fixed=said)]
+            else [EventDraft(note.run_id, JOINED, note.occurred_at, {}, trace_id=note.trace_id, fixed=said)]
         )
 
     def closing(self, run_id: str, occurred_at: int, *, ttl_seconds: int | None) -> list[Event]:
@@ -230,7 +230,7 @@ def storable(payload: Mapping[str, object]) -> tuple[dict[str, object], str]:
         return gist, encode_payload(gist)
 
 
-def _names_process(note: Note) -> bool:
+def _names_process(note: EventDraft) -> bool:
     """Whether the event tells by itself whose it is. A start without a process has an owner elsewhere."""
     return note.type in ATTEMPT_STARTS or note.type == JOINED
 

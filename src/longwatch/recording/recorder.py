@@ -22,18 +22,17 @@ from typing import TYPE_CHECKING
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.model.event import Event
 from longwatch.recording import lifecycle
-from longwatch.recording.capture import CAPTURES, FULL, Limits, captured_fields
-from longwatch.recording.marks import CloseRun, Flush
+from longwatch.recording.capture import CAPTURES, FULL, CaptureLimits, captured_fields
+from longwatch.recording.draft import EventDraft
 from longwatch.recording.membership import JOINED, Membership
-from longwatch.recording.notes import Note
+from longwatch.recording.queue import LARGE_BYTES, Backpressure, CloseRun, Flush, weight_of
 from longwatch.recording.redaction import SecretNames
-from longwatch.recording.room import LARGE_BYTES, Room, weight_of
 from longwatch.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from longwatch.journal.base import Journal
-    from longwatch.recording.delivery import Delivery, Tally
-    from longwatch.recording.writer import Item, Leftover, Writer
+    from longwatch.recording.delivery import Delivery, DeliveryCounts
+    from longwatch.recording.writer import Leftover, QueuedItem, Writer
 
 log = logging.getLogger("longwatch")
 
@@ -78,15 +77,15 @@ class Recorder:
         self._pid = os.getpid()
         self.membership.renew()
         self._lock = threading.RLock()  # a signal handler may flush while this thread holds it
-        self._queue: SimpleQueue[Item] = SimpleQueue()
-        self._room = Room(self._queue.qsize, max_events=self.settings.queue_events, clock=self.clock)
+        self._queue: SimpleQueue[QueuedItem] = SimpleQueue()
+        self._room = Backpressure(self._queue.qsize, max_events=self.settings.queue_events, clock=self.clock)
         self._hurry: SimpleQueue[None] = SimpleQueue()  # a caller waits for a flush
         self._thread: threading.Thread | None = None
         self._paused: tuple[int, threading.Lock] | None = None  # by which thread, and the lock it holds
         self._marks_in = 0  # counted by callers
         self._writer = self._new_writer()
 
-    def _new_writer(self, tally: Tally | None = None) -> Writer:
+    def _new_writer(self, tally: DeliveryCounts | None = None) -> Writer:
         from longwatch.recording.writer import Writer  # SQLite is loaded when something is recorded
 
         delivery = self._new_delivery(tally)
@@ -100,7 +99,7 @@ class Recorder:
             clock=self.clock,
         )
 
-    def _new_delivery(self, tally: Tally | None) -> Delivery:
+    def _new_delivery(self, tally: DeliveryCounts | None) -> Delivery:
         from longwatch.journal.factory import open_journal
         from longwatch.recording.delivery import Delivery
         from longwatch.recording.outbox import Outbox
@@ -117,7 +116,7 @@ class Recorder:
         """Where the events go."""
         return self._target if isinstance(self._target, str) else self._target.url
 
-    def limits(self, policy: str | None = None) -> Limits | None:
+    def limits(self, policy: str | None = None) -> CaptureLimits | None:
         """How much of arguments and results a capture policy keeps; None keeps nothing."""
         return CAPTURES[policy or self.settings.capture]
 
@@ -137,7 +136,9 @@ class Recorder:
         """Queue an event, its payload copied as it is now; `fixed` fields are neither redacted nor cut."""
         copy, weight = captured_fields(payload, FULL, self.secrets, self._unredacted(type))
         at = self.clock.now_ms() if occurred_at is None else occurred_at
-        self.put(Note(run_id, type, at, copy, agent_name, call_id, parent_call_id, trace_id, weight, fixed))
+        self.put(
+            EventDraft(run_id, type, at, copy, agent_name, call_id, parent_call_id, trace_id, weight, fixed)
+        )
 
     def _unredacted(self, type: str) -> Container[str]:
         if not self.settings.redact_keys:
@@ -146,7 +147,7 @@ class Recorder:
 
         return unredacted_fields(type)
 
-    def put(self, note: Note) -> None:
+    def put(self, note: EventDraft) -> None:
         """Queue what the observed code handed over."""
         crowded = note.weight > LARGE_BYTES or self._queue.qsize() >= self.settings.queue_events
         if crowded and not self._room.enter(note.run_id, note.weight):
@@ -170,7 +171,7 @@ class Recorder:
         for each in self.membership.around(run_id):
             said = self.membership.joined(each)
             if said is not None:
-                self.put(Note(each, JOINED, self.clock.now_ms(), {}, trace_id=trace_id, fixed=said))
+                self.put(EventDraft(each, JOINED, self.clock.now_ms(), {}, trace_id=trace_id, fixed=said))
 
     def close_run(self, run_id: str) -> None:
         """This process has nothing more to say of the run: its producer states its count."""

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from longwatch.recording.capture import Limits
+    from longwatch.recording.capture import CaptureLimits
     from longwatch.recording.recorder import Recorder
 
 RUN_ID_VARIABLE = "LONGWATCH_RUN_ID"
@@ -17,7 +17,7 @@ ATTEMPT_VARIABLE = "LONGWATCH_ATTEMPT"  # the attempt at the run in `LONGWATCH_R
 ATTEMPT_DIGITS = 8
 
 
-class Scope:
+class RecordingScope:
     """Where events go that are recorded here."""
 
     __slots__ = ("agent_name", "call_id", "limits", "recorder", "run_id", "trace_id")
@@ -27,7 +27,7 @@ class Scope:
         recorder: Recorder,
         run_id: str,
         trace_id: str | None,
-        limits: Limits | None,
+        limits: CaptureLimits | None,
         agent_name: str | None = None,
         call_id: str | None = None,
     ) -> None:
@@ -51,7 +51,7 @@ class Scope:
         )
 
 
-SCOPE: ContextVar[Scope | None] = ContextVar("longwatch_scope", default=None)
+SCOPE: ContextVar[RecordingScope | None] = ContextVar("longwatch_scope", default=None)
 
 
 class _CallIds:

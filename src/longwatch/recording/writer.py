@@ -22,12 +22,11 @@ from longwatch.clock import Clock
 from longwatch.model.event import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.delivery import Delivery
+from longwatch.recording.draft import EventDraft
 from longwatch.recording.heartbeat import Heartbeat
-from longwatch.recording.marks import CloseRun, Flush, empty
 from longwatch.recording.membership import Membership
-from longwatch.recording.notes import Note
 from longwatch.recording.producers import Producers, encoded
-from longwatch.recording.room import LARGE_BYTES, Room, weight_of
+from longwatch.recording.queue import LARGE_BYTES, Backpressure, CloseRun, Flush, empty, weight_of
 from longwatch.settings import Settings, lifetime_seconds
 
 log = logging.getLogger("longwatch")
@@ -44,7 +43,7 @@ HANDOVER_SECONDS = 1.0  # for the writer to finish the items it is turning into 
 NUMBERED_AT_ONCE = 200  # items, about 1 ms of work; the observed code and `relieve` get their turn after each
 HANDOVER_CHECK_SECONDS = 0.001
 
-Item = Note | Event | Flush | CloseRun
+QueuedItem = EventDraft | Event | Flush | CloseRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,9 @@ class Writer:
 
     def __init__(
         self,
-        queue: SimpleQueue[Item],
+        queue: SimpleQueue[QueuedItem],
         hurry: SimpleQueue[None],
-        room: Room,
+        room: Backpressure,
         delivery: Delivery,
         *,
         membership: Membership,
@@ -86,7 +85,7 @@ class Writer:
         self._is_busy = False
         self._is_hurried = False  # a flush has cut the rest before this group short
         self._is_taking = False  # an item may be out of the queue and not yet in hand
-        self._in_hand: deque[Item] = deque()
+        self._in_hand: deque[QueuedItem] = deque()
         self._numbered: list[Event] = []
         self._numbering = threading.RLock()  # guards the two above and the producers
         self._marks_passed = 0
@@ -222,7 +221,7 @@ class Writer:
     def _number_next(self, marks: list[Flush], ttl: int | None) -> None:
         item = self._in_hand.popleft()
         try:
-            if isinstance(item, Note):
+            if isinstance(item, EventDraft):
                 if item.weight > LARGE_BYTES:
                     self._room.leave(item.weight)
                 self.producers.add(item, self._numbered, ttl_seconds=ttl)
@@ -236,12 +235,12 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - one bad event must not cost those beside it
             self._refuse(item, error)
 
-    def _drops(self) -> Iterable[Item]:
+    def _drops(self) -> Iterable[QueuedItem]:
         now = self._clock.now_ms()
         for run_id, count in self._room.take_drops().items():
-            yield Note(run_id, "events_dropped", now, {"count": count})
+            yield EventDraft(run_id, "events_dropped", now, {"count": count})
 
-    def _queued(self) -> Iterable[Item]:
+    def _queued(self) -> Iterable[QueuedItem]:
         try:
             while True:
                 yield self._queue.get_nowait()
@@ -253,15 +252,15 @@ class Writer:
         while self._is_taking and self._clock.monotonic() < deadline:
             self._clock.sleep(HANDOVER_CHECK_SECONDS)
 
-    def _refuse(self, item: Item, error: Exception) -> None:
+    def _refuse(self, item: QueuedItem, error: Exception) -> None:
         """Count what cannot be an event at all, and report the first."""
-        what = item.type if isinstance(item, Note | Event) else "closing"
+        what = item.type if isinstance(item, EventDraft | Event) else "closing"
         if self.delivery.count_refused(str(error) or repr(error)) == 1:
             log.warning("longwatch: a %s event is refused: %s; further ones are only counted", what, error)
 
     def _give_up(self, error: str) -> None:
         with self._numbering:
-            lost = len(self._numbered) + sum(isinstance(item, Note | Event) for item in self._in_hand)
+            lost = len(self._numbered) + sum(isinstance(item, EventDraft | Event) for item in self._in_hand)
             self._numbered.clear()
             self._in_hand.clear()
         self.delivery.give_up(lost, error)

@@ -17,7 +17,7 @@ from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
 from longwatch.model.event import Event, new_event_id
-from longwatch.recording.capture import FULL, Limits, captured_fields
+from longwatch.recording.capture import FULL, CaptureLimits, captured_fields
 from longwatch.recording.outbox import announcements
 from longwatch.recording.producers import clean_payload, unredacted_fields
 from longwatch.recording.redaction import SecretNames
@@ -29,7 +29,7 @@ from longwatch.turns.folds import Folds
 KEYED = "key-"  # how ids begin that are made from an idempotency key
 LOCKS = 64
 # An event that the journal takes is stored whole: what nests deeper than captured objects may is not cut.
-WHOLE = Limits(characters=FULL.characters, items=FULL.items, depth=MAX_LEVELS + 1, total=FULL.total)
+WHOLE = CaptureLimits(characters=FULL.characters, items=FULL.items, depth=MAX_LEVELS + 1, total=FULL.total)
 
 
 @dataclass(frozen=True, slots=True)

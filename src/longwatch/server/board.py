@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from longwatch.errors import JournalMoved, JournalUnavailable, JournalUnusable, LongwatchError
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Ended, Followed, Reason
-from longwatch.following.known import Known
+from longwatch.following.progress import RunProgress
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.model.event import START, Cursor, Event
 from longwatch.model.run import Run, fold
@@ -72,7 +72,7 @@ class Watched(Generic[S]):
         self.is_ready = False
         self.is_there = False  # somebody has seen to it that there is such a run
         self.body: Kept | None = None  # the answer about the state, if it takes long to write
-        self.known: Known | None = None  # the part of the fold that the hub needs
+        self.known: RunProgress | None = None  # the part of the fold that the hub needs
         self.is_behind = False  # something was written while its history was being read
         # Ids of events that were read ahead of the follower, which brings them too.
         self._early: set[str] = set()

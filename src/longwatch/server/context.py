@@ -15,7 +15,7 @@ from longwatch.documents.store import DocumentStore
 from longwatch.following.hub import Hub
 from longwatch.following.merged_runs import MergedRuns
 from longwatch.following.observation import ObservedRun, Observer
-from longwatch.following.unlisted import BackgroundScan
+from longwatch.following.unlisted_runs import BackgroundScan
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal
 from longwatch.model.run import RunSummary

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from longwatch.errors import JournalMoved, JournalUnusable, LongwatchError
-from longwatch.following.known import Known
+from longwatch.following.progress import RunProgress
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Arrivals
 from longwatch.model.event import START, Cursor, Event
@@ -36,13 +36,13 @@ class Past(Generic[S]):
     """What the events of a run up to a cursor make of it."""
 
     state: S
-    known: Known
+    known: RunProgress
     events: int = 0
     cursor: Cursor = START
 
     def copy(self) -> Past[S]:
         """Another one that can be added to by itself."""
-        known = Known(whole=True)
+        known = RunProgress(whole=True)
         known.merge(self.known)
         return Past(self.state, known, self.events, self.cursor)
 
@@ -61,7 +61,7 @@ class Histories:
         self._forget_other_journal()
         found, kept_at = self._remembered.pop(key, (None, 0.0))
         if found is None or self._now() - kept_at > REMEMBERED_SECONDS:
-            return Past(empty, Known(whole=True))
+            return Past(empty, RunProgress(whole=True))
         return found.copy()  # type: ignore[return-value]  # the key stands for the type
 
     async def read(

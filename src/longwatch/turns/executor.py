@@ -17,13 +17,18 @@ from longwatch.clock import Clock
 from longwatch.errors import WorthAnotherTry
 from longwatch.model.event import Event
 from longwatch.model.run import Status
-from longwatch.recording.active import this_process
-from longwatch.recording.process.attendance import Attendance, Reading
+from longwatch.recording.active_run import this_process
 from longwatch.recording.process.child import Child
-from longwatch.recording.process.endings import Exit, failed_start, terminal_event
-from longwatch.recording.process.environment import JOURNAL_VARIABLE, TRACE_VARIABLE, traceparent
-from longwatch.recording.process.lines import Line
-from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, Stopping
+from longwatch.recording.process.child_runner import (
+    FROM_TERMINAL,
+    GRACE_SECONDS,
+    ChildRunner,
+    Reading,
+    Stopping,
+)
+from longwatch.recording.process.command import JOURNAL_VARIABLE, TRACE_VARIABLE, traceparent
+from longwatch.recording.process.exit_status import Exit, failed_start, terminal_event
+from longwatch.recording.process.output import OutputLine
 from longwatch.turns.carrying import RETRIES, Carrier, Keep
 from longwatch.turns.desk import Desk, Standing, TurnName
 from longwatch.turns.lines import may_report, report_of
@@ -83,7 +88,7 @@ class Executor:
         self._clock = clock
         self._stderr = stderr
         self._stopping = Stopping(execution.grace_seconds, execution.shares_group)
-        self._attendance = Attendance(self._stopping, tell=self._remark, clock=clock)
+        self._attendance = ChildRunner(self._stopping, tell=self._remark, clock=clock)
         self._is_ended_by_others = False
         self._has_reported = False  # the agent, before anything stopped it
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -177,7 +182,7 @@ class Executor:
         self._is_ended_by_others = True
         self._attendance.stop(signal.SIGTERM)
 
-    def _take_stderr(self, line: Line) -> None:
+    def _take_stderr(self, line: OutputLine) -> None:
         self._last_lines.append(line.shown.rpartition("\r")[2][-LAST_LINE_CHARACTERS:])
 
     def _interrupted_by(self, exit_: Exit | None) -> int | None:

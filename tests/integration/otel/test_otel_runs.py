@@ -20,7 +20,7 @@ from longwatch.integrations.otel import LongwatchSpanProcessor
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.verify import Completeness
 from longwatch.model.run import Status as RunStatus
-from longwatch.recording.active import ActiveRun
+from longwatch.recording.active_run import ActiveRun
 from longwatch.recording.decorators import tool
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings

@@ -16,8 +16,8 @@ from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import Event
-from longwatch.recording.process.environment import child_environment
-from longwatch.recording.process.supervisor import Outcome, Supervisor, Task
+from longwatch.recording.process.command import child_environment
+from longwatch.recording.process.supervisor import CommandResult, CommandSpec, Supervisor
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings, sqlite_url
 
@@ -38,7 +38,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.url = self.url or sqlite_url(self.folder / "journal.db")
 
-    def run(self, script: str, *, arguments: Sequence[str] = (), **options: Any) -> Outcome:
+    def run(self, script: str, *, arguments: Sequence[str] = (), **options: Any) -> CommandResult:
         """Run a script with a journal of its own for reading."""
         file = self.folder / "flow.py"
         file.write_text(script)
@@ -51,7 +51,7 @@ class Bench:
         opened: Callable[[], Journal] | None = None,
         sinks: tuple[int | None, int | None] = (None, None),
         **task: Any,
-    ) -> Outcome:
+    ) -> CommandResult:
         settings = Settings(journal=self.url, outbox=str(self.folder / "outbox.db"))
         recorder = Recorder(settings=settings)
         environment = child_environment(
@@ -67,7 +67,7 @@ class Bench:
             **task,
         }
         supervisor = Supervisor(
-            Task(**fields),
+            CommandSpec(**fields),
             recorder=recorder,
             open_journal=opened or (lambda: open_journal(self.url, settings=settings)),
             tell=self.told.append,

@@ -4,7 +4,7 @@ import pytest
 
 from longwatch.cli.styles import Line, line_columns, paint
 from longwatch.cli.views import LineView, TailView, Taken, headline, watch_lines
-from longwatch.following import Phase, WatchState
+from longwatch.following import WatchPhase, WatchState
 from longwatch.model.event import START, Event
 from longwatch.model.run import Run, Status, fold
 from tests.unit.cli.samples import START_MS, research
@@ -13,7 +13,7 @@ NOW = START_MS + 13_240  # three seconds after the last event of the research ru
 
 
 def state(
-    phase: Phase = Phase.LIVE,
+    phase: WatchPhase = WatchPhase.LIVE,
     *,
     delivered: int = 16,
     failures: int = 0,
@@ -23,7 +23,7 @@ def state(
     return WatchState(
         run_id="wf-1a2b3c4d",
         phase=phase,
-        caught_up=phase is not Phase.CATCHING_UP,
+        caught_up=phase is not WatchPhase.CATCHING_UP,
         status=Status.RUNNING,
         delivered=delivered,
         failures=failures,
@@ -57,8 +57,8 @@ def test_a_watch_that_polls_says_when_it_looks_next() -> None:
 
 def test_a_watch_says_what_it_waits_for() -> None:
     assert told(state(delivered=0), None) == ["live, waiting for the run to begin"]
-    assert told(state(Phase.CATCHING_UP), run())[0].startswith("catching up · ")
-    assert told(state(Phase.DRAINING), run())[0].startswith("the run has ended, waiting for stragglers")
+    assert told(state(WatchPhase.CATCHING_UP), run())[0].startswith("catching up · ")
+    assert told(state(WatchPhase.DRAINING), run())[0].startswith("the run has ended, waiting for stragglers")
 
 
 def test_a_journal_that_is_away_is_told_with_the_backoff() -> None:

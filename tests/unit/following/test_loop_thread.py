@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from longwatch.following.loop_thread import LoopThread
+from longwatch.following.threads import LoopThread
 from tests.patience import PATIENCE_SECONDS
 
 

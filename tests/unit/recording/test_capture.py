@@ -24,7 +24,7 @@ from longwatch.recording.capture import (
     FULL,
     SUMMARY,
     Capture,
-    Limits,
+    CaptureLimits,
     captured,
     captured_fields,
     error_text,
@@ -35,7 +35,7 @@ from longwatch.storage.dynamodb.values import to_map
 SECRETS = SecretNames()
 
 
-def kept(value: object, limits: Limits = FULL) -> object:
+def kept(value: object, limits: CaptureLimits = FULL) -> object:
     return Capture(limits, SECRETS).value(value)
 
 
@@ -277,7 +277,7 @@ def test_a_secret_under_a_telling_name_is_blanked_at_every_depth() -> None:
 
 
 def test_a_secret_is_blanked_where_even_its_name_no_longer_fits() -> None:
-    tight = Limits(characters=1_000, items=100, depth=4, total=200)
+    tight = CaptureLimits(characters=1_000, items=100, depth=4, total=200)
 
     text = str(kept({"filler": "x" * 1_000, "pin_password": 123456}, tight))
 
@@ -395,7 +395,9 @@ anything = st.recursive(
 
 @settings(max_examples=250)
 @given(anything, st.sampled_from([FULL, SUMMARY]))
-def test_any_value_can_be_stored_everywhere_and_comes_back_the_same(value: object, limits: Limits) -> None:
+def test_any_value_can_be_stored_everywhere_and_comes_back_the_same(
+    value: object, limits: CaptureLimits
+) -> None:
     payload = {"input": {"v": kept(value, limits)}}
 
     text = encode_payload(payload)

@@ -9,8 +9,8 @@ import pytest
 import longwatch
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
+from longwatch.recording.draft import EventDraft
 from longwatch.recording.membership import MAX_RUNS, Membership
-from longwatch.recording.notes import Note
 from longwatch.recording.producers import Producers
 from longwatch.recording.recorder import Recorder
 from longwatch.settings import Settings
@@ -136,8 +136,8 @@ def test_the_first_event_of_another_producer_is_that_its_process_joined(
     producers = Producers(max_payload_bytes=100_000, joined=membership.joined)
     events: list[Event] = []
 
-    producers.add(Note(RUN, type, 5, {}), events, ttl_seconds=None)
-    producers.add(Note(RUN, "more", 6, {}), events, ttl_seconds=None)
+    producers.add(EventDraft(RUN, type, 5, {}), events, ttl_seconds=None)
+    producers.add(EventDraft(RUN, "more", 6, {}), events, ttl_seconds=None)
 
     assert [event.type for event in events] == [*expected, "more"]
     assert [event.number for event in events] == list(range(1, len(events) + 1))
@@ -149,7 +149,7 @@ def test_a_process_that_has_left_joins_again(membership: Membership) -> None:
     events: list[Event] = []
 
     for at in (1, 2):
-        producers.add(Note(RUN, "step", at, {}), events, ttl_seconds=None)
+        producers.add(EventDraft(RUN, "step", at, {}), events, ttl_seconds=None)
         events += producers.closing(RUN, at, ttl_seconds=None)
 
     assert [event.type for event in events] == ["process_joined", "step", "producer_closed"] * 2

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from longwatch.errors import InvalidEvent
 from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import Event
-from longwatch.recording.notes import Note
+from longwatch.recording.draft import EventDraft
 from longwatch.recording.producers import MAX_OPEN, Producer, Producers, encoded
 
 RUN = "wf-1"
 
 
-def note(type: str = "step", at: int = 1_000, **payload: object) -> Note:
-    return Note(RUN, type, at, payload)
+def note(type: str = "step", at: int = 1_000, **payload: object) -> EventDraft:
+    return EventDraft(RUN, type, at, payload)
 
 
 def new_producer() -> Producer:
@@ -41,7 +41,7 @@ def test_events_are_numbered_from_1_and_named_by_time_producer_and_number() -> N
 def test_the_chain_can_be_checked_without_our_code(payloads: list[dict[str, object]]) -> None:
     producer = new_producer()
 
-    events = [producer.event(Note(RUN, "step", 1, payload), ttl_seconds=60) for payload in payloads]
+    events = [producer.event(EventDraft(RUN, "step", 1, payload), ttl_seconds=60) for payload in payloads]
 
     previous = None
     for event in events:
@@ -88,15 +88,15 @@ def test_a_ttl_counts_from_when_the_event_happened() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        Note(RUN, "", 1, {}),
-        Note(RUN, "step", -1, {}),
-        Note(RUN, "\ud800", 1, {}),
-        Note(RUN, "step", 1, {}, call_id="\ud800"),
-        Note(RUN, "step", 1, {}, agent_name="\ud800"),
-        Note(RUN, "step", 1, {}, trace_id="\ud800"),
+        EventDraft(RUN, "", 1, {}),
+        EventDraft(RUN, "step", -1, {}),
+        EventDraft(RUN, "\ud800", 1, {}),
+        EventDraft(RUN, "step", 1, {}, call_id="\ud800"),
+        EventDraft(RUN, "step", 1, {}, agent_name="\ud800"),
+        EventDraft(RUN, "step", 1, {}, trace_id="\ud800"),
     ],
 )
-def test_what_cannot_be_an_event_is_refused_and_uses_no_number(bad: Note) -> None:
+def test_what_cannot_be_an_event_is_refused_and_uses_no_number(bad: EventDraft) -> None:
     producer = new_producer()
     producer.event(note(), ttl_seconds=None)
 
@@ -131,7 +131,7 @@ def test_what_no_journal_can_hold_is_kept_as_text_without_its_secrets() -> None:
 
     bad = {Sullen(): "AKIAIOSFODNN7EXAMPLE"}
 
-    event = new_producer().event(Note(RUN, "step", 1, bad), ttl_seconds=None)  # type: ignore[arg-type]
+    event = new_producer().event(EventDraft(RUN, "step", 1, bad), ttl_seconds=None)  # type: ignore[arg-type]
 
     assert event.payload == {"unstorable": "{<sullen>: '[redacted]'}"}
 
@@ -146,10 +146,10 @@ def test_a_payload_too_large_is_cut() -> None:
 def test_producers_that_nobody_closes_make_room_for_others() -> None:
     producers = Producers(max_payload_bytes=1024)
     events: list[Event] = []
-    producers.add(Note("wf-0", "step", 1, {}), events, ttl_seconds=None)
+    producers.add(EventDraft("wf-0", "step", 1, {}), events, ttl_seconds=None)
 
     for n in range(1, MAX_OPEN + 1):
-        producers.add(Note(f"wf-{n}", "step", 1, {}), [], ttl_seconds=None)
+        producers.add(EventDraft(f"wf-{n}", "step", 1, {}), [], ttl_seconds=None)
     retired = producers.retired(lambda: 2, ttl_seconds=None)
 
     assert [(event.type, event.producer, event.payload) for event in retired] == [
@@ -161,9 +161,10 @@ def test_producers_that_nobody_closes_make_room_for_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [Note("wf-1", "", 1, {}), Note("", "step", 1, {}), Note("longwatch#x", "a", 1, {})]
+    "bad",
+    [EventDraft("wf-1", "", 1, {}), EventDraft("", "step", 1, {}), EventDraft("longwatch#x", "a", 1, {})],
 )
-def test_a_refused_first_event_begins_no_producer(bad: Note) -> None:
+def test_a_refused_first_event_begins_no_producer(bad: EventDraft) -> None:
     producers = Producers(max_payload_bytes=1024)
 
     with pytest.raises(InvalidEvent):

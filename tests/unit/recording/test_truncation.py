@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.journal.codec import decode_payload, encode_payload
-from longwatch.recording.capture import FULL, SUMMARY, Capture, Limits, captured_fields
+from longwatch.recording.capture import FULL, SUMMARY, Capture, CaptureLimits, captured_fields
 from longwatch.recording.producers import clean_payload
 from longwatch.recording.redaction import SecretNames
 from longwatch.recording.truncation import TRUNCATED, fitted, stored_size
@@ -212,7 +212,7 @@ def test_any_cut_comes_close_to_the_limit_and_marks_every_place(seed: int, max_b
         assert marks_of(kept, payload)
 
 
-def truncated_when_recorded(payload: dict[str, object], limits: Limits = FULL) -> object:
+def truncated_when_recorded(payload: dict[str, object], limits: CaptureLimits = FULL) -> object:
     copy, weight = captured_fields(payload, limits, SecretNames())
     kept, _ = clean_payload(copy, LIMIT, weight)
     return kept[TRUNCATED]
@@ -247,7 +247,9 @@ def test_the_original_size_is_that_before_capture_cut_the_payload(payload: dict[
 def test_entries_that_capture_leaves_out_are_measured_with_their_names() -> None:
     payload: dict[str, object] = {"map": {f"nüme {n}": [n, {}] for n in range(30)}}
 
-    truncated = truncated_when_recorded(payload, Limits(characters=100, items=20, depth=9, total=90_000))
+    truncated = truncated_when_recorded(
+        payload, CaptureLimits(characters=100, items=20, depth=9, total=90_000)
+    )
 
     assert truncated == {"original_bytes": whole_size(payload)}
 

@@ -10,7 +10,7 @@ import pytest
 
 from longwatch.errors import JournalUnavailable, Unreachable
 from longwatch.following.hub import Hub
-from longwatch.following.known import Known
+from longwatch.following.progress import RunProgress
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Cursor, Event, Page
@@ -343,8 +343,8 @@ def test_what_is_remembered_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(histories, "REMEMBERED_EVENTS", 2_500)
     kept: histories.Histories = histories.Histories(AsyncJournal(MemoryJournal()))
     for number in range(4):
-        kept.remember(("run", f"wf-{number}"), Past(number, Known(whole=True), 1_000, Cursor("c")))
-    kept.remember(("run", "short"), Past(9, Known(whole=True), 10, Cursor("c")))
+        kept.remember(("run", f"wf-{number}"), Past(number, RunProgress(whole=True), 1_000, Cursor("c")))
+    kept.remember(("run", "short"), Past(9, RunProgress(whole=True), 10, Cursor("c")))
 
     found = [kept.begin(("run", name), None).state for name in ("wf-0", "wf-1", "wf-2", "wf-3", "short")]
 
@@ -354,8 +354,8 @@ def test_what_is_remembered_of_runs_has_a_limit(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_remembered_of_a_run_is_forgotten_in_time() -> None:
     now = 0.0
     kept: histories.Histories = histories.Histories(AsyncJournal(MemoryJournal()), now=lambda: now)
-    kept.remember(("run", "wf-1"), Past(1, Known(whole=True), 1_000, Cursor("c")))
-    kept.remember(("run", "wf-2"), Past(2, Known(whole=True), 1_000, Cursor("c")))
+    kept.remember(("run", "wf-1"), Past(1, RunProgress(whole=True), 1_000, Cursor("c")))
+    kept.remember(("run", "wf-2"), Past(2, RunProgress(whole=True), 1_000, Cursor("c")))
 
     now = histories.REMEMBERED_SECONDS
     soon = kept.begin(("run", "wf-1"), 0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.journal.base import Journal
-from longwatch.recording.active import this_process
+from longwatch.recording.active_run import this_process
 from longwatch.settings import Settings
 
 if TYPE_CHECKING:

@@ -108,7 +108,7 @@ def pump(
     waiting = select.poll()
     waiting.register(source, select.POLLIN)
     waiting.register(gone, select.POLLIN)
-    drain = Drain(clock)
+    drain = PipeDrain(clock)
     while True:
         ready = [descriptor for descriptor, _ in waiting.poll(drain.timeout_ms())]
         if gone in ready:
@@ -131,7 +131,7 @@ def pump(
             return
 
 
-class Drain:
+class PipeDrain:
     """How long to go on reading after the process has ended, when others may still hold its pipe."""
 
     def __init__(self, clock: Clock) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from pathlib import PurePath
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
+from longwatch.recording.scope import ATTEMPT_VARIABLE, RUN_ID_VARIABLE, trace_id_of
+from longwatch.settings import Settings, sqlite_url
 
 _INTERPRETER = re.compile(r"(?:python|pypy|ruby|perl|php)[\d.]*|node|deno|bun|bash|sh|zsh|dash")
 
@@ -39,3 +43,60 @@ def redacted_command(command: Sequence[str], secrets: SecretNames) -> list[str]:
         shown.append(redact_text(argument, secrets))
         follows_secret_option = argument.startswith("-") and argument.lstrip("-") in secrets
     return shown
+
+
+JOURNAL_VARIABLE = "LONGWATCH_JOURNAL"
+TRACE_VARIABLE = "TRACEPARENT"
+SAMPLED = "01"
+
+
+def child_environment(
+    inherited: Mapping[str, str], *, run_id: str, attempt: str, journal_url: str, trace_id: str
+) -> dict[str, str]:
+    """Everything the process inherits, and what it needs to record into the same run."""
+    environment = {
+        **inherited,
+        RUN_ID_VARIABLE: run_id,
+        ATTEMPT_VARIABLE: attempt,
+        JOURNAL_VARIABLE: journal_url,
+        TRACE_VARIABLE: traceparent(inherited.get(TRACE_VARIABLE), trace_id),
+        "TRACE_ID": trace_id,
+        "WORKFLOW_ID": run_id,
+        "AGENTIFY_WORKFLOW_ID": run_id,
+    }
+    parts = urlsplit(journal_url)
+    if parts.scheme == "dynamodb":
+        environment["AGENTIFY_TABLE_NAME"] = unquote(parts.netloc)
+        region = dict(parse_qsl(parts.query)).get("region")
+        if region:
+            environment["AGENTIFY_TABLE_REGION"] = region
+            environment.setdefault("AWS_REGION", region)
+    # A pipe makes Python hold its output back by the block, and a live view would lag behind the work.
+    environment.setdefault("PYTHONUNBUFFERED", "1")
+    return environment
+
+
+def absolute_journal_url(settings: Settings) -> str:
+    """The journal's address such that it means the same in another directory and without our settings."""
+    url = settings.journal
+    parts = urlsplit(url, allow_fragments=False)
+    if parts.scheme == "sqlite" and not parts.netloc:
+        return sqlite_url(Path(unquote(parts.path.removeprefix("/"))).expanduser().absolute())
+    if parts.scheme != "dynamodb":
+        return url
+    given = dict(parse_qsl(parts.query))
+    options = {
+        "region": given.get("region") or settings.region,
+        "layout": given.get("layout") or settings.layout,
+        "endpoint": given.get("endpoint") or settings.endpoint,
+    }
+    query = urlencode({name: value for name, value in options.items() if value})
+    return f"dynamodb://{parts.netloc or quote(settings.table_name)}?{query}"
+
+
+def traceparent(inherited: str | None, trace_id: str) -> str:
+    """A W3C `traceparent` for the child: this trace, a span of our own, sampled as the caller decided."""
+    flags = SAMPLED
+    if inherited is not None and trace_id_of(inherited) == trace_id:
+        flags = inherited.strip().split("-")[3][:2]
+    return f"00-{trace_id}-{secrets.token_hex(8)}-{flags}"

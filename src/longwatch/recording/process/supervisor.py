@@ -1,6 +1,6 @@
 """Runs a command and records what it does: its events, its output, and how it ended.
 
-`Attendance` sees to the process; `Channels` has a thread that looks into the journal.
+`ChildRunner` sees to the process; `Channels` has a thread that looks into the journal.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from longwatch.model.attempts import JOINED
 from longwatch.model.event import run_duration_ms
 from longwatch.model.process import COMMAND, WRAPPER, process_of
 from longwatch.model.run import STATUS_WORDS, Status
-from longwatch.recording.process.attendance import Attendance, Reading
-from longwatch.recording.process.channels import Channels
 from longwatch.recording.process.child import Child
+from longwatch.recording.process.child_runner import (
+    FROM_TERMINAL,
+    GRACE_SECONDS,
+    ChildRunner,
+    Reading,
+    Stopping,
+)
 from longwatch.recording.process.command import redacted_command
-from longwatch.recording.process.endings import Exit, failed_start, terminal_event
-from longwatch.recording.process.lines import Line
-from longwatch.recording.process.merging import HOLD_SECONDS
-from longwatch.recording.process.parsing import Output, ParseError, parse
-from longwatch.recording.process.stopping import FROM_TERMINAL, GRACE_SECONDS, Stopping
+from longwatch.recording.process.deduplication import HOLD_SECONDS, Channels
+from longwatch.recording.process.exit_status import Exit, failed_start, terminal_event
+from longwatch.recording.process.output import Output, OutputLine, ParseError, parse
 from longwatch.recording.recorder import Recorder
 
 LAST_LINES = 20  # of standard error that a terminal event keeps
@@ -36,7 +39,7 @@ FLUSH_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class CommandSpec:
     """What to run, and as which run."""
 
     command: Sequence[str]
@@ -54,7 +57,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandResult:
     """How it went."""
 
     exit_code: int  # for our own exit
@@ -69,7 +72,7 @@ class Supervisor:
 
     def __init__(
         self,
-        task: Task,
+        task: CommandSpec,
         *,
         recorder: Recorder,
         open_journal: Callable[[], Journal],
@@ -85,10 +88,10 @@ class Supervisor:
         self._hold_seconds = hold_seconds
         self._clock: Clock = recorder.clock
         self._stopping = Stopping(task.grace_seconds, task.shares_group)
-        self._attendance = Attendance(self._stopping, tell=tell, clock=self._clock)
+        self._attendance = ChildRunner(self._stopping, tell=tell, clock=self._clock)
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
 
-    def run(self) -> Outcome:
+    def run(self) -> CommandResult:
         """Run the command to its end and record it. Never raises because of the command or the journal."""
         task = self._task
         started_at = self._clock.now_ms()
@@ -132,14 +135,14 @@ class Supervisor:
             else:
                 status, ended_at = self._write_ending(exit_, started_at, exited_at), exited_at
             self._recorder.close(FLUSH_SECONDS)
-        return Outcome(exit_.shell_code, status, exit_.words, run_duration_ms(started_at, ended_at))
+        return CommandResult(exit_.shell_code, status, exit_.words, run_duration_ms(started_at, ended_at))
 
-    def _not_started(self, error: OSError, started_at: int) -> Outcome:
+    def _not_started(self, error: OSError, started_at: int) -> CommandResult:
         code, words = failed_start(self._task.command[0], error)
         self._record_start(started_at)
         said = {"status": "failed", "error_message": words, "exit_code": code, "written_for": True}
         self._record("workflow_error", said, {"attempt": self._task.attempt})
-        return Outcome(code, Status.FAILED, words, 0, started=False)
+        return CommandResult(code, Status.FAILED, words, 0, started=False)
 
     def _record_start(self, started_at: int) -> None:
         task = self._task
@@ -166,7 +169,7 @@ class Supervisor:
         run_id, trace_id = self._task.run_id, self._task.trace_id
         self._recorder.record(run_id, type, said, trace_id=trace_id, occurred_at=occurred_at, fixed=fixed)
 
-    def _take_stdout(self, channels: Channels, line: Line) -> None:
+    def _take_stdout(self, channels: Channels, line: OutputLine) -> None:
         said = parse(line)
         if isinstance(said, Output):
             self._record_output("stdout", said.text)
@@ -175,7 +178,7 @@ class Supervisor:
         else:
             channels.take(said)
 
-    def _take_stderr(self, line: Line) -> None:
+    def _take_stderr(self, line: OutputLine) -> None:
         # Of a progress bar, which goes back to the line's beginning again and again, only the last is shown.
         self._last_lines.append(line.shown.rpartition("\r")[2][-LAST_LINE_CHARACTERS:])
         self._record_output("stderr", line.shown)

@@ -1,12 +1,17 @@
 """The session journal (document 002): its statuses, who writes them, and the agent's side of it."""
 
-from longwatch.recording.sessions.recorder import SessionRecorder, open_session_journal
-from longwatch.recording.sessions.statuses import SessionStatus, TaskState, task_status
-from longwatch.recording.sessions.wrapping import (
+from longwatch.recording.sessions.agent import (
     agent_entrypoint,
     background_task,
     record_phase,
     start_background,
+)
+from longwatch.recording.sessions.recorder import (
+    SessionRecorder,
+    SessionStatus,
+    TaskState,
+    open_session_journal,
+    task_status,
 )
 
 __all__ = [

@@ -14,8 +14,9 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, copy_context
-from inspect import iscoroutine, iscoroutinefunction
-from typing import Any, cast
+from functools import partial, wraps
+from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgeneratorfunction
+from typing import Any, TypeVar, cast, overload
 
 from longwatch.recording.sessions.recorder import (
     EXECUTION_VARIABLE,
@@ -25,17 +26,19 @@ from longwatch.recording.sessions.recorder import (
     SESSION_VARIABLE,
     TABLE_VARIABLE,
     SessionRecorder,
+    SessionStatus,
+    TaskState,
     open_session_journal,
+    task_status,
 )
-from longwatch.recording.sessions.statuses import SessionStatus, TaskState, task_status
 from longwatch.recording.sessions.termination import at_work, chain_sigterm
 
 log = logging.getLogger("longwatch")
 
 CANCEL_SECONDS = 10.0  # that a cancelled task may take to end
 
-Opened = Callable[[object, object], "SessionRecorder | None"]
-Work = Callable[[], object]
+OpenRecorder = Callable[[object, object], "SessionRecorder | None"]
+BackgroundWork = Callable[[], object]
 
 _current: ContextVar[AgentSession | None] = ContextVar("longwatch_agent_session", default=None)
 _running: set[asyncio.Future[Any]] = set()  # an event loop holds its tasks only weakly
@@ -50,7 +53,7 @@ class AgentSession:
     def __init__(self, recorder: SessionRecorder | None) -> None:
         self.recorder = recorder
         self.is_entered = False  # the entrypoint has not returned yet
-        self.waiting: list[tuple[Work, bool]] = []  # what to begin, and whether it is asynchronous
+        self.waiting: list[tuple[BackgroundWork, bool]] = []  # what to begin, and whether it is asynchronous
         self._tasks: set[asyncio.Task[Any]] = set()
         self._in_threads = 0
         self._is_terminated = False  # the platform ends this process, and the journal says so
@@ -158,7 +161,7 @@ def adopt(environment: object) -> None:
 
 
 @contextmanager
-def entered(opened: Opened, args: tuple[Any, ...]) -> Iterator[None]:
+def entered(opened: OpenRecorder, args: tuple[Any, ...]) -> Iterator[None]:
     """Handle a request: journal that it came in and what went wrong, then begin what it left to be done."""
     chain_sigterm()
     session = _opened(opened, args)
@@ -179,7 +182,7 @@ def entered(opened: Opened, args: tuple[Any, ...]) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def entered_async(opened: Opened, args: tuple[Any, ...]) -> AsyncIterator[None]:
+async def entered_async(opened: OpenRecorder, args: tuple[Any, ...]) -> AsyncIterator[None]:
     """The same in an event loop, which no write holds up."""
     chain_sigterm()
     session = await asyncio.to_thread(_opened, opened, args)
@@ -200,7 +203,7 @@ async def entered_async(opened: Opened, args: tuple[Any, ...]) -> AsyncIterator[
             _in_a_thread(session, work)
 
 
-def start(work: Work, *, is_async: bool) -> None:
+def start(work: BackgroundWork, *, is_async: bool) -> None:
     """Start this when the entrypoint has returned; outside an entrypoint, start it now."""
     session = _current.get()
     if session is not None and session.is_entered:
@@ -262,7 +265,7 @@ async def working_async() -> AsyncIterator[None]:
     await asyncio.shield(asyncio.to_thread(session.ended, task, None))
 
 
-def _opened(opened: Opened, args: tuple[Any, ...]) -> AgentSession:
+def _opened(opened: OpenRecorder, args: tuple[Any, ...]) -> AgentSession:
     """The session of this request, without a recorder where it cannot be journaled."""
     try:
         recorder = opened(args[0] if args else None, args[1] if len(args) > 1 else None)
@@ -284,14 +287,14 @@ def _finished(task: asyncio.Future[Any]) -> None:
         log.error("longwatch: a background task failed", exc_info=task.exception())
 
 
-def _in_a_thread(session: AgentSession, work: Work) -> None:
+def _in_a_thread(session: AgentSession, work: BackgroundWork) -> None:
     context = copy_context()
     context.run(_current.set, session)
     # Not a daemon: the process waits for its work.
     threading.Thread(target=context.run, args=(_carry_out, work), name="longwatch-background").start()
 
 
-def _carry_out(work: Work) -> None:
+def _carry_out(work: BackgroundWork) -> None:
     try:
         answer = work()
         if iscoroutine(answer):
@@ -303,3 +306,109 @@ def _carry_out(work: Work) -> None:
 def is_async(function: Callable[..., object]) -> bool:
     """Whether calling this gives something to await."""
     return iscoroutinefunction(function)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def agent_entrypoint(function: F) -> F: ...
+
+
+@overload
+def agent_entrypoint(
+    *, does_the_work: bool = False, opened: OpenRecorder | None = None
+) -> Callable[[F], F]: ...
+
+
+def agent_entrypoint(
+    function: F | None = None, *, does_the_work: bool = False, opened: OpenRecorder | None = None
+) -> F | Callable[[F], F]:
+    """Journal an entrypoint, which takes the payload first: that it began, and that it failed if it did.
+
+    `does_the_work`: there is no background task, the entrypoint itself is the work. `opened` makes the
+    recorder from the first two arguments; without it the payload and the environment name the session.
+    """
+    if function is None:
+        return partial(_entrypoint, does_the_work=does_the_work, opened=opened or session_recorder)
+    return _entrypoint(function, does_the_work=does_the_work, opened=opened or session_recorder)
+
+
+def _entrypoint(function: F, *, does_the_work: bool, opened: OpenRecorder) -> F:
+    chain_sigterm()  # requests may come in threads, where no handler can be set
+    work = background_task(function) if does_the_work else function
+    return _wrapped(
+        function,
+        work,
+        lambda args: entered(opened, args),
+        lambda args: entered_async(opened, args),
+    )
+
+
+def background_task(function: F) -> F:
+    """Journal a task of the current session: that it began and how it ended. Outside a session: untouched."""
+    return _wrapped(function, function, lambda _: working(), lambda _: working_async())
+
+
+def start_background(function: Callable[..., object], *args: object, **kwargs: object) -> None:
+    """Start this task when the entrypoint has returned: as a task of its event loop, or in a thread.
+
+    It runs even where its session cannot be journaled. Called after the entrypoint has returned, or outside
+    one, it starts at once.
+    """
+    start(partial(background_task(function), *args, **kwargs), is_async=is_async(function))
+
+
+def record_phase(phase: str, state: TaskState, *, error: BaseException | str | None = None) -> bool:
+    """Journal a phase of the current session's work, as `TASK_indexing_STARTED`.
+
+    Never raises. False: nothing was stored. The log has the reason, unless this is not work of a session.
+    """
+    try:
+        status = task_status(phase, state)
+    except Exception as problem:  # noqa: BLE001 - recording never breaks the observed code
+        log.warning("longwatch: phase %r is not journaled: %s", phase, problem)
+        return False
+    session = current_session()
+    return session is not None and session.tell(status, error=error)
+
+
+def _wrapped(
+    function: F,
+    work: Callable[..., Any],
+    around: Callable[[tuple[Any, ...]], Any],
+    around_async: Callable[[tuple[Any, ...]], Any],
+) -> F:
+    """The function inside one of two contexts, whatever kind of function it is."""
+    if isasyncgenfunction(function):
+
+        @wraps(function)
+        async def streaming(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            async with around_async(args):
+                async for item in work(*args, **kwargs):
+                    yield item
+
+        return cast(F, streaming)
+    if is_async(function):
+
+        @wraps(function)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            async with around_async(args):
+                return await work(*args, **kwargs)
+
+        return cast(F, awaited)
+    if isgeneratorfunction(function):
+
+        @wraps(function)
+        def generating(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            with around(args):
+                yield from work(*args, **kwargs)
+
+        return cast(F, generating)
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with around(args):
+            return work(*args, **kwargs)
+
+    return cast(F, called)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import cache
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -21,8 +23,55 @@ from longwatch.model.event import Event, new_event_id
 from longwatch.recording.capture import FULL, captured_fields, error_text
 from longwatch.recording.producers import clean_payload
 from longwatch.recording.redaction import SecretNames, redact_text
-from longwatch.recording.sessions.statuses import checked_status, tells_of_failure
 from longwatch.settings import Settings, load_settings
+
+_TASK = re.compile(r"TASK_[A-Za-z0-9_-]{1,50}_(?:STARTED|COMPLETED|FAILED)")
+
+
+class SessionStatus(StrEnum):
+    """What can happen to a session. A phase of the agent's own work is a `task_status`."""
+
+    SESSION_INITIATED = "SESSION_INITIATED"
+    AGENT_INVOCATION_STARTED = "AGENT_INVOCATION_STARTED"
+    AGENT_INVOCATION_SUCCEEDED = "AGENT_INVOCATION_SUCCEEDED"
+    AGENT_INVOCATION_FAILED = "AGENT_INVOCATION_FAILED"
+    AGENT_ENTRYPOINT_STARTED = "AGENT_ENTRYPOINT_STARTED"
+    AGENT_ENTRYPOINT_FAILED = "AGENT_ENTRYPOINT_FAILED"
+    AGENT_BACKGROUND_TASK_STARTED = "AGENT_BACKGROUND_TASK_STARTED"
+    AGENT_BACKGROUND_TASK_COMPLETED = "AGENT_BACKGROUND_TASK_COMPLETED"
+    AGENT_BACKGROUND_TASK_FAILED = "AGENT_BACKGROUND_TASK_FAILED"
+    SESSION_SUCCEEDED = "SESSION_SUCCEEDED"  # these three are the state machine's own ends
+    SESSION_FAILED = "SESSION_FAILED"
+    SESSION_UNCONFIRMED = "SESSION_UNCONFIRMED"
+
+
+class TaskState(StrEnum):
+    """How a phase of the agent's work stands."""
+
+    STARTED = "STARTED"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+
+def task_status(phase: str, state: TaskState) -> str:
+    """The status of one phase, as `TASK_indexing_STARTED`."""
+    return checked_status(f"TASK_{phase}_{TaskState(state)}")
+
+
+def checked_status(status: str) -> str:
+    """The status, if it is one. Raises `InvalidEvent` before anything is written."""
+    if status in SessionStatus.__members__ or _TASK.fullmatch(status):
+        return str(status)
+    raise InvalidEvent(
+        f"{status!r} is no status of a session; use one of {', '.join(SessionStatus)}, or "
+        "TASK_{phase}_STARTED, _COMPLETED or _FAILED with a phase of 1 to 50 letters, digits, '_' and '-'"
+    )
+
+
+def tells_of_failure(status: str) -> bool:
+    """Whether the record of this status carries an ErrorMessage."""
+    return status.endswith("_FAILED") or status == SessionStatus.SESSION_UNCONFIRMED
+
 
 log = logging.getLogger("longwatch")
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from longwatch.following.channel import Channel
-from longwatch.following.seat import Seat
-from longwatch.following.service import PollingService
+from longwatch.following.inbox import Inbox
+from longwatch.following.polling_service import PollingService
+from longwatch.following.run_channel import RunChannel
 from longwatch.journal.dynamodb.read_progress import ReadProgress, Scan
 from longwatch.journal.dynamodb.reader import WINDOW_MS, TableReader
 from longwatch.testing.simulation.hubs import MakeChannel
@@ -45,7 +45,7 @@ def channel_with(bug: Bug | None) -> MakeChannel:
         case Bug.NO_REFERENCE_COUNT:
             return _UncountedChannel
         case _:
-            return Channel
+            return RunChannel
 
 
 class _StrictReader(TableReader):
@@ -68,7 +68,7 @@ class _HoardingReader(TableReader):
         """Never."""
 
 
-class _UndrainedChannel(Channel):
+class _UndrainedChannel(RunChannel):
     def reconsider(self) -> None:
         if self.known.ending is not None and not self.is_closed:
             self._finish_drained(None)
@@ -76,8 +76,8 @@ class _UndrainedChannel(Channel):
             super().reconsider()
 
 
-class _UncountedChannel(Channel):
-    def leave(self, seat: Seat) -> None:
+class _UncountedChannel(RunChannel):
+    def leave(self, seat: Inbox) -> None:
         if self.seats.pop(seat, self) is None:
             self.close()
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from longwatch.following.channel import Channel, Room, Source
+from longwatch.following.arrivals_reader import ArrivalsReader
 from longwatch.following.hub import Hub
-from longwatch.following.looks import Answer, Looks, Watched
+from longwatch.following.inbox import Inbox
 from longwatch.following.process_watch import ProcessWatch
-from longwatch.following.seat import Seat
-from longwatch.following.tail import Tail
+from longwatch.following.run_channel import EventSource, Room, RunChannel
+from longwatch.following.run_poller import RunPoll, RunPoller, RunPollState
 from longwatch.model.process import Presence, ProcessIdentity
 
 HOST = "simulated"
 
-MakeChannel = Callable[[str, Source, Room], Channel]
+MakeChannel = Callable[[str, EventSource, Room], RunChannel]
 
 
 class SimulatedHub(Hub):
     """A hub with one batch for all that is due, and with processes that are gone when they are said to be."""
 
-    make_channel: MakeChannel = Channel
+    make_channel: MakeChannel = RunChannel
     gone: set[int] | None = None  # process ids; None: it cannot see the processes of the producers
 
-    _opened: dict[Channel, float]  # when each channel was
+    _opened: dict[RunChannel, float]  # when each channel was
 
     def _open(self) -> None:
         was_open = self._is_open
@@ -33,7 +33,7 @@ class SimulatedHub(Hub):
         self._opened = {}
         if self.gone is not None:
             self.processes = ProcessWatch(self.timers, self._clock, presence=self._presence, pidfds=False)
-        if isinstance(self._source, Looks):
+        if isinstance(self._source, RunPoller):
             self._source = _OneBatch(
                 self.journal,
                 self._threads,
@@ -48,7 +48,7 @@ class SimulatedHub(Hub):
             return Presence.UNKNOWN
         return Presence.GONE if process.pid in self.gone else Presence.ALIVE
 
-    def join(self, run_id: str, seat: Seat) -> Channel:
+    def join(self, run_id: str, seat: Inbox) -> RunChannel:
         channel = self._channels.get(run_id)
         if channel is None:
             channel = self._channels[run_id] = type(self).make_channel(run_id, self._source, self)
@@ -57,14 +57,14 @@ class SimulatedHub(Hub):
         channel.add(seat)
         return channel
 
-    def closed(self, channel: Channel) -> None:
+    def closed(self, channel: RunChannel) -> None:
         super().closed(channel)
         self._opened.pop(channel, None)
 
     def cursor_size(self, run_id: str, *, live_seconds: float) -> int:
         """How long the cursor is with which a run is polled, once it has been for so long; else 0."""
         channel = self._channels.get(run_id)
-        if channel is None or not isinstance(self._source, Looks):
+        if channel is None or not isinstance(self._source, RunPoller):
             return 0
         watched = self._source._watched.get(channel)
         if watched is None or watched.backoff.failures or watched.goes_on:
@@ -82,7 +82,7 @@ class SimulatedHub(Hub):
             "recollections": len(self._recollecting),
             "processes watched": self.processes.watched,
         }
-        if isinstance(self._source, Tail):
+        if isinstance(self._source, ArrivalsReader):
             held["runs in the tail"] = len(self._source._channels)
             held["listeners"] = self._source.is_ready + len(self._source._lent)
         else:
@@ -90,12 +90,12 @@ class SimulatedHub(Hub):
         return [f"{count} {what} left" for what, count in held.items() if count]
 
 
-class _OneBatch(Looks):
+class _OneBatch(RunPoller):
     """How long a read took by the machine's clock decides nothing here."""
 
-    def _read(self, batch: list[Watched]) -> None:
-        quiet: list[Watched] = []
-        answers: list[Answer] = []
+    def _read(self, batch: list[RunPollState]) -> None:
+        quiet: list[RunPollState] = []
+        answers: list[RunPoll] = []
         for watched in batch:
             self._look_at(watched, quiet, answers)
         self._tell(quiet, answers)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from longwatch.errors import LongwatchError
-from longwatch.following.loop_thread import LoopThread
-from longwatch.following.polled import Polled
-from longwatch.following.service import PollingService
-from longwatch.following.subscriptions import Subscription
+from longwatch.following.callbacks import Subscription
+from longwatch.following.polling_service import PolledRun, PollingService
+from longwatch.following.threads import LoopThread
 from longwatch.model.event import Event
 from longwatch.testing.simulation.bugs import Bug, Unrevoked
 from longwatch.testing.simulation.loop import VirtualLoop
@@ -145,7 +144,7 @@ class ServiceUser:
 class _SameLoopService(PollingService):
     """A polling service without a thread: it lives in the loop of whoever uses it."""
 
-    def _begin(self, run: Polled) -> None:
+    def _begin(self, run: PolledRun) -> None:
         if self._thread is None:
             self._thread = _SameLoop(self._close_journal)
         super()._begin(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from longwatch.following import Ended, Follower, Phase, Reason
+from longwatch.following import Ended, Follower, Reason, WatchPhase
 from longwatch.model.event import START
 from longwatch.testing.simulation.consumers import Checked
 from longwatch.testing.simulation.hubs import SimulatedHub
@@ -134,7 +134,7 @@ class Watcher:
     async def _stop(self, task: asyncio.Task[None]) -> None:
         """End the watch once it must have seen everything."""
         assert self._follower is not None
-        while not task.done() and self._follower.state.phase is not Phase.LIVE:
+        while not task.done() and self._follower.state.phase is not WatchPhase.LIVE:
             await asyncio.wait([task], timeout=1.0)
         await asyncio.wait([task], timeout=SILENT_SECONDS - 1.0)
         self._follower.stop()

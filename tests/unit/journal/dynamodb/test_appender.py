@@ -14,7 +14,7 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.table import PutCondition
 from longwatch.model.event import Event, new_event_id
 from longwatch.model.run import Status
-from longwatch.recording.notes import Note
+from longwatch.recording.draft import EventDraft
 from longwatch.recording.producers import Producer
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
@@ -103,7 +103,7 @@ def test_a_recorder_s_events_that_share_a_millisecond_are_put_in_parallel(table:
     on_their_way: list[AttributeMap] = []
     four = threading.Event()
     producer = Producer("wf-1", max_payload_bytes=10_000)
-    events = [producer.event(Note("wf-1", "t", NOW, {}), ttl_seconds=None) for _ in range(21)]
+    events = [producer.event(EventDraft("wf-1", "t", NOW, {}), ttl_seconds=None) for _ in range(21)]
     opened(table, table.layout).append(events[:1])
     table.calls.clear()
 

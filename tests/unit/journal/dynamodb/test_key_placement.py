@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from longwatch.journal.dynamodb.key_placement import MAX_PROBES, NEXT_DOOR, TakenPlaces, places, places_of
 from longwatch.model.event import Event
-from longwatch.recording.notes import Note
+from longwatch.recording.draft import EventDraft
 from longwatch.recording.producers import Producer
 
 NOW = 1_794_736_800_000
@@ -25,7 +25,9 @@ def test_events_of_one_recorder_never_share_a_first_place_and_keep_their_order()
     producer = Producer("wf-1", max_payload_bytes=10_000)
     times = [NOW] * 500 + [NOW + 1] * 500 + [NOW + 5_000, NOW + 4_990, NOW - 1]
 
-    first = [next(places_of(producer.event(Note("wf-1", "t", at, {}), ttl_seconds=None))) for at in times]
+    first = [
+        next(places_of(producer.event(EventDraft("wf-1", "t", at, {}), ttl_seconds=None))) for at in times
+    ]
 
     assert all(one < other for one, other in pairwise(first[:-1]))
     assert first[0] == NOW
@@ -33,7 +35,9 @@ def test_events_of_one_recorder_never_share_a_first_place_and_keep_their_order()
 
 
 def test_a_recorder_s_event_that_meets_another_producer_jumps_and_does_not_queue() -> None:
-    event = Producer("wf-1", max_payload_bytes=10_000).event(Note("wf-1", "t", NOW, {}), ttl_seconds=None)
+    event = Producer("wf-1", max_payload_bytes=10_000).event(
+        EventDraft("wf-1", "t", NOW, {}), ttl_seconds=None
+    )
 
     sequence = list(places_of(event))
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from longwatch.recording.process.child import DRAIN_SECONDS, PIPE_BYTES, Drain, pump, write_all
+from longwatch.recording.process.child import DRAIN_SECONDS, PIPE_BYTES, PipeDrain, pump, write_all
 from longwatch.testing.clock import FakeClock
 
 
@@ -95,7 +95,7 @@ def test_a_sink_that_fails_is_told_of_and_recording_goes_on(pipes: tuple[Pipe, P
 
 
 def test_there_is_no_haste_while_the_process_runs() -> None:
-    drain = Drain(FakeClock())
+    drain = PipeDrain(FakeClock())
 
     assert drain.timeout_ms() is None
     assert not drain.enough(10 * PIPE_BYTES)
@@ -103,7 +103,7 @@ def test_there_is_no_haste_while_the_process_runs() -> None:
 
 def test_after_the_end_a_flood_is_read_for_a_while_and_at_least_as_much_as_a_pipe_holds() -> None:
     clock = FakeClock()
-    drain = Drain(clock)
+    drain = PipeDrain(clock)
     drain.begin()
 
     early = drain.enough(PIPE_BYTES)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.recording.process.environment import absolute_journal_url, child_environment, traceparent
+from longwatch.recording.process.command import absolute_journal_url, child_environment, traceparent
 from longwatch.recording.scope import trace_id_of
 from longwatch.settings import Settings
 

@@ -21,7 +21,7 @@ from longwatch.recording.sessions import (
     record_phase,
     start_background,
 )
-from longwatch.recording.sessions.agent import Opened, session_recorder
+from longwatch.recording.sessions.agent import OpenRecorder, session_recorder
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from tests.patience import PATIENCE_SECONDS
 
@@ -32,7 +32,7 @@ TASK_COMPLETED = "AGENT_BACKGROUND_TASK_COMPLETED"
 TASK_FAILED = "AGENT_BACKGROUND_TASK_FAILED"
 
 
-def into(journal: Journal) -> Opened:
+def into(journal: Journal) -> OpenRecorder:
     return lambda payload, context: SessionRecorder(journal, "s-1", execution="e-1", clock=FakeClock())
 
 
@@ -149,7 +149,7 @@ def no_session(payload: object, context: object) -> None:
 
 class TestASessionThatCannotBeJournaled:
     @pytest.mark.parametrize("opened", [no_journal, no_session])
-    def test_still_runs_its_background_task(self, opened: Opened) -> None:
+    def test_still_runs_its_background_task(self, opened: OpenRecorder) -> None:
         done: list[str] = []
 
         @agent_entrypoint(opened=opened)
@@ -164,7 +164,7 @@ class TestASessionThatCannotBeJournaled:
         assert done == ["task"]
 
     @pytest.mark.parametrize("opened", [no_journal, no_session])
-    async def test_still_runs_its_task_in_the_event_loop(self, opened: Opened) -> None:
+    async def test_still_runs_its_task_in_the_event_loop(self, opened: OpenRecorder) -> None:
         done = asyncio.Event()
 
         async def work() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from longwatch.errors import InvalidEvent
 from longwatch.recording.sessions import SessionStatus, TaskState, task_status
-from longwatch.recording.sessions.statuses import checked_status, tells_of_failure
+from longwatch.recording.sessions.recorder import checked_status, tells_of_failure
 
 
 @pytest.mark.parametrize("status", list(SessionStatus))

@@ -1,0 +1,149 @@
+"""What a watch has seen of its run: its ending, missing events, the process that works on it.
+
+`ProducerTally` says the same and never changes, so there is a new one for each event. Ten thousand runs would
+each hold on to theirs until the next event comes, and the garbage collector goes through them all.
+
+A small part of the fold, in bounded memory: a run of a million events is followed with a few ranges of
+numbers. Adding an event twice changes nothing, so what several followers know can be put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from longwatch.model.attempts import CLOSED, FACT_TYPES, NO_FACTS, Lifecycle, lifecycle_of
+from longwatch.model.endings import is_activity
+from longwatch.model.event import Event, Order, number_of
+from longwatch.model.numbering import NO_NUMBERS, NumberSet
+from longwatch.model.run import Ending, ProducerTally, Status
+
+
+class ProducerProgress:
+    """Numbers that mostly come one after the other, and how many the producer says there are."""
+
+    __slots__ = ("_first", "_last", "_others", "count")
+
+    def __init__(self) -> None:
+        self.count: int | None = None  # stated by the producer when it closed
+        self._first, self._last = 1, 0  # the row that grows; empty
+        self._others = NO_NUMBERS
+
+    def add(self, number: int) -> None:
+        """This number was seen."""
+        if number == self._last + 1:
+            self._last = number
+        elif not self._first <= number <= self._last:
+            self._others = self.seen
+            self._first = self._last = number
+
+    def close(self, count: int) -> None:
+        """The producer says that it wrote so many; of two counts the higher holds."""
+        self.count = count if self.count is None else max(self.count, count)
+
+    def merge(self, other: ProducerProgress) -> None:
+        """What somebody else has seen of the same producer."""
+        ranges = (self.seen | other.seen).ranges
+        if ranges:
+            self._others = NumberSet(ranges[:-1]) if len(ranges) > 1 else NO_NUMBERS
+            self._first, self._last = ranges[-1]
+        if other.count is not None:
+            self.close(other.count)
+
+    @property
+    def seen(self) -> NumberSet:
+        """All of them."""
+        if self._last < self._first:
+            return self._others
+        row = NumberSet(((self._first, self._last),))
+        return self._others | row if self._others else row
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the producer has closed and nothing is missing."""
+        return self.count is not None and not self.told.missing()
+
+    @property
+    def told(self) -> ProducerTally:
+        """The same as a value."""
+        return ProducerTally(self.seen, self.count)
+
+
+class RunProgress:
+    """Grows with the events that are added."""
+
+    __slots__ = ("active_at", "ending", "last", "lifecycle", "tallies", "whole")
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self.whole = whole  # the events before the first one that was added are known too, or there are none
+        self.last: Order | None = None  # of the latest event
+        self.active_at: int | None = None  # epoch ms, of the latest event that shows activity
+        self.lifecycle: Lifecycle = NO_FACTS
+        self.ending: Ending | None = None  # of the last attempt
+        self.tallies: dict[str, ProducerProgress] = {}
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Add events of one page, which are in their order."""
+        facts: list[Event] = []
+        tallies = self.tallies
+        for event in events:
+            if event.producer is not None and event.number is not None:
+                tally = tallies.get(event.producer) or self._tally(event.producer)
+                tally.add(event.number)
+            if event.type in FACT_TYPES:
+                facts.append(event)
+                if event.type == CLOSED:
+                    self._closed(event)
+        if events:
+            active_at = next((event.occurred_at for event in reversed(events) if is_activity(event)), None)
+            self._see(events[-1].order, active_at)
+        if facts:
+            self._learn(lifecycle_of(facts))
+
+    def merge(self, other: RunProgress) -> None:
+        """Add what another follower knows of the same run."""
+        self.whole = self.whole or other.whole
+        if other.last is not None:
+            self._see(other.last, other.active_at)
+        self._learn(other.lifecycle)
+        for producer, tally in other.tallies.items():
+            self._tally(producer).merge(tally)
+
+    def _see(self, last: Order, active_at: int | None) -> None:
+        if self.last is None or last > self.last:
+            self.last = last
+        if active_at is not None and (self.active_at is None or active_at > self.active_at):
+            self.active_at = active_at
+
+    def _learn(self, facts: Lifecycle) -> None:
+        self.lifecycle = self.lifecycle.merged(facts)
+        self.ending = self.lifecycle.current.ending
+
+    def complete(self, facts: Lifecycle) -> None:
+        """Replace the facts by more of them."""
+        self.lifecycle, self.ending = facts, facts.current.ending
+
+    @property
+    def status(self) -> Status:
+        """How the run stands; pending before its first event."""
+        if self.ending is not None:
+            return self.ending.status
+        return Status.PENDING if self.last is None else Status.RUNNING
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every producer has closed and each of its events is here. Without producers, never.
+
+        Nor while the history is not known: it may tell of others, which are still to say their last word.
+        """
+        return self.whole and bool(self.tallies) and all(each.is_complete for each in self.tallies.values())
+
+    def _closed(self, event: Event) -> None:
+        count = number_of(event.payload, "count")
+        if event.producer is not None and count is not None:
+            self._tally(event.producer).close(int(count))
+
+    def _tally(self, producer: str) -> ProducerProgress:
+        tally = self.tallies.get(producer)
+        if tally is None:
+            tally = self.tallies[producer] = ProducerProgress()
+        return tally

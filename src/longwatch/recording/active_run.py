@@ -1,0 +1,279 @@
+"""A run while it runs: `with longwatch.run("nightly import") as run:`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from longwatch.model.event import run_duration_ms
+from longwatch.recording import forked, lifecycle
+from longwatch.recording.calls import checked_capture, tell_of_fault
+from longwatch.recording.capture import DECIDING_FIELDS, FULL, captured_fields, combined_weight, error_text
+from longwatch.recording.draft import EventDraft
+from longwatch.recording.scope import (
+    RUN_ID_VARIABLE,
+    SCOPE,
+    RecordingScope,
+    attempt_from_environment,
+    is_attempt,
+    new_attempt,
+    new_run_id,
+    new_trace_id,
+    trace_id_of,
+)
+
+if TYPE_CHECKING:
+    from longwatch.recording.recorder import Recorder
+
+RUN_TAKEN_VARIABLE = "LONGWATCH_RUN_TAKEN"  # the id in `LONGWATCH_RUN_ID` once a run has taken it
+
+_taking = threading.Lock()
+
+
+class ActiveRun:
+    """Everything recorded inside the block belongs to this run; leaving the block ends it, and says how."""
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        run_id: str | None = None,
+        attempt: str | None = None,
+        kind: str = "workflow",
+        capture: str | None = None,
+        trace_id: str | None = None,
+        recorder: Recorder | None = None,
+        payload: Mapping[str, object] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.run_id = run_id or _run_id_from_environment() or new_run_id()
+        self.attempt = _checked_attempt(attempt) or attempt_from_environment(self.run_id) or new_attempt()
+        self.trace_id = trace_id or _trace_id_here() or new_trace_id()
+        self._recorder = recorder
+        self._capture = checked_capture(capture)
+        self._payload = payload or {}
+        self._scope: RecordingScope | None = None
+        self._outer: RecordingScope | None = None
+        self._result: object = None
+        self._error: str | None = None
+        self._started_at = 0  # epoch milliseconds
+        self._ended = False
+        self._pid = 0
+        self.captured_weight = 0  # of what is captured already in the next event of the run
+
+    @property
+    def recorder(self) -> Recorder:
+        """Where the events go."""
+        if self._recorder is None:
+            from longwatch.recording.recorder import get_recorder  # loaded when something is recorded
+
+            self._recorder = get_recorder()
+        return self._recorder
+
+    def record(self, type: str, /, *, occurred_at: int | None = None, **payload: object) -> None:
+        """Record an event of this run, from wherever this is called."""
+        if self._scope is None:
+            return
+        inside = SCOPE.get()
+        here = inside if inside is not None and inside.run_id == self.run_id else self._scope
+        try:
+            here.record(type, payload, occurred_at=occurred_at)
+        except Exception as error:  # noqa: BLE001
+            tell_of_fault(error)
+
+    def set_result(self, result: object) -> None:
+        """What the run came to; kept in its terminal event."""
+        self._result = result
+
+    def fail(self, reason: str) -> None:
+        """The run failed although no exception leaves the block."""
+        self._error = reason
+
+    def begin(self) -> RecordingScope | None:
+        """Record the start; returns the scope for what happens inside, or None if recording is off."""
+        recorder = self.recorder
+        if not recorder.settings.enabled:
+            return None
+        prepare_process(recorder)
+        self._outer = SCOPE.get()
+        self._scope = RecordingScope(recorder, self.run_id, self.trace_id, recorder.limits(self._capture))
+        self._pid = os.getpid()
+        recorder.interrupts.add(self._interrupted)
+        self._started_at = recorder.clock.now_ms()
+        outer = self._outer.run_id if self._outer is not None else None
+        named = recorder.membership.start(self.run_id, self.attempt, outer_run_id=outer)
+        self._note("workflow_start", self._beginning(outer), named, at=self._started_at)
+        return self._scope
+
+    def __enter__(self) -> Self:
+        try:
+            scope = self.begin()
+        except Exception as error:  # noqa: BLE001 - recording never breaks the observed code
+            tell_of_fault(error)
+            return self
+        if scope is not None:
+            SCOPE.set(scope)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._scope is None:
+            return
+        if (
+            SCOPE.get() is self._scope
+        ):  # else closed from elsewhere, as a generator can be: not ours to change
+            SCOPE.set(self._outer)
+        try:
+            self.end(error)
+        except Exception as fault:  # noqa: BLE001
+            tell_of_fault(fault)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    def _beginning(self, outer: str | None) -> dict[str, object]:
+        said: dict[str, object] = {**self._payload, "kind": self.kind}
+        if self.name:
+            said["name"] = self.name
+        parent = outer or os.environ.get(RUN_ID_VARIABLE)
+        if parent and parent != self.run_id:
+            said["parent_run_id"] = parent
+        return said
+
+    def end(self, error: BaseException | None) -> None:
+        """Record how the run ended, once, and that this process has no more to say of it."""
+        self.recorder.interrupts.discard(self._interrupted)
+        if self._ended:
+            return
+        self._ended = True
+        if self._pid != os.getpid():  # a fork that leaves the block as well: the run goes on in the parent
+            self.recorder.close_run(self.run_id)
+            forked.leave(self.run_id)
+            return
+        forked.end(self.run_id)
+        ended_at = self.recorder.clock.now_ms()
+        said: dict[str, object] = {"execution_time_ms": run_duration_ms(self._started_at, ended_at)}
+        if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            if self._result is not None:
+                said["result"] = self._result
+            failed = self._error
+            said |= {"status": "failed", "error_message": failed} if failed else {"status": "completed"}
+        else:
+            stopped = isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_cancellation(error)
+            said |= {
+                "status": "interrupted" if stopped else "failed",
+                "error_message": error_text(error),
+                "error_code": type(error).__name__,
+            }
+        type_ = "workflow_complete" if said["status"] == "completed" else "workflow_error"
+        self._note(type_, said, {"attempt": self.attempt}, at=ended_at)
+        self.recorder.close_run(self.run_id)
+        if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+            self.recorder.flush()  # the sandbox may be frozen as soon as the handler returns
+
+    def _interrupted(self, reason: str) -> None:
+        """The process ends while the run is open: by a signal, or as every program does."""
+        if self._ended or self._pid != os.getpid():
+            return
+        self._ended = True
+        if forked.end(self.run_id) and reason == lifecycle.PROCESS_EXITED:
+            return  # a child that was forked inside the run still works on it: it has not ended
+        said: dict[str, object] = {"status": "interrupted", "error_message": f"ended by {reason}"}
+        if reason == lifecycle.PROCESS_EXITED:
+            told = f"Process {self._pid} exited while the run was open. End the run before the program ends."
+            said = {"status": "failed", "error_message": told}
+        at, named = self.recorder.clock.now_ms(), {"attempt": self.attempt}
+        self._note("workflow_error", {**said, "error_code": reason}, named, at=at)
+
+    def _note(self, type: str, payload: dict[str, object], fixed: Mapping[str, object], *, at: int) -> None:
+        recorder = self.recorder
+        copy, weight = captured_fields(payload, FULL, recorder.secrets, DECIDING_FIELDS)
+        weight = combined_weight(weight, self.captured_weight)
+        self.captured_weight = 0
+        recorder.put(
+            EventDraft(self.run_id, type, at, copy, trace_id=self.trace_id, weight=weight, fixed=fixed)
+        )
+
+
+def run(
+    name: str | None = None,
+    *,
+    run_id: str | None = None,
+    attempt: str | None = None,
+    kind: str = "workflow",
+    capture: str | None = None,
+    trace_id: str | None = None,
+    **payload: object,
+) -> ActiveRun:
+    """Record everything inside `with` or `async with` as one run.
+
+    Starting a run id again opens a new attempt at the run; `attempt` joins one that is under way.
+    """
+    return ActiveRun(
+        name, run_id=run_id, attempt=attempt, kind=kind, capture=capture, trace_id=trace_id, payload=payload
+    )
+
+
+def prepare_process(recorder: Recorder) -> None:
+    """See to it that SIGTERM loses nothing and that threads belong to the run they are started in."""
+    lifecycle.flush_on_sigterm()
+    if recorder.settings.carry_context:
+        try:
+            from longwatch.recording import propagation  # loads the thread pools, which import need not
+        except RuntimeError:  # the main thread has ended, and no thread pool can be loaded any more
+            return
+        propagation.install()
+
+
+def this_process() -> dict[str, object]:
+    """The `process` field that names this process."""
+    from longwatch.model import process  # loaded by the first run
+
+    return process.this_process().fields
+
+
+def _checked_attempt(attempt: str | None) -> str | None:
+    if attempt is not None and not is_attempt(attempt):
+        raise ValueError(f"attempt must be eight hex digits, such as {new_attempt()!r}, not {attempt!r}")
+    return attempt
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether asyncio cancelled the task; nothing can be its exception that did not import it."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
+def _run_id_from_environment() -> str | None:
+    """The id that `longwatch run` gave this process: for its first run; further runs get ids of their own."""
+    run_id = os.environ.get(RUN_ID_VARIABLE)
+    if not run_id or os.environ.get(RUN_TAKEN_VARIABLE) == run_id:
+        return None
+    with _taking:
+        if os.environ.get(RUN_TAKEN_VARIABLE) == run_id:
+            return None
+        os.environ[RUN_TAKEN_VARIABLE] = run_id  # processes that this one starts see it too
+    return run_id
+
+
+def _trace_id_here() -> str | None:
+    """A run inside another belongs to the same trace."""
+    outer = SCOPE.get()
+    return outer.trace_id if outer is not None else trace_id_of(os.environ.get("TRACEPARENT"))

@@ -1,0 +1,228 @@
+"""Runs a started process to its end: passes signals on, reads its pipes, and stops it step by step.
+
+The main thread only waits: for signals, for the end of the process, and for the time when patience ends. Two
+threads read the pipes, one waits for the process.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from queue import Empty, SimpleQueue
+from typing import IO
+
+from longwatch.clock import Clock
+from longwatch.recording.calls import tell_of_fault
+from longwatch.recording.process.child import Child, pump
+from longwatch.recording.process.output import MAX_LINE_BYTES, LineSplitter, OutputLine
+
+GRACE_SECONDS = 10.0
+
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+FROM_TERMINAL = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})  # sent to a whole process group
+
+
+class StopAction(Enum):
+    """What the watching side does next."""
+
+    NOTHING = "nothing"
+    PASS_ON = "pass on"
+    KILL = "kill"
+
+
+@dataclass(slots=True)
+class Stopping:
+    """Remembers which signals came. Time is told to it, in seconds that only grow."""
+
+    grace_seconds: float = GRACE_SECONDS
+    shares_group: bool = False  # the process is in our group, so what a terminal sends us it gets as well
+    reason: int | None = None  # the first signal
+    sent: set[int] = field(default_factory=set)  # what we sent to the process
+    _deadline: float | None = None
+    _interrupts: int = 0
+    _killed: bool = False
+
+    def on_signal(self, number: int, now: float) -> StopAction:
+        """A signal for us came. A second Ctrl-C means: at once."""
+        if self._killed:
+            return StopAction.NOTHING
+        if self.reason is None:
+            self.reason = number
+            self._deadline = now + self.grace_seconds
+        self._interrupts += number == signal.SIGINT
+        if self._interrupts > 1 and number == signal.SIGINT:
+            return self._kill()
+        if self.shares_group and number in FROM_TERMINAL:
+            return StopAction.NOTHING
+        self.sent.add(number)
+        return StopAction.PASS_ON
+
+    def on_time(self, now: float) -> StopAction:
+        """Time has passed."""
+        if self._deadline is not None and now >= self._deadline:
+            return self._kill()
+        return StopAction.NOTHING
+
+    @property
+    def waits(self) -> bool:
+        """Whether a signal was passed on and there is still patience."""
+        return self._deadline is not None
+
+    def seconds_left(self, now: float) -> float | None:
+        """How long to wait for the process before asking again; None for as long as it takes."""
+        return None if self._deadline is None else max(0.0, self._deadline - now)
+
+    def _kill(self) -> StopAction:
+        self._killed, self._deadline = True, None
+        self.sent.add(signal.SIGKILL)
+        return StopAction.KILL
+
+
+LEFTOVERS_SECONDS = 0.1  # between looks whether a stopped process group is empty
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What happens to the output of one pipe."""
+
+    take: Callable[[OutputLine], None]
+    sink: int | None = None  # a descriptor to which everything is passed on
+    max_line_bytes: int = MAX_LINE_BYTES
+
+
+class _Reported(Enum):
+    """What the other threads tell the main one."""
+
+    EXITED = "exited"
+    STDOUT_READ = "standard output read to its end"
+    STDERR_READ = "standard error read to its end"
+    RELEASED = "the wait has a limit now"
+
+
+class ChildRunner:
+    """Attends one process."""
+
+    def __init__(self, stopping: Stopping, *, tell: Callable[[str], None], clock: Clock) -> None:
+        self.stopping = stopping
+        self._tell = tell
+        self._clock = clock
+        self._inbox: SimpleQueue[int | _Reported] = SimpleQueue()  # safe to fill from a signal handler
+        self._caught = 0  # signals
+        self._release_at: float | None = None  # when the process is left to itself
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Collect the signals that mean us, except those that whoever started us wants ignored."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in PASSED_ON}
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, lambda caught, _: self._catch(caught))
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _catch(self, number: int) -> None:
+        self._caught += 1
+        self._inbox.put(number)
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """Stop the process as if this signal had come for us. Any thread may ask for it."""
+        self._inbox.put(number)
+
+    def release_after(self, seconds: float) -> None:
+        """Wait for the process only this much longer, then leave it to itself. Any thread may ask for it."""
+        self._release_at = self._clock.monotonic() + seconds
+        self._inbox.put(_Reported.RELEASED)
+
+    def has_signals(self) -> bool:
+        """Whether a signal has come for us since the process was attended to its end."""
+        return self._caught > 0
+
+    def attend(self, child: Child, *, stdout: Reading, stderr: Reading) -> None:
+        """Return when the process is gone and its output is read, or nobody wants to wait for it."""
+        readers = [
+            self._read(child, child.stdout, stdout, _Reported.STDOUT_READ),
+            self._read(child, child.stderr, stderr, _Reported.STDERR_READ),
+        ]
+        threading.Thread(target=self._wait_for, args=(child,), name="longwatch-wait", daemon=True).start()
+        awaited = set(_Reported) - {_Reported.RELEASED}
+        while awaited or (self.stopping.waits and child.has_leftovers()):
+            try:
+                told = self._inbox.get(timeout=self._patience(leftovers_only=not awaited))
+            except Empty:
+                self._act(child, self.stopping.on_time(self._clock.monotonic()))
+                if self._is_released():
+                    break
+                continue
+            if isinstance(told, _Reported):
+                awaited.discard(told)
+            elif _Reported.EXITED in awaited:
+                self._act(child, self.stopping.on_signal(told, self._clock.monotonic()), told)
+            else:  # the process itself is gone, and whoever sent this does not want to wait for the rest
+                if self.stopping.waits:
+                    child.kill()
+                break
+        self._caught = 0
+        if not any(reader.is_alive() for reader in readers):
+            child.close()
+
+    def _patience(self, *, leftovers_only: bool) -> float | None:
+        now = self._clock.monotonic()
+        left = self.stopping.seconds_left(now)
+        if left is None and self._release_at is not None:
+            return max(0.0, self._release_at - now)
+        return min(LEFTOVERS_SECONDS, left) if leftovers_only and left is not None else left
+
+    def _is_released(self) -> bool:
+        """Whether the process is to be left to itself: not while it is being stopped."""
+        is_due = self._release_at is not None and self._clock.monotonic() >= self._release_at
+        return is_due and not self.stopping.waits
+
+    def _act(self, child: Child, action: StopAction, number: int = signal.SIGKILL) -> None:
+        if action is not StopAction.NOTHING:
+            child.send(signal.SIGKILL if action is StopAction.KILL else number)
+
+    def _wait_for(self, child: Child) -> None:
+        child.wait()
+        self._inbox.put(_Reported.EXITED)
+
+    def _read(self, child: Child, pipe: IO[bytes], reading: Reading, done: _Reported) -> threading.Thread:
+        def read() -> None:
+            splitter = LineSplitter(max_line_bytes=reading.max_line_bytes)
+
+            def take_chunk(chunk: bytes) -> None:
+                try:
+                    for line in splitter.feed(chunk):
+                        reading.take(line)
+                except Exception as error:  # noqa: BLE001 - the process goes on, whatever recording does
+                    tell_of_fault(error)
+
+            try:
+                pump(
+                    pipe.fileno(),
+                    reading.sink,
+                    gone=child.gone,
+                    take=take_chunk,
+                    tell=self._tell,
+                    clock=self._clock,
+                )
+                pipe.close()
+                for line in splitter.flush():
+                    reading.take(line)
+            except Exception as error:  # noqa: BLE001
+                tell_of_fault(error)
+            finally:
+                self._inbox.put(done)
+
+        thread = threading.Thread(target=read, name=f"longwatch-{done.name.lower()}", daemon=True)
+        thread.start()
+        return thread

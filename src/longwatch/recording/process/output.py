@@ -1,0 +1,202 @@
+"""Output of a process: bytes from a pipe joined to lines, and lines parsed as events.
+
+Other producers' spellings are translated here and nowhere else: `event_type` or `type`, `error` or
+`error_message`, and a tool call's `event_id`, which names the call (longwatch: `call_id`) and not the event.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from longwatch.errors import InvalidEvent, InvalidInput
+from longwatch.journal.codec import from_wire
+from longwatch.model.event import Event, epoch_ms, text_of
+
+MAX_LINE_BYTES = 1_000_000  # of one line; a program that never ends its line must not fill our memory
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """One line without its end. Bytes that are no UTF-8 have become U+FFFD."""
+
+    text: str
+    left_out: int = 0  # bytes past the limit that are not in `text`
+
+    @property
+    def shown(self) -> str:
+        """The text, with a note if some of it is missing."""
+        return f"{self.text}…[cut, {self.left_out} more bytes]" if self.left_out else self.text
+
+
+class LineSplitter:
+    """Cuts a stream into lines at `\\n` or `\\r\\n`, holding back what is not a whole line yet."""
+
+    def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max = max_line_bytes
+        self._begun = bytearray()  # of the line that has not ended yet, up to the limit
+        self._left_out = 0
+        self._last = b""  # of the bytes left out, to know a carriage return before the line's end
+
+    def feed(self, chunk: bytes) -> Iterator[OutputLine]:
+        """The lines that these bytes complete."""
+        *ends, rest = chunk.split(b"\n")
+        for part in ends:
+            self._add(part)
+            yield self._ended(complete=True)
+        self._add(rest)
+
+    def flush(self) -> Iterator[OutputLine]:
+        """The last line, if the stream did not end with a line's end."""
+        if self._begun:
+            yield self._ended(complete=False)
+
+    def _add(self, part: bytes) -> None:
+        room = self._max - len(self._begun)
+        self._begun += part[:room]
+        if len(part) > room:
+            self._left_out += len(part) - room
+            self._last = part[-1:]
+
+    def _ended(self, *, complete: bool) -> OutputLine:
+        line, left_out = bytes(self._begun), self._left_out
+        if complete and (self._last == b"\r" if left_out else line.endswith(b"\r")):
+            if left_out:
+                left_out -= 1
+            else:
+                line = line[:-1]
+        self._begun, self._left_out, self._last = bytearray(), 0, b""
+        # A character that the limit cuts in two is left out whole, rather than shown as a broken one.
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        return OutputLine(decoder.decode(line, final=not left_out), left_out)
+
+
+_OWN_FIELDS = frozenset({"run_id", "event_id", "producer", "number"})
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A line that is meant for people."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParseError:
+    """A line that begins like an event and is none that can be kept."""
+
+    text: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEvent:
+    """An event that a longwatch recorder numbered and chained: it is kept exactly as it is."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignEvent:
+    """An event of another producer, in our words. It gets its id and number when it is recorded."""
+
+    run_id: str
+    type: str
+    occurred_at: int  # epoch milliseconds
+    payload: Mapping[str, object]
+    agent_name: str | None = None
+    call_id: str | None = None
+    parent_call_id: str | None = None
+    trace_id: str | None = None
+
+
+LineContent = Output | ParseError | OwnEvent | ForeignEvent
+
+
+def parse(line: OutputLine) -> LineContent:
+    """What this line of standard output says."""
+    trimmed = line.text.strip()
+    if not trimmed.startswith("{"):
+        return Output(line.shown)
+    if line.left_out:
+        return ParseError(line.shown, f"the line is {line.left_out} bytes longer than longwatch reads")
+    try:
+        value = json.loads(trimmed)
+    except (ValueError, RecursionError) as error:
+        return ParseError(line.text, f"not JSON: {error}")
+    if not isinstance(value, dict):
+        return Output(line.text)
+    if "\\ud" in trimmed or "\\uD" in trimmed:
+        value = _without_surrogates(value)
+    try:
+        return _own(value) or _foreign(value) or Output(line.text)
+    except (InvalidEvent, InvalidInput) as error:
+        return ParseError(line.text, str(error))
+
+
+def _own(value: Mapping[str, object]) -> OwnEvent | None:
+    if not value.keys() >= _OWN_FIELDS or "workflow_id" in value:
+        return None
+    return OwnEvent(from_wire(value))
+
+
+def _foreign(value: Mapping[str, object]) -> ForeignEvent | None:
+    rest = dict(value)
+    type_ = rest.pop("event_type" if isinstance(rest.get("event_type"), str) else "type", None)
+    run_id = rest.pop("workflow_id", None)
+    timestamp = rest.pop("timestamp", None)
+    if not (isinstance(type_, str) and type_ and isinstance(run_id, str) and run_id):
+        return None
+    if not isinstance(timestamp, int | float) or isinstance(timestamp, bool):
+        return None
+    nested = rest.pop("payload", None)  # as an item of the table has it; most lines are flat
+    if isinstance(nested, dict):
+        rest = {**nested, **rest}
+    elif nested is not None:
+        rest["payload"] = nested
+    if isinstance(rest.get("error"), str) and "error_message" not in rest:
+        rest["error_message"] = rest.pop("error")
+    event = ForeignEvent(
+        run_id=run_id,
+        type=type_,
+        occurred_at=_milliseconds(timestamp),
+        agent_name=_taken(rest, "agent_name"),
+        call_id=_taken(rest, "call_id") or (_taken(rest, "event_id") if type_ == "tool_call" else None),
+        parent_call_id=_taken(rest, "parent_call_id"),
+        trace_id=_taken(rest, "trace_id"),
+        payload=rest,
+    )
+    _refuse_unstorable(event)
+    return event
+
+
+def _milliseconds(timestamp: float) -> int:
+    if not math.isfinite(timestamp) or timestamp < 0:
+        raise InvalidEvent(f"timestamp {timestamp} is no time in milliseconds since 1970")
+    return epoch_ms(timestamp)  # the same rule as for items of a table, or one event would have two times
+
+
+def _taken(fields: dict[str, object], name: str) -> str | None:
+    """A text that has a place of its own in an event, taken out of the payload."""
+    if text_of(fields, name) is None:
+        return None
+    return str(fields.pop(name))
+
+
+def _refuse_unstorable(event: ForeignEvent) -> None:
+    """Refuse at the door, with the line still at hand, what no journal may hold."""
+    Event(run_id=event.run_id, event_id="-", type=event.type, occurred_at=event.occurred_at)
+
+
+def _without_surrogates(value: object) -> object:
+    """Half of a surrogate pair is valid JSON and can be stored nowhere."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    return value

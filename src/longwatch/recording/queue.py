@@ -1,0 +1,137 @@
+"""The queue of the recorder: its bounds and backpressure, and what passes through it beside events.
+
+Then the caller waits up to a quarter of a second for room. Once that was in vain events are dropped at once
+and counted, until the queue has moved; an `events_dropped` event tells how many each run has lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+from longwatch.clock import Clock
+from longwatch.model.event import Event
+
+
+class Flush:
+    """A mark in the queue: everything before it has been seen to once it is passed.
+
+    Made of a bare lock: a signal handler may interrupt a thread anywhere inside an `Event`, and then wait for
+    a writer that waits for that thread.
+    """
+
+    __slots__ = ("_unpassed", "close", "durable")
+
+    def __init__(self, *, close: bool = False) -> None:
+        self._unpassed = threading.Lock()
+        self._unpassed.acquire()
+        self.durable = False
+        self.close = close
+
+    def pass_by(self, durable: bool) -> None:
+        """Wake the caller that waits, and say whether everything before is durable. Safe to call again."""
+        self.durable = durable
+        try:
+            self._unpassed.release()
+        except RuntimeError:  # passed before, as when Ctrl-C ended the wait
+            pass
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Whether everything before was made durable in time."""
+        return self._unpassed.acquire(timeout=max(0.0, timeout_seconds)) and self.durable
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRun:
+    """Nothing more comes of this run."""
+
+    run_id: str
+    occurred_at: int  # epoch milliseconds
+
+
+def empty(queue: SimpleQueue[None]) -> None:
+    """Take everything out."""
+    try:
+        while True:
+            queue.get_nowait()
+    except Empty:
+        pass
+
+
+log = logging.getLogger("longwatch")
+
+QUEUE_BYTES = 64 * 1024 * 1024  # of large payloads; small ones are bounded by their count
+LARGE_BYTES = 4_096
+WAIT_SECONDS = 0.25
+LOOK_AGAIN_SECONDS = 0.001
+
+
+class Backpressure:
+    """Keeps count of what is in the queue. Callers enter, the writer lets out."""
+
+    def __init__(self, waiting: Callable[[], int], *, max_events: int, clock: Clock) -> None:
+        self._waiting = waiting  # how many events there are in the queue
+        self._max_events = max_events
+        self._clock = clock
+        self._lock = threading.RLock()  # a signal handler may record while its own thread holds it
+        # The callers count one and the writer the other, so that the writer never has to wait for a caller.
+        self._bytes_in = 0
+        self._bytes_out = 0
+        self._gave_up = False
+        self._dropped: dict[str, int] = {}
+        self.dropped_total = 0
+
+    def enter(self, run_id: str, weight: int) -> bool:
+        """Wait a little for room. False: there is none, and the event is counted as dropped."""
+        deadline = self._clock.monotonic() + WAIT_SECONDS
+        while True:
+            with self._lock:
+                if self._fits(weight):
+                    self._bytes_in += _counted(weight)
+                    self._gave_up = False
+                    return True
+                if self._gave_up or self._clock.monotonic() >= deadline:
+                    self._drop(run_id)
+                    return False
+            self._clock.sleep(LOOK_AGAIN_SECONDS)
+
+    def leave(self, weight: int) -> None:
+        """An event is out of the queue. For the writer alone."""
+        self._bytes_out += _counted(weight)
+
+    def take_drops(self) -> dict[str, int]:
+        """How many events each run has lost since the last call. For the writer alone."""
+        if not self._dropped or not self._lock.acquire(blocking=False):
+            return {}  # next time: a signal handler may wait for the writer while its thread holds the lock
+        try:
+            dropped, self._dropped = self._dropped, {}
+            self._gave_up = False
+        finally:
+            self._lock.release()
+        return dropped
+
+    def _fits(self, weight: int) -> bool:
+        held = self._bytes_in - self._bytes_out
+        return self._waiting() < self._max_events and held + _counted(weight) <= QUEUE_BYTES
+
+    def _drop(self, run_id: str) -> None:
+        if not self.dropped_total:
+            log.warning(
+                "longwatch: %d events wait and no more fit in memory; further ones are dropped and counted",
+                self._waiting(),
+            )
+        self._gave_up = True
+        self._dropped[run_id] = self._dropped.get(run_id, 0) + 1
+        self.dropped_total += 1
+
+
+def weight_of(event: Event) -> int:
+    """Bytes of an event that count against the queue."""
+    return len(event.encoded) if event.encoded is not None else 0
+
+
+def _counted(weight: int) -> int:
+    return weight if weight > LARGE_BYTES else 0

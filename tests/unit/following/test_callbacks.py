@@ -1,0 +1,88 @@
+"""A subscription hands values to its event loop in bounded room, and knows when nobody is there any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from longwatch.following.callbacks import WAITING_VALUES, Subscription
+from tests.patience import PATIENCE_SECONDS
+
+
+def always() -> bool:
+    return True
+
+
+def never() -> bool:
+    return False
+
+
+def subscription(
+    callback: Callable[[int], object], loop: asyncio.AbstractEventLoop | None
+) -> Subscription[int]:
+    return Subscription(callback, loop=loop, left=lambda _: None, raised=lambda _: None)
+
+
+async def test_it_is_full_until_its_loop_has_taken_what_waits() -> None:
+    taken: list[int] = []
+    mine = subscription(taken.append, asyncio.get_running_loop())
+    for value in range(WAITING_VALUES):
+        assert not mine.is_full
+        mine.hand(value, always)
+
+    was_full = mine.is_full
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await mine.has_room()
+
+    assert was_full
+    assert not mine.is_full
+    assert taken == list(range(len(taken)))
+    assert len(taken) >= WAITING_VALUES // 2
+
+
+async def test_nobody_waits_for_one_that_was_disposed() -> None:
+    mine = subscription(lambda _: mine.dispose(), asyncio.get_running_loop())
+    for value in range(WAITING_VALUES):
+        mine.hand(value, always)
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await mine.has_room()
+
+    assert not mine.is_active
+
+
+async def test_nobody_waits_for_a_loop_that_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    elsewhere = asyncio.new_event_loop()
+    mine = subscription(lambda _: None, elsewhere)
+    for value in range(WAITING_VALUES):
+        mine.hand(value, always)
+    elsewhere.close()
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await mine.has_room()
+
+    assert not mine.is_active
+    assert "is closed; it is not called any more" in caplog.text
+
+
+async def test_others_in_the_loop_have_their_turn_while_many_values_are_taken() -> None:
+    taken: list[int] = []
+    mine = subscription(taken.append, asyncio.get_running_loop())
+    for value in range(WAITING_VALUES - 1):
+        mine.hand(value, always)
+
+    await asyncio.sleep(0)
+
+    assert 0 < len(taken) < WAITING_VALUES // 2
+
+
+def test_what_is_not_wanted_any_more_is_not_delivered() -> None:
+    taken: list[int] = []
+    mine = subscription(taken.append, None)
+
+    mine.hand(1, never)
+    mine.hand(2, always)
+
+    assert taken == [2]

@@ -1,0 +1,171 @@
+"""One event told on both channels is kept once; no event is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.model.event import Event
+from longwatch.recording.process.deduplication import Merging, identity
+from longwatch.recording.process.output import ForeignEvent
+
+AT = 1_794_736_800_000
+
+
+def line(type: str = "note", at: int = AT, **fields: object) -> ForeignEvent:
+    return ForeignEvent(run_id="wf-1", type=type, occurred_at=at, payload=fields)
+
+
+def stored(type: str = "note", at: int = AT, **fields: object) -> Event:
+    return Event(run_id="wf-1", event_id="key", type=type, occurred_at=at, payload=fields)
+
+
+def test_a_line_that_the_journal_does_not_show_is_recorded_after_its_wait() -> None:
+    merging = Merging(hold_seconds=1.0)
+    merging.said(line(), now=10.0)
+
+    early, due, late = merging.released(10.9), merging.next_due, merging.released(11.0)
+
+    assert (early, due, late) == ([], 11.0, [line()])
+    assert merging.next_due is None
+
+
+def test_a_line_that_the_journal_shows_while_it_waits_is_dropped() -> None:
+    merging = Merging()
+    merging.said(line(), now=0.0)
+
+    merging.shown(stored())
+
+    assert merging.rest() == []
+
+
+def test_a_line_that_the_journal_showed_before_is_dropped() -> None:
+    merging = Merging()
+    merging.shown(stored())
+
+    merging.said(line(), now=0.0)
+
+    assert merging.next_due is None
+    assert merging.rest() == []
+
+
+def test_two_equal_lines_need_two_events_in_the_journal() -> None:
+    merging = Merging()
+    merging.said(line(data="a"), now=0.0)
+    merging.said(line(data="a"), now=0.0)
+
+    merging.shown(stored(data="a"))
+
+    assert merging.rest() == [line(data="a")]
+
+
+def test_an_event_that_comes_too_late_does_not_swallow_the_next_line() -> None:
+    merging = Merging(hold_seconds=1.0)
+    merging.said(line(), now=0.0)
+    recorded = merging.released(1.0)
+    merging.shown(stored())  # too late: it is there twice now, and there is nothing to be done
+
+    merging.said(line(), now=2.0)
+
+    assert recorded == [line()]
+    assert merging.rest() == [line()]
+
+
+def test_lines_leave_in_the_order_they_came() -> None:
+    merging = Merging()
+    lines = [line(at=AT + 2), line(at=AT), line(at=AT + 1)]
+    for each in lines:
+        merging.said(each, now=0.0)
+
+    merging.shown(stored(at=AT))
+
+    assert merging.rest() == [lines[0], lines[2]]
+
+
+def test_too_many_waiting_lines_are_due_at_once() -> None:
+    merging = Merging(max_held=2)
+    lines = [line(at=AT + index) for index in range(3)]
+    for each in lines:
+        merging.said(each, now=0.0)
+
+    assert merging.next_due == float("-inf")
+    assert merging.released(0.0) == lines[:1]
+    assert merging.next_due == 1.0
+
+
+def test_only_runs_with_waiting_lines_are_asked_for() -> None:
+    merging = Merging()
+    merging.said(line(), now=0.0)
+    merging.said(ForeignEvent("wf-2", "note", AT, {}), now=0.0)
+
+    merging.shown(stored())
+
+    assert merging.runs() == {"wf-2"}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "same"),
+    [
+        (line(), stored(), True),
+        (line(), stored(at=AT + 1), False),
+        (line(), stored("other"), False),
+        (line(text="a"), stored(text="b"), True),
+        (ForeignEvent("wf-1", "tool_call", AT, {}, call_id="c"), stored("tool_call", event_id="c"), True),
+        (ForeignEvent("wf-1", "tool_call", AT, {}, call_id="c"), stored("tool_call", event_id="d"), False),
+        (ForeignEvent("wf-1", "x", AT, {}, agent_name="Ada"), stored("x", agent_name="Ada"), True),
+        (ForeignEvent("wf-1", "x", AT, {}, agent_name="Ada"), stored("x", agent_name="Bob"), False),
+        (line("x", event_id="e"), replace(stored("x"), call_id="e"), True),
+        (line("node_start", node_id="n"), stored("node_start", node_id="n"), True),
+        (line("node_start", node_id="n"), stored("node_start", node_id="m"), False),
+        (ForeignEvent("wf-2", "note", AT, {}), stored(), False),
+    ],
+)
+def test_what_makes_two_tellings_one_event(said: ForeignEvent, shown: Event, same: bool) -> None:
+    assert (identity(said) == identity(shown)) is same
+
+
+steps = st.lists(st.tuples(st.sampled_from(["said", "shown"]), st.integers(0, 3)), max_size=60)
+
+
+@given(steps)
+def test_if_the_journal_answers_in_time_every_event_is_kept_exactly_once(told: list[tuple[str, int]]) -> None:
+    merging = Merging()
+    for channel, offset in told:
+        if channel == "said":
+            merging.said(line(at=AT + offset), now=0.0)
+        else:
+            merging.shown(stored(at=AT + offset))
+
+    recorded = Counter(event.occurred_at - AT for event in merging.rest())
+
+    said = Counter(offset for channel, offset in told if channel == "said")
+    shown = Counter(offset for channel, offset in told if channel == "shown")
+    assert recorded == said - shown
+
+
+@given(st.lists(st.tuples(st.sampled_from(["said", "shown", "released"]), st.integers(0, 3)), max_size=80))
+def test_however_late_the_journal_answers_no_line_is_lost_or_recorded_twice(
+    told: list[tuple[str, int]],
+) -> None:
+    merging, recorded, now = Merging(hold_seconds=1.0, max_held=5), Counter[int](), 0.0
+    said, shown = Counter[int](), Counter[int]()
+    for channel, offset in told:
+        now += 0.4
+        if channel == "said":
+            merging.said(line(at=AT + offset), now=now)
+            said[offset] += 1
+        elif channel == "shown":
+            merging.shown(stored(at=AT + offset))
+            shown[offset] += 1
+        else:
+            recorded += Counter(event.occurred_at - AT for event in merging.released(now))
+
+    recorded += Counter(event.occurred_at - AT for event in merging.rest())
+
+    for offset in said:
+        assert recorded[offset] + shown[offset] >= said[offset]
+        assert recorded[offset] <= said[offset]

@@ -1,0 +1,97 @@
+"""How much may wait in memory."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from longwatch.recording.queue import LARGE_BYTES, QUEUE_BYTES, Backpressure
+from longwatch.testing import FakeClock
+from tests.patience import PATIENCE_SECONDS
+
+
+def new_room(waiting: list[int], clock: FakeClock | None = None) -> Backpressure:
+    return Backpressure(lambda: len(waiting), max_events=3, clock=clock or FakeClock())
+
+
+def test_there_is_room_below_the_limit() -> None:
+    assert new_room([1, 2]).enter("wf-1", 0)
+
+
+def test_a_caller_waits_a_quarter_of_a_second_and_then_drops() -> None:
+    clock = FakeClock()
+    room = new_room([1, 2, 3], clock)
+
+    assert not room.enter("wf-1", 0)
+
+    assert 0.25 <= sum(clock.slept) < 0.26
+    assert room.dropped_total == 1
+
+
+def test_a_caller_goes_on_as_soon_as_there_is_room() -> None:
+    class Draining(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if len(self.slept) == 5:
+                waiting.pop()
+
+    waiting, clock = [1, 2, 3], Draining()
+
+    assert new_room(waiting, clock).enter("wf-1", 0)
+
+    assert len(clock.slept) == 5
+
+
+def test_once_waiting_was_in_vain_nobody_waits_until_the_queue_has_moved(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    waiting, clock = [1, 2, 3], FakeClock()
+    room = new_room(waiting, clock)
+    with caplog.at_level(logging.WARNING, "longwatch"):
+        for _ in range(10):
+            room.enter("wf-1", 0)
+    waited = len(clock.slept)
+
+    told = room.take_drops()
+    room.enter("wf-2", 0)
+
+    assert told == {"wf-1": 10}
+    assert room.take_drops() == {"wf-2": 1}
+    assert len(clock.slept) == 2 * waited
+    assert caplog.text.count("no more fit in memory") == 1
+
+
+def test_large_payloads_are_bounded_by_their_bytes() -> None:
+    room = new_room([])
+    half = QUEUE_BYTES // 2
+
+    entered = [room.enter("wf-1", half), room.enter("wf-1", half), room.enter("wf-1", half)]
+    room.leave(half)
+
+    assert entered == [True, True, False]
+    assert room.enter("wf-1", half)
+    assert room.enter("wf-1", LARGE_BYTES)  # a small one is not counted
+
+
+def test_the_writer_never_waits_for_a_caller_that_a_signal_has_stopped() -> None:
+    room = new_room([1, 2, 3])
+    room.enter("wf-1", 0)
+    held, release = threading.Event(), threading.Event()
+
+    def caller() -> None:
+        with room._lock:
+            held.set()
+            release.wait(PATIENCE_SECONDS)
+
+    thread = threading.Thread(target=caller)
+    thread.start()
+    held.wait(PATIENCE_SECONDS)
+    room.leave(LARGE_BYTES + 1)
+    told = room.take_drops()
+    release.set()
+    thread.join()
+
+    assert told == {}
+    assert room.take_drops() == {"wf-1": 1}
