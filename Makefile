@@ -11,7 +11,7 @@ ARGS ?=
 SEEDS ?= 800
 EXECUTIONS ?= 10000
 # What `make coverage` runs: it needs no engine, and takes a few seconds.
-COVERING := tests/unit/watching tests/unit/aws tests/contract/test_executions_memory.py tests/integration/watching/test_watching.py
+COVERING := tests/unit/executions tests/unit/aws tests/contract/test_executions_memory.py tests/integration/executions/test_watching.py
 UV_VERSION := 0.13.7
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make requirements" .venv/bin/uv pip compile --quiet --upgrade \
 	--universal --python-version 3.11 --generate-hashes

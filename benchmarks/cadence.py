@@ -11,13 +11,17 @@ from random import Random
 
 from benchmarks.harness import Goal, Result
 
+from longwatch.executions.cadence.learned import SLOWEST, learn
+from longwatch.executions.cadence.policies import ByHistory, ByPhase, Phases, Played, play, score_of, watched
+from longwatch.executions.cadence.samples import KnownDurations
+from longwatch.executions.due import ExecutionPhase
 from longwatch.polling.schedules import EXECUTION_PHASES
-from longwatch.watching.cadence.learned import SLOWEST, learn
-from longwatch.watching.cadence.playing import ByHistory, ByPhase, Phases, Played, play, score_of, watched
-from longwatch.watching.cadence.worlds import Given
-from longwatch.watching.phases import Phase
 
-DRILL = {Phase.PENDING: 808.0, Phase.STARTED: 76.0, Phase.IN_PROGRESS: 300.0}  # 13 min 28 s, then 6 min 16 s
+DRILL = {
+    ExecutionPhase.PENDING: 808.0,
+    ExecutionPhase.STARTED: 76.0,
+    ExecutionPhase.IN_PROGRESS: 300.0,
+}  # 13 min 28 s, then 6 min 16 s
 SPREAD = 0.25
 HISTORY = 100  # past executions
 FIRST_SEED = 1000  # the constants of the learning were chosen with others
@@ -60,7 +64,7 @@ class Pair:
 
 def _true(histories: int, runs: int) -> Result:
     drawn: dict[str, tuple[Draw, int]] = {
-        f"spread {spread:.0%}, history of {past}": (Given(DRILL, spread).draw, past)
+        f"spread {spread:.0%}, history of {past}": (KnownDurations(DRILL, spread).draw, past)
         for spread, past in ((0.1, HISTORY), (SPREAD, 20), (SPREAD, 50), (SPREAD, HISTORY), (0.5, HISTORY))
     }
     drawn[f"spread {SPREAD:.0%}, normal instead of log-normal"] = (_normal, HISTORY)
@@ -94,10 +98,12 @@ def _false(histories: int, runs: int) -> Result:
         "failed while pending, at any time": _failing,
     }
     given = {
-        name: _watched(Given(DRILL, SPREAD).draw, past=HISTORY, histories=histories, runs=runs, twist=twist)
+        name: _watched(
+            KnownDurations(DRILL, SPREAD).draw, past=HISTORY, histories=histories, runs=runs, twist=twist
+        )
         for name, twist in twists.items()
     }
-    slowest = SLOWEST * max(EXECUTION_PHASES.in_phase(phase).delay for phase in Phase)
+    slowest = SLOWEST * max(EXECUTION_PHASES.in_phase(phase).delay for phase in ExecutionPhase)
     worst = max(score_of(_joined(pair.learned)).delay_worst for pair in given.values())
     most_calls = max(pair.calls for pair in given.values())
     return Result(
@@ -138,4 +144,4 @@ def _times(phases: Phases, factor: float) -> Phases:
 
 
 def _failing(phases: Phases, random: Random) -> Phases:
-    return {Phase.PENDING: phases[Phase.PENDING] * random.uniform(0.01, 1.0)}
+    return {ExecutionPhase.PENDING: phases[ExecutionPhase.PENDING] * random.uniform(0.01, 1.0)}

@@ -21,13 +21,13 @@ from benchmarks.executions.making import START_MS, execution, job_id_of
 from benchmarks.following.subject import Answers, Subject
 from benchmarks.harness import Goal, Result
 
+from longwatch.executions.poller import Poller
+from longwatch.executions.sources.drs import DrsSource
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
+from longwatch.executions.watcher import MOST_AT_ONCE, Watcher
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
-from longwatch.watching.poller import Poller
-from longwatch.watching.sources.drs import DrsSource
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
-from longwatch.watching.watcher import MOST_AT_ONCE, Watcher
 
 EXECUTIONS = 1_000
 THREADS = 16  # of the tasks: boto3 blocks

@@ -16,11 +16,11 @@ from typing import Any
 from benchmarks.executions.making import execution
 from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 
+from longwatch.executions.stores.dynamodb import INDEX, DynamoExecutionStore
+from longwatch.executions.stores.records import record_of
+from longwatch.executions.stores.sqlite import INSERT, SqliteExecutionStore
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import to_attribute
-from longwatch.watching.stores.dynamodb import INDEX, DynamoExecutionStore
-from longwatch.watching.stores.records import record_of
-from longwatch.watching.stores.sqlite import INSERT, SqliteExecutionStore
 
 OPEN = 100
 BATCH = 25  # items that DynamoDB takes at once

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from longwatch.executions.model import Evidence, Execution, ItemState, Job, JobState, Stage, Verdict, WorkItem
 from longwatch.model.summary import Status
-from longwatch.watching.model import Evidence, Execution, Job, JobState, Server, ServerState, Verdict, Wave
 
 START_MS = 1_794_736_800_000
 
@@ -14,9 +14,9 @@ def job_id_of(number: int) -> str:
 
 def execution(number: int, *, closed: bool) -> Execution:
     """One that runs, or one that ran a while before."""
-    state = ServerState.LAUNCHED if closed else ServerState.PENDING
+    state = ItemState.LAUNCHED if closed else ItemState.PENDING
     at = START_MS - number * 1000 if closed else START_MS + number
-    servers = tuple(Server(f"s-{number:016}{each}", state, since=at) for each in range(3))
+    servers = tuple(WorkItem(f"s-{number:016}{each}", state, since=at) for each in range(3))
     job = Job(
         job_id_of(number),
         JobState.FINISHED if closed else JobState.PENDING,
@@ -28,7 +28,7 @@ def execution(number: int, *, closed: bool) -> Execution:
         execution_id=f"{'closed' if closed else 'open'}-{number}",
         plan_id="plan-1",
         started_at=at,
-        waves=(Wave("one", (job,)),),
+        waves=(Stage("one", (job,)),),
         total_waves=1,
         deadline_ms=None,
         verdict=Verdict(Status.SUCCEEDED, at, evidence) if closed else None,

@@ -17,12 +17,12 @@ from urllib.request import urlopen
 import pytest
 
 from longwatch.documents.opening import open_documents
+from longwatch.executions.stores.factory import open_executions
 from longwatch.journal.factory import open_journal
 from longwatch.journal.verify import Verifier
 from longwatch.model.run import RunSummary, Status, fold
 from longwatch.model.run_query import RunQuery
 from longwatch.turns import BlockKind, Conversations
-from longwatch.watching.stores.opening import open_executions
 from tests.acceptance.conftest import Longwatch, command, environment
 from tests.patience import PATIENCE_SECONDS
 

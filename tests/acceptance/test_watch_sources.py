@@ -16,7 +16,7 @@ import pytest
 from longwatch.testing.services import AwsService
 from tests.acceptance.conftest import Longwatch
 from tests.acceptance.test_watch import Screen, Started
-from tests.integration.watching.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.conftest import Endpoint, Said
 
 JOURNAL = ("--journal", "sqlite:///watching.db")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are not watched on Windows")

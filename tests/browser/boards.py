@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from longwatch.executions.model import ActionState, ItemState, Job, JobState, Mode, WorkItem
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.watching.model import ActionState, Job, JobState, Mode, Server, ServerState
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.integration.server.execution_stories import (
     FAILED,
     GOING,
@@ -25,13 +25,13 @@ SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 DONE = JobState.FINISHED
 
 
-def named(number: int, *servers: tuple[str, ServerState], state: JobState = JobState.STARTED) -> Job:
+def named(number: int, *servers: tuple[str, ItemState], state: JobState = JobState.STARTED) -> Job:
     """What the source says of a job whose servers have names."""
     return Job(
         f"job-{number}",
         state,
         tuple(
-            Server(
+            WorkItem(
                 f"s-{name}",
                 each,
                 word=each.value.upper(),
@@ -107,8 +107,8 @@ class Board:
         found.hear(said(0, GOING, GOING), at=at + 100 * SECOND)
         found.hear(said(0, LAUNCHED, LAUNCHED, instance_id="i-0abc", actions=(going,)), at=at + 300 * SECOND)
         servers = (
-            Server("s-01", LAUNCHED, "i-0abc", (agent, lost), "LAUNCHED"),
-            Server("s-02", LAUNCHED, "i-0def", (agent, going), "LAUNCHED"),
+            WorkItem("s-01", LAUNCHED, "i-0abc", (agent, lost), "LAUNCHED"),
+            WorkItem("s-02", LAUNCHED, "i-0def", (agent, going), "LAUNCHED"),
         )
         found.hear(Job("job-0", JobState.STARTED, servers, word="STARTED"), at=at + 460 * SECOND)
         return found
@@ -136,8 +136,8 @@ class Board:
         at = found.now.started_at
         lost = action("join domain", ActionState.FAILED, "AccessDenied: ssm:SendCommand")
         servers = (
-            Server("s-web", LAUNCHED, "i-0web", (lost,), "LAUNCHED"),
-            Server("s-db", ServerState.TERMINATED, "i-0db", (), "TERMINATED"),
+            WorkItem("s-web", LAUNCHED, "i-0web", (lost,), "LAUNCHED"),
+            WorkItem("s-db", ItemState.TERMINATED, "i-0db", (), "TERMINATED"),
         )
         found.hear(Job("job-0", DONE, servers, word="COMPLETED"), at=at + 4 * MINUTE)
         return found

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
+from longwatch.executions.model import ActionState, Evidence, Job, JobState, Stage, Verdict, WorkItem
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.model.summary import Status
-from longwatch.watching.model import ActionState, Evidence, Job, JobState, Server, Verdict, Wave
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.browser.boards import DONE, Board, named
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Serve
 from tests.browser.serving import Served
@@ -267,13 +267,13 @@ def test_the_run_of_an_execution_leads_to_its_board_and_failed_servers_are_error
 
 def test_no_field_of_an_execution_becomes_markup(tmp_path: Path, serve: Serve, open_page: OpenPage) -> None:
     board = Board(tmp_path / "hostile.db")
-    waves = (Wave(ATTACK, (Job(ATTACK, region=ATTACK, account=ATTACK),), (f"expected {ATTACK}",)),)
+    waves = (Stage(ATTACK, (Job(ATTACK, region=ATTACK, account=ATTACK),), (f"expected {ATTACK}",)),)
     drill = board.watched(
         ID, plan_id=ATTACK, name=ATTACK, source=ATTACK, waves=waves, total_waves=2, lease_holder=ATTACK
     )
     lost = action(ATTACK, ActionState.FAILED, ATTACK)
-    server = Server(ATTACK, FAILED, ATTACK, (lost,), ATTACK, ATTACK)
-    other = Server(f"other {ATTACK}", GOING, ATTACK, (), ATTACK, ATTACK)
+    server = WorkItem(ATTACK, FAILED, ATTACK, (lost,), ATTACK, ATTACK)
+    other = WorkItem(f"other {ATTACK}", GOING, ATTACK, (), ATTACK, ATTACK)
     drill.hear(Job(ATTACK, JobState.STARTED, (server, other), word=ATTACK))
     drill.change(failures=5, last_error=ATTACK, lease_holder=ATTACK, lease_until=drill.now.started_at + 10**9)
     served = serve(tmp_path / "hostile.db")

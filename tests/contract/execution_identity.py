@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from longwatch.errors import AmbiguousExecution
+from longwatch.executions.model import Execution, Job, Stage
+from longwatch.executions.poller import Poller
+from longwatch.executions.stores.base import ExecutionStore, resolve
+from longwatch.executions.watcher import Watcher
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock, MemoryJournal
-from longwatch.watching.model import Execution, Job, Wave
-from longwatch.watching.poller import Poller
-from longwatch.watching.stores.base import ExecutionStore, resolve
-from longwatch.watching.watcher import Watcher
 from tests.contract.executions import Reads, Writes, foreign
-from tests.unit.watching.making import FAILED, LAUNCHED, START, finished
-from tests.unit.watching.playing import PlayedSource, types_of
+from tests.unit.executions.making import FAILED, LAUNCHED, START, finished
+from tests.unit.executions.playing import PlayedSource, types_of
 
 
 class IdentityContract:
@@ -132,7 +132,7 @@ class IdentityContract:
 
 
 def of_plan(plan_id: str, execution_id: str) -> Execution:
-    wave = Wave("one", (Job("j-1", region="eu-west-1"),))
+    wave = Stage("one", (Job("j-1", region="eu-west-1"),))
     return Execution(
         execution_id=execution_id, plan_id=plan_id, started_at=START, waves=(wave,), total_waves=1
     )

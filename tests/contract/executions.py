@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from longwatch.errors import AlreadyThere, VersionConflict
+from longwatch.executions.model import ActionState, Execution, Job, JobState, Mode, Stage, Verdict, WorkItem
+from longwatch.executions.operators import Operator, Statement
+from longwatch.executions.responses import applied
+from longwatch.executions.stores.base import Changes, ExecutionStore, place_of
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.summary import Status
-from longwatch.watching.answers import applied
-from longwatch.watching.model import ActionState, Execution, Job, JobState, Mode, Server, Verdict, Wave
-from longwatch.watching.operators import Operator, Statement
-from longwatch.watching.stores.base import Changes, ExecutionStore, place_of
-from tests.unit.watching.making import (
+from tests.unit.executions.making import (
     EVIDENCE,
     FAILED,
     IN_PROGRESS,
@@ -40,7 +40,7 @@ OTHER_STATUSES = ("CANCELLING", "PAUSED", "TIMEOUT", "COMPLETED_WITH_WARNINGS", 
 
 
 class ExecutionsContract:
-    """The promises of `longwatch.watching.stores.base.ExecutionStore`."""
+    """The promises of `longwatch.executions.stores.base.ExecutionStore`."""
 
     @pytest.fixture
     def store(self) -> ExecutionStore:
@@ -385,7 +385,7 @@ class ChangesContract(ExecutionsContract):
 
 def new_execution(**more: Any) -> Execution:
     more = {"started_at": START, "total_waves": 1, **more}
-    wave = Wave("one", (Job("j-1", region="eu-west-1", account="111122223333"),), ("s-1", "s-2"))
+    wave = Stage("one", (Job("j-1", region="eu-west-1", account="111122223333"),), ("s-1", "s-2"))
     return Execution(execution_id=_new_id(), plan_id="p-1", waves=(wave,), **more)
 
 
@@ -396,8 +396,8 @@ def everything() -> tuple[Job, ...]:
         action(ActionState.IN_PROGRESS, "r-2"),
     )
     servers = (
-        Server("s-1", LAUNCHED, "i-1", actions, "LAUNCHED"),
-        Server("s-9", FAILED, word="FAILED", reason="no capacity"),
+        WorkItem("s-1", LAUNCHED, "i-1", actions, "LAUNCHED"),
+        WorkItem("s-9", FAILED, word="FAILED", reason="no capacity"),
     )
     return (Job("j-1", JobState.FINISHED, servers, cancelled=True, word="COMPLETED"),)
 

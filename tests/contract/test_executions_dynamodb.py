@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from longwatch.errors import TableProblem, VersionConflict
+from longwatch.executions.responses import applied
+from longwatch.executions.stores.base import ExecutionStore, place_of
+from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutionStore
+from longwatch.executions.stores.records import POLL_STATE
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import from_attribute, to_attribute
-from longwatch.watching.answers import applied
-from longwatch.watching.stores.base import ExecutionStore, place_of
-from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutionStore
-from longwatch.watching.stores.records import POLL_STATE
 from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import (
     OTHER_STATUSES,
@@ -27,7 +27,7 @@ from tests.contract.executions import (
     new_execution,
 )
 from tests.contract.tables import REGION, Shared, client_of, delete_table
-from tests.unit.watching.making import IN_PROGRESS, START, answer, job
+from tests.unit.executions.making import IN_PROGRESS, START, answer, job
 
 POLL_STATE_TYPE: Any = {"AttributeName": POLL_STATE, "AttributeType": "S"}
 SPARSE: Any = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.watching.stores.memory import MemoryExecutionStore
+from longwatch.executions.stores.memory import MemoryExecutionStore
 from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import ChangesContract, Reads, Writes
 

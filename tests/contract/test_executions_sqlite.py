@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from longwatch.errors import NewerJournal
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
+from longwatch.executions.transitions import started
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
-from longwatch.watching.transitions import started
 from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import ChangesContract, Reads, Writes, foreign, new_execution
 
@@ -85,7 +85,7 @@ class TestSqliteExecutionStore(ChangesContract, IdentityContract):
     def test_what_an_earlier_release_polled_is_open_under_a_status_of_another_writer(
         self, path: Path
     ) -> None:
-        folder = files("longwatch.watching.stores") / "migrations"
+        folder = files("longwatch.executions.stores") / "migrations"
         with SqliteJournal(path) as journal:
             journal.append([started(new_execution())])  # which makes the file ours
         connection = sqlite3.connect(path)

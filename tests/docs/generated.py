@@ -17,6 +17,10 @@ import click
 
 from longwatch import errors
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
+from longwatch.executions.sources.declaration_parser import KEYS
+from longwatch.executions.sources.declarations import Declaration
+from longwatch.executions.sources.registry import sources as known_sources
+from longwatch.executions.sources.shipped import AWS, CI, HTTP
 from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.model.event import CALL_WORDS
 from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS
@@ -27,10 +31,6 @@ from longwatch.storage.dynamodb.values import AttributeValue, from_attribute
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.turns.messages import Reported
 from longwatch.turns.verdict import VERDICTS, ProcessEnd
-from longwatch.watching.sources.declarations import Declaration
-from longwatch.watching.sources.reading import KEYS
-from longwatch.watching.sources.registry import sources as known_sources
-from longwatch.watching.sources.shipped import AWS, CI, HTTP
 from tests.docs.pages import ROOT
 
 PLACES: Mapping[str, str] = {  # part -> page under docs/

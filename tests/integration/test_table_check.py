@@ -12,10 +12,10 @@ import pytest
 from longwatch.cli.checks import Finding, guarded
 from longwatch.cli.store_checks import look_at_documents, look_at_executions
 from longwatch.errors import TableProblem
+from longwatch.executions.stores.dynamodb import SHAPE as EXECUTIONS
 from longwatch.settings import Settings, load_settings
 from longwatch.storage.dynamodb.errors import KEYS, TableAddress
 from longwatch.storage.dynamodb.table_check import check_shape, check_table
-from longwatch.watching.stores.dynamodb import SHAPE as EXECUTIONS
 from tests.contract.documents_tables import new_document_table
 from tests.contract.test_executions_dynamodb import new_execution_table
 
@@ -151,9 +151,9 @@ def test_an_executions_table_of_an_earlier_release_is_a_warning_that_names_the_s
 ) -> None:
     settings = replace(settings_at(endpoint), other_statuses=("PAUSED", "HELD"))
     with new_execution_table(endpoint, poll_index=False) as old, new_execution_table(endpoint) as new:
-        monkeypatch.setattr("longwatch.watching.stores.opening.DEFAULT_TABLE", old.table)
+        monkeypatch.setattr("longwatch.executions.stores.factory.DEFAULT_TABLE", old.table)
         without = executions_at(settings)
-        monkeypatch.setattr("longwatch.watching.stores.opening.DEFAULT_TABLE", new.table)
+        monkeypatch.setattr("longwatch.executions.stores.factory.DEFAULT_TABLE", new.table)
         complete = executions_at(settings)
 
         named = guarded(

@@ -10,9 +10,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from longwatch.executions.sources.drs import DrsSource
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator
-from longwatch.watching.sources.drs import DrsSource
 from tests.load.places import IN_A_FILE, IN_TABLES, Place, in_a_file, in_tables
 
 REGION = "eu-west-1"

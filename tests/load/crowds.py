@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from longwatch.clock import Clock
+from longwatch.executions.model import Execution, Job, Mode, Stage
+from longwatch.executions.stores.base import ExecutionStore
 from longwatch.model.run import Status
 from longwatch.testing.drs import DrsSimulator, JobScript, drill, recovery
-from longwatch.watching.model import Execution, Job, Mode, Wave
-from longwatch.watching.stores.base import ExecutionStore
 from tests.load.sizes import FULL
 
 WAVES = 2
@@ -67,7 +67,7 @@ def crowd(count: int, store: ExecutionStore, drs: DrsSimulator, clock: Clock) ->
                 mode=kind.mode,
                 started_at=clock.now_ms(),
                 waves=tuple(
-                    Wave(f"wave {n}", (Job(job, region="eu-west-1"),)) for n, job in enumerate(jobs, 1)
+                    Stage(f"wave {n}", (Job(job, region="eu-west-1"),)) for n, job in enumerate(jobs, 1)
                 ),
                 total_waves=WAVES,
             )

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from longwatch.executions.model import Evidence, Execution, ItemState, Job, JobState, Stage, Verdict, WorkItem
+from longwatch.executions.stores.dynamodb import DynamoExecutionStore
+from longwatch.executions.stores.records import Record, record_of
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.model.run import Status
 from longwatch.storage.dynamodb.values import to_attribute
-from longwatch.watching.model import Evidence, Execution, Job, JobState, Server, ServerState, Verdict, Wave
-from longwatch.watching.stores.dynamodb import DynamoExecutionStore
-from longwatch.watching.stores.records import Record, record_of
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
 
 SERVERS = 10  # in each of two waves: a record of 3 KB. Those that have ended are small, to be filled in time
 ENDS = (Status.SUCCEEDED, Status.PARTIAL, Status.FAILED, Status.CANCELLED)
@@ -43,25 +43,23 @@ def fill(store: Any, found: Iterator[Record]) -> None:
 
 
 def _open(now_ms: int) -> Record:
-    return record_of(_execution(now_ms, ServerState.PENDING, servers=SERVERS))
+    return record_of(_execution(now_ms, ItemState.PENDING, servers=SERVERS))
 
 
 def _ended(now_ms: int, status: Status) -> Record:
     verdict = Verdict(status, now_ms, (Evidence("drs:DescribeJobs", now_ms),))
-    return record_of(
-        replace(_execution(now_ms, ServerState.LAUNCHED, servers=1), verdict=verdict, closed=True)
-    )
+    return record_of(replace(_execution(now_ms, ItemState.LAUNCHED, servers=1), verdict=verdict, closed=True))
 
 
-def _execution(now_ms: int, state: ServerState, *, servers: int) -> Execution:
+def _execution(now_ms: int, state: ItemState, *, servers: int) -> Execution:
     waves = tuple(
-        Wave(
+        Stage(
             f"wave {number}",
             (
                 Job(
                     f"drsjob-{number:017}",
                     JobState.STARTED,
-                    tuple(Server(f"s-{n:017}", state, since=now_ms) for n in range(servers)),
+                    tuple(WorkItem(f"s-{n:017}", state, since=now_ms) for n in range(servers)),
                     region="eu-west-1",
                     since=now_ms,
                 ),

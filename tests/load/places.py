@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longwatch.clock import Clock
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.stores.dynamodb import DynamoExecutionStore
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.table import BotoTable
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.storage.dynamodb.errors import TableAddress
-from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.dynamodb import DynamoExecutionStore
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.contract.tables import new_table
 from tests.contract.test_executions_dynamodb import new_execution_table
 from tests.load.measuring import Meter

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
+from longwatch.executions.finder import Finder, survey
+from longwatch.executions.model import Execution
+from longwatch.executions.poller import Poller, PollReport, Result
+from longwatch.executions.sources.drs import DrsSource
+from longwatch.executions.watcher import Watcher
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs.simulator import PAGE
-from longwatch.watching.finder import Finder, survey
-from longwatch.watching.model import Execution
-from longwatch.watching.poller import Polled, Poller, Result
-from longwatch.watching.sources.drs import DrsSource
-from longwatch.watching.watcher import Watcher
 from tests.load.crowds import KINDS, WAVES, Kind, crowd
 from tests.load.measuring import INDEX_QUERY, POLL, Timings, told
 from tests.load.places import IN_A_FILE, IN_TABLES, Place
 from tests.load.sizes import CONCURRENT, FULL
-from tests.unit.watching.playing import events_of
+from tests.unit.executions.playing import events_of
 
 POLLERS = 16  # at a time, each its own function on AWS
 
@@ -40,7 +40,7 @@ class Functions:
 
     def __init__(self, place: Place, source: DrsSource, clock: FakeClock) -> None:
         self.polls = Timings()
-        self.results: list[Polled] = []
+        self.results: list[PollReport] = []
         self._place, self._clock = place, clock
         self._handed: list[Execution] = []
         self._finder = Finder(place.store, self._handed.append, clock=clock)
@@ -54,7 +54,7 @@ class Functions:
                 self._handed.clear()
                 self._pass_time()
 
-    def _poll(self, execution: Execution) -> Polled:
+    def _poll(self, execution: Execution) -> PollReport:
         with self.polls.timed():
             return self._poller.poll(execution.execution_id, execution.plan_id)
 

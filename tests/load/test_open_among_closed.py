@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from longwatch.errors import VersionConflict
+from longwatch.executions.finder import Finder
+from longwatch.executions.model import Execution
 from longwatch.testing import FakeClock
-from longwatch.watching.finder import Finder
-from longwatch.watching.model import Execution
 from tests.load.filling import fill, records
 from tests.load.measuring import INDEX_QUERY, Timings, told
 from tests.load.places import Place

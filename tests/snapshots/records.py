@@ -18,6 +18,22 @@ from typing import Any
 from longwatch.documents.dynamodb.items import head_item, log_item, log_of, part_items, project_item
 from longwatch.documents.files import FileEntry, Kind, Project
 from longwatch.documents.shelf import Head
+from longwatch.executions import transitions
+from longwatch.executions.model import (
+    OPERATOR_CLOSED,
+    OPERATOR_STOPPED,
+    ActionState,
+    Evidence,
+    Execution,
+    ItemState,
+    Job,
+    JobState,
+    Stage,
+    Step,
+    Verdict,
+    WorkItem,
+)
+from longwatch.executions.stores.records import record_of
 from longwatch.journal.codec import to_line
 from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.journal.dynamodb.workflow_layout import WorkflowLayout
@@ -26,22 +42,6 @@ from longwatch.model.event import Event
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from longwatch.turns import Conversations
-from longwatch.watching import transitions
-from longwatch.watching.model import (
-    OPERATOR_CLOSED,
-    OPERATOR_STOPPED,
-    Action,
-    ActionState,
-    Evidence,
-    Execution,
-    Job,
-    JobState,
-    Server,
-    ServerState,
-    Verdict,
-    Wave,
-)
-from longwatch.watching.stores.records import record_of
 
 AT = 1_700_000_000_000
 PROJECT, SESSION = "project-1", "session-1"
@@ -61,11 +61,11 @@ EVENT = Event(
     trace_id="1" * 32,
     ttl=1_700_086_400,
 )
-SERVER = Server(
+SERVER = WorkItem(
     "s-1",
-    ServerState.FAILED,
+    ItemState.FAILED,
     "i-1",
-    (Action("action-1", "action-run-1", ActionState.FAILED, "a reason", AT, "a word"),),
+    (Step("action-1", "action-run-1", ActionState.FAILED, "a reason", AT, "a word"),),
     "LAUNCH_FAILED",
     "a reason",
     AT,
@@ -92,7 +92,7 @@ EXECUTION = Execution(
     execution_id="execution-1",
     plan_id="plan-1",
     started_at=AT,
-    waves=(Wave("wave 1", (JOB,), ("s-1", "s-2")),),
+    waves=(Stage("wave 1", (JOB,), ("s-1", "s-2")),),
     total_waves=1,
     verdict=VERDICT,
     closed=True,
@@ -248,7 +248,7 @@ def _turns() -> Iterator[Event]:
 
 
 def _execution_events() -> Iterator[Event]:
-    before = replace(EXECUTION, waves=(Wave("wave 1", (Job("job-1", since=AT),)),))
+    before = replace(EXECUTION, waves=(Stage("wave 1", (Job("job-1", since=AT),)),))
     by = {"operator": "a person", "reason": "a reason"}
     yield transitions.started(EXECUTION)
     yield from transitions.changes(before, EXECUTION, AT)

@@ -28,6 +28,7 @@ from longwatch.clock import SYSTEM_CLOCK
 from longwatch.documents.memory import MemoryDocumentStore
 from longwatch.documents.sqlite import SqliteDocumentStore
 from longwatch.errors import InvalidInput
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.memory import MemoryJournal
 from longwatch.journal.sqlite.heartbeats import SUFFIX as HEARTBEATS_SUFFIX
 from longwatch.journal.sqlite.journal import SqliteJournal
@@ -40,7 +41,6 @@ from longwatch.server.feed.schemas import EVENT_NAMES
 from longwatch.server.feed.topics import Kind, Topic
 from longwatch.server.routes.scopes import REQUIRED
 from longwatch.settings import SETTINGS, Settings
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.docs import source
 from tests.docs.pages import ROOT, all_pages, page
 from tests.snapshots.records import records

@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import pytest
 
 from longwatch.aws.packaging import code
+from longwatch.executions.model import Execution, Job, Mode, Stage
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.stores.dynamodb import TEMPLATE
+from longwatch.executions.stores.factory import open_executions
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.testing.drs import DrsSimulator, JobScript
-from longwatch.watching.model import Execution, Job, Mode, Wave
-from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.dynamodb import TEMPLATE
-from longwatch.watching.stores.opening import open_executions
 from tests.engines.start import MiniStack
 from tests.stack.deploying import REGION, client, deploy, ended, settled, uploaded
 from tests.stack.templates import ROOT, TABLE_TEMPLATE
@@ -67,7 +67,7 @@ class Deployed:
             mode=mode,
             started_at=int(time.time()) * 1000,
             waves=tuple(
-                Wave(f"wave {number}", (Job(job_id, region=REGION),))
+                Stage(f"wave {number}", (Job(job_id, region=REGION),))
                 for number, job_id in enumerate(job_ids, 1)
             ),
             total_waves=len(job_ids),

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE
-from longwatch.watching.stores.opening import DEFAULT_TABLE, open_executions
-from longwatch.watching.stores.records import POLL_STATE
+from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE
+from longwatch.executions.stores.factory import DEFAULT_TABLE, open_executions
+from longwatch.executions.stores.records import POLL_STATE
 from tests.contract.executions import new_execution
 from tests.stack.deploying import REGION, client, deploy, settled, uploaded
 from tests.stack.templates import ROOT, load_template

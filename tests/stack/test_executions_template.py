@@ -11,10 +11,10 @@ import botocore.session
 import pytest
 
 from longwatch.aws.finder import LAST_LOOK_SECONDS, RUN_SECONDS
-from longwatch.watching.poller import LEASE_MS
-from longwatch.watching.sources.declarations import AwsCall
-from longwatch.watching.sources.shipped import AWS
-from longwatch.watching.stores.dynamodb import TEMPLATE
+from longwatch.executions.poller import LEASE_MS
+from longwatch.executions.sources.declarations import AwsCall
+from longwatch.executions.sources.shipped import AWS
+from longwatch.executions.stores.dynamodb import TEMPLATE
 from tests.stack.policies import Statement, statements
 from tests.stack.templates import ROOT, load_template
 

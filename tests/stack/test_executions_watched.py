@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
+from longwatch.executions.model import ActionState, Evidence, Execution, Mode, Verdict
+from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill, recovery
-from longwatch.watching.model import ActionState, Evidence, Execution, Mode, Verdict
-from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX
 from tests.engines.start import EngineMissing
 from tests.patience import PATIENCE_SECONDS
 from tests.stack.executions import (

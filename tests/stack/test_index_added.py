@@ -17,16 +17,16 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from longwatch.errors import TableProblem
+from longwatch.executions.poller import Poller
+from longwatch.executions.sources.drs import DrsSource
+from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE, DynamoExecutionStore
+from longwatch.executions.watcher import Watcher
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import Status
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import from_attribute, to_attribute
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
-from longwatch.watching.poller import Poller
-from longwatch.watching.sources.drs import DrsSource
-from longwatch.watching.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE, DynamoExecutionStore
-from longwatch.watching.watcher import Watcher
 from tests.contract.tables import REGION, client_of, delete_table
 from tests.docs.pages import Page
 from tests.patience import PATIENCE_SECONDS

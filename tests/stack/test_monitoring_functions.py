@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from longwatch.executions.model import Execution, Job, Stage
 from longwatch.testing.drs import DrsSimulator, drill
-from longwatch.watching.model import Execution, Job, Wave
 from tests.stack.deploying import REGION, client, deploy
 from tests.stack.executions import Deployed, deployed, until
 from tests.stack.monitoring import alarms, data_of, deployable, own_engine
@@ -94,7 +94,7 @@ def test_a_source_that_does_not_answer_sets_its_own_alarm_off(watched: Watched, 
 
 def test_an_old_execution_that_nobody_watches_sets_two_alarms_off(watched: Watched) -> None:
     stack, now = watched.stack, int(time.time()) * 1000
-    wave = Wave("one", (Job("drsjob-00000000000000001", region=REGION),))
+    wave = Stage("one", (Job("drsjob-00000000000000001", region=REGION),))
     stack.store.add(
         Execution(
             execution_id="x-old",

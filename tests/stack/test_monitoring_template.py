@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from longwatch.aws.metrics import NAMESPACE, failure_document, poll_document, tick_documents
+from longwatch.executions.due import ExecutionPhase
+from longwatch.executions.finder import Finder, Tick
+from longwatch.executions.model import Execution, Mode, Verdict
+from longwatch.executions.poller import PollReport, Result
+from longwatch.executions.stores.dynamodb import INDEX, TEMPLATE
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.executions.stores.records import POLLING, STATUS_WORDS
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
-from longwatch.watching.finder import Finder, Tick
-from longwatch.watching.model import Execution, Mode, Verdict
-from longwatch.watching.phases import Phase
-from longwatch.watching.poller import Polled, Result
-from longwatch.watching.stores.dynamodb import INDEX, TEMPLATE
-from longwatch.watching.stores.memory import MemoryExecutionStore
-from longwatch.watching.stores.records import POLLING, STATUS_WORDS
 from tests.stack.monitoring import PARAMETERS, Datum, alarms, data_of, metric_of, resources, state
 from tests.stack.monitoring import TEMPLATE as MONITORING
 from tests.stack.templates import ROOT, load_template
-from tests.unit.watching.making import EVIDENCE, PENDING, START, drill
+from tests.unit.executions.making import EVIDENCE, PENDING, START, drill
 
 NOW = START / 1000 + 3_600  # the full hour, where periods end
 ENVIRONMENT = PARAMETERS["Environment"]
@@ -71,9 +71,9 @@ def documents() -> Iterator[dict[str, Any]]:
     for tick in ticks:
         yield from tick_documents(tick, START, ENVIRONMENT)
     for result in Result:
-        for phase in Phase:
+        for phase in ExecutionPhase:
             for status in ENDS:
-                polled = Polled(execution=ended(status), result=result, phase=phase)
+                polled = PollReport(execution=ended(status), result=result, phase=phase)
                 yield poll_document(polled, START, ENVIRONMENT)
     yield failure_document(OSError("no"), START, ENVIRONMENT, execution_id="x-1", plan_id="p-1")
 

@@ -24,12 +24,12 @@ from typing import Any, Protocol
 from longwatch.aws.metrics import tick_documents, write
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidSettings, WorthAnotherTry
+from longwatch.executions.cadence.learned import QUICKEST
+from longwatch.executions.finder import SHORTEST_SECONDS, Finder, Tick
+from longwatch.executions.model import Execution, Mode
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.stores.factory import open_executions
 from longwatch.settings import load_settings
-from longwatch.watching.cadence.learned import QUICKEST
-from longwatch.watching.finder import SHORTEST_SECONDS, Finder, Tick
-from longwatch.watching.model import Execution, Mode
-from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.opening import open_executions
 
 EXECUTIONS_VARIABLE = "LONGWATCH_EXECUTIONS"
 POLLER_VARIABLE = "LONGWATCH_POLLER_FUNCTION"

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from longwatch.watching.finder import Tick
-from longwatch.watching.model import Mode
-from longwatch.watching.poller import Polled, Result
+from longwatch.executions.finder import Tick
+from longwatch.executions.model import Mode
+from longwatch.executions.poller import PollReport, Result
 
 NAMESPACE = "longwatch/Executions"
 ENVIRONMENT, TYPE, PHASE, RESULT, STATUS = "Environment", "ExecutionType", "Phase", "Result", "Status"
@@ -91,7 +91,7 @@ def tick_documents(tick: Tick, at: int, environment: str, *, modes: Sequence[Mod
     ]
 
 
-def poll_document(polled: Polled, at: int, environment: str) -> Document:
+def poll_document(polled: PollReport, at: int, environment: str) -> Document:
     """What a poll came to."""
     execution = polled.execution
     metrics = [

@@ -27,19 +27,19 @@ from longwatch.aws.metrics import failure_document, poll_document, write
 from longwatch.aws.roles import connecting
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidInput
+from longwatch.executions.cadence.cadence import LearnedCadence
+from longwatch.executions.cadence.history import DurationHistory, ExecutionKind, Sample, read_history
+from longwatch.executions.poller import Poller, PollReport
+from longwatch.executions.sources.aws import AwsAsker
+from longwatch.executions.sources.base import Source
+from longwatch.executions.sources.declared import DeclaredSource
+from longwatch.executions.sources.drs import DrsSource
+from longwatch.executions.sources.shipped import AWS
+from longwatch.executions.stores.factory import open_executions
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.recording.redaction import redact_text
 from longwatch.settings import load_settings
-from longwatch.watching.cadence.history import History, Kind, Sample, read_history
-from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.poller import Polled, Poller
-from longwatch.watching.sources.aws import AwsAsker
-from longwatch.watching.sources.base import Source
-from longwatch.watching.sources.declared import DeclaredSource
-from longwatch.watching.sources.drs import DrsSource
-from longwatch.watching.sources.shipped import AWS
-from longwatch.watching.stores.opening import open_executions
 
 ROLE_VARIABLE = "LONGWATCH_ASSUME_ROLE"
 # Of the past: each is a query in a container's first poll, with a small share of a processor, and a thousand
@@ -79,7 +79,7 @@ def poll(
     return answer(polled)
 
 
-def answer(polled: Polled) -> dict[str, Any]:
+def answer(polled: PollReport) -> dict[str, Any]:
     """The poll in plain words, for whoever invokes the function by hand."""
     return {
         "execution_id": polled.execution.execution_id,
@@ -103,13 +103,13 @@ def open_poller(own: str | None = None) -> Poller:
         journal,
         sources(own),
         holder=f"{stream}-{secrets.token_hex(4)}",
-        lessons=Lessons(Past(journal)) if settings.learned_cadence else None,
+        lessons=LearnedCadence(Past(journal)) if settings.learned_cadence else None,
         ttl_hours=settings.ttl_hours,
         redact=redact_text,
     )
 
 
-class Past(History):
+class Past(DurationHistory):
     """What the newest executions in the journal say, read when it is first asked for.
 
     By then the poller has its lease. Before, the finder would hand the execution out again and again, each
@@ -119,19 +119,19 @@ class Past(History):
     def __init__(self, journal: Journal) -> None:
         super().__init__()
         self._journal = journal
-        self._known: History | None = None
+        self._known: DurationHistory | None = None
 
     def add(self, sample: Sample) -> None:
         if self._known is not None:  # else it is read with the others
             self._known.add(sample)
 
-    def samples(self, kind: Kind, *, fewest: int = 1) -> tuple[Sample, ...]:
+    def samples(self, kind: ExecutionKind, *, fewest: int = 1) -> tuple[Sample, ...]:
         return self._read().samples(kind, fewest=fewest)
 
-    def kinds(self) -> Iterator[Kind]:
+    def kinds(self) -> Iterator[ExecutionKind]:
         return self._read().kinds()
 
-    def _read(self) -> History:
+    def _read(self) -> DurationHistory:
         if self._known is None:
             self._known = read_history(self._journal, most=EXECUTIONS_READ)
         return self._known

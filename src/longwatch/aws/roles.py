@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from longwatch.watching.sources.aws import Connect, client_config, client_of
+from longwatch.executions.sources.aws import ConnectClient, client_config, client_of
 
 SESSION_NAME = "longwatch-poller"  # what CloudTrail of the other account shows
 
 
-def connecting(role_name: str | None, own_account: str | None) -> Connect:
+def connecting(role_name: str | None, own_account: str | None) -> ConnectClient:
     """Makes clients: of this account, or with the role of this name in another one."""
 
     def connect(service: str, region: str | None, account: str | None) -> Any:

@@ -9,17 +9,17 @@ from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.table import Column
 from longwatch.cli.text import clean
 from longwatch.cli.times import ago_text, clock_text, duration_text, start_text
+from longwatch.executions.due import phase_of
+from longwatch.executions.explain import Fact, next_poll_text
+from longwatch.executions.model import Execution
+from longwatch.executions.progress import progress_of, verdict_words, warnings_text
+from longwatch.executions.views import execution_line
+from longwatch.executions.waiting import waiting_for
 from longwatch.model.run import Status
-from longwatch.watching.explaining import Fact, next_poll_text
-from longwatch.watching.model import Execution
-from longwatch.watching.phases import phase_of
-from longwatch.watching.progress import progress_of, verdict_words, warnings_text
-from longwatch.watching.views import execution_line
-from longwatch.watching.waiting import waiting_for
 
 if TYPE_CHECKING:
-    from longwatch.watching.cadence.lessons import Lessons
-    from longwatch.watching.poller import Polled
+    from longwatch.executions.cadence.cadence import LearnedCadence
+    from longwatch.executions.poller import PollReport
 
 COLUMNS = (
     Column("", 10, 1),
@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 def list_row(
-    execution: Execution, now_ms: int, lessons: Lessons | None, *, with_plan: bool = False
+    execution: Execution, now_ms: int, lessons: LearnedCadence | None, *, with_plan: bool = False
 ) -> list[Segment]:
     """One row of the list. The notes are what is worth a second look: failures, warnings, conditions."""
     line = execution_line(execution, now_ms=now_ms, lessons=lessons)
@@ -126,9 +126,9 @@ def fact_lines(execution: Execution, facts: Iterable[Fact]) -> Iterator[Line]:
         yield [Segment(f"  {fact.about:13} ", "dim"), Segment(clean(fact.text)), Segment(when, "dim")]
 
 
-def polled_line(polled: Polled, *, now_ms: int) -> str | None:
+def polled_line(polled: PollReport, *, now_ms: int) -> str | None:
     """What a poll brought, if that is worth a line."""
-    from longwatch.watching.poller import Result
+    from longwatch.executions.poller import Result
 
     execution = polled.execution
     if polled.result is Result.RECHECKED:

@@ -11,11 +11,11 @@ import click
 
 from longwatch.cli.invocation import Invocation
 from longwatch.errors import InvalidInput
-from longwatch.watching.model import Job, Wave
-from longwatch.watching.stores.opening import open_executions
+from longwatch.executions.model import Job, Stage
+from longwatch.executions.stores.factory import open_executions
 
 if TYPE_CHECKING:
-    from longwatch.watching.stores.base import ExecutionStore
+    from longwatch.executions.stores.base import ExecutionStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,12 +40,12 @@ def opened_store(invocation: Invocation, url: str | None) -> Iterator[ExecutionS
         store.close()
 
 
-def wave_from(text: str, *, region: str | None, account: str | None) -> Wave:
+def wave_from(text: str, *, region: str | None, account: str | None) -> Stage:
     """`NAME=JOB,JOB` as a wave; one without jobs has not begun."""
     name, equals, jobs = text.partition("=")
     if not name.strip() or not equals:
         raise InvalidInput(f"Invalid wave {text!r}. Write NAME=JOB, or NAME=JOB,JOB for several jobs.")
-    return Wave(name.strip(), tuple(Job(each, region=region, account=account) for each in ids_in(jobs)))
+    return Stage(name.strip(), tuple(Job(each, region=region, account=account) for each in ids_in(jobs)))
 
 
 def ids_in(text: str) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def ids_in(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def waves_with_servers(waves: Sequence[Wave], servers: Sequence[str]) -> tuple[Wave, ...]:
+def waves_with_servers(waves: Sequence[Stage], servers: Sequence[str]) -> tuple[Stage, ...]:
     """The waves with the servers that `NAME=ID,ID` names for each."""
     named: dict[str, tuple[str, ...]] = {}
     for text in servers:

@@ -23,18 +23,18 @@ from longwatch.cli.table import table
 from longwatch.cli.terminal import Terminal, remark, write_data, write_json, write_json_lines
 from longwatch.cli.times import span_ms
 from longwatch.errors import InvalidInput, LongwatchError
+from longwatch.executions.explain import explained
+from longwatch.executions.model import DEFAULT_DEADLINE_MS, Execution, ExecutionKey, Mode
+from longwatch.executions.sources.registry import sources
+from longwatch.executions.transitions import started
+from longwatch.executions.validation import check_new
+from longwatch.executions.views import execution_line, execution_view, facts_view
 from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
-from longwatch.watching.explaining import explained
-from longwatch.watching.model import DEFAULT_DEADLINE_MS, Execution, ExecutionKey, Mode
-from longwatch.watching.sources.registry import sources
-from longwatch.watching.transitions import started
-from longwatch.watching.validation import check_new
-from longwatch.watching.views import execution_line, execution_view, facts_view
 
 if TYPE_CHECKING:
-    from longwatch.watching.cadence.lessons import Lessons
-    from longwatch.watching.poller import Polled
+    from longwatch.executions.cadence.cadence import LearnedCadence
+    from longwatch.executions.poller import PollReport
 
 SUCCEEDED, FAILED, RUNNING = 0, 1, 4
 PAST_SHOWN = 100  # executions that an ETA rests on: each is a read of the journal, and somebody waits
@@ -239,16 +239,16 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all that ended
     meanwhile succeeded; 1: one of them did not; 4: something is still running (with --once).
     """
+    from longwatch.executions.poller import Poller
+    from longwatch.executions.poller import Result as PollResult
+    from longwatch.executions.watcher import Watcher
     from longwatch.recording.redaction import redact_text
-    from longwatch.watching.poller import Poller
-    from longwatch.watching.poller import Result as PollResult
-    from longwatch.watching.watcher import Watcher
 
     clock = invocation.clock
     ended: list[Status] = []
     seen_open: set[ExecutionKey] = set()
 
-    def report(polled: Polled) -> None:
+    def report(polled: PollReport) -> None:
         key, has_news = polled.execution.key, polled.result in (PollResult.ENDED, PollResult.CORRECTED)
         if not polled.execution.closed:
             seen_open.add(key)
@@ -272,10 +272,10 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
             view.begin(found)
             lessons = None
             if settings.learned_cadence if learned is None else learned:
-                from longwatch.watching.cadence.history import read_history
-                from longwatch.watching.cadence.lessons import Lessons
+                from longwatch.executions.cadence.cadence import LearnedCadence
+                from longwatch.executions.cadence.history import read_history
 
-                lessons = Lessons(read_history(journal))
+                lessons = LearnedCadence(read_history(journal))
             poller = Poller(
                 store,
                 journal,
@@ -312,16 +312,16 @@ def _deadline(text: str) -> int | None:
     return span_ms(text) if text else DEFAULT_DEADLINE_MS
 
 
-def _lessons(invocation: Invocation, executions: Sequence[Execution]) -> Lessons | None:
+def _lessons(invocation: Invocation, executions: Sequence[Execution]) -> LearnedCadence | None:
     """What the journal says of past ones; None if none of these is open, so that there is nothing to ask."""
     if not any(each.is_open for each in executions):
         return None
-    from longwatch.watching.cadence.history import read_history
-    from longwatch.watching.cadence.lessons import Lessons
+    from longwatch.executions.cadence.cadence import LearnedCadence
+    from longwatch.executions.cadence.history import read_history
 
     with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
         try:
-            return Lessons(read_history(journal, most=PAST_SHOWN))
+            return LearnedCadence(read_history(journal, most=PAST_SHOWN))
         except LongwatchError as error:
             remark(f"No word on how long it usually takes: {error}")
             return None

@@ -16,14 +16,14 @@ from longwatch.cli.terminal import Terminal, remark, write_data, write_json, wri
 from longwatch.cli.text import clean, fit
 from longwatch.cli.times import clock_text, duration_text
 from longwatch.clock import Clock
-from longwatch.watching.explaining import next_poll_text
-from longwatch.watching.model import Execution
-from longwatch.watching.progress import progress_of
-from longwatch.watching.views import execution_line
-from longwatch.watching.waiting import waiting_for
+from longwatch.executions.explain import next_poll_text
+from longwatch.executions.model import Execution
+from longwatch.executions.progress import progress_of
+from longwatch.executions.views import execution_line
+from longwatch.executions.waiting import waiting_for
 
 if TYPE_CHECKING:
-    from longwatch.watching.poller import Polled
+    from longwatch.executions.poller import PollReport
 
 MOST_LATEST = 5  # lines below the executions
 ROWS_OF_ONE = 2
@@ -37,7 +37,7 @@ class ExecutionsView(Protocol):
     def begin(self, executions: Iterable[Execution]) -> None:
         """Show what is open, before the first poll."""
 
-    def take(self, polled: Polled) -> None:
+    def take(self, polled: PollReport) -> None:
         """Show what a poll brought."""
 
     def tick(self, found: Collection[Execution]) -> None:
@@ -61,7 +61,7 @@ class ExecutionsLines:
         if not lines:
             remark("No open executions.")
 
-    def take(self, polled: Polled) -> None:
+    def take(self, polled: PollReport) -> None:
         lines = _news(polled, self._outages, now_ms=self._clock.now_ms())
         if lines:
             write_data(lines)
@@ -86,7 +86,7 @@ class ExecutionsJson:
         for each in executions:
             self._show(each)
 
-    def take(self, polled: Polled) -> None:
+    def take(self, polled: PollReport) -> None:
         if self._versions.get(_key(polled.execution)) != polled.execution.version:
             self._show(polled.execution)
 
@@ -120,7 +120,7 @@ class ExecutionsPicture:
         self._open = {_key(each): each for each in executions}
         self._draw()
 
-    def take(self, polled: Polled) -> None:
+    def take(self, polled: PollReport) -> None:
         key = _key(polled.execution)
         if polled.execution.closed:
             self._closed.add(key)
@@ -192,7 +192,7 @@ def shown(output: str, clock: Clock) -> Iterator[ExecutionsView]:
             yield ExecutionsPicture(opened, clock)
 
 
-def _news(polled: Polled, outages: Outages, *, now_ms: int) -> list[str]:
+def _news(polled: PollReport, outages: Outages, *, now_ms: int) -> list[str]:
     """What a poll brought: an outage that begins or is over, and a change of the execution."""
     outage = outages.line(polled, now_ms=now_ms)
     lines = [f"{clock_text(now_ms)} {clean(outage)}" if outage else None, polled_line(polled, now_ms=now_ms)]

@@ -8,8 +8,8 @@ from datetime import tzinfo
 from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.text import clean, columns_of, fit
 from longwatch.cli.times import ago_text, between_text, day_text, duration_text, ran_text
+from longwatch.executions.progress import warnings_text
 from longwatch.model.run import Condition, Run, Status, conditions
-from longwatch.watching.progress import warnings_text
 
 _LABEL_COLUMNS = 10
 

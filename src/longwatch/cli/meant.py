@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from longwatch.cli.journals import MOST_CANDIDATES, NEWEST
 from longwatch.errors import ExecutionNotFound, InvalidInput
-from longwatch.watching.model import Execution
-from longwatch.watching.stores.base import ExecutionStore, resolve
+from longwatch.executions.model import Execution
+from longwatch.executions.stores.base import ExecutionStore, resolve
 
 LOOKED_THROUGH = 1_000  # of the newest executions, for the beginning of an id
 

@@ -17,14 +17,14 @@ from longwatch.cli.source_checks import check_job_ids
 from longwatch.cli.terminal import remark, write_data, write_json
 from longwatch.cli.text import clean
 from longwatch.errors import InvalidInput
+from longwatch.executions.model import Execution
+from longwatch.executions.operators import MAX_WAVES, OUTCOMES, Operator, Statement
+from longwatch.executions.sources.registry import sources
+from longwatch.executions.validation import check_has_work, check_wave
+from longwatch.executions.views import execution_view
 from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
-from longwatch.watching.model import Execution
-from longwatch.watching.operators import MAX_WAVES, OUTCOMES, Operator, Statement
-from longwatch.watching.sources.registry import sources
-from longwatch.watching.validation import check_has_work, check_wave
-from longwatch.watching.views import execution_view
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from longwatch.cli.times import duration_text
-from longwatch.watching.model import Execution, ExecutionKey
+from longwatch.executions.model import Execution, ExecutionKey
 
 if TYPE_CHECKING:
-    from longwatch.watching.poller import Polled
+    from longwatch.executions.poller import PollReport
 
 Scope = tuple[str, str, str]
 """A source, where it is polled, and the message of a problem that does not pass by itself."""
@@ -22,7 +22,7 @@ class Outages:
         self._since: dict[Scope, int] = {}
         self._waiting: dict[ExecutionKey, Scope] = {}
 
-    def line(self, polled: Polled, *, now_ms: int) -> str | None:
+    def line(self, polled: PollReport, *, now_ms: int) -> str | None:
         """What to report about a poll: that an outage begins or is over. None: nothing is new."""
         execution, problem = polled.execution, polled.problem
         if problem is not None:

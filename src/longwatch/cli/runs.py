@@ -19,11 +19,11 @@ from longwatch.cli.text import clean
 from longwatch.cli.times import ago_text, moment_ms, run_duration_text, start_text
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
+from longwatch.executions.progress import warnings_text
 from longwatch.journal.base import Journal
 from longwatch.journal.views import listed_view
 from longwatch.model.run import Condition, Run, RunSummary, Status, conditions
 from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
-from longwatch.watching.progress import warnings_text
 
 if TYPE_CHECKING:
     from longwatch.following.observation import ObservedRun, Observer

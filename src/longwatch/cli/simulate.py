@@ -16,15 +16,15 @@ from longwatch.cli.table import Column, table
 from longwatch.cli.terminal import Terminal, remark, write_json, write_text
 from longwatch.cli.times import span_ms
 from longwatch.errors import InvalidInput
-from longwatch.watching.cadence.comparing import BEST, FIXED, FLOOR, LEARNED, PLAIN, Comparison, compare
-from longwatch.watching.cadence.history import History, Sample, read_history
-from longwatch.watching.cadence.lookups import Lookup, closed_for
-from longwatch.watching.cadence.worlds import Given, Recorded, World
-from longwatch.watching.model import Mode
-from longwatch.watching.phases import Phase
+from longwatch.executions.cadence.comparison import BEST, FIXED, FLOOR, LEARNED, PLAIN, Comparison, compare
+from longwatch.executions.cadence.history import DurationHistory, Sample, read_history
+from longwatch.executions.cadence.index_cost import Lookup, closed_for
+from longwatch.executions.cadence.samples import KnownDurations, RecordedExecutions, SampleWorld
+from longwatch.executions.due import ExecutionPhase
+from longwatch.executions.model import Mode
 
 if TYPE_CHECKING:
-    from longwatch.watching.cadence.playing import Score
+    from longwatch.executions.cadence.policies import Score
 
 MARKS = {FIXED: "A", PLAIN: "B", FLOOR: "C", LEARNED: "L", BEST: "*"}
 PLOT_TITLE = "delay in seconds (· is the best possible with other numbers of calls)"
@@ -102,14 +102,14 @@ def cadence(
     cadence knows only past executions as 45/15/30 would have seen them. The best possible knows the true
     distribution and when each phase began, and makes no more calls than 45/15/30.
     """
-    world: World
+    world: SampleWorld
     if recorded:
         with reading(invocation) as journal:
-            world = Recorded(chosen(read_history(journal), source=source, mode=mode, plan=plan))
+            world = RecordedExecutions(chosen(read_history(journal), source=source, mode=mode, plan=plan))
     else:
         lengths = (pending, started, in_progress)
-        seconds = {phase: span_ms(text) / 1000 for phase, text in zip(Phase, lengths, strict=True)}
-        world = Given(seconds, share_of(spread))
+        seconds = {phase: span_ms(text) / 1000 for phase, text in zip(ExecutionPhase, lengths, strict=True)}
+        world = KnownDurations(seconds, share_of(spread))
     comparison = compare(world, runs=runs, history=history, seed=seed)
     if output == "json":
         write_json(comparison_view(comparison, runs=runs, seed=seed))
@@ -164,7 +164,9 @@ def share_of(text: str) -> float:
         raise InvalidInput(f"{text!r} is no share; write 25% or 0.25") from None
 
 
-def chosen(history: History, *, source: str | None, mode: str | None, plan: str | None) -> Sequence[Sample]:
+def chosen(
+    history: DurationHistory, *, source: str | None, mode: str | None, plan: str | None
+) -> Sequence[Sample]:
     """The samples of the kind that was asked for, or of the one that has the most."""
     kinds = [
         kind

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from longwatch.cli.terminal import remark
 from longwatch.cli.text import clean
 from longwatch.errors import InvalidInput
-from longwatch.watching.sources.base import Checked, IdChecked, Source, SourceProblem
+from longwatch.executions.sources.base import IdChecked, Source, SourceCheck, SourceProblem
 
 
 def check_source(source: Source) -> None:
@@ -42,4 +42,4 @@ def unusable_sources(names: Collection[str], known: Mapping[str, Source]) -> set
 
 
 def _problem(source: Source) -> SourceProblem | None:
-    return source.check() if isinstance(source, Checked) else None
+    return source.check() if isinstance(source, SourceCheck) else None

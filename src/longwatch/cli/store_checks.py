@@ -13,11 +13,11 @@ from longwatch.documents.opening import DEFAULT_TABLE as DOCUMENTS_TABLE
 from longwatch.documents.opening import FORMS as DOCUMENTS_FORMS
 from longwatch.documents.opening import documents_url
 from longwatch.errors import JournalUnusable, MissingExtra, TableProblem
+from longwatch.executions.stores.factory import DEFAULT_TABLE as EXECUTIONS_TABLE
+from longwatch.executions.stores.factory import FORMS as EXECUTIONS_FORMS
+from longwatch.executions.stores.factory import executions_url
 from longwatch.settings import Settings
 from longwatch.storage.urls import TableLocation, parts_of, sqlite_path, table_place
-from longwatch.watching.stores.opening import DEFAULT_TABLE as EXECUTIONS_TABLE
-from longwatch.watching.stores.opening import FORMS as EXECUTIONS_FORMS
-from longwatch.watching.stores.opening import executions_url
 
 if TYPE_CHECKING:
     from longwatch.storage.dynamodb.table_check import TableReport
@@ -54,7 +54,7 @@ def look_at_executions(settings: Settings, finding: Finding, *, url: str | None 
     if parts.scheme == "sqlite":
         _look_at_file(sqlite_path(url, parts), ("execution_schema", _COUNT_EXECUTIONS), settings, finding)
     elif parts.scheme == "dynamodb":
-        from longwatch.watching.stores.dynamodb import NEWEST_BY_STATUS, SHAPE
+        from longwatch.executions.stores.dynamodb import NEWEST_BY_STATUS, SHAPE
 
         place = table_place(url, parts, settings, default_table=EXECUTIONS_TABLE)
         report = _look_at_table(place, SHAPE, "`longwatch executions`", finding, is_chosen=is_chosen)

@@ -18,15 +18,15 @@ from longwatch.cli.text import clean
 from longwatch.cli.watching_views import SourceView
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, VersionConflict, WorthAnotherTry
+from longwatch.executions.due import next_poll_at
+from longwatch.executions.model import Execution, ItemState, JobState
+from longwatch.executions.poller import Poller, PollReport, Result
+from longwatch.executions.progress import warnings_text
+from longwatch.executions.stores.base import ExecutionStore
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor
 from longwatch.model.run import Status
-from longwatch.watching.due import next_poll_at
-from longwatch.watching.model import Execution, JobState, ServerState
-from longwatch.watching.poller import Polled, Poller, Result
-from longwatch.watching.progress import warnings_text
-from longwatch.watching.stores.base import ExecutionStore
 
 SLICE_SECONDS = 0.5  # between two looks at the screen and at who reads
 BUSY_SECONDS = 1.0  # while somebody else asks
@@ -63,7 +63,7 @@ class SourceWatch:
         self._last_news = clock.monotonic()
         self._told: set[str] = set()  # remarks that were made already
         self._outages = Outages()
-        self._refused: tuple[float, Polled] | None = None  # until when the source asked to wait
+        self._refused: tuple[float, PollReport] | None = None  # until when the source asked to wait
 
     def run(self, execution: Execution, patience: Patience) -> Outcome:
         """Watch it, and leave no lease behind. Raises BrokenPipeError once standard output has no reader."""
@@ -96,7 +96,7 @@ class SourceWatch:
             if ends is not None and self._clock.monotonic() >= ends:
                 return self._last_look(execution)
 
-    def _poll(self, execution: Execution) -> Polled | None:
+    def _poll(self, execution: Execution) -> PollReport | None:
         """Ask, if it is time; None: the store or the journal did not take it."""
         try:
             return self._poller.poll(execution.execution_id, execution.plan_id)
@@ -104,14 +104,14 @@ class SourceWatch:
             self._remark(f"{str(error).removesuffix('.')}; it is tried again")
             return None
 
-    def _note_wait(self, polled: Polled) -> None:
+    def _note_wait(self, polled: PollReport) -> None:
         """Remember how long the source asked to wait."""
         if polled.result not in _ASKED:
             return
         wait = polled.retry_after_seconds
         self._refused = None if wait is None else (self._clock.monotonic() + wait, polled)
 
-    def _next(self, execution: Execution, polled: Polled | None) -> float:
+    def _next(self, execution: Execution, polled: PollReport | None) -> float:
         """Seconds until it is asked about again."""
         if polled is None:
             return TROUBLE_SECONDS
@@ -159,7 +159,7 @@ class SourceWatch:
         self._show(polled.execution)
         return ended(polled.execution)
 
-    def _report(self, polled: Polled) -> None:
+    def _report(self, polled: PollReport) -> None:
         """Report an outage once, and its end."""
         line = self._outages.line(polled, now_ms=self._clock.now_ms())
         if line is not None:
@@ -198,7 +198,7 @@ def notes(execution: Execution) -> Iterator[str]:
         for job in wave.jobs:
             if job.state is JobState.MISSING:
                 yield f"{execution.source} no longer knows it; it is asked about on, and has no end"
-            elif any(each.state is ServerState.UNKNOWN for each in job.servers):
+            elif any(each.state is ItemState.UNKNOWN for each in job.servers):
                 yield _open_because_of(job.word or "", execution.source)
 
 
@@ -216,7 +216,7 @@ def _open_because_of(word: str, source: str) -> str:
     )
 
 
-def _standing(polled: Polled) -> Outcome:
+def _standing(polled: PollReport) -> Outcome:
     """How one that is open stands after a question: it runs, or nobody knows."""
     return Outcome(Status.RUNNING, error=polled.problem.message if polled.problem else None)
 

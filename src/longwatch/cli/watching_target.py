@@ -24,25 +24,25 @@ from longwatch.cli.watching_source import Patience, SourceWatch, wait_for_reader
 from longwatch.cli.watching_views import SourceLines, SourcePicture, SourceView
 from longwatch.clock import Clock
 from longwatch.errors import ExecutionNotFound, InvalidInput
+from longwatch.executions.cadence.cadence import LearnedCadence
+from longwatch.executions.cadence.history import read_history
+from longwatch.executions.due import SOURCE_BACKOFF
+from longwatch.executions.model import Execution
+from longwatch.executions.poller import Poller
+from longwatch.executions.sources.base import Source, SourceProblem
+from longwatch.executions.sources.declarations import normal
+from longwatch.executions.sources.declared import DeclaredSource
+from longwatch.executions.sources.http import unset_credentials
+from longwatch.executions.sources.http_url import address_of
+from longwatch.executions.sources.registry import SourceEntry, Sources, sources
+from longwatch.executions.sources.resolve import taken_up
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.stores.factory import open_executions
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
-from longwatch.watching.cadence.history import read_history
-from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.due import SOURCE_BACKOFF
-from longwatch.watching.model import Execution
-from longwatch.watching.poller import Poller
-from longwatch.watching.sources.addresses import address_of
-from longwatch.watching.sources.base import Source, SourceProblem
-from longwatch.watching.sources.beginning import taken_up
-from longwatch.watching.sources.declarations import normal
-from longwatch.watching.sources.declared import DeclaredSource
-from longwatch.watching.sources.http import unset_credentials
-from longwatch.watching.sources.registry import Entry, Sources, sources
-from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.opening import open_executions
 
 WAIT_SECONDS = 2.0  # between two questions about what is not there yet
 SHORTEST_SECONDS = 1.0  # between two looks
@@ -112,7 +112,7 @@ def watch_target(invocation: Invocation, target: str, asked: Asked) -> tuple[str
                 return target, begun
             if begun.is_open:
                 check_source(known[entry.name])
-            learned = Lessons(read_history(journal)) if settings.learned_cadence else None
+            learned = LearnedCadence(read_history(journal)) if settings.learned_cadence else None
             hours = settings.ttl_hours
             poller = Poller(
                 store, journal, known, clock=clock, lessons=learned, ttl_hours=hours, redact=redact_text
@@ -149,7 +149,7 @@ def headers_of(lines: Sequence[str]) -> dict[str, str]:
 def _begun(
     store: ExecutionStore,
     known: Sources,
-    entry: Entry,
+    entry: SourceEntry,
     target: str,
     what: str,
     asked: Asked,
@@ -217,7 +217,7 @@ def _shown(output: str, clock: Clock, journal: Journal) -> Iterator[SourceView]:
     else:
         with screen(terminal) as opened:
             opened.keep()
-            yield SourcePicture(opened, Lessons(read_history(journal, most=PAST_SHOWN)))
+            yield SourcePicture(opened, LearnedCadence(read_history(journal, most=PAST_SHOWN)))
 
 
 def show_sources(invocation: Invocation, output: str) -> None:

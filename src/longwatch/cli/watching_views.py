@@ -13,12 +13,12 @@ from longwatch.cli.terminal import remark
 from longwatch.cli.text import fit
 from longwatch.cli.times import ago_text, duration_text
 from longwatch.cli.views import Print
+from longwatch.executions.cadence.cadence import LearnedCadence
+from longwatch.executions.due import next_poll_at
+from longwatch.executions.explain import conditions
+from longwatch.executions.model import Execution
+from longwatch.executions.views import execution_view
 from longwatch.model.event import Event
-from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.conditions import conditions
-from longwatch.watching.due import next_poll_at
-from longwatch.watching.model import Execution
-from longwatch.watching.views import execution_view
 
 MOST_NOTES = 3
 
@@ -55,7 +55,7 @@ class SourceLines:
 class SourcePicture:
     """Draws the steps of the execution, the latest changes and when it is polled next."""
 
-    def __init__(self, screen: Screen, lessons: Lessons | None = None) -> None:
+    def __init__(self, screen: Screen, lessons: LearnedCadence | None = None) -> None:
         self._screen = screen
         self._lessons = lessons  # how long others of its kind took
         self._latest: list[Event] = []
@@ -89,7 +89,7 @@ def picture(
     now_ms: int,
     width: int,
     height: int,
-    lessons: Lessons | None = None,
+    lessons: LearnedCadence | None = None,
 ) -> list[Line]:
     """One picture that fits the screen: the steps, the last changes, how the watch stands."""
     count = max(1, min(MOST_LATEST, height // ROWS_PER_LATEST))

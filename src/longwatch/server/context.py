@@ -12,6 +12,9 @@ from typing import ParamSpec, TypeVar
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.documents.store import DocumentStore
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.stores.factory import open_executions
+from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.following.hub import Hub
 from longwatch.following.merged_runs import MergedRuns
 from longwatch.following.observation import ObservedRun, Observer
@@ -30,9 +33,6 @@ from longwatch.server.rates import Traffic
 from longwatch.server.versions import Versions
 from longwatch.settings import Settings
 from longwatch.turns import Conversations
-from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.memory import MemoryExecutionStore
-from longwatch.watching.stores.opening import open_executions
 
 THREADS = 8  # for calls of the stores that requests wait for
 

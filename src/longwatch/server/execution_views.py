@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from longwatch.executions.cadence.cadence import LearnedCadence
+from longwatch.executions.explain import explained
+from longwatch.executions.model import Execution
+from longwatch.executions.outcomes import wave_outcome
+from longwatch.executions.views import NOT_YET, execution_line, execution_view
 from longwatch.server.tags import weak_tag
-from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.explaining import explained
-from longwatch.watching.model import Execution
-from longwatch.watching.outcomes import wave_outcome
-from longwatch.watching.views import NOT_YET, execution_line, execution_view
 
 LASTING = ("usual_low_ms", "usual_high_ms", "samples", "beyond_usual")  # of an ETA: these do not move on
 
 
-def listed_execution(execution: Execution, *, now_ms: int, lessons: Lessons | None) -> dict[str, Any]:
+def listed_execution(execution: Execution, *, now_ms: int, lessons: LearnedCadence | None) -> dict[str, Any]:
     """One line of the list, with how far each wave is."""
     return {
         **execution_line(execution, now_ms=now_ms, lessons=lessons),
@@ -25,7 +25,7 @@ def listed_execution(execution: Execution, *, now_ms: int, lessons: Lessons | No
     }
 
 
-def shown_execution(execution: Execution, *, now_ms: int, lessons: Lessons | None) -> dict[str, Any]:
+def shown_execution(execution: Execution, *, now_ms: int, lessons: LearnedCadence | None) -> dict[str, Any]:
     """Everything that is known of one execution, and why it stands as it does."""
     view = {
         **execution_view(execution, now_ms=now_ms, lessons=lessons),

@@ -23,12 +23,12 @@ from longwatch.errors import (
     LongwatchError,
     TableProblem,
 )
+from longwatch.executions.cadence.cadence import LearnedCadence
+from longwatch.executions.cadence.history import read_history
+from longwatch.executions.model import Execution, Mode
+from longwatch.executions.stores.base import Changes, ExecutionStore, ListPosition, place_of, resolve
 from longwatch.journal.base import Journal
 from longwatch.model.summary import Status
-from longwatch.watching.cadence.history import read_history
-from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.model import Execution, Mode
-from longwatch.watching.stores.base import Changes, ExecutionStore, Place, place_of, resolve
 
 READ_AT_ONCE = 200
 MOST_READS = 25  # for one page of a list: past them it is shorter than asked for, and goes on from its cursor
@@ -90,7 +90,7 @@ class Executions:
         self._lock = threading.Lock()
         self._store: ExecutionStore | None = None
         self._remembered: OrderedDict[object, tuple[tuple[int, int], Any]] = OrderedDict()
-        self._lessons: Lessons | None = None
+        self._lessons: LearnedCadence | None = None
         self._learning = threading.Lock()
         self._learned_at: float | None = None
 
@@ -123,7 +123,7 @@ class Executions:
             raise ExecutionNotFound(f"No execution {name[:100]!r}. GET /api/executions lists them.")
         return found
 
-    def lessons_for(self, executions: Iterable[Execution]) -> Lessons | None:
+    def lessons_for(self, executions: Iterable[Execution]) -> LearnedCadence | None:
         """What the past says, if one of these is still open. Learned every few minutes, by one for all."""
         if not any(each.is_open for each in executions):
             return None
@@ -132,7 +132,7 @@ class Executions:
             if self._learned_at is None or now - self._learned_at > LEARN_SECONDS:
                 self._learned_at = now
                 try:
-                    self._lessons = Lessons(read_history(self._journal, most=PAST_EXECUTIONS))
+                    self._lessons = LearnedCadence(read_history(self._journal, most=PAST_EXECUTIONS))
                 except LongwatchError as error:  # what was known before still holds
                     log.debug("past executions cannot be read: %s", error)
             return self._lessons
@@ -146,7 +146,7 @@ class Executions:
     def _get(self, name: str, plan_id: str | None) -> Execution | None:
         return resolve(self.store(), name) if plan_id is None else self.store().get(name, plan_id)
 
-    def _find(self, query: ExecutionQuery, place: Place | None, limit: int) -> ExecutionPage:
+    def _find(self, query: ExecutionQuery, place: ListPosition | None, limit: int) -> ExecutionPage:
         is_first, found = place is None, list[Execution]()
         filtered = ExecutionQuery(status=query.status) != query
         size = READ_AT_ONCE if filtered else limit + 1
@@ -196,12 +196,12 @@ def understood(ask: Callable[[], A]) -> A:
         ) from error
 
 
-def cursor_at(place: Place) -> str:
+def cursor_at(place: ListPosition) -> str:
     """Where a list goes on, as text that is safe in an address."""
     return base64.urlsafe_b64encode(json.dumps(place, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def place_from(cursor: str) -> Place:
+def place_from(cursor: str) -> ListPosition:
     """The place in such a cursor."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)

@@ -9,9 +9,9 @@ from fastapi import Depends, Header, Path, Query, Request
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from longwatch.errors import InvalidCursor
+from longwatch.executions.model import MAX_KEY_BYTES
 from longwatch.model.event import MAX_OCCURRED_AT, MAX_RUN_ID_BYTES, Cursor
 from longwatch.server.context import ServerContext
-from longwatch.watching.model import MAX_KEY_BYTES
 
 MAX_CURSOR = 15_000  # characters; a request line may have a little more
 MAX_WAIT_SECONDS = 30

@@ -22,12 +22,12 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
 from longwatch.errors import Unreachable
+from longwatch.executions.stores.factory import open_executions
 from longwatch.journal.dynamodb.table import BotoTable, KeyRange
 from longwatch.journal.factory import open_journal
 from longwatch.storage.dynamodb import fast_query
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.testing import FakeClock
-from longwatch.watching.stores.opening import open_executions
 from tests.integration.dynamodb.stand_in import Asked, serving
 
 ITEM = {"workflow_id": {"S": "wf-1"}, "timestamp": {"N": "7"}, "data": {"B": "AAE="}}

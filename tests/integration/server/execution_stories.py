@@ -6,30 +6,29 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from longwatch.journal.base import Journal
-from longwatch.watching.answers import Answer, applied
-from longwatch.watching.model import (
-    Action,
+from longwatch.executions.model import (
     ActionState,
     Execution,
+    ItemState,
     Job,
     JobState,
     Mode,
-    Server,
-    ServerState,
-    Wave,
+    Stage,
+    Step,
+    WorkItem,
 )
-from longwatch.watching.outcomes import verdict
-from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.telling import tell
-from longwatch.watching.transitions import changes, ended, started
+from longwatch.executions.outcomes import verdict
+from longwatch.executions.responses import SourceResponse, applied
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.transitions import changes, ended, started, tell
+from longwatch.journal.base import Journal
 
 CALL = "drs:DescribeJobs"
 PENDING, GOING, LAUNCHED, FAILED = (
-    ServerState.PENDING,
-    ServerState.IN_PROGRESS,
-    ServerState.LAUNCHED,
-    ServerState.FAILED,
+    ItemState.PENDING,
+    ItemState.IN_PROGRESS,
+    ItemState.LAUNCHED,
+    ItemState.FAILED,
 )
 
 
@@ -40,7 +39,7 @@ def now_ms() -> int:
 def fresh(execution_id: str = "x-1", *names: str, ago_ms: int = 60_000, **more: Any) -> Execution:
     """An execution with a wave of one job for each name, which began some time ago."""
     waves = tuple(
-        Wave(name, (Job(f"job-{number}", region="eu-west-1"),))
+        Stage(name, (Job(f"job-{number}", region="eu-west-1"),))
         for number, name in enumerate(names or ("one",))
     )
     at = now_ms() - ago_ms
@@ -56,16 +55,17 @@ def fresh(execution_id: str = "x-1", *names: str, ago_ms: int = 60_000, **more: 
     )
 
 
-def said(number: int, *states: ServerState, state: JobState = JobState.STARTED, **more: Any) -> Job:
+def said(number: int, *states: ItemState, state: JobState = JobState.STARTED, **more: Any) -> Job:
     """What the source says of a job: a server for each state, s-11, s-12, …"""
     servers = tuple(
-        Server(f"s-{number}{at}", each, word=each.value.upper(), **more) for at, each in enumerate(states, 1)
+        WorkItem(f"s-{number}{at}", each, word=each.value.upper(), **more)
+        for at, each in enumerate(states, 1)
     )
     return Job(f"job-{number}", state, servers, word=state.value.upper())
 
 
-def action(name: str, state: ActionState, reason: str | None = None) -> Action:
-    return Action(name, f"run-{name}", state, reason)
+def action(name: str, state: ActionState, reason: str | None = None) -> Step:
+    return Step(name, f"run-{name}", state, reason)
 
 
 class Watched:
@@ -82,7 +82,7 @@ class Watched:
         at = now_ms() if at is None else at
         known = {job.job_id for wave in self.now.waves for job in wave.jobs}
         jobs_by_id = {job.job_id: job for job in jobs if job.job_id in known}
-        answer = Answer(CALL, at, jobs_by_id)
+        answer = SourceResponse(CALL, at, jobs_by_id)
         after = applied(self.now, answer)
         events = list(changes(self.now, after, at))
         found = verdict(after, (answer.evidence,), at)

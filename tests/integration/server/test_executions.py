@@ -12,14 +12,14 @@ import pytest
 from longwatch.cli.demo.drill import new_drill, record_past_drills
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.errors import TableProblem
+from longwatch.executions.model import Execution, JobState, Mode
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.memory import MemoryJournal
 from longwatch.server.execution_schemas import ExecutionListShape, ExecutionShape
 from longwatch.server.executions import ExecutionQuery, Executions, cursor_at
 from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
-from longwatch.watching.model import Execution, JobState, Mode
-from longwatch.watching.stores.memory import MemoryExecutionStore
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.browser.boards import Board
 from tests.contract.tables import REGION
 from tests.integration.server.execution_stories import FAILED, GOING, LAUNCHED, PENDING, Watched, fresh, said

@@ -83,7 +83,7 @@ def test_what_others_log_afterwards_is_logged(caplog: pytest.LogCaptureFixture) 
     ExecutionSimulation().play(7)
     silent = caplog.text
 
-    logging.getLogger("longwatch.watching.finder").warning("after the simulation")
+    logging.getLogger("longwatch.executions.finder").warning("after the simulation")
 
     assert (silent, "after the simulation" in caplog.text) == ("", True)
 

@@ -23,13 +23,13 @@ from longwatch.aws.finder import (
     run_seconds,
 )
 from longwatch.errors import InvalidSettings, Throttled
+from longwatch.executions.finder import SHORTEST_SECONDS
+from longwatch.executions.model import Execution, ItemState, Verdict
+from longwatch.executions.stores.factory import open_executions
+from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
-from longwatch.watching.finder import SHORTEST_SECONDS
-from longwatch.watching.model import Execution, ServerState, Verdict
-from longwatch.watching.stores.memory import MemoryExecutionStore
-from longwatch.watching.stores.opening import open_executions
-from tests.unit.watching.making import EVIDENCE, IN_PROGRESS, LAUNCHED, PENDING, START, drill
+from tests.unit.executions.making import EVIDENCE, IN_PROGRESS, LAUNCHED, PENDING, START, drill
 
 
 class Container:
@@ -42,7 +42,7 @@ class Container:
         self.broken: set[str] = set()
         self.looks = Looks("test", clock=self.clock)
 
-    def add(self, execution_id: str, state: ServerState = PENDING, **more: Any) -> None:
+    def add(self, execution_id: str, state: ItemState = PENDING, **more: Any) -> None:
         self.store.add(replace(drill(state, **more), execution_id=execution_id))
 
     def hand_out(self, execution: Execution) -> None:

@@ -17,13 +17,13 @@ from longwatch.aws.metrics import (
     tick_documents,
     write,
 )
+from longwatch.executions.due import ExecutionPhase
+from longwatch.executions.finder import Survey, Tick
+from longwatch.executions.model import Mode, Verdict
+from longwatch.executions.poller import PollReport, Result
+from longwatch.executions.sources.base import SourceProblem
 from longwatch.model.summary import Status
-from longwatch.watching.finder import Survey, Tick
-from longwatch.watching.model import Mode, Verdict
-from longwatch.watching.phases import Phase
-from longwatch.watching.poller import Polled, Result
-from longwatch.watching.sources.base import SourceProblem
-from tests.unit.watching.making import EVIDENCE, IN_PROGRESS, LAUNCHED, START, drill
+from tests.unit.executions.making import EVIDENCE, IN_PROGRESS, LAUNCHED, START, drill
 
 MOST_DIMENSIONS = 30  # in a set, as CloudWatch takes them
 MOST_METRICS = 100  # in a directive
@@ -45,9 +45,9 @@ def measured(made: Document) -> dict[tuple[str, tuple[str, ...]], tuple[Any, str
     return found
 
 
-def polled(result: Result, **more: Any) -> Polled:
+def polled(result: Result, **more: Any) -> PollReport:
     execution = more.pop("execution", drill(IN_PROGRESS))
-    return Polled(execution=execution, result=result, phase=Phase.STARTED, seconds=0.25, **more)
+    return PollReport(execution=execution, result=result, phase=ExecutionPhase.STARTED, seconds=0.25, **more)
 
 
 ALL = ("Environment=test",)

@@ -19,21 +19,21 @@ from longwatch.aws.poller import (
     sources,
 )
 from longwatch.errors import AmbiguousExecution, ExecutionNotFound, InvalidInput, Unreachable
+from longwatch.executions.cadence.cadence import LearnedCadence
+from longwatch.executions.cadence.history import recorded_sample
+from longwatch.executions.model import Execution, ExecutionKey, Job, JobState, Stage
+from longwatch.executions.poller import Poller
+from longwatch.executions.sources.base import Source, SourceAnswers, SourceProblem
+from longwatch.executions.sources.shipped import AWS
+from longwatch.executions.stores.factory import open_executions
+from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.journal.base import Journal
 from longwatch.model.event import Page
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs import drill as drill_script
-from longwatch.watching.cadence.history import recorded_sample
-from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.model import Execution, ExecutionKey, Job, JobState, Wave
-from longwatch.watching.poller import Poller
-from longwatch.watching.sources.base import Source, SourceProblem, Told
-from longwatch.watching.sources.shipped import AWS
-from longwatch.watching.stores.memory import MemoryExecutionStore
-from longwatch.watching.stores.opening import open_executions
-from tests.unit.watching.cadence.samples import DRILLS, START_MS, story
-from tests.unit.watching.making import IN_PROGRESS, LAUNCHED, PENDING, START, answer, drill, job
+from tests.unit.executions.cadence.samples import DRILLS, START_MS, story
+from tests.unit.executions.making import IN_PROGRESS, LAUNCHED, PENDING, START, answer, drill, job
 
 EVENT = {"execution_id": "x-1", "plan_id": "p-1"}
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:poller"
@@ -44,10 +44,10 @@ class Scripted:
 
     name = "drs"
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: SourceAnswers) -> None:
         self.told = told
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
         return {each.key: self.told for each in executions}
 
     def close(self) -> None:
@@ -162,7 +162,7 @@ def test_lambda_itself_asks_the_drs_that_the_environment_names(environment: pyte
         environment.setenv("LONGWATCH_JOURNAL", "memory://poller")
         environment.setenv("AWS_ENDPOINT_URL_DRS", drs.url)
         job_id = drs.play(drill_script("s-1", pending=0, active=0))
-        waves = (Wave("one", (Job(job_id, region="eu-west-1", account="123456789012"),)),)
+        waves = (Stage("one", (Job(job_id, region="eu-west-1", account="123456789012"),)),)
         open_executions("memory://poller").add(replace(drill(), waves=waves, total_waves=1))
 
         said = handler(EVENT, Invoked())
@@ -237,7 +237,9 @@ class TestThePast:
     def test_is_not_read_by_a_poller_that_comes_too_late(self) -> None:
         journal, store = self.Counted(3), MemoryExecutionStore()
         store.add(replace(drill(IN_PROGRESS), lease_holder="another", lease_until=START + 60_000))
-        made = Poller(store, journal, {}, clock=FakeClock(START + 1_000), lessons=Lessons(Past(journal)))
+        made = Poller(
+            store, journal, {}, clock=FakeClock(START + 1_000), lessons=LearnedCadence(Past(journal))
+        )
 
         said = poll(EVENT, made, "test")
 

@@ -11,12 +11,12 @@ from urllib.parse import parse_qs
 import pytest
 
 from longwatch.aws.roles import SESSION_NAME, connecting
+from longwatch.executions.model import Execution, ExecutionKey, Job, Stage
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources.aws import ATTEMPTS
+from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.sources.drs import DrsSource
 from longwatch.testing.drs import DrsSimulator, drill
-from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, ExecutionKey, Job, Wave
-from longwatch.watching.sources.aws import ATTEMPTS
-from longwatch.watching.sources.base import SourceProblem
-from longwatch.watching.sources.drs import DrsSource
 
 OWN, OTHER = "111111111111", "222222222222"
 ASSUMED = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
@@ -71,7 +71,7 @@ KEY = ExecutionKey("p-1", "x-1")
 
 def watching(job_id: str, account: str | None) -> Execution:
     jobs = (Job(job_id, region="eu-west-1", account=account),)
-    return Execution(execution_id="x-1", plan_id="p-1", started_at=0, waves=(Wave("one", jobs),))
+    return Execution(execution_id="x-1", plan_id="p-1", started_at=0, waves=(Stage("one", jobs),))
 
 
 @pytest.mark.parametrize("account", [None, OWN])
@@ -80,7 +80,7 @@ def test_jobs_of_the_own_account_need_no_role(drs: DrsSimulator, sts: Sts, accou
 
     told = source.ask([watching(drs.play(drill("s-1")), account)])[KEY]
 
-    assert isinstance(told, Answer)
+    assert isinstance(told, SourceResponse)
     assert not told.missing
     assert sts.asked == []
     source.close()
@@ -92,7 +92,7 @@ def test_jobs_of_another_account_are_asked_about_with_its_role(drs: DrsSimulator
 
     answers = [source.ask([execution])[KEY] for _ in range(2)]
 
-    assert all(isinstance(told, Answer) for told in answers)
+    assert all(isinstance(told, SourceResponse) for told in answers)
     (asked,) = sts.asked  # the credentials are kept
     assert asked["RoleArn"] == [f"arn:aws:iam::{OTHER}:role/watcher"]
     assert asked["RoleSessionName"] == [SESSION_NAME]

@@ -23,6 +23,8 @@ from longwatch.cli.ship import exit_code, summary
 from longwatch.cli.styles import line_columns, paint
 from longwatch.cli.verify import verification_lines
 from longwatch.errors import InvalidInput, JournalUnusable
+from longwatch.executions.model import Execution
+from longwatch.executions.transitions import started
 from longwatch.following.observation import ObservedRun
 from longwatch.journal.factory import open_journal
 from longwatch.journal.sqlite import SqliteJournal
@@ -32,8 +34,6 @@ from longwatch.model.run import Condition, summarise
 from longwatch.recording.outbox import Outbox, ShipReport
 from longwatch.settings import SETTINGS, load_settings
 from longwatch.testing.clock import FakeClock
-from longwatch.watching.model import Execution
-from longwatch.watching.transitions import started
 from tests.unit.cli.samples import START_MS, failing, research, session
 
 

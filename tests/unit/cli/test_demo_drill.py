@@ -13,15 +13,15 @@ from longwatch.cli.demo.drill import Drill, drill_line, ended_lines, new_drill, 
 from longwatch.cli.demo.service import ScriptedJobs, Service
 from longwatch.cli.styles import Line
 from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.executions.cadence.cadence import LearnedCadence
+from longwatch.executions.cadence.history import read_history
+from longwatch.executions.model import Execution, ExecutionKey
+from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.summary import Status
 from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
-from longwatch.watching.cadence.history import read_history
-from longwatch.watching.cadence.lessons import Lessons
-from longwatch.watching.model import Execution, ExecutionKey
-from longwatch.watching.sources.base import SourceProblem, Told
-from longwatch.watching.stores.memory import MemoryExecutionStore
 
 
 def text(line: Line) -> str:
@@ -51,7 +51,7 @@ def test_past_drills_are_made_once_and_say_how_long_one_takes() -> None:
     assert {each.status for each in past} == {Status.SUCCEEDED}
     assert all(each.closed and each.verdict and each.verdict.evidence for each in past)
     now = new_drill("drill-1", clock.now_ms())
-    eta = Lessons(read_history(journal)).eta_of(now, clock.now_ms())
+    eta = LearnedCadence(read_history(journal)).eta_of(now, clock.now_ms())
     assert eta is not None
     assert 5 < eta.usually.low < eta.usually.high < 9
 
@@ -71,7 +71,7 @@ class Mute:
 
     name = "drs"
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
         return {each.key: SourceProblem("nobody there", 0.01) for each in executions}
 
     def close(self) -> None:

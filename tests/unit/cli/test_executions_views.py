@@ -10,12 +10,12 @@ import pytest
 
 from longwatch.cli.executions_views import ExecutionsPicture, picture
 from longwatch.cli.styles import Line
+from longwatch.executions.due import ExecutionPhase
+from longwatch.executions.model import Execution, Verdict
+from longwatch.executions.poller import PollReport, Result
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
-from longwatch.watching.model import Execution, Verdict
-from longwatch.watching.phases import Phase
-from longwatch.watching.poller import Polled, Result
-from tests.unit.watching.making import EVIDENCE, FAILED, IN_PROGRESS, LAUNCHED, START, drill
+from tests.unit.executions.making import EVIDENCE, FAILED, IN_PROGRESS, LAUNCHED, START, drill
 
 if TYPE_CHECKING:
     from longwatch.cli.live import Screen
@@ -73,14 +73,14 @@ def test_what_ends_or_is_closed_elsewhere_leaves_the_picture_and_news_stay() -> 
 
     view.begin([first, second])
     assert "x-first" in paper.text
-    view.take(Polled(execution=news, result=Result.ASKED, phase=Phase.IN_PROGRESS, told=1))
+    view.take(PollReport(execution=news, result=Result.ASKED, phase=ExecutionPhase.IN_PROGRESS, told=1))
     view.tick([first, second])
     assert "all 2 items launched" in paper.text
     view.tick([second])  # another program has closed the first
 
     assert "x-first" not in paper.text
     over = replace(second, verdict=Verdict(Status.SUCCEEDED, NOW, EVIDENCE), closed=True)
-    view.take(Polled(execution=over, result=Result.ENDED, phase=Phase.IN_PROGRESS))
+    view.take(PollReport(execution=over, result=Result.ENDED, phase=ExecutionPhase.IN_PROGRESS))
     view.tick([second])  # as it was before that poll
     assert paper.text.startswith("No open executions.")
     assert "x-second succeeded" in paper.text

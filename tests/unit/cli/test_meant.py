@@ -6,8 +6,8 @@ import pytest
 
 from longwatch.cli.meant import meant
 from longwatch.errors import AmbiguousExecution, ExecutionNotFound, InvalidInput
-from longwatch.watching.model import Execution
-from longwatch.watching.stores.memory import MemoryExecutionStore
+from longwatch.executions.model import Execution
+from longwatch.executions.stores.memory import MemoryExecutionStore
 
 
 @pytest.fixture

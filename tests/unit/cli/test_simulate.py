@@ -10,10 +10,10 @@ from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli, run
 from longwatch.cli.simulate import share_of
 from longwatch.errors import InvalidInput
+from longwatch.executions.model import ItemState
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.testing.clock import FakeClock
-from longwatch.watching.model import ServerState
-from tests.unit.watching.cadence.samples import START_MS, story
+from tests.unit.executions.cadence.samples import START_MS, story
 
 NAMES = ["every 30 s", "45/15/30", "every 60 s", "learned", "best possible"]
 QUICK = ("--runs", "60", "--history", "40")
@@ -36,8 +36,8 @@ def file(tmp_path: Path) -> str:
             late = (number % 7) * 20
             journal.append(
                 story(
-                    (600 + late, (ServerState.IN_PROGRESS,)),
-                    (700 + late, (ServerState.LAUNCHED,)),
+                    (600 + late, (ItemState.IN_PROGRESS,)),
+                    (700 + late, (ItemState.LAUNCHED,)),
                     ended=900 + 2 * late,
                     execution_id=f"ex-{number}",
                     started_at=START_MS + number * 3_600_000,

@@ -9,9 +9,9 @@ from pathlib import Path
 from longwatch.cli.checks import Finding, guarded
 from longwatch.cli.store_checks import look_at_documents, look_at_executions
 from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.settings import Settings, load_settings
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.contract.executions import new_execution
 from tests.unit.cli.samples import research
 

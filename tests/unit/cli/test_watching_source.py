@@ -9,18 +9,27 @@ from typing import Any
 from longwatch.cli.attending import Outcome
 from longwatch.cli.watching_source import Patience, SourceWatch
 from longwatch.errors import JournalBusy, Throttled
+from longwatch.executions.model import (
+    Execution,
+    ExecutionKey,
+    ItemState,
+    Job,
+    JobState,
+    Mode,
+    Stage,
+    WorkItem,
+)
+from longwatch.executions.poller import Poller
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.following import Reason
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
-from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, ExecutionKey, Job, JobState, Mode, Server, ServerState, Wave
-from longwatch.watching.poller import Poller
-from longwatch.watching.sources.base import SourceProblem, Told
-from longwatch.watching.stores.memory import MemoryExecutionStore
 
-RUNNING = (JobState.STARTED, ServerState.IN_PROGRESS)
-DONE = (JobState.FINISHED, ServerState.LAUNCHED)
+RUNNING = (JobState.STARTED, ItemState.IN_PROGRESS)
+DONE = (JobState.FINISHED, ItemState.LAUNCHED)
 
 
 class Scripted:
@@ -28,22 +37,22 @@ class Scripted:
 
     name = "scripted"
 
-    def __init__(self, clock: FakeClock, *states: tuple[JobState, ServerState] | SourceProblem) -> None:
+    def __init__(self, clock: FakeClock, *states: tuple[JobState, ItemState] | SourceProblem) -> None:
         self.asked_at: list[int] = []
         self._clock = clock
         self._states = list(states)
         self.wish_seconds: float | None = None  # with every answer
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
         now = self._clock.now_ms()
         self.asked_at.append(now)
         said = self._states.pop(0) if len(self._states) > 1 else self._states[0]
         if isinstance(said, SourceProblem):
             return {each.key: said for each in executions}
-        job = Job("j-1", said[0], (Server("s-1", said[1]),))
+        job = Job("j-1", said[0], (WorkItem("s-1", said[1]),))
         wish = self.wish_seconds
         next_at = None if wish is None else now + round(wish * 1000)
-        answer = Answer("scripted:Ask", now, {"j-1": job}, next_at=next_at, retry_after_seconds=wish)
+        answer = SourceResponse("scripted:Ask", now, {"j-1": job}, next_at=next_at, retry_after_seconds=wish)
         return {each.key: answer for each in executions}
 
     def close(self) -> None:
@@ -94,7 +103,7 @@ class UnreadJournal(MemoryJournal):
 
 
 class Scene:
-    def __init__(self, *states: tuple[JobState, ServerState] | SourceProblem) -> None:
+    def __init__(self, *states: tuple[JobState, ItemState] | SourceProblem) -> None:
         self.clock, self.store, self.view = FakeClock(), BusyStore(), View()
         self.source = Scripted(self.clock, *states)
         self.journal = journal = UnreadJournal()
@@ -107,7 +116,7 @@ class Scene:
                 source="scripted",
                 mode=Mode.JOB,
                 started_at=self.clock.now_ms(),
-                waves=(Wave("only", (Job("j-1"),)),),
+                waves=(Stage("only", (Job("j-1"),)),),
                 total_waves=1,
             )
         )

@@ -17,21 +17,20 @@ from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
 from longwatch.cli.times import duration_text
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
+from longwatch.executions.model import Evidence, Execution, Job, Stage, Verdict
+from longwatch.executions.outcomes import wave_outcome
+from longwatch.executions.poller import Poller
+from longwatch.executions.progress import progress_of
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.stores.factory import open_executions
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.executions.transitions import ended, started, tell
 from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.summary import Status
 from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.drs.scripts import JobScript, drill, server_id_of
-from longwatch.watching.model import Evidence, Execution, Job, Verdict, Wave
-from longwatch.watching.outcomes import wave_outcome
-from longwatch.watching.poller import Poller
-from longwatch.watching.progress import progress_of
-from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.memory import MemoryExecutionStore
-from longwatch.watching.stores.opening import open_executions
-from longwatch.watching.telling import tell
-from longwatch.watching.transitions import ended, started
 
 PLAN = "demo-east-coast"
 WAVES = (
@@ -153,7 +152,7 @@ class Orchestrator:
 
 def new_drill(execution_id: str, now_ms: int) -> Execution:
     """A drill whose waves are planned and not begun."""
-    waves = tuple(Wave(name, (), tuple(map(server_id_of, servers))) for name, servers in WAVES)
+    waves = tuple(Stage(name, (), tuple(map(server_id_of, servers))) for name, servers in WAVES)
     return Execution(
         execution_id=execution_id,
         plan_id=PLAN,
@@ -198,7 +197,7 @@ def _past_drill(
     for at, (name, servers) in enumerate(WAVES):
         pending = (PENDING_SECONDS + at * NEXT_WAVE_SECONDS) * slower
         script = script_of(servers[:2], pending=pending, slower=slower)
-        waves.append(Wave(name, (Job(jobs.play(script, job_id=f"past{number}x{at}"), region=REGION),)))
+        waves.append(Stage(name, (Job(jobs.play(script, job_id=f"past{number}x{at}"), region=REGION),)))
     now = store.add(replace(new_drill(execution_id, past.now_ms()), waves=tuple(waves)))
     poller = Poller(store, journal, {"drs": Hasty(jobs, 1)}, clock=past)
     for seconds in PAST_LOOKS:

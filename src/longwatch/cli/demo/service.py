@@ -13,11 +13,11 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from longwatch.clock import Clock
+from longwatch.executions.model import Execution, ExecutionKey
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources.base import Source, SourceAnswers
+from longwatch.executions.sources.drs import CALL, DrsSource, job_from
 from longwatch.testing.drs.scripts import JobScript, job_id_of
-from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, ExecutionKey
-from longwatch.watching.sources.base import Source, Told
-from longwatch.watching.sources.drs import CALL, DrsSource, job_from
 
 REGION = "eu-north-1"
 
@@ -70,12 +70,12 @@ class ScriptedJobs:
         self._jobs[name] = (self._clock.now_ms(), script)
         return name
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
         now = self._clock.now_ms()
         known = {job_id: self._item(job_id, now) for job_id in self._jobs}
         jobs = {job_id: job_from(item) for job_id, item in known.items() if item is not None}
         return {
-            each.key: Answer(
+            each.key: SourceResponse(
                 CALL,
                 now,
                 {id_: jobs[id_] for id_ in each.job_ids() if id_ in jobs},
@@ -101,9 +101,11 @@ class Hasty:
         self._source = source
         self._ask_again_ms = ask_again_ms
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
         return {
-            key: replace(told, next_at=told.at + self._ask_again_ms) if isinstance(told, Answer) else told
+            key: replace(told, next_at=told.at + self._ask_again_ms)
+            if isinstance(told, SourceResponse)
+            else told
             for key, told in self._source.ask(executions).items()
         }
 

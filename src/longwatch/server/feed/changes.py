@@ -13,13 +13,13 @@ from functools import partial
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, TableProblem, WorthAnotherTry
+from longwatch.executions.due import is_leased, next_poll_at
+from longwatch.executions.model import Execution, ExecutionKey
+from longwatch.executions.stores.base import Changes, ExecutionStore
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 from longwatch.server.executions import Executions, understood
 from longwatch.server.feed.hearing import hearing
 from longwatch.server.feed.run_list import Call
-from longwatch.watching.due import is_leased, next_poll_at
-from longwatch.watching.model import Execution, ExecutionKey
-from longwatch.watching.stores.base import Changes, ExecutionStore
 
 COALESCE_SECONDS = 0.25
 HEARD_SECONDS = 0.1  # a file is written for other reasons as well: so long for one look at all that was heard

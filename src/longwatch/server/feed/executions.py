@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 from longwatch.errors import InvalidCursor
+from longwatch.executions.model import Execution, ExecutionKey
+from longwatch.executions.stores.base import Changes
 from longwatch.server.context import ServerContext
 from longwatch.server.execution_views import execution_tag, listed_execution, shown_execution
 from longwatch.server.executions import ExecutionQuery
@@ -14,8 +16,6 @@ from longwatch.server.feed.changes import Ear, ExecutionNews
 from longwatch.server.feed.lines import Line, Lines
 from longwatch.server.feed.messages import Frame, caught_up, message
 from longwatch.server.feed.subscriptions import Joined
-from longwatch.watching.model import Execution, ExecutionKey
-from longwatch.watching.stores.base import Changes
 
 TOPIC = "executions"
 SNAPSHOT = 100  # of the newest

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from longwatch.errors import InvalidCursor, InvalidInput
+from longwatch.executions.model import MAX_KEY_BYTES
 from longwatch.model.event import MAX_RUN_ID_BYTES
-from longwatch.watching.model import MAX_KEY_BYTES
 
 MAX_TOPICS = 100  # in one stream
 MAX_CURSOR_CHARACTERS = 64 * 1024

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from longwatch.executions.model import Mode
 from longwatch.model.run import Status
 from longwatch.server.answers import bytes_answer, json_answer, not_modified, to_json
 from longwatch.server.context import ServerContext
@@ -24,7 +25,6 @@ from longwatch.server.parameters import (
     PlanId,
 )
 from longwatch.server.tags import list_tag, matches
-from longwatch.watching.model import Mode
 
 router = APIRouter(prefix="/api/executions", tags=["executions"])
 

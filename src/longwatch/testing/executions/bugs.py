@@ -13,28 +13,28 @@ from typing import Any
 from unittest.mock import patch
 
 from longwatch.errors import VersionConflict
+from longwatch.executions import due, operators, outcomes, poller, transitions
+from longwatch.executions.model import (
+    Evidence,
+    Execution,
+    ExecutionKey,
+    ItemState,
+    Job,
+    Mode,
+    Stage,
+    Verdict,
+    WorkItem,
+)
+from longwatch.executions.operators import Operator
+from longwatch.executions.poller import Claim, Poller, PollReport, Result
+from longwatch.executions.responses import SourceResponse, applied
+from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.stores import memory, records
+from longwatch.executions.transitions import tell
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.model.summary import Status
 from longwatch.testing.executions import world
-from longwatch.watching import due, operators, outcomes, poller, transitions
-from longwatch.watching.answers import Answer, applied
-from longwatch.watching.model import (
-    Evidence,
-    Execution,
-    ExecutionKey,
-    Job,
-    Mode,
-    Server,
-    ServerState,
-    Verdict,
-    Wave,
-)
-from longwatch.watching.operators import Operator
-from longwatch.watching.poller import Claim, Polled, Poller, Result
-from longwatch.watching.sources.base import SourceProblem, Told
-from longwatch.watching.stores import memory, records
-from longwatch.watching.telling import tell
 
 
 class Bug(StrEnum):
@@ -78,7 +78,7 @@ _read = Poller._read
 _ask = Poller.ask
 
 
-def _empty_is_done(wave: Wave, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
+def _empty_is_done(wave: Stage, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
     if not any(job.servers for job in wave.jobs):
         return outcomes.Outcome(Status.SUCCEEDED)
     return _wave_outcome(wave, mode, now_ms)
@@ -88,7 +88,7 @@ def _stored_waves_are_all(execution: Execution, now_ms: int) -> outcomes.Outcome
     return _execution_outcome(replace(execution, total_waves=len(execution.waves) or None), now_ms)
 
 
-def _job_decides(wave: Wave, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
+def _job_decides(wave: Stage, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
     if wave.jobs and all(job.finished_at is not None for job in wave.jobs):
         return outcomes.Outcome(Status.SUCCEEDED)
     return _wave_outcome(wave, mode, now_ms)
@@ -101,7 +101,7 @@ def _deadline_decides(execution: Execution, evidence: tuple[Evidence, ...], now_
     return found
 
 
-def _silence_decides(self: Poller, claim: Claim, told: Told) -> Polled:
+def _silence_decides(self: Poller, claim: Claim, told: SourceAnswers) -> PollReport:
     if isinstance(told, SourceProblem) and claim.execution.failures >= 2:
         at = self._clock.now_ms()
         failed = Verdict(Status.FAILED, at, (Evidence("drs:DescribeJobs", at),), told.message)
@@ -114,8 +114,8 @@ _settle = Poller.settle
 
 
 def _record_before_journal(
-    self: Poller, claim: Claim, record: Execution, told: Answer, new: int
-) -> Polled | int:
+    self: Poller, claim: Claim, record: Execution, told: SourceResponse, new: int
+) -> PollReport | int:
     after = applied(record, told)
     found = _verdict(after, (told.evidence,), told.at)
     try:
@@ -150,7 +150,7 @@ def _no_reread(self: Poller, execution_id: str, plan_id: str | None) -> Executio
     return hints[execution_id, plan_id]
 
 
-def _answers_by_id(self: Poller, claims: list[Claim]) -> Mapping[ExecutionKey, Told]:
+def _answers_by_id(self: Poller, claims: list[Claim]) -> Mapping[ExecutionKey, SourceAnswers]:
     told = _ask(self, claims)
     by_id = {key.execution_id: answer for key, answer in told.items()}
     return {key: by_id[key.execution_id] for key in told}
@@ -164,9 +164,9 @@ def _local_time(local_ms: int, dates: Iterable[int | None]) -> int:
     return local_ms
 
 
-def _unknown_fails(server: Server, job: Job | None, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
-    if server.state is ServerState.UNKNOWN:
-        server = replace(server, state=ServerState.PENDING)
+def _unknown_fails(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
+    if server.state is ItemState.UNKNOWN:
+        server = replace(server, state=ItemState.PENDING)
     return _server_outcome(server, job, mode, now_ms)
 
 

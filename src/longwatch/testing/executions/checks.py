@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from longwatch.executions.explain import conditions
+from longwatch.executions.model import Execution, Verdict
+from longwatch.executions.stores.records import is_foreign
 from longwatch.model.event import START, Event
 from longwatch.model.summary import Status
 from longwatch.testing.executions.deciding import Operators
@@ -14,9 +17,6 @@ from longwatch.testing.executions.machines import Orchestrator
 from longwatch.testing.executions.oracle import changes_after_the_end, status_at, visits
 from longwatch.testing.executions.plans import NEVER, ExecutionPlan
 from longwatch.testing.executions.world import World
-from longwatch.watching.conditions import conditions
-from longwatch.watching.model import Execution, Verdict
-from longwatch.watching.stores.records import is_foreign
 
 MOST_EVENTS = 10_000
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from longwatch.errors import LongwatchError
+from longwatch.executions.model import ExecutionKey
+from longwatch.executions.operators import OUTCOMES, Operator, Statement
 from longwatch.model.summary import Status
 from longwatch.testing.executions.plans import ExecutionPlan
 from longwatch.testing.executions.world import Died, FragileJournal, FragileStore, World
-from longwatch.watching.model import ExecutionKey
-from longwatch.watching.operators import OUTCOMES, Operator, Statement
 
 NAME = "operator"
 WHY = Statement("ana", "decided by the simulation")

@@ -8,6 +8,12 @@ from typing import Any
 
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
+from longwatch.executions.finder import Finder
+from longwatch.executions.model import Execution, ExecutionKey
+from longwatch.executions.poller import Claim, Poller, PollReport, Result
+from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.stores.records import is_foreign
+from longwatch.executions.watcher import Watcher
 from longwatch.testing.executions.faults import Fault
 from longwatch.testing.executions.plans import ExecutionPlan, WavePlan
 from longwatch.testing.executions.world import (
@@ -18,12 +24,6 @@ from longwatch.testing.executions.world import (
     SimulatedDrs,
     World,
 )
-from longwatch.watching.finder import Finder
-from longwatch.watching.model import Execution, ExecutionKey
-from longwatch.watching.poller import Claim, Polled, Poller, Result
-from longwatch.watching.sources.base import SourceProblem, Told
-from longwatch.watching.stores.records import is_foreign
-from longwatch.watching.watcher import Watcher
 
 TICK_SECONDS = 15.0
 LOOK_SECONDS = 8.0
@@ -40,7 +40,7 @@ class Noting(Poller):
         super().__init__(*arguments, **options)
         self._world = world
 
-    def settle(self, claim: Claim, told: Told) -> Polled:
+    def settle(self, claim: Claim, told: SourceAnswers) -> PollReport:
         polled = super().settle(claim, told)
         # Who comes late may find an end that another program wrote, and tells that instead of the answer.
         is_written = polled.result in (Result.ASKED, Result.ENDED) and not is_foreign(polled.execution)
@@ -118,7 +118,7 @@ class Machine:
         poller = self.poller
         self.world.later(delay, lambda: self.guarded(lambda: self.settle(poller, claim, told)))
 
-    def settle(self, poller: Poller, claim: Claim, told: Told) -> None:
+    def settle(self, poller: Poller, claim: Claim, told: SourceAnswers) -> None:
         if poller is not self.poller:
             return  # the process that had asked is dead
         poller.settle(claim, told)
@@ -127,7 +127,7 @@ class Machine:
         """Nothing races once it is calm, so that it is enough to look now and then."""
         return CALM_TICK_SECONDS if self.world.climate is CALM else seconds
 
-    def _count(self, polled: Polled) -> None:
+    def _count(self, polled: PollReport) -> None:
         self.world.tally.delivered += 1
         if polled.result is not Result.EARLY:
             self.world.trace.mark(self.name, f"{polled.execution.key} {polled.result}")

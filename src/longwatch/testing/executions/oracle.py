@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from longwatch.executions.model import Mode
 from longwatch.model.summary import Status
 from longwatch.testing.drs.scripts import ServerScript, word_at
 from longwatch.testing.executions.plans import NEVER, ExecutionPlan, JobPlan, WavePlan
-from longwatch.watching.model import Mode
 
 GRACE = 120.0  # seconds, as the documents have it
 TOLERANCE = 6.0  # clocks of pollers differ by as much

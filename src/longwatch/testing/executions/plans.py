@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from longwatch.executions.model import ExecutionKey, Mode
 from longwatch.testing.drs.scripts import ActionScript, JobScript, ServerScript, Steps, server_id_of
-from longwatch.watching.model import ExecutionKey, Mode
 
 NEVER = float("inf")
 LONGEST_PENDING, LONGEST_ACTIVE = 110.0, 130.0  # seconds; short phases, so that many can be played

@@ -8,6 +8,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from random import Random
 
+from longwatch.executions.explain import conditions
+from longwatch.executions.model import Execution
 from longwatch.testing.executions.bugs import Bug, planted
 from longwatch.testing.executions.checks import problems
 from longwatch.testing.executions.deciding import Operators
@@ -24,8 +26,6 @@ from longwatch.testing.executions.oracle import GRACE
 from longwatch.testing.executions.plans import draw_execution
 from longwatch.testing.executions.world import CALM, Climate, World
 from longwatch.testing.simulation.simulation import Outcome
-from longwatch.watching.conditions import conditions
-from longwatch.watching.model import Execution
 
 EXECUTIONS = 5  # of each seed
 PLAYED_FAULTS = frozenset(Fault)
@@ -57,7 +57,7 @@ class ExecutionSimulation:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Let nothing be logged: faults are what is played here, and no news for anybody."""
-    logger = logging.getLogger("longwatch.watching")
+    logger = logging.getLogger("longwatch.executions")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
     try:

@@ -15,6 +15,13 @@ from random import Random
 from typing import Any
 
 from longwatch.errors import JournalUnavailable, LongwatchError, Unreachable
+from longwatch.executions.model import Execution, ExecutionKey, Job, JobState
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.dates import observed_at
+from longwatch.executions.sources.drs import job_from
+from longwatch.executions.stores.base import DEFAULT_LIST_LIMIT, ListPosition
+from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.journal.base import DEFAULT_READ_LIMIT
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Cursor, Event, Page
@@ -23,13 +30,6 @@ from longwatch.testing.clock import FakeClock
 from longwatch.testing.executions.faults import Fault
 from longwatch.testing.executions.plans import ExecutionPlan, JobPlan
 from longwatch.testing.simulation.trace import Tally, Trace
-from longwatch.watching.answers import Answer
-from longwatch.watching.model import Execution, ExecutionKey, Job, JobState
-from longwatch.watching.sources.base import SourceProblem, Told
-from longwatch.watching.sources.dates import observed_at
-from longwatch.watching.sources.drs import job_from
-from longwatch.watching.stores.base import DEFAULT_LIST_LIMIT, Place
-from longwatch.watching.stores.memory import MemoryExecutionStore
 
 DEEPEST = 2  # pieces of work inside each other
 
@@ -185,7 +185,11 @@ class FragileStore:
             return iter(list(self._world.store.unsettled(now_ms)))
 
     def find(
-        self, *, status: Status | None = None, limit: int = DEFAULT_LIST_LIMIT, after: Place | None = None
+        self,
+        *,
+        status: Status | None = None,
+        limit: int = DEFAULT_LIST_LIMIT,
+        after: ListPosition | None = None,
     ) -> Sequence[Execution]:
         with self._world.call(self._who, "query", Unreachable):
             return self._world.store.find(status=status, limit=limit, after=after)
@@ -221,7 +225,7 @@ class SimulatedDrs:
     def __init__(self, world: World, now_ms: Callable[[], int], who: str) -> None:
         self._world, self._now_ms, self._who = world, now_ms, who
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, Told]:
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
         world = self._world
         if world.climate is not CALM and world.chance(world.climate.dies):
             world.die(self._who, "while asking")
@@ -235,7 +239,7 @@ class SimulatedDrs:
             world.fault("answers lost")
         return {each.key: problem or self._answer(each) for each in executions}
 
-    def _answer(self, execution: Execution) -> Answer:
+    def _answer(self, execution: Execution) -> SourceResponse:
         plan, local = self._world.plans[execution.key], self._now_ms()
         at = observed_at(local, [self._world.clock.now_ms() // 1000 * 1000])
         seconds = self._world.now_of(plan)
@@ -248,7 +252,7 @@ class SimulatedDrs:
             if told is not None:
                 jobs[job_id] = told
         missing = frozenset(execution.job_ids()) - jobs.keys()
-        return Answer("drs:DescribeJobs", at, jobs, missing, polled_at=local, is_dated=True)
+        return SourceResponse("drs:DescribeJobs", at, jobs, missing, polled_at=local, is_dated=True)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -11,16 +11,16 @@ import pytest
 
 from longwatch.documents.memory import MemoryDocumentStore
 from longwatch.errors import JournalUnavailable, TableProblem
+from longwatch.executions.model import Execution, JobState
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.context import open_context
 from longwatch.server.executions import ExecutionQuery
 from longwatch.server.feed import changes
 from longwatch.server.feed.changes import nap_seconds
 from longwatch.server.feed.feed import Feed
-from longwatch.watching.model import Execution, JobState
-from longwatch.watching.stores.base import ExecutionStore
-from longwatch.watching.stores.memory import MemoryExecutionStore
-from longwatch.watching.stores.sqlite import SqliteExecutionStore
 from tests.integration.server.execution_stories import FAILED, GOING, LAUNCHED, Watched, fresh, now_ms, said
 from tests.integration.server.feed.viewing import Follower, eventually
 

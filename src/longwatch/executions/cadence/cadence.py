@@ -1,0 +1,85 @@
+"""What was learned of each kind of execution, kept ready for whoever watches many. Opt-in: hand it over."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+
+from longwatch.executions.cadence.eta import Eta, eta_of, like
+from longwatch.executions.cadence.history import (
+    KINDS,
+    DurationHistory,
+    ExecutionKind,
+    Sample,
+    recorded_sample,
+)
+from longwatch.executions.cadence.learned import FEWEST, Learned, learn
+from longwatch.executions.due import deadline_at, phase_of
+from longwatch.executions.model import Execution
+from longwatch.journal.base import Journal
+from longwatch.polling.schedules import EXECUTION_PHASES, Phased
+
+
+class LearnedCadence:
+    """Learns a kind of execution when it is first asked about it, and again after one of it has ended.
+
+    Threads may share it.
+    """
+
+    def __init__(self, history: DurationHistory, phases: Phased = EXECUTION_PHASES) -> None:
+        self._history, self._phases = history, phases
+        self._learned: OrderedDict[ExecutionKind, Learned] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def learn_from(self, journal: Journal, run_id: str) -> None:
+        """One more execution is over, and its events are in the journal."""
+        self.ended(recorded_sample(journal, run_id))
+
+    def ended(self, sample: Sample | None) -> None:
+        """One more execution is over. None, for one that says nothing, changes nothing."""
+        if sample is None:
+            return
+        with self._lock:
+            self._history.add(sample)
+            for kind in list(self._learned):
+                if kind.of_any_plan == sample.kind.of_any_plan:
+                    del self._learned[kind]
+
+    def learned(self, kind: ExecutionKind) -> Learned:
+        """The cadence for executions of this kind."""
+        with self._lock:
+            known = self._learned.get(kind)
+            if known is None:
+                known = self._learned[kind] = learn(self._history.samples(kind, fewest=FEWEST), self._phases)
+                if len(self._learned) > KINDS:
+                    self._learned.popitem(last=False)
+        return known
+
+    def phases_for(self, execution: Execution) -> Phased:
+        """The phases with the learned delay in the one that it is in: for `is_due` and `next_poll_at`.
+
+        So the rules of `due` hold as ever: the deadline asks at once, and a source that said "wait" is heard.
+        """
+        delay = self.learned(ExecutionKind.of(execution)).delay_for(execution)
+        return replace(self._phases, seconds={**self._phases.seconds, phase_of(execution).value: delay})
+
+    def next_look(self, execution: Execution) -> int | None:
+        """When to poll after the last answer, in epoch ms; None where nothing was learned.
+
+        It goes into the record, so that everybody who finds the execution there waits as long.
+        """
+        asked = execution.last_polled_at
+        learned = self.learned(ExecutionKind.of(execution))
+        if asked is None or phase_of(execution) not in learned.plans:
+            return None
+        due = asked + round(learned.delay_for(execution) * 1000)
+        deadline = deadline_at(execution)
+        return deadline if deadline is not None and asked < deadline < due else due
+
+    def eta_of(self, execution: Execution, now_ms: int) -> Eta | None:
+        """How long it still takes; None if the past says too little."""
+        kind = ExecutionKind.of(execution)
+        with self._lock:
+            own, any_plan = self._history.samples(kind), self._history.samples(kind.of_any_plan)
+        return eta_of(execution, like(execution, own, any_plan), now_ms)

@@ -1,0 +1,156 @@
+"""When to look next, from how long the phase took before: rarely while nothing can happen, then often.
+
+The best distance between two looks is proportional to one over the square root of the hazard, the chance
+that the phase ends now if it has not ended yet. So there is an inner clock that runs at the square root of
+the hazard, and a look at equal steps of it. The step is as small as it can be without expecting more calls
+than the plain phases make.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from statistics import median, quantiles
+
+from longwatch.executions.cadence.history import Sample
+from longwatch.executions.cadence.survival import Survival, between, place_of, survival
+from longwatch.executions.due import ExecutionPhase, phase_of
+from longwatch.executions.model import Execution, ItemState
+from longwatch.polling.schedules import EXECUTION_PHASES, Phased
+
+FEWEST = 20  # durations; fewer say too little
+WIDEST = 1.5  # the middle 80 % over the median; wider says too little as well
+SLOWEST = 2.0  # × the phase's interval: an early failure must not hide for longer
+QUICKEST = 1 / 6  # × the phase's interval: a source has limits
+CAUTION = 0.05  # of the plain calls, over the root of the number of durations: they may be lucky ones
+MOST_LOOKS = 2000  # in a typical phase; to plan more takes longer than it is worth
+WORTH_IT = 0.9  # × the delay of the plain phases: less gain than this is left alone
+
+_HALVINGS = 30
+_STEPS = (1e-3, 1e4)  # of the inner clock, in square roots of a second
+_NO_HAZARD = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class PollPlan:
+    """When to look in one phase, by the time that it has lasted already."""
+
+    interval: float  # seconds between looks in the plain phase
+    cell: float  # seconds between the entries of `inner`
+    inner: tuple[float, ...]  # what the inner clock shows
+    step: float  # of the inner clock, from look to look
+
+    def delay(self, elapsed: float) -> float:
+        """Seconds to the next look. Past everything known it is the plain interval."""
+        place = max(elapsed, 0.0) / self.cell
+        if place >= len(self.inner) - 1:
+            return self.interval
+        reached = place_of(self.inner, between(self.inner, place) + self.step)
+        wanted = self.interval if math.isinf(reached) else (reached - place) * self.cell
+        return min(max(wanted, QUICKEST * self.interval), SLOWEST * self.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A cadence that knows some phases; the others are plain."""
+
+    plans: Mapping[ExecutionPhase, PollPlan] = field(default_factory=dict)
+    phases: Phased = EXECUTION_PHASES
+
+    def delay(self, phase: ExecutionPhase, elapsed: float) -> float:
+        """Seconds from a look to the next, if the phase had lasted this many seconds at the look."""
+        plan = self.plans.get(phase)
+        return self.phases.in_phase(phase).delay if plan is None else plan.delay(elapsed)
+
+    def delay_for(self, execution: Execution) -> float:
+        """Seconds from the last look at the execution to the next."""
+        in_phase_ms = execution.observed_at - phase_began_at(execution)
+        return self.delay(phase_of(execution), in_phase_ms / 1000)
+
+
+PLAIN = Learned()
+
+
+def learn(samples: Iterable[Sample], phases: Phased = EXECUTION_PHASES) -> Learned:
+    """What past executions of one kind teach. A phase that they say too little about stays plain."""
+    known = tuple(samples)
+    plans = {
+        phase: plan
+        for phase in ExecutionPhase
+        if (plan := plan_for([each.seconds[phase] for each in known if phase in each.seconds], phases, phase))
+    }
+    return Learned(plans, phases)
+
+
+def plan_for(durations: Sequence[float], phases: Phased, phase: ExecutionPhase) -> PollPlan | None:
+    """A plan from the past durations of a phase in seconds; None if they are few, wide, or no help."""
+    interval = phases.in_phase(phase).delay
+    if len(durations) < FEWEST or is_wide(durations) or median(durations) > MOST_LOOKS * interval:
+        return None
+    lasting = survival(durations, resolution=interval)
+    plain_calls, plain_delay = expected(lasting, lambda _: interval)
+    caution = CAUTION / math.sqrt(len(durations))
+    budget = max((1 - caution) * plain_calls, 1.0)  # it takes one look to see the end
+    plan = _densest(lasting, interval, budget)
+    calls, delay = expected(lasting, plan.delay)
+    return plan if calls <= plain_calls and delay <= WORTH_IT * plain_delay else None
+
+
+def is_wide(durations: Sequence[float]) -> bool:
+    """Whether past durations differ too much to expect anything."""
+    tenths = quantiles(durations, n=10)
+    return tenths[8] - tenths[0] > WIDEST * tenths[4]
+
+
+def expected(lasting: Survival, delay: Callable[[float], float]) -> tuple[float, float]:
+    """The calls and the seconds of delay that a way of looking is expected to take for one phase."""
+    now, calls, seconds = 0.0, 0.0, 0.0
+    while now < lasting.horizon:
+        share = lasting.at(now)
+        later = now + delay(now)
+        calls += share
+        # Whoever ends in between waits for the later look: the area above the curve, by Simpson's rule.
+        middle, last = lasting.at((now + later) / 2), lasting.at(later)
+        seconds += (later - now) * (share - (share + 4 * middle + last) / 6)
+        now = later
+    return calls, seconds
+
+
+def phase_began_at(execution: Execution) -> int:
+    """When the phase that the execution is in was first seen, in epoch ms."""
+    phase = phase_of(execution)
+    if phase is ExecutionPhase.PENDING:
+        return execution.started_at
+    wanted = [
+        server.since
+        for _, server in execution.servers()
+        if server.since is not None
+        and (
+            server.state.is_final
+            if phase is ExecutionPhase.IN_PROGRESS
+            else server.state in (ItemState.IN_PROGRESS, ItemState.UNKNOWN)
+        )
+    ]
+    return min(wanted, default=execution.started_at)
+
+
+def _densest(lasting: Survival, interval: float, budget: float) -> PollPlan:
+    """The plan with the smallest step whose expected calls stay within the budget."""
+    inner = inner_clock(lasting)
+    low, high = _STEPS
+    for _ in range(_HALVINGS):
+        step = math.sqrt(low * high)
+        calls, _ = expected(lasting, PollPlan(interval, lasting.cell, inner, step).delay)
+        low, high = (step, high) if calls > budget else (low, step)
+    return PollPlan(interval, lasting.cell, inner, high)
+
+
+def inner_clock(lasting: Survival) -> tuple[float, ...]:
+    """What a clock shows at each cell that runs at the square root of the hazard."""
+    ticks = (
+        math.sqrt(max(math.log(share / later), _NO_HAZARD) * lasting.cell)
+        for share, later in pairwise(lasting.shares)
+    )
+    return tuple(accumulate(ticks, initial=0.0))

@@ -1,0 +1,271 @@
+"""Explains why an open execution is still running, with its conditions. Computed, never stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longwatch.executions.due import (
+    ExecutionPhase,
+    deadline_at,
+    delay_of,
+    is_due,
+    is_leased,
+    is_overdue,
+    next_poll_at,
+    phase_of,
+)
+from longwatch.executions.model import Execution, JobState
+from longwatch.executions.progress import verdict_words
+from longwatch.executions.stores.records import status_writer
+from longwatch.executions.waiting import is_unknown_to_source, state_text, waiting_for
+
+if TYPE_CHECKING:
+    from longwatch.executions.cadence.cadence import LearnedCadence
+    from longwatch.executions.cadence.eta import Eta
+
+UNREACHABLE_AFTER = 3  # polls in a row without a response
+UNWATCHED_AFTER_MS = 3 * 60 * 1000  # past the time of the next poll
+MOST_NAMED = 3  # jobs, servers or launch actions that report one unknown status
+
+# Without anything new. A recovery stays pending for a quarter of an hour while its snapshots are taken.
+SILENT_AFTER_MS = 10 * 60 * 1000
+SILENT_PENDING_AFTER_MS = 30 * 60 * 1000
+# Where past executions of the same shape say how long the phase takes, half as long again is silent, but
+# never sooner than this: a few polls have to have brought nothing.
+FAR = 1.5
+SILENT_AT_LEAST_MS = 5 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionCondition:
+    """Something worth saying that is no part of the execution's history."""
+
+    name: str  # unwatched, unreachable, missing, unknown status, overdue, slow or silent
+    message: str
+
+
+def conditions(
+    execution: Execution, now_ms: int, lessons: LearnedCadence | None = None
+) -> list[ExecutionCondition]:
+    """Every condition that holds, the gravest first. Only with lessons can one be slow."""
+    eta = lessons.eta_of(execution, now_ms) if lessons and execution.is_open else None
+    return conditions_by(execution, now_ms, eta)
+
+
+def conditions_by(execution: Execution, now_ms: int, eta: Eta | None) -> list[ExecutionCondition]:
+    """The same, from an ETA that is known already."""
+    return list(_conditions(execution, now_ms, eta)) if execution.is_open else []
+
+
+def _conditions(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[ExecutionCondition]:
+    waited = now_ms - next_poll_at(execution)
+    if waited > UNWATCHED_AFTER_MS:
+        yield ExecutionCondition(
+            "unwatched",
+            f"poll overdue by {length_text(waited)}; is longwatch executions watch, or a poller, running?",
+        )
+    if execution.failures >= UNREACHABLE_AFTER:
+        error = execution.last_error or "no reason given"
+        yield ExecutionCondition(
+            "unreachable",
+            f"no response from {execution.source} to {execution.failures} polls in a row: {error}",
+        )
+    yield from _missing(execution)
+    for word, names in execution.unknown_words().items():
+        yield ExecutionCondition(
+            "unknown status", f"Unknown status {word!r} of {_listed(names)}, treated as running."
+        )
+    if is_overdue(execution, now_ms):
+        over = now_ms - (deadline_at(execution) or now_ms)
+        yield ExecutionCondition("overdue", f"past its deadline by {length_text(over)}; polling continues")
+    slowness = eta.slowness() if eta else None
+    if slowness is not None:
+        yield ExecutionCondition("slow", slowness)
+    if now_ms > silent_at(execution, eta) and execution.failures < UNREACHABLE_AFTER:
+        yield ExecutionCondition("silent", f"nothing new for {length_text(now_ms - changed_at(execution))}")
+
+
+def _missing(execution: Execution) -> Iterator[ExecutionCondition]:
+    lost = [job for wave in execution.waves for job in wave.jobs if job.state is JobState.MISSING]
+    never = [job.job_id for job in lost if is_unknown_to_source(job)]
+    gone = [job.job_id for job in lost if not is_unknown_to_source(job)]
+    texts = []
+    if never:
+        ids = ", ".join(never)
+        texts.append(f"job id unknown to {execution.source}: {ids}; check the id, the region and the account")
+    if gone:
+        texts.append(f"{execution.source} no longer knows {', '.join(gone)}")
+    if texts:
+        yield ExecutionCondition("missing", "; ".join(texts))
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def silent_at(execution: Execution, eta: Eta | None = None) -> int:
+    """When the execution becomes silent, in epoch ms, unless a poll brings something new before that."""
+    usually = eta.phase_usually if eta else None
+    return changed_at(execution) + silence_ms(phase_of(execution), usually.high if usually else None)
+
+
+def silence_ms(phase: ExecutionPhase, usual_seconds: float | None) -> int:
+    """How long nothing new is normal in a phase that nine of ten leave within `usual_seconds`."""
+    if usual_seconds is not None:
+        return max(SILENT_AT_LEAST_MS, round(FAR * usual_seconds * 1000))
+    return SILENT_PENDING_AFTER_MS if phase is ExecutionPhase.PENDING else SILENT_AFTER_MS
+
+
+def changed_at(execution: Execution) -> int:
+    """When a poll last brought something new; before the first change, the start."""
+    return max(execution.last_change_at or 0, execution.started_at)
+
+
+def length_text(ms: int) -> str:
+    """A length of time for people: `90 s`, `12 min`, `3.5 h`."""
+    seconds = max(ms, 0) // 1000
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+NOW_MS = 2000  # a poll that is overdue by less is about to happen
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing to know: what it is about, and what is so."""
+
+    about: str
+    text: str
+    at: int | None = None  # epoch ms, where it has a time
+
+
+def explained(execution: Execution, now_ms: int, lessons: LearnedCadence | None = None) -> Iterator[Fact]:
+    """Everything that says why it is still running, or how it ended; with lessons, how long others took."""
+    if execution.other_status is not None:
+        yield Fact("status", f"{execution.other_status}, set by {status_writer(execution)}")
+    note = (execution.stored or {}).get("PackedNote")
+    if note:
+        yield Fact("record", str(note))
+    if execution.verdict is not None:
+        yield from _ending(execution)
+    elif execution.closed:
+        yield Fact("closed", "another program keeps it; longwatch does not poll it")
+    else:
+        eta = lessons.eta_of(execution, now_ms) if lessons else None
+        yield from _why_open(execution, now_ms, eta)
+        yield from _last_facts(execution)
+        yield _lease(execution, now_ms)
+        yield _next_poll(execution, now_ms)
+        yield from _deadline(execution, now_ms)
+
+
+def _ending(execution: Execution) -> Iterator[Fact]:
+    verdict = execution.verdict
+    assert verdict is not None
+    corrects = f", corrects {verdict.corrects}" if verdict.corrects else ""
+    yield Fact("verdict", f"{verdict_words(verdict)}{corrects}", verdict.at)
+    for reason in (verdict.message or "").split("; "):
+        if reason:
+            yield Fact("reason", reason)
+    for warning in verdict.warnings:
+        yield Fact("warning", warning)
+    for fact in verdict.assumed:
+        yield Fact("assumed", fact)
+    for evidence in verdict.evidence:
+        yield Fact("evidence", evidence.call, evidence.at)
+    if execution.recheck_at is not None:
+        yield Fact("next recheck", "until nothing is assumed", execution.recheck_at)
+
+
+def _why_open(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[Fact]:
+    """The ETA first: what is usual tells whether the rest is worth a worry."""
+    if eta is not None:
+        expected = None if eta.left is None else now_ms + round(eta.left.middle * 1000)
+        yield Fact("expected", f"{eta.words()} ({eta.executions} before it)", expected)
+    yield Fact("waiting for", waiting_for(execution, now_ms) or "")
+    for condition in conditions_by(execution, now_ms, eta):
+        yield Fact(condition.name, condition.message)
+    received = "" if execution.last_answer_at is not None else " (no response yet)"
+    yield Fact("phase", f"{phase_of(execution)}{received}, {_cadence_text(execution)}")
+    yield Fact("waves", _waves_text(execution))
+
+
+def _cadence_text(execution: Execution) -> str:
+    polled, plain = execution.last_polled_at, delay_of(execution)
+    if polled is None:
+        return f"polled every {plain:g} s"
+    delay = f"{max(0, next_poll_at(execution) - polled) / 1000:.0f} s"
+    requested = execution.next_poll_at is not None and execution.next_poll_at > polled
+    if execution.failures:
+        why = f"as {execution.source} requests" if requested else f"after failed poll {execution.failures}"
+        return f"retried after {delay}, {why}"
+    return f"polled after {delay} instead of {plain:g} s" if requested else f"polled every {plain:g} s"
+
+
+def _last_facts(execution: Execution) -> Iterator[Fact]:
+    if execution.last_change_at is not None:
+        yield Fact("last change", _counts(execution), execution.last_change_at)
+    if execution.last_answer_at is not None:
+        yield Fact("last response", execution.source, execution.last_answer_at)
+    else:
+        yield Fact("last response", f"none yet from {execution.source}")
+    if execution.last_error:
+        yield Fact("last error", execution.last_error, execution.last_polled_at)
+
+
+def _lease(execution: Execution, now_ms: int) -> Fact:
+    """Who may poll it now, and until when. Pollers release leases: the holder of an expired one died."""
+    holder, until = execution.lease_holder, execution.lease_until
+    if holder is None or until is None:
+        return Fact("lease", "none")
+    if is_leased(execution, now_ms):
+        return Fact("lease", f"{holder}, expires in {length_text(until - now_ms)}", until)
+    if until > now_ms:
+        return Fact("lease", f"{holder}, ignored: it expires too far ahead for a correct clock", until)
+    return Fact("lease", f"expired {length_text(now_ms - until)} ago: {holder} did not release it", until)
+
+
+def _next_poll(execution: Execution, now_ms: int) -> Fact:
+    due, until = next_poll_at(execution), execution.lease_until
+    if until is not None and is_leased(execution, now_ms):
+        left = length_text(max(due, until) - now_ms)
+        return Fact("next poll", f"in progress; if it does not finish, in {left}", max(due, until))
+    return Fact("next poll", next_poll_text(execution, now_ms), due)
+
+
+def next_poll_text(execution: Execution, now_ms: int) -> str:
+    """When it is polled next, in a few words: `in 12 s`, `in progress`, `overdue by 5 min`."""
+    due = next_poll_at(execution)
+    if is_leased(execution, now_ms):
+        return "in progress"
+    if not is_due(execution, now_ms):
+        return f"in {length_text(due - now_ms)}"
+    return "now" if now_ms - due < NOW_MS else f"overdue by {length_text(now_ms - due)}"
+
+
+def _deadline(execution: Execution, now_ms: int) -> Iterator[Fact]:
+    deadline = deadline_at(execution)
+    if deadline is not None:
+        left = deadline - now_ms
+        text = (
+            f"in {length_text(left)}" if left > 0 else f"passed {length_text(-left)} ago; the source decides"
+        )
+        yield Fact("deadline", text, deadline)
+
+
+def _waves_text(execution: Execution) -> str:
+    stored, total = len(execution.waves), execution.total_waves
+    return f"{stored}, and more may follow" if total is None else f"{stored} of {total}"
+
+
+def _counts(execution: Execution) -> str:
+    """The states that responses gave; what no response has mentioned has none."""
+    servers = [server for _, server in execution.servers()]
+    counts = Counter(state_text(each) for each in servers)
+    return ", ".join(f"{count} {state}" for state, count in counts.items()) or "no item is listed"

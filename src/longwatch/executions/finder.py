@@ -1,0 +1,157 @@
+"""Finds the executions that are due and hands each to a poller. Cheap when nothing is open."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.executions.due import is_due, is_leased, next_poll_at
+from longwatch.executions.explain import UNWATCHED_AFTER_MS
+from longwatch.executions.model import Execution, Mode
+from longwatch.executions.stores.base import ExecutionStore, place_of
+from longwatch.executions.stores.records import is_untold
+from longwatch.model.summary import Status
+from longwatch.polling.schedules import EXECUTION_PHASES
+
+SHORTEST_SECONDS = min(EXECUTION_PHASES.seconds.values())
+RUN_SECONDS = 55.0  # a schedule begins a new run every minute
+LONGEST_NAP_SECONDS = 15.0  # an execution that is new is found no later than this
+CANCELLED_AT_ONCE = 25  # of the newest, looked at in each run
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What is open at a moment, and what is to be done about it."""
+
+    due: tuple[Execution, ...] = ()
+    leased: int = 0  # somebody is polling them now
+    waiting: int = 0
+    unwatched: int = 0  # of these, past their time for so long that something must be wrong
+    modes: Mapping[Mode, int] = field(default_factory=dict)  # open ones by their type
+    oldest_ms: int = 0  # for how long the oldest open one has been running
+    next_at: int | None = None  # epoch ms; when the next one becomes due
+
+    @property
+    def open(self) -> int:
+        return len(self.due) + self.leased + self.waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One look: what was found, and what was handed out."""
+
+    survey: Survey
+    handed_out: int = 0
+    failed: int = 0  # could not be handed out; the next look finds them again
+
+
+def survey(executions: Iterable[Execution], now_ms: int) -> Survey:
+    """Sort open executions by what is to be done. The longest due come first."""
+    due, leased, waiting, unwatched, started = [], 0, 0, 0, now_ms
+    modes: Counter[Mode] = Counter()
+    upcoming: list[int] = []
+    for execution in executions:
+        if execution.closed:
+            continue
+        modes[execution.mode] += 1
+        started = min(started, execution.started_at)
+        unwatched += now_ms - next_poll_at(execution) > UNWATCHED_AFTER_MS
+        if is_leased(execution, now_ms):
+            leased += 1
+            upcoming.append(execution.lease_until or now_ms)
+        elif is_due(execution, now_ms):
+            due.append(execution)
+        else:
+            waiting += 1
+            upcoming.append(next_poll_at(execution))
+    return Survey(
+        due=tuple(sorted(due, key=next_poll_at)),
+        leased=leased,
+        waiting=waiting,
+        unwatched=unwatched,
+        modes=modes,
+        oldest_ms=now_ms - started,
+        next_at=min(upcoming, default=None),
+    )
+
+
+class Finder:
+    """Looks for due executions and hands them out. What becomes of them is the pollers' affair.
+
+    What was handed out is looked for again after `shortest_seconds`; pollers that learn may want it sooner
+    than the shortest phase.
+    """
+
+    def __init__(
+        self,
+        store: ExecutionStore,
+        hand_out: Callable[[Execution], None],
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        report: Callable[[Tick], None] | None = None,
+        shortest_seconds: float = SHORTEST_SECONDS,
+    ) -> None:
+        self._store = store
+        self._hand_out = hand_out
+        self._clock = clock
+        self._report = report
+        self._shortest_ms = round(shortest_seconds * 1000)
+
+    def run(self, seconds: float = RUN_SECONDS) -> list[Tick]:
+        """Look now, and again whenever something becomes due within these seconds."""
+        until = self._clock.now_ms() + round(seconds * 1000)
+        ticks = [self.tick(also=unsettled(self._store, self._clock.now_ms()))]
+        while (next_at := self._next_look(ticks[-1])) is not None and next_at <= until:
+            self._clock.sleep(max(0.0, (next_at - self._clock.now_ms()) / 1000))
+            ticks.append(self.tick())
+        return ticks
+
+    def tick(self, also: Iterable[Execution] = ()) -> Tick:
+        """Look once. One that can not be handed out stops none of the others."""
+        found = survey(self._store.open_executions(), self._clock.now_ms())
+        handed_out = failed = 0
+        for execution in (*found.due, *also):
+            try:
+                self._hand_out(execution)
+                handed_out += 1
+            except Exception:
+                failed += 1
+                log.exception("execution %s could not be handed to a poller", execution.key)
+        tick = Tick(survey=found, handed_out=handed_out, failed=failed)
+        if self._report is not None:
+            self._report(tick)
+        return tick
+
+    def _next_look(self, tick: Tick) -> int | None:
+        return next_look(tick, self._clock.now_ms(), shortest_ms=self._shortest_ms)
+
+
+def unsettled(store: ExecutionStore, now_ms: int) -> list[Execution]:
+    """Closed ones that need a poller: their end is not in the journal yet, or their recheck is due.
+
+    One that another writer cancelled after its end is searched among the newest: it has no poll state.
+    """
+    cancelled = [
+        each for each in store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE) if is_untold(each)
+    ]
+    return list({place_of(each): each for each in (*store.unsettled(now_ms), *cancelled)}.values())
+
+
+def next_look(tick: Tick, now_ms: int, *, shortest_ms: int = round(SHORTEST_SECONDS * 1000)) -> int | None:
+    """When to look again, in epoch ms; None: nothing is open, so nothing becomes due.
+
+    What was just handed out comes back after the shortest interval at the earliest.
+    """
+    if not tick.survey.open:
+        return None
+    soon = [now_ms + round(LONGEST_NAP_SECONDS * 1000)]
+    if tick.survey.next_at is not None:
+        soon.append(max(now_ms, tick.survey.next_at))
+    if tick.survey.due:
+        soon.append(now_ms + shortest_ms)
+    return min(soon)

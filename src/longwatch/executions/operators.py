@@ -1,0 +1,236 @@
+"""Decisions of operators about executions: close one, stop watching it, add a wave, set the wave count.
+
+An operator takes the lease of the execution even from a poller, and the version of the record decides: what
+that poller writes afterwards is refused. The decision goes into the journal with its reason while the lease
+is held, then into the record. A verdict goes into the record first, as a poller's does: if the operator's
+process dies in between, the next poller appends the same event and closes the execution.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import ExecutionNotFound, InvalidInput, VersionConflict
+from longwatch.executions.model import OPERATOR_CLOSED, OPERATOR_STOPPED, Evidence, Execution, Stage, Verdict
+from longwatch.executions.stores.base import ExecutionStore
+from longwatch.executions.transitions import ended, started, tell, wave_added, wave_count_set
+from longwatch.journal.base import Journal
+from longwatch.model.event import Event
+from longwatch.model.summary import Status
+from longwatch.settings import lifetime_seconds
+
+OUTCOMES = (Status.SUCCEEDED, Status.PARTIAL, Status.FAILED, Status.CANCELLED, Status.UNKNOWN)
+LEASE_MS = 30_000  # longer than two writes take
+TRIES = 20  # to get hold of a record that others write to
+MAX_REASON_CHARACTERS = 1_000
+MAX_NAME_CHARACTERS = 200
+MAX_WAVES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Who decides, and why."""
+
+    operator: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        for name, text, most in (
+            ("operator", self.operator, MAX_NAME_CHARACTERS),
+            ("reason", self.reason, MAX_REASON_CHARACTERS),
+        ):
+            if not text.strip():
+                raise InvalidInput(f"The {name} is empty. State it with --{name}.")
+            if len(text) > most:
+                raise InvalidInput(f"The {name} has {len(text)} characters. Use at most {most}.")
+
+    @property
+    def fields(self) -> dict[str, object]:
+        return {"operator": self.operator, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a decision does to a record: while it is journaled, its events, and what remains in the end."""
+
+    claimed: Execution
+    events: tuple[Event, ...]
+    settled: Callable[[Execution], Execution]
+
+
+Decide = Callable[[Execution, int], Decision]  # of the record as it is, and the time of the decision
+
+
+def closing(execution: Execution, status: Status, statement: Statement, at: int) -> Decision:
+    """Close the execution as the operator says. A verdict that was given before is corrected."""
+    if status not in OUTCOMES:
+        raise InvalidInput(f"An execution cannot end as {status}. Use one of {', '.join(OUTCOMES)}.")
+    return _ending(execution, status, OPERATOR_CLOSED, f"closed by {statement.operator}", statement, at)
+
+
+def stopping(execution: Execution, statement: Statement, at: int) -> Decision:
+    """Stop watching an open execution. Its outcome is unknown: nobody states one."""
+    _require_open(execution)
+    what = f"watching stopped by {statement.operator}"
+    return _ending(execution, Status.UNKNOWN, OPERATOR_STOPPED, what, statement, at)
+
+
+def adding_wave(execution: Execution, wave: Stage, statement: Statement, at: int) -> Decision:
+    """Add a wave to an open execution. A wave count that it would exceed grows with it."""
+    after = _with_wave(execution, wave)
+    return Decision(
+        execution, (wave_added(after, wave, statement.fields, at),), lambda now: _with_wave(now, wave)
+    )
+
+
+def setting_wave_count(execution: Execution, count: int, statement: Statement, at: int) -> Decision:
+    """State how many waves an open execution has."""
+    after = _with_wave_count(execution, count)
+    event = wave_count_set(after, execution.total_waves, statement.fields, at)
+    return Decision(execution, (event,), lambda now: _with_wave_count(now, count))
+
+
+class Operator:
+    """Applies the decisions of one operator to executions in a store, and journals each with its reason."""
+
+    def __init__(
+        self,
+        store: ExecutionStore,
+        journal: Journal,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        ttl_hours: float | None = None,
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._clock = clock
+        self._ttl_hours = ttl_hours
+
+    def close(self, execution: Execution, status: Status, statement: Statement) -> Execution:
+        """State how it ended. The verdict names the operator, and no answer of a source corrects it."""
+        return self._apply(execution, lambda record, at: closing(record, status, statement, at))
+
+    def stop_watching(self, execution: Execution, statement: Statement) -> Execution:
+        """End the polling without an outcome."""
+        return self._apply(execution, lambda record, at: stopping(record, statement, at))
+
+    def add_wave(self, execution: Execution, wave: Stage, statement: Statement) -> Execution:
+        """Add a wave whose jobs are running, or will be."""
+        return self._apply(execution, lambda record, at: adding_wave(record, wave, statement, at))
+
+    def set_wave_count(self, execution: Execution, count: int, statement: Statement) -> Execution:
+        """State how many waves it has, which is what its end depends on."""
+        return self._apply(execution, lambda record, at: setting_wave_count(record, count, statement, at))
+
+    def _apply(self, execution: Execution, decide: Decide) -> Execution:
+        holder = f"operator-{secrets.token_hex(4)}"
+        record, decision = self._claim(execution, decide, holder)
+        first = [] if record.last_answer_at is not None else [started(record)]
+        lives = lifetime_seconds(self._ttl_hours, self._journal.default_ttl_seconds)
+        tell(self._journal, [*first, *decision.events], ttl_seconds=lives)
+        return self._settle(record, decision, holder)
+
+    def _claim(self, execution: Execution, decide: Decide, holder: str) -> tuple[Execution, Decision]:
+        """Decide about the record as it is, and take its lease, whoever has it."""
+        for _ in range(TRIES):
+            record = self._read(execution)
+            decision = decide(record, _after_everything(record, self._clock.now_ms()))
+            until = self._clock.now_ms() + LEASE_MS
+            try:
+                leased = replace(decision.claimed, lease_holder=holder, lease_until=until)
+                return self._store.update(leased), decision
+            except VersionConflict:
+                continue
+        raise VersionConflict(execution.execution_id, execution.version)
+
+    def _settle(self, record: Execution, decision: Decision, holder: str) -> Execution:
+        """Write the decision into the record, also if another program writes to other parts of it."""
+        for _ in range(TRIES):
+            try:
+                return self._store.update(
+                    replace(decision.settled(record), lease_holder=None, lease_until=None)
+                )
+            except VersionConflict:
+                record = self._read(record)
+                if record.lease_holder != holder or record.verdict != decision.claimed.verdict:
+                    break
+        if record.closed and record.verdict == decision.claimed.verdict:
+            return record  # a poller found the verdict and closed it first
+        raise VersionConflict(record.execution_id, record.version)
+
+    def _read(self, execution: Execution) -> Execution:
+        record = self._store.get(execution.execution_id, execution.plan_id)
+        if record is None:
+            raise ExecutionNotFound(
+                f"Execution {execution.execution_id!r} of plan {execution.plan_id!r} no longer exists. "
+                "List executions with: longwatch executions list"
+            )
+        return record
+
+
+def _ending(
+    execution: Execution, status: Status, call: str, what: str, statement: Statement, at: int
+) -> Decision:
+    given = execution.verdict
+    verdict = Verdict(
+        status=status,
+        at=at,
+        evidence=(Evidence(call, at, statement.fields),),
+        message=f"{what}: {statement.reason}",
+        corrects=given.status if given else None,
+    )
+    # A verdict in the record may not be in the journal yet: it comes first, and this one corrects it.
+    earlier = () if given is None else (ended(execution, given),)
+    # Open until it is journaled, also if it was closed: pollers look for what is left to do among open ones.
+    claimed = replace(execution, verdict=verdict, closed=False, recheck_at=None)
+    return Decision(claimed, (*earlier, ended(claimed, verdict)), lambda now: replace(now, closed=True))
+
+
+def _with_wave(execution: Execution, wave: Stage) -> Execution:
+    _require_open(execution)
+    if wave.name in {each.name for each in execution.waves}:
+        raise InvalidInput(
+            f"Execution {execution.execution_id} already has a wave {wave.name!r}. Use another name."
+        )
+    taken = sorted(set(execution.job_ids()) & {job.job_id for job in wave.jobs})
+    if taken:
+        raise InvalidInput(
+            f"Execution {execution.execution_id} already has {', '.join(taken)} in another wave."
+        )
+    total, waves = execution.total_waves, (*execution.waves, wave)
+    return replace(execution, waves=waves, total_waves=None if total is None else max(total, len(waves)))
+
+
+def _with_wave_count(execution: Execution, count: int) -> Execution:
+    _require_open(execution)
+    stored = len(execution.waves)
+    if count < max(1, stored):
+        raise InvalidInput(
+            f"Invalid wave count {count}: execution {execution.execution_id} has {stored} stored waves. "
+            f"Use {max(1, stored)} or more."
+        )
+    if count > MAX_WAVES:
+        raise InvalidInput(f"Invalid wave count {count}. Use at most {MAX_WAVES:,}.")
+    return replace(execution, total_waves=count)
+
+
+def _require_open(execution: Execution) -> None:
+    if execution.closed and execution.verdict is None:
+        raise InvalidInput(
+            f"Execution {execution.execution_id} is not polled: another program keeps it under the status "
+            f"{execution.other_status}. To state its outcome, use: longwatch executions close"
+        )
+    if not execution.is_open:
+        raise InvalidInput(
+            f"Execution {execution.execution_id} is not open ({execution.status}). To correct its outcome, "
+            "use: longwatch executions close"
+        )
+
+
+def _after_everything(execution: Execution, now_ms: int) -> int:
+    """The time of a decision: later than all that the record has, though another clock may be ahead."""
+    known = (execution.last_answer_at, execution.verdict.at if execution.verdict else None)
+    return max(now_ms, *(0 if each is None else each + 1 for each in known))

@@ -1,0 +1,272 @@
+"""Asks an AWS service by its declaration. Only the operation that is declared is ever called."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from longwatch.errors import MissingExtra
+from longwatch.executions.sources.aws_errors import is_refused_id, is_unknown, refusal, sdk_problem, wait_in
+from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.sources.dates import sdk_date_ms
+from longwatch.executions.sources.declarations import AwsCall, Declaration
+from longwatch.executions.sources.declared import AwsTarget, FoundJobs, side_by_side
+from longwatch.executions.sources.expressions import filled, steps, value_at
+from longwatch.executions.sources.mapping import Thing
+
+if TYPE_CHECKING:
+    from botocore.config import Config
+
+MOST_PAGES = 50  # of one call: a service that never stops is a problem, not an answer
+CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 2, 10
+_SHOWN_BYTES = 60  # of a response that can not be read
+ATTEMPTS = 2  # boto3's own, for requests without a response; the poller backs off outside
+
+ConnectClient = Callable[[str, str | None, str | None], Any]
+"""A boto3 client for this service in this region, with the rights in this account."""
+
+
+class AwsAsker:
+    """An `Asker` by boto3, with one client for each place."""
+
+    def __init__(self, declaration: Declaration, connect: ConnectClient | None = None) -> None:
+        assert isinstance(declaration.call, AwsCall)
+        self._call = declaration.call
+        self._items = declaration.items
+        self._connect = connect or aws_client
+        self._clients: dict[AwsTarget, Any] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
+        if self._call.ids is None:
+            return side_by_side(lambda each: self._ask_some(place, [each])[each], ids)
+        found: dict[str, FoundJobs] = {}
+        for begin in range(0, len(ids), self._call.at_once):
+            found |= self._ask_some(place, ids[begin : begin + self._call.at_once])
+        return found
+
+    def check(self) -> SourceProblem | None:
+        return credentials_problem(self._call) if self._connect is aws_client else None
+
+    def check_id(self, job_id: str) -> SourceProblem | None:
+        try:
+            _parameters(self._call, job_id)
+        except _NotAsked as error:
+            return SourceProblem(str(error), lasting=True)
+        return None
+
+    def close(self) -> None:
+        with self._lock:
+            clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            client.close()
+
+    def _ask_some(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
+        try:
+            from botocore.exceptions import BotoCoreError, ClientError
+            from botocore.parsers import ResponseParserError
+        except ImportError:
+            missing = MissingExtra(f"Asking {self._call.service}", "aws")
+            return dict.fromkeys(ids, SourceProblem(str(missing), lasting=True))
+        where = place[0] or "the default region"
+        try:
+            return self._called(place, ids)
+        except ClientError as error:
+            if is_unknown(error.response, self._call):
+                return dict.fromkeys(ids)
+            if is_refused_id(error.response, self._call) and len(ids) > 1:
+                half = len(ids) // 2  # one id that is refused must not stop the others
+                return {**self._ask_some(place, ids[:half]), **self._ask_some(place, ids[half:])}
+            problem = refusal(error.response, self._call, where)
+        except (BotoCoreError, ResponseParserError, MissingExtra, ValueError) as error:
+            # Of what it is set up with, the SDK refuses some with a plain ValueError.
+            problem = sdk_problem(error, self._call, where)
+        except _NotAsked as error:
+            problem = SourceProblem(str(error), lasting=True)
+        return dict.fromkeys(ids, problem)
+
+    def _called(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
+        client, call = self._client(place), self._call
+        if not call.key:
+            page = next(_pages(client, call, ids))
+            thing = _results(call, page)
+            return {ids[0]: None if thing is None else self._thing(client, ids[0], thing, page)}
+        by_key = {
+            value_at(each, path): (each, page)
+            for page in _pages(client, call, ids)
+            for each in _results(call, page) or ()
+            for path in call.key
+        }
+        return {each: self._thing(client, each, *by_key[each]) if each in by_key else None for each in ids}
+
+    def _thing(self, client: Any, id_: str, fields: Any, page: Mapping[str, Any]) -> Thing:
+        from botocore.exceptions import ClientError
+
+        items, date = self._items, sdk_date_ms(page)
+        if items is None or items.call is None:
+            return Thing(fields, date=date)
+        try:
+            return Thing(fields, items=_listed(client, items.call, [id_], items.at), date=date)
+        except (ClientError, _NotAsked):  # they decide nothing, so that neither a right nor an end is needed
+            return Thing(fields, items=(), date=date)
+
+    def _client(self, place: AwsTarget) -> Any:
+        with self._lock:
+            if place not in self._clients:
+                self._clients[place] = prepared(self._connect(self._call.service, *place))
+            return self._clients[place]
+
+
+class _NotAsked(Exception):
+    """There is no way to ask this."""
+
+
+def _results(call: AwsCall, page: Mapping[str, Any]) -> Any:
+    """What was asked about. A response without the member that holds it is not an answer."""
+    from botocore.parsers import ResponseParserError
+
+    if call.results and steps(call.results)[0] not in page:
+        raise ResponseParserError(f"the response of {call.name} has no {call.results}")
+    return value_at(page, call.results)
+
+
+def _listed(client: Any, call: AwsCall, ids: Sequence[str], path: str) -> list[Any]:
+    """What is at this path, from all pages."""
+    return [each for page in _pages(client, call, ids) for each in value_at(page, path) or ()]
+
+
+def _pages(client: Any, call: AwsCall, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    import botocore
+
+    method = getattr(client, botocore.xform_name(call.operation), None)
+    if method is None:
+        raise _NotAsked(f"{call.service} has no operation {call.operation}")
+    asked = _parameters(call, ids[0])
+    if call.ids is not None:
+        asked[call.ids] = list(ids)
+    for _ in range(MOST_PAGES):
+        answer = method(**asked)
+        yield answer
+        token = answer.get(call.token[1]) if call.token else None
+        if call.token is None or not token:
+            return
+        asked[call.token[0]] = token
+    raise _NotAsked(f"{call.name} answered with more than {MOST_PAGES} pages")
+
+
+def _parameters(call: AwsCall, id_: str) -> dict[str, Any]:
+    try:
+        return {name: filled(text, id_, call.divider) for name, text in call.parameters.items()}
+    except ValueError as error:
+        raise _NotAsked(str(error)) from error
+
+
+def aws_client(service: str, region: str | None, account: str | None = None) -> Any:
+    """A client with our timeouts. Whose account it asks in is up to the credentials around it."""
+    try:
+        import boto3
+    except ImportError as error:
+        raise MissingExtra(f"Asking {service}", "aws") from error
+    return client_of(boto3.Session(), service, region)
+
+
+def credentials_problem(call: AwsCall) -> SourceProblem | None:
+    """What keeps AWS from being called from here: the extra is missing, or there are no credentials."""
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError, NoCredentialsError
+    except ImportError:
+        return SourceProblem(str(MissingExtra(f"Asking {call.service}", "aws")), lasting=True)
+    try:
+        found = boto3.Session().get_credentials()
+        if found is None:
+            raise NoCredentialsError
+        found.get_frozen_credentials()  # fetches those that have to be fetched
+    except BotoCoreError as error:
+        problem = sdk_problem(error, call, "the default region")
+        return problem if problem.lasting else None  # an outage is waited out
+    return None
+
+
+def client_of(session: Any, service: str, region: str | None) -> Any:
+    """A client of a boto3 session, with our timeouts."""
+    return session.client(service, region_name=region, config=client_config())
+
+
+def prepared(client: Any) -> Any:
+    """The client, such that it retries only requests without a response, and reads no other than its own.
+
+    A response may say how long to wait (`Retry-After`). boto3 would retry within seconds and hide it, so
+    every response goes to the poller, which waits as long as the service asks. And boto3 takes a response
+    that it can not read for an empty one, which would say that the service does not know the job.
+    """
+    if hasattr(client, "meta"):  # of boto3
+        name = client.meta.service_model.service_id.hyphenize()
+        client.meta.events.register_first(f"needs-retry.{name}", _leave_responses_alone)
+        client.meta.events.register_first(f"before-parse.{name}", _check_response)
+    return client
+
+
+def client_config() -> Config:
+    """Timeouts and attempts that are over long before a lease is."""
+    from botocore.config import Config
+
+    return Config(
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+    )
+
+
+def _leave_responses_alone(response: object = None, **_: object) -> bool | None:
+    """False stops boto3's retry; None leaves the decision to boto3."""
+    return None if response is None else False
+
+
+def _check_response(operation_model: Any, response_dict: dict[str, Any], **_: object) -> None:
+    """Raise for a response that is not one of the service: cut off, or the page of a proxy."""
+    from botocore.parsers import ResponseParserError
+
+    _put_wait_in_seconds(response_dict["headers"])
+    body, protocol = response_dict["body"], operation_model.service_model.resolved_protocol
+    if protocol not in ("json", "rest-json", "query"):
+        return
+    is_json = protocol != "query"
+    if response_dict["status_code"] >= 300:
+        if is_json and not _is_object(body):
+            response_dict["body"] = json.dumps(
+                {"message": body[:_SHOWN_BYTES].decode(errors="replace")}
+            ).encode()
+        return
+    if not (_is_object(body) if is_json else _is_response_of(operation_model.name, body)):
+        raise ResponseParserError(f"it is not one of {operation_model.name}: {body[:_SHOWN_BYTES]!r}")
+
+
+def _put_wait_in_seconds(headers: MutableMapping[str, str]) -> None:
+    """Models of AWS have a whole number in `Retry-After`; boto3 fails on the date that may be there."""
+    said = headers.get("Retry-After")
+    if said is None or said.strip().isdecimal():
+        return
+    seconds = wait_in(said, date=headers.get("Date"))
+    if seconds is None:
+        del headers["Retry-After"]
+    else:
+        headers["Retry-After"] = str(round(seconds + 0.5))
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_response_of(operation: str, body: bytes) -> bool:
+    """Whether this is the XML of a response, as the protocol `query` has it."""
+    try:
+        return ElementTree.fromstring(body).tag.rpartition("}")[2] == f"{operation}Response"
+    except ElementTree.ParseError:
+        return False

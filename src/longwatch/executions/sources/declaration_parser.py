@@ -1,0 +1,248 @@
+"""A declaration from a table of `longwatch.toml`. Every mistake is told, with the key it is in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from longwatch.errors import InvalidInput, InvalidSettings
+from longwatch.executions.sources.declarations import (
+    AwsCall,
+    Declaration,
+    HttpCall,
+    Items,
+    Meaning,
+    Words,
+    normal,
+)
+from longwatch.executions.sources.expressions import places_in, steps
+from longwatch.executions.sources.http_url import checked, with_defaults
+from longwatch.executions.sources.shipped import CODE_WORDS, COMMON_WORDS
+
+SHORTEST_SECONDS = 1.0  # between two polls
+NEVER = "never"
+MEANINGS = tuple(each.value for each in Meaning)
+KEYS: Mapping[str, str] = {  # every key there is, and what it is for
+    "about": "What it watches, for `longwatch watch --sources`",
+    "url": "The address to GET, with `{id}` where the id goes (or `{1}` and `{2}`, with `divider`); `{+id}` "
+    "keeps the slashes of the id; `${NAME}`, `${NAME|OTHER}` and `${NAME:-default}` are taken from the "
+    "environment",
+    "headers": "Headers of the request; `${NAME}` likewise. One with `${NAME:-}` is left out while NAME is "
+    "not set, and `Basic USER:PASSWORD` is encoded",
+    "service": "Instead of `url`: the AWS service, by boto3's name for it",
+    "operation": "The operation of the service, as its API calls it",
+    "parameters": "Parameters of the operation, with `{id}` where the id goes",
+    "ids": "The parameter that takes a list of ids, if the operation has one",
+    "at_once": "How many ids that list may hold (default: 1)",
+    "divider": "What divides an id into `{1}` and `{2}`",
+    "results": "Path to what was asked about; to the list of it if there is `key`",
+    "key": "Path to the id, in each of the results",
+    "unknown": "Error codes that mean: there is no such id",
+    "status": "Path to the status (default for `url`: `status` or `state`)",
+    "outcome": "Path, or list of paths, to the fields that say how it ended once the status says that it is "
+    "over. Until each has a word of these lists, it is not over (default for `url`: fields of the usual "
+    "names beside the status, such as `conclusion`, `result` and `exit_code`)",
+    "accept_status_code": "`true`: a 2xx response without a status has succeeded (only with `url`)",
+    "pending": "Words that mean: it has not begun",
+    "running": "Words that mean: it goes on. A word that is in no list is no end either",
+    "succeeded": "Words that mean: it went well",
+    "failed": "Words that mean: it did not",
+    "cancelled": "Words that mean: somebody stopped it",
+    "ended": "Words that mean: it is over, and `outcome` says how",
+    "reason": "Path, or list of paths, to why it failed",
+    "began": "Path to the time at which it began",
+    "plan": "Path to what all runs of this kind share",
+    "since": "Path to what differs when the same id is run again",
+    "items": "Path to the list of its steps",
+    "item_name": "Path to the name, in each step (default: `name`)",
+    "item_status": "Path to the status, in each step (default: `status`); read with the same words",
+    "item_reason": "Path to why a step failed",
+    "every": "Time between two looks, such as `10s` (default: 45 s while it is pending, then 15 s)",
+    "deadline": "After so long it is overdue, such as `1h`. It never ends anything (default: `never`)",
+}
+_PATHS = ("status", "results", "began", "plan", "since", "items", "item_name", "item_status", "item_reason")
+_PLACE = re.compile(r"\{\+?\w+\}")
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def declaration_from(name: str, table: object, *, where: str) -> Declaration:
+    """The watch that this table declares. Raises `InvalidSettings` with all of its mistakes."""
+    reader = _DeclarationParser(f"{where}: watches.{name}")
+    if not _NAME.fullmatch(name):
+        reader.wrong("", "is no name: write small letters, digits, - and _")
+    if not isinstance(table, Mapping):
+        raise InvalidSettings([*reader.mistakes, f"{reader.where} must be a table"])
+    found = reader.declaration(name, table)
+    if found is None or reader.mistakes:
+        raise InvalidSettings(reader.mistakes)
+    return found
+
+
+class _DeclarationParser:
+    """Reads one table and gathers what is wrong with it."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.mistakes: list[str] = []
+
+    def wrong(self, key: str, what: str) -> None:
+        self.mistakes.append(f"{self.where}{'.' if key else ''}{key} {what}")
+
+    def declaration(self, name: str, table: Mapping[str, object]) -> Declaration | None:
+        for key in table:
+            if key not in KEYS:
+                self.wrong(key, f"is unknown; there are {', '.join(KEYS)}")
+        for key in _PATHS:
+            self._path(key, table.get(key))
+        call = self._call(table)
+        words = self._words(table, is_http=isinstance(call, HttpCall))
+        if isinstance(call, AwsCall) and "status" not in table:
+            self.wrong("status", "is missing: the path to the status in the answer")
+        every = self._seconds("every", table.get("every"), lowest=SHORTEST_SECONDS)
+        deadline = self._seconds("deadline", table.get("deadline"), lowest=SHORTEST_SECONDS)
+        if call is None or self.mistakes:
+            return None
+        return Declaration(
+            name=name,
+            about=self._text("about", table) or "",
+            prefix=f"{name}:",
+            call=call,
+            status=self._text("status", table),
+            outcome=self._paths("outcome", table.get("outcome")),
+            words=words,
+            reason=self._paths("reason", table.get("reason")),
+            items=self._items(table, words),
+            began=self._text("began", table),
+            plan=self._text("plan", table),
+            since=self._text("since", table),
+            pending_seconds=every,
+            running_seconds=every,
+            deadline_seconds=deadline,
+        )
+
+    def _call(self, table: Mapping[str, object]) -> AwsCall | HttpCall | None:
+        url, service = self._text("url", table), self._text("service", table)
+        if (url is None) == (service is None):
+            self.wrong("", "needs either `url`, or `service` and `operation`")
+            return None
+        divider = self._text("divider", table)
+        if url is not None:
+            try:
+                checked(_PLACE.sub("x", with_defaults(url)))
+            except ValueError as error:
+                self.wrong("url", str(error))
+            self._has_place("url", [url])
+            return HttpCall(url=url, divider=divider, headers=self._texts_by_name("headers", table))
+        operation = self._text("operation", table)
+        parameters = self._texts_by_name("parameters", table)
+        ids = self._text("ids", table)
+        if ids is None:
+            self._has_place("parameters", list(parameters.values()))
+        if operation is None:
+            self.wrong("operation", "is missing: which operation of the service is called")
+            return None
+        key = self._list("key", table.get("key"))
+        if ids is not None and not key:
+            self.wrong("key", "is missing: many ids are asked about at once, and it tells the answers apart")
+        at_once = table.get("at_once", 1)
+        if not isinstance(at_once, int) or not 1 <= at_once <= 1000:
+            self.wrong("at_once", f"must be a whole number from 1 to 1000, not {at_once!r}")
+            at_once = 1
+        return AwsCall(
+            service=service or "",
+            operation=operation,
+            parameters=parameters,
+            divider=divider,
+            ids=ids,
+            at_once=at_once,
+            results=self._text("results", table) or "",
+            key=key,
+            unknown=tuple((code, "") for code in self._list("unknown", table.get("unknown"))),
+        )
+
+    def _words(self, table: Mapping[str, object], *, is_http: bool) -> Words:
+        found: dict[str, Meaning] = {}
+        for meaning in MEANINGS:
+            for word in self._list(meaning, table.get(meaning)):
+                earlier = found.setdefault(normal(word), Meaning(meaning))
+                if earlier != meaning:
+                    self.wrong(meaning, f"has {word!r}, and {earlier.value} has it too")
+        if found or is_http:
+            if found and not any(each.is_end for each in found.values()):
+                self.wrong("succeeded", "is missing: no word means an end, so it would never come to one")
+            codes = self._code_words(table, is_http=is_http)
+            return {**(found or COMMON_WORDS), **codes}
+        self.wrong("succeeded", "is missing: the words that mean an end")
+        return found
+
+    def _code_words(self, table: Mapping[str, object], *, is_http: bool) -> Words:
+        accepted = table.get("accept_status_code", False)
+        if not isinstance(accepted, bool):
+            self.wrong("accept_status_code", f"must be true or false, not {accepted!r}")
+        elif accepted and not is_http:
+            self.wrong("accept_status_code", "is for a `url` only")
+        return CODE_WORDS if accepted is True else {}
+
+    def _items(self, table: Mapping[str, object], words: Words) -> Items | None:
+        at = self._text("items", table)
+        if at is None:
+            return None
+        return Items(
+            at=at,
+            name=self._text("item_name", table) or "name",
+            status=self._text("item_status", table) or "status",
+            reason=self._text("item_reason", table),
+            words=words,
+        )
+
+    def _paths(self, key: str, value: object) -> tuple[str, ...]:
+        paths = self._list(key, value)
+        for path in paths:
+            self._path(key, path)
+        return paths
+
+    def _has_place(self, key: str, texts: list[str]) -> None:
+        if not any(places_in(text) for text in texts):
+            self.wrong(key, "has no {id}: nothing says what is asked about")
+
+    def _path(self, key: str, value: object) -> None:
+        if isinstance(value, str):
+            try:
+                steps(value)
+            except InvalidInput as error:
+                self.wrong(key, str(error))
+
+    def _text(self, key: str, table: Mapping[str, object]) -> str | None:
+        value = table.get(key)
+        if value is None or isinstance(value, str):
+            return value or None
+        self.wrong(key, f"must be text, not {value!r}")
+        return None
+
+    def _list(self, key: str, value: object) -> tuple[str, ...]:
+        """A list of texts; one text stands for a list of one."""
+        listed: Any = [] if value is None else [value] if isinstance(value, str) else value
+        if isinstance(listed, list) and all(isinstance(each, str) and each for each in listed):
+            return tuple(listed)
+        self.wrong(key, f"must be text or a list of texts, not {value!r}")
+        return ()
+
+    def _texts_by_name(self, key: str, table: Mapping[str, object]) -> Mapping[str, str]:
+        value = table.get(key, {})
+        if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
+            return dict(value)
+        self.wrong(key, f"must be a table of texts, not {value!r}")
+        return {}
+
+    def _seconds(self, key: str, value: object, *, lowest: float) -> float | None:
+        if value is None or value == NEVER:
+            return None
+        match = _SPAN.fullmatch(value) if isinstance(value, str) else None
+        seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+        if seconds < lowest:
+            self.wrong(key, f"must be a time such as 10s, 5m or 1h, and at least {lowest:g} s, not {value!r}")
+            return None
+        return seconds

@@ -1,0 +1,172 @@
+"""Why a job of DRS came to what it did: what `DescribeJobLogItems` says, in our words.
+
+A job that has finished names the servers that failed, and not the reason; that is in its log, event by event.
+Reading it takes the right to `drs:DescribeJobLogItems`. Without it a verdict is the same and says less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Any
+
+from longwatch.executions.model import ItemState, Job, JobKind, JobState, WorkItem
+
+LOG_CALL = "drs:DescribeJobLogItems"
+READ_FOR_MS = 5 * 60 * 1000  # after a job was first seen finished: then its log has nothing more to say
+LONGEST_REASON = 500  # characters; the service's own errors take up to 65,536, and records have a limit
+
+
+_GOALS = {
+    JobKind.LAUNCH: ItemState.LAUNCHED,
+    JobKind.TERMINATE: ItemState.TERMINATED,
+    JobKind.SNAPSHOT: ItemState.LAUNCHED,
+}
+
+
+class LogMeaning(Enum):
+    """What an event of the log says about the end."""
+
+    STEP = auto()  # nothing: it is under way
+    FAILURE = auto()
+    LEFTOVER = auto()  # a failure after the fact, told only where there is no other
+    CANCEL = auto()
+    END = auto()  # finished, which is no success
+
+
+LOG_EVENTS: Mapping[str, tuple[LogMeaning, str]] = {
+    "JOB_START": (LogMeaning.STEP, "the job has begun"),
+    "SERVER_SKIPPED": (LogMeaning.FAILURE, "the server was skipped"),
+    "CLEANUP_START": (LogMeaning.STEP, "cleaning up"),
+    "CLEANUP_END": (LogMeaning.STEP, "cleaned up"),
+    "CLEANUP_FAIL": (LogMeaning.LEFTOVER, "cleaning up failed"),
+    "SNAPSHOT_START": (LogMeaning.STEP, "taking a snapshot"),
+    "SNAPSHOT_END": (LogMeaning.STEP, "the snapshot is taken"),
+    "SNAPSHOT_FAIL": (LogMeaning.FAILURE, "the snapshot failed"),
+    "USING_PREVIOUS_SNAPSHOT": (LogMeaning.STEP, "using the previous snapshot"),
+    "USING_PREVIOUS_SNAPSHOT_FAILED": (LogMeaning.FAILURE, "the previous snapshot could not be used"),
+    "CONVERSION_START": (LogMeaning.STEP, "converting"),
+    "CONVERSION_END": (LogMeaning.STEP, "converted"),
+    "CONVERSION_FAIL": (LogMeaning.FAILURE, "the conversion failed"),
+    "LAUNCH_START": (LogMeaning.STEP, "launching"),
+    "LAUNCH_FAILED": (LogMeaning.FAILURE, "the launch failed"),
+    "JOB_CANCEL": (LogMeaning.CANCEL, "the job was cancelled"),
+    "JOB_END": (LogMeaning.END, "the job has finished"),
+    "DEPLOY_NETWORK_CONFIGURATION_START": (LogMeaning.STEP, "deploying the network"),
+    "DEPLOY_NETWORK_CONFIGURATION_END": (LogMeaning.STEP, "the network is deployed"),
+    "DEPLOY_NETWORK_CONFIGURATION_FAILED": (LogMeaning.FAILURE, "the network could not be deployed"),
+    "UPDATE_NETWORK_CONFIGURATION_START": (LogMeaning.STEP, "updating the network"),
+    "UPDATE_NETWORK_CONFIGURATION_END": (LogMeaning.STEP, "the network is updated"),
+    "UPDATE_NETWORK_CONFIGURATION_FAILED": (LogMeaning.FAILURE, "the network could not be updated"),
+    "UPDATE_LAUNCH_TEMPLATE_START": (LogMeaning.STEP, "updating the launch template"),
+    "UPDATE_LAUNCH_TEMPLATE_END": (LogMeaning.STEP, "the launch template is updated"),
+    "UPDATE_LAUNCH_TEMPLATE_FAILED": (LogMeaning.FAILURE, "the launch template could not be updated"),
+    "NETWORK_RECOVERY_FAIL": (LogMeaning.FAILURE, "the recovery of the network failed"),
+}
+
+
+@dataclass(slots=True)
+class JobLog:
+    """What the log of one job says about its end."""
+
+    cancelled: bool = False
+    of_servers: dict[str, str] = field(default_factory=dict)  # why, by the id of the server
+    converted: set[str] = field(default_factory=set)  # servers whose last conversion went well
+    of_job: str | None = None  # why, where no server is named
+    _leftovers: dict[str, str] = field(default_factory=dict)
+
+    def saw(self, item: Mapping[str, Any]) -> None:
+        """One more event, of which nothing is sure to be there. A later failure counts more."""
+        meaning, text = LOG_EVENTS.get(str(item.get("event")), (LogMeaning.STEP, ""))
+        data = item.get("eventData") or {}
+        server_id = data.get("sourceServerID")
+        if meaning is LogMeaning.CANCEL:
+            self.cancelled = True
+        elif item.get("event") == "CONVERSION_END" and server_id:
+            self.converted.add(server_id)
+        elif meaning is LogMeaning.LEFTOVER and server_id:
+            self._leftovers[server_id] = _reason(text, data)
+        elif meaning is LogMeaning.FAILURE and server_id:
+            self.of_servers[server_id] = _reason(text, data)
+            self.converted.discard(server_id)
+        elif meaning is LogMeaning.FAILURE:
+            self.of_job = _reason(text, data)
+
+    def reason_for(self, server_id: str) -> str | None:
+        """Why this server came to nothing; None if the log does not say."""
+        return self.of_servers.get(server_id) or self.of_job or self._leftovers.get(server_id)
+
+
+def wants_log(known: Job, told: Job, now_ms: int) -> bool:
+    """Whether the log of a job is worth a call: it has finished, and the log may explain or decide something.
+
+    A server that failed is explained once. For one that is left over, `JOB_CANCEL` or the end of a conversion
+    decides, and either may be written after a failure of another server.
+    """
+    if told.state is not JobState.FINISHED:
+        return False
+    if known.finished_at is not None and now_ms - known.finished_at > READ_FOR_MS:
+        return False
+    explained = {server.server_id for server in known.servers if server.reason}
+    for server in told.servers:
+        if _is_left_over(server):
+            if not known.cancelled:
+                return True
+        elif server.state is not _GOALS[told.kind] and server.server_id not in explained:
+            return True
+    return not told.servers
+
+
+def with_earlier_log(known: Job, told: Job) -> Job:
+    """The job with what its log said in an earlier poll: conversions are in the log alone."""
+    if told.kind is not JobKind.SNAPSHOT:
+        return told
+    before = {server.server_id: server for server in known.servers if server.state.is_final}
+    servers = tuple(
+        replace(server, state=before[server.server_id].state, word=before[server.server_id].word)
+        if _is_left_over(server) and server.server_id in before
+        else server
+        for server in told.servers
+    )
+    return replace(told, servers=servers)
+
+
+def with_log(job: Job, log: JobLog) -> Job:
+    """The job with what its log says of it."""
+    servers = tuple(_with_log(server, job.kind, log) for server in job.servers)
+    return replace(job, servers=servers, cancelled=job.cancelled or log.cancelled)
+
+
+def _with_log(server: WorkItem, kind: JobKind, log: JobLog) -> WorkItem:
+    if server.state is _GOALS[kind]:
+        return server
+    if kind is JobKind.SNAPSHOT and _is_left_over(server):
+        if server.server_id in log.converted:
+            return replace(server, state=ItemState.LAUNCHED, word="CONVERSION_END")
+        if server.server_id in log.of_servers:
+            return replace(server, state=ItemState.FAILED, reason=log.of_servers[server.server_id])
+    reason = log.reason_for(server.server_id) or (LOG_EVENTS["JOB_CANCEL"][1] if log.cancelled else None)
+    return replace(server, reason=reason or server.reason)
+
+
+def _is_left_over(server: WorkItem) -> bool:
+    return server.state in (ItemState.PENDING, ItemState.IN_PROGRESS)
+
+
+def log_of(items: Iterable[Mapping[str, Any]]) -> JobLog:
+    """The log that these events make, in the order of their times: the service does not promise one."""
+    log = JobLog()
+    for item in sorted(items, key=lambda item: str(item.get("logDateTime") or "")):
+        log.saw(item)
+    return log
+
+
+def _reason(text: str, data: Mapping[str, Any]) -> str:
+    attempt, most = data.get("attemptCount"), data.get("maxAttemptsCount")
+    if attempt and most:
+        text += f" (attempt {attempt} of {most})"
+    error = " ".join(str(data.get("rawError") or "").split())
+    if len(error) > LONGEST_REASON:
+        error = error[: LONGEST_REASON - 1] + "…"
+    return f"{text}: {error}" if error else text

@@ -1,0 +1,285 @@
+"""The registry of sources: ours, and those of other packages. A broken one stops no other.
+
+A package offers one as an entry point of the group `longwatch.sources`, which is a `Declaration`, or a
+function without arguments that makes a `Source`. Nothing is imported or connected before it is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import InvalidInput, InvalidSettings
+from longwatch.executions.model import Execution, ExecutionKey
+from longwatch.executions.sources.base import Beginner, Source, SourceAnswers, SourceCheck, SourceProblem
+from longwatch.executions.sources.declaration_parser import declaration_from
+from longwatch.executions.sources.declarations import AwsCall, Declaration
+from longwatch.executions.sources.shipped import AWS, CI, HTTP
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from longwatch.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+class OfferedSource:
+    """A source of another package, under the name of its entry point. Whatever it raises is a problem."""
+
+    def __init__(self, name: str, package: str, load: Callable[[], Source]) -> None:
+        self.name = name
+        self._package = package
+        self._load = load
+        self._source: Source | None = None
+
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+        try:
+            found = _by_key(executions, self._loaded().ask(executions))
+            for each in found.values():
+                if not isinstance(each, SourceAnswers):
+                    raise TypeError(f"it answered with {type(each).__name__}")
+            return found
+        except Exception as error:  # noqa: BLE001 - nobody knows what a package may raise
+            return {each.key: self._problem(error) for each in executions}
+
+    def begin(
+        self, what: str, *, region: str | None = None, account: str | None = None
+    ) -> Execution | SourceProblem | None:
+        """What the source itself begins, or a job of this id."""
+        from longwatch.executions.sources.resolve import one_job
+
+        try:
+            source = self._loaded()
+            if isinstance(source, Beginner):
+                return source.begin(what, region=region, account=account)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._problem(error)
+        return one_job(self, f"{self.name}:{what}", what, region=region, account=account)
+
+    def check(self) -> SourceProblem | None:
+        try:
+            source = self._loaded()
+            return source.check() if isinstance(source, SourceCheck) else None
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._problem(error)
+
+    def close(self) -> None:
+        if self._source is not None:
+            try:
+                self._source.close()
+            except Exception as error:  # noqa: BLE001 - as above, and others are still to be closed
+                log.warning("%s", self._problem(error).message)
+
+    def _loaded(self) -> Source:
+        if self._source is None:
+            self._source = self._load()
+        return self._source
+
+    def _problem(self, error: Exception) -> SourceProblem:
+        return SourceProblem(
+            f"The source {self.name!r} of {self._package} can not be used ({type(error).__name__}: {error})",
+            lasting=True,
+        )
+
+
+def _by_key(
+    executions: Sequence[Execution], told: Mapping[Any, SourceAnswers]
+) -> dict[ExecutionKey, SourceAnswers]:
+    """The responses by key. A package may still map execution ids, as long as each is there once."""
+    times = Counter(each.execution_id for each in executions)
+    found = {}
+    for each in executions:
+        name = each.execution_id if each.key not in told and times[each.execution_id] == 1 else each.key
+        if name not in told:
+            raise LookupError(f"no response for {each.key}; return a mapping of `Execution.key`")
+        found[each.key] = told[name]
+    return found
+
+
+GROUP = "longwatch.sources"
+SHIPPED = "longwatch"
+RESERVED = frozenset({"aws", "https", "pid"})  # what addresses of shipped sources begin with
+
+Make = Callable[[], Source]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceEntry:
+    """One source in the list."""
+
+    name: str  # in `Execution.source`
+    usage: str  # what people type, as `aws:codebuild:ID`
+    about: str
+    origin: str  # longwatch, a file, or a package
+    make: Make
+
+    @property
+    def prefix(self) -> str:
+        """What stands before an id."""
+        return self.usage.removesuffix("ID").removesuffix("URL")
+
+
+class Sources(Mapping[str, Source]):
+    """The sources by name, each made when it is first asked for."""
+
+    def __init__(self, entries: Sequence[SourceEntry]) -> None:
+        self.entries = tuple(entries)
+        self._by_name = {each.name: each for each in entries}
+        self._made: dict[str, Source] = {}
+        self._lock = threading.Lock()  # threads share them, and one that is made twice is closed once
+
+    def __getitem__(self, name: str) -> Source:
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = self._by_name[name].make()
+            return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def meant(self, target: str) -> tuple[SourceEntry, str] | None:
+        """The source that something typed means, and the id; None if it is no address of any source."""
+        if target.startswith(("http://", "https://")):
+            return self._by_name["http"], target
+        for entry in self.entries:
+            if entry.name != "http" and target.startswith(entry.prefix):
+                return entry, target.removeprefix(entry.prefix)
+        if target.startswith("aws:"):
+            raise InvalidInput(
+                f"{target!r} names no source. There are {', '.join(each.usage for each in self.entries)}."
+            )
+        return None
+
+    def close(self) -> None:
+        """Let go of the connections of those that were made."""
+        with self._lock:
+            made, self._made = list(self._made.values()), {}
+        for source in made:
+            source.close()
+
+
+def sources(
+    settings: Settings | None = None,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    headers: Mapping[str, str] | None = None,
+    every_seconds: float | None = None,
+) -> Sources:
+    """All sources. In this process `headers` are sent with every HTTP request, and `every_seconds` counts
+    more than the time between two looks that is declared."""
+    from importlib.metadata import entry_points
+
+    making = _Making(clock, headers or {}, every_seconds)
+    entries = [*_shipped(making)]
+    taken = {each.name for each in entries}
+    mistakes: list[str] = []
+    where = str(settings.file) if settings and settings.file else "longwatch.toml"
+    for name, table in (settings.watches if settings else {}).items():
+        try:
+            declaration = declaration_from(name, table, where=where)
+        except InvalidSettings as error:
+            mistakes += error.mistakes
+            continue
+        if name in CI:  # one's own declaration replaces it
+            entries = [each for each in entries if each.name != name]
+        elif name in taken or name in RESERVED:
+            mistakes.append(
+                f"{where}: watches.{name} has the name of a source that is shipped; choose another"
+            )
+        taken.add(name)
+        entries.append(_declared(declaration, where, making))
+    if mistakes:
+        raise InvalidSettings(mistakes)
+    entries += [
+        _entry_point(point, making)
+        for point in entry_points(group=GROUP)
+        if point.name not in taken  # one's own settings count more than somebody's package
+    ]
+    return Sources(entries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What sources are made with."""
+
+    clock: Clock
+    headers: Mapping[str, str]
+    every_seconds: float | None
+
+    def source(self, declaration: Declaration) -> Source:
+        every = self.every_seconds
+        if every is not None:
+            declaration = replace(declaration, pending_seconds=every, running_seconds=every)
+        return source_of(declaration, clock=self.clock, headers=self.headers)
+
+
+def source_of(
+    declaration: Declaration, *, clock: Clock = SYSTEM_CLOCK, headers: Mapping[str, str] | None = None
+) -> Source:
+    """The source that a declaration declares."""
+    from longwatch.executions.sources.declared import DeclaredSource
+
+    if isinstance(declaration.call, AwsCall):
+        from longwatch.executions.sources.aws import AwsAsker
+
+        return DeclaredSource(declaration, AwsAsker(declaration), clock=clock)
+    from longwatch.executions.sources.http import HttpAsker
+
+    return DeclaredSource(declaration, HttpAsker(declaration, headers), clock=clock)
+
+
+def _shipped(making: _Making) -> Iterator[SourceEntry]:
+    def drs() -> Source:
+        from longwatch.executions.sources.drs import DrsSource
+
+        return DrsSource(clock=making.clock)
+
+    def process() -> Source:
+        from longwatch.executions.sources.process import ProcessSource
+
+        return ProcessSource(clock=making.clock)
+
+    yield SourceEntry(
+        name="drs", usage="aws:drs:ID", about="A job of Elastic Disaster Recovery", origin=SHIPPED, make=drs
+    )
+    for declaration in (*AWS.values(), *CI.values(), HTTP):
+        yield _declared(declaration, SHIPPED, making)
+    yield SourceEntry(
+        name="process", usage="pid:ID", about="A process of this machine", origin=SHIPPED, make=process
+    )
+
+
+def _declared(declaration: Declaration, origin: str, making: _Making) -> SourceEntry:
+    return SourceEntry(
+        name=declaration.name,
+        usage=f"{declaration.prefix}ID" if declaration.prefix else "https://…",
+        about=declaration.about,
+        origin=origin,
+        make=lambda: making.source(declaration),
+    )
+
+
+def _entry_point(point: EntryPoint, making: _Making) -> SourceEntry:
+    package = point.dist.name if point.dist else point.module
+
+    def load() -> Source:
+        offered = point.load()
+        if isinstance(offered, Declaration):
+            return making.source(replace(offered, name=point.name, prefix=f"{point.name}:"))
+        made: Source = offered()
+        return made
+
+    def make() -> Source:
+
+        return OfferedSource(point.name, package, load)
+
+    return SourceEntry(name=point.name, usage=f"{point.name}:ID", about="", origin=package, make=make)

@@ -1,0 +1,401 @@
+"""Executions in a DynamoDB table as document 004 has it: `ExecutionId` and `PlanId`, and the `StatusIndex`.
+
+The sparse `PollStateIndex` finds what pollers still have to do under a status of another writer. Its entries
+change when an execution is first polled and when it is closed, so they cost next to nothing. A table without
+this index works: the statuses in `other_statuses` are queried instead, the newest records of each. These are
+queried with the index too, for records that another program replaced, and once a minute by pollers.
+
+Readers need the rights to GetItem and Query (of the table and of the index), writers also UpdateItem, and
+whoever adds executions PutItem.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from longwatch.clock import SYSTEM_CLOCK, Clock
+from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
+from longwatch.executions.model import Execution
+from longwatch.executions.rechecks import is_recheck_due
+from longwatch.executions.sources.dates import sdk_date_ms
+from longwatch.executions.stores.base import (
+    DEFAULT_LIST_LIMIT,
+    PLANS_READ,
+    ListPosition,
+    has_run_of_id,
+    of_plan,
+    only_one,
+    place_of,
+)
+from longwatch.executions.stores.memory import changed
+from longwatch.executions.stores.packing import packed, unpacked
+from longwatch.executions.stores.records import (
+    ENDED,
+    GUARDED,
+    KEY,
+    OPEN,
+    POLL_STATE,
+    POLLING,
+    RECHECK,
+    STATUS_WORDS,
+    WORDS,
+    Record,
+    execution_from,
+    is_untold,
+    record_of,
+)
+from longwatch.model.summary import Status
+from longwatch.settings_catalog import DEFAULT_OTHER_STATUSES
+from longwatch.storage.dynamodb.client import DynamoClient
+from longwatch.storage.dynamodb.errors import TableAddress, other_region, translated
+from longwatch.storage.dynamodb.table_check import TableShape
+from longwatch.storage.dynamodb.values import AttributeMap, from_attribute, to_attribute
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+TEMPLATE = "infrastructure/executions.yaml"
+INDEX = "StatusIndex"
+POLL_INDEX = "PollStateIndex"
+SHAPE = TableShape(
+    holds="executions",
+    keys=(("ExecutionId", "S"), ("PlanId", "S")),
+    indexes=(INDEX,),
+    template=TEMPLATE,
+    optional=(POLL_INDEX,),
+)
+NEWEST_BY_STATUS = 100  # records read for each status where the table has no PollStateIndex
+NO_INDEX = ("refused", "access-denied")  # AWS checks the right to an index before its existence
+MAX_ID_BYTES, MAX_PLAN_BYTES = 2_048, 1_024  # of a partition key and a sort key
+LOST = "ConditionalCheckFailedException"
+
+log = logging.getLogger(__name__)
+
+
+class DynamoExecutionStore(DynamoClient):
+    """An `ExecutionStore` through boto3's low-level client."""
+
+    def __init__(
+        self,
+        address: TableAddress,
+        *,
+        other_statuses: Sequence[str] = DEFAULT_OTHER_STATUSES,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        super().__init__(address)
+        self._other_statuses = other_statuses
+        self._clock = clock
+        self._is_warned = False
+        self._dated: tuple[int, float] | None = None  # date of the last response, and when it was received
+
+    def connect(self) -> DynamoDBClient:
+        client = super().connect()
+        client.meta.events.register("after-call.dynamodb", self._note_date)
+        return client
+
+    def _note_date(self, parsed: Mapping[str, Any], **_: object) -> None:
+        date = sdk_date_ms(parsed)
+        if date is not None:
+            self._dated = date, self._clock.monotonic()
+
+    def server_time_ms(self) -> int | None:
+        if self._dated is None:
+            return None
+        date, received = self._dated
+        return date + round((self._clock.monotonic() - received) * 1000)
+
+    def add(self, execution: Execution) -> Execution:
+        record = packed(record_of(replace(execution, version=1, stored=None)))
+        asked: dict[str, Any] = {
+            "TableName": self.address.table,
+            "Item": _item(record),
+            "ConditionExpression": f"attribute_not_exists({KEY[0]})",
+        }
+        there = self._conditional("put_item", asked)
+        if there is not None and there != record:  # else it is ours: the first try's answer was lost
+            raise AlreadyThere(f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there")
+        return _execution(record)
+
+    def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
+        if not (
+            _is_key(execution_id, MAX_ID_BYTES) and (plan_id is None or _is_key(plan_id, MAX_PLAN_BYTES))
+        ):
+            return None
+        if plan_id is not None:
+            key = _item({"ExecutionId": execution_id, "PlanId": plan_id})
+            with self._translation() as client:
+                answer: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
+            found = _execution(_record(answer["Item"])) if answer.get("Item") else None
+            if found is None or not has_run_of_id(found):
+                return found
+            return of_plan(self._with_id(execution_id), plan_id)
+        return only_one(self._with_id(execution_id))
+
+    def _with_id(self, execution_id: str) -> list[Execution]:
+        """The executions of this id in all plans."""
+        asked: dict[str, Any] = {
+            "TableName": self.address.table,
+            "KeyConditionExpression": "ExecutionId = :id",
+            "ExpressionAttributeValues": {":id": {"S": execution_id}},
+            "ConsistentRead": True,
+            "Limit": PLANS_READ,
+        }
+        return [_execution(_record(item)) for item in self._queried(asked)["Items"]]
+
+    def update(self, execution: Execution) -> Execution:
+        read = dict(execution.stored or {})
+        after = replace(execution, version=execution.version + 1, stored=unpacked(read) if read else None)
+        record = packed(record_of(after))
+        there = self._conditional("update_item", self._update(execution, read, record))
+        if there is None:
+            return _execution(record)
+        ours = {
+            **changed(read, record),
+            **dict.fromkeys(read.keys() - record.keys()),
+            "LeaseHolder": record.get("LeaseHolder"),  # who wrote: a rival may have changed the same
+        }
+        if all(there.get(name) == value for name, value in ours.items()):
+            return _execution(there)  # the first try won, and its answer was lost
+        raise VersionConflict(execution.execution_id, execution.version)
+
+    def _update(self, execution: Execution, read: Record, record: Record) -> dict[str, Any]:
+        names: dict[str, str] = {}
+        values: AttributeMap = {}
+
+        def name_of(attribute: str) -> str:
+            names[f"#{attribute}"] = attribute
+            return f"#{attribute}"
+
+        def value_of(prefix: str, attribute: str, value: object) -> str:
+            values[f":{prefix}{attribute}"] = to_attribute(value)
+            return f":{prefix}{attribute}"
+
+        sets = [
+            f"{name_of(each)} = {value_of('new', each, value)}"
+            for each, value in changed(read, record).items()
+        ]
+        removes = [name_of(each) for each in sorted(read.keys() - record.keys())]
+        holds = [
+            f"{name_of(each)} = {value_of('old', each, read[each])}"
+            if each in read
+            else f"attribute_not_exists({name_of(each)})"
+            for each in GUARDED
+        ]
+        return {
+            "TableName": self.address.table,
+            "Key": _item({"ExecutionId": execution.execution_id, "PlanId": execution.plan_id}),
+            "UpdateExpression": f"SET {', '.join(sets)}"
+            + (f" REMOVE {', '.join(removes)}" if removes else ""),
+            "ConditionExpression": " AND ".join(["attribute_exists(ExecutionId)", *holds]),
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+
+    def open_executions(self) -> Iterator[Execution]:
+        found = {place_of(each): each for each in self._with_status(POLLING)}
+        for each in self._under_other_statuses(OPEN):
+            if not each.closed:
+                found.setdefault(place_of(each), each)
+        yield from sorted(found.values(), key=place_of)
+
+    def unsettled(self, now_ms: int) -> Iterator[Execution]:
+        ends = [word for word in STATUS_WORDS if word != POLLING]
+        yield from (each for each in self._with_poll_state(OPEN, instead=ends) if is_untold(each))
+        statuses = [*ends, *self._other_statuses]
+        for each in self._with_poll_state(RECHECK, instead=statuses, due_ms=now_ms):
+            if is_recheck_due(each, now_ms):
+                yield each
+        yield from self._without_poll_state()
+
+    def find(
+        self,
+        *,
+        status: Status | None = None,
+        limit: int = DEFAULT_LIST_LIMIT,
+        after: ListPosition | None = None,
+    ) -> Sequence[Execution]:
+        words = STATUS_WORDS if status is None else [WORDS[status]] if status in WORDS else []
+        until_ms = after[0] if after else None
+        lists = [self._with_status(word, newest=limit, until_ms=until_ms) for word in words]
+        lists += [self._under_other_statuses(state, until_ms=until_ms) for state in (OPEN, RECHECK, ENDED)]
+        lists.append(self._without_poll_state(until_ms=until_ms))
+        found: dict[ListPosition, Execution] = {}
+        for each in lists:
+            wanted = (one for one in each if status is None or one.status is status)
+            found |= {place_of(one): one for one in _newest(wanted, limit, after)}
+        return sorted(found.values(), key=place_of, reverse=True)[:limit]
+
+    def _with_status(
+        self, word: str, *, newest: int | None = None, until_ms: int | None = None
+    ) -> Iterator[Execution]:
+        asked: dict[str, Any] = {
+            "TableName": self.address.table,
+            "IndexName": INDEX,
+            "KeyConditionExpression": "#status = :status",
+            "ExpressionAttributeNames": {"#status": "Status"},
+            "ExpressionAttributeValues": {":status": {"S": word}},
+            "ScanIndexForward": newest is None,
+            **({} if newest is None else {"Limit": newest}),
+        }
+        if until_ms is not None:
+            asked["KeyConditionExpression"] += " AND StartTime <= :until"
+            asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
+        for item in self._all_pages(asked):
+            found = _understood(_record(item))
+            if found is not None:
+                yield found
+
+    def _under_other_statuses(self, state: str, *, until_ms: int | None = None) -> Iterator[Execution]:
+        """Those in this poll state that no query by our own words would find, newest first."""
+        for each in self._with_poll_state(state, instead=self._other_statuses, until_ms=until_ms):
+            if str((each.stored or {}).get("Status")) not in STATUS_WORDS:
+                yield each
+
+    def _without_poll_state(self, *, until_ms: int | None = None) -> Iterator[Execution]:
+        """Open ones that no index entry leads to: another program replaced the record. The newest ones.
+
+        The next poll sets the poll state again.
+        """
+        for word in self._other_statuses:
+            newest = self._with_status(word, newest=NEWEST_BY_STATUS, until_ms=until_ms)
+            for each in islice(newest, NEWEST_BY_STATUS):
+                if not each.closed and POLL_STATE not in (each.stored or {}):
+                    yield each
+
+    def _with_poll_state(
+        self, state: str, *, instead: Sequence[str], until_ms: int | None = None, due_ms: int | None = None
+    ) -> Iterator[Execution]:
+        """Those in this poll state whose status is not POLLING, newest first; with `due_ms`, if due by then.
+
+        Without the index: the newest records under each of the statuses `instead`.
+        """
+        keys = self._keys_in(state, until_ms, due_ms)
+        try:
+            first = next(keys, None)
+        except TableProblem as problem:
+            if problem.kind not in NO_INDEX:
+                raise
+            self._warn_once(problem)
+            for word in instead:
+                newest = self._with_status(word, newest=NEWEST_BY_STATUS, until_ms=until_ms)
+                yield from islice(newest, NEWEST_BY_STATUS)
+            return
+        for key in chain([first] if first else [], keys):
+            with self._translation() as client:
+                answer: Any = client.get_item(TableName=self.address.table, Key=key, ConsistentRead=True)
+            found = _understood(_record(answer["Item"])) if answer.get("Item") else None
+            if found is not None:
+                yield found
+
+    def _keys_in(self, state: str, until_ms: int | None, due_ms: int | None) -> Iterator[AttributeMap]:
+        asked: dict[str, Any] = {
+            "TableName": self.address.table,
+            "IndexName": POLL_INDEX,
+            "KeyConditionExpression": f"{POLL_STATE} = :state",
+            "FilterExpression": "#status <> :polling",
+            "ExpressionAttributeNames": {"#status": "Status"},
+            "ExpressionAttributeValues": {":state": {"S": state}, ":polling": {"S": POLLING}},
+            "ScanIndexForward": False,
+        }
+        if until_ms is not None:
+            asked["KeyConditionExpression"] += " AND StartTime <= :until"
+            asked["ExpressionAttributeValues"][":until"] = {"N": str(Decimal(until_ms) / 1000)}
+        if due_ms is not None:
+            asked["FilterExpression"] += " AND RecheckTime <= :due"
+            asked["ExpressionAttributeValues"][":due"] = {"N": str(Decimal(due_ms) / 1000)}
+        for item in self._all_pages(asked):
+            yield {name: item[name] for name in KEY}
+
+    def _all_pages(self, asked: dict[str, Any]) -> Iterator[AttributeMap]:
+        while True:
+            answer = self._queried(asked)
+            yield from answer["Items"]
+            if not answer.get("LastEvaluatedKey"):
+                return
+            asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _warn_once(self, problem: TableProblem) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            log.warning(
+                "Table %r has no index %s%s. "
+                "Executions under statuses of other writers are found only for %s",
+                self.address.table,
+                POLL_INDEX,
+                "" if problem.kind == "refused" else f", or it must not be queried: {problem}",
+                ", ".join(self._other_statuses) or "none",
+            )
+
+    def _conditional(self, call: str, asked: dict[str, Any]) -> Record | None:
+        """Make the write: None. Or, if its condition does not hold, the record that is there."""
+        from botocore.exceptions import ClientError
+
+        with self._translation() as client:
+            try:
+                getattr(client, call)(**asked, ReturnValuesOnConditionCheckFailure="ALL_OLD")
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") != LOST:
+                    raise
+                there: Any = error.response.get("Item", {})
+                return _record(there)
+        return None
+
+    def _problem(self, error: Exception) -> LongwatchError:
+        problem, at = translated(error, self.address), self.address
+        if not isinstance(problem, TableProblem):
+            return problem
+        deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table."
+        match problem.kind:
+            case "not-found":
+                missing = f"There is no table {at.table!r} in {at.where}."
+                return TableProblem("not-found", f"{missing} {other_region(at)} Otherwise: {deploy}")
+            case "refused":
+                return TableProblem("refused", f"{problem} If it has no {INDEX}: {deploy}")
+            case _:
+                return problem
+
+
+def _newest(found: Iterator[Execution], limit: int, after: ListPosition | None) -> list[Execution]:
+    """So many, and all that began in the same moment as the last: an index does not order those."""
+    newest: list[Execution] = []
+    for each in found:
+        if len(newest) >= limit and each.started_at != newest[-1].started_at:
+            break
+        if after is None or place_of(each) < after:
+            newest.append(each)
+    return newest
+
+
+def _understood(record: Record) -> Execution | None:
+    """The execution; None for a record of another writer that makes no sense: it must not hide the others."""
+    try:
+        return _execution(record)
+    except (ArithmeticError, AttributeError, LookupError, LongwatchError, TypeError, ValueError) as error:
+        log.warning("the record of execution %s can not be understood: %r", record.get("ExecutionId"), error)
+        return None
+
+
+def _is_key(value: str, most_bytes: int) -> bool:
+    """Whether a table can hold this key: DynamoDB refuses to read under any other."""
+    return 0 < len(value.encode(errors="surrogatepass")) <= most_bytes
+
+
+def _execution(record: Record) -> Execution:
+    """The execution of a record, as it lies in the table."""
+    whole = unpacked(record)
+    # Updates are conditional on the waves as they lie there.
+    stored = whole if whole is record else {**whole, "Waves": record.get("Waves")}
+    return replace(execution_from(whole), stored=stored)
+
+
+def _item(record: Record) -> AttributeMap:
+    return {name: to_attribute(value) for name, value in record.items()}
+
+
+def _record(item: AttributeMap) -> Record:
+    return {name: from_attribute(value) for name, value in item.items()}

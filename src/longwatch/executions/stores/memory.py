@@ -1,0 +1,156 @@
+"""Executions that live as long as their process: for tests, and for trying things out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from longwatch.errors import AlreadyThere, VersionConflict
+from longwatch.executions.model import Execution, ExecutionKey
+from longwatch.executions.rechecks import is_recheck_due
+from longwatch.executions.stores.base import (
+    DEFAULT_LIST_LIMIT,
+    ListPosition,
+    has_run_of_id,
+    of_plan,
+    only_one,
+    place_of,
+)
+from longwatch.executions.stores.records import GUARDED, Record, execution_from, is_untold, record_of
+from longwatch.model.summary import Status
+from longwatch.storage.change_signal import ChangeSignal
+
+
+class MemoryExecutionStore:
+    """An `ExecutionStore` in memory. An execution is a value, so that all may be given the same one."""
+
+    generation = 0
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._executions: dict[ExecutionKey, Execution] = {}
+        self._changes: dict[ExecutionKey, int] = {}  # the number of each one's last write, in their order
+        self._last_change = 0
+        self._ears: list[ExecutionSignal] = []
+
+    def add(self, execution: Execution) -> Execution:
+        record = deepcopy(record_of(replace(execution, version=1, stored=None)))
+        with self._lock:
+            if execution.key in self._executions:
+                raise AlreadyThere(
+                    f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there"
+                )
+            stored = self._keep(record)
+        self._tell()
+        return stored
+
+    def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
+        with self._lock:
+            if plan_id is not None:
+                one = self._executions.get(ExecutionKey(plan_id, execution_id))
+                if one is None or not has_run_of_id(one):
+                    return one
+            found = [each for key, each in self._executions.items() if key.execution_id == execution_id]
+        return only_one(found) if plan_id is None else of_plan(found, plan_id)
+
+    def update(self, execution: Execution) -> Execution:
+        read = execution.stored or {}
+        record = record_of(replace(execution, version=execution.version + 1))
+        with self._lock:
+            there = self._executions.get(execution.key)
+            known = there.stored if there else None
+            if known is None or any(known.get(name) != read.get(name) for name in GUARDED):
+                raise VersionConflict(execution.execution_id, execution.version)
+            merged = {**known, **changed(read, record)}
+            for name in read.keys() - record.keys():
+                merged.pop(name, None)
+            stored = self._keep(merged)
+        self._tell()
+        return stored
+
+    def open_executions(self) -> Iterator[Execution]:
+        found = [each for each in self._all() if not each.closed]
+        yield from sorted(found, key=lambda each: each.started_at)
+
+    def unsettled(self, now_ms: int) -> Iterator[Execution]:
+        yield from (each for each in self._all() if is_untold(each) or is_recheck_due(each, now_ms))
+
+    def find(
+        self,
+        *,
+        status: Status | None = None,
+        limit: int = DEFAULT_LIST_LIMIT,
+        after: ListPosition | None = None,
+    ) -> Sequence[Execution]:
+        found = [each for each in self._all() if status is None or each.status is status]
+        if after is not None:
+            found = [each for each in found if place_of(each) < after]
+        return sorted(found, key=place_of, reverse=True)[:limit]
+
+    def last_change(self) -> int:
+        return self._last_change
+
+    def changes(self, after: int, *, limit: int) -> Sequence[tuple[int, Execution]]:
+        with self._lock:
+            found = [(number, key) for key, number in self._changes.items() if number > after][:limit]
+            return [(number, self._executions[key]) for number, key in found]
+
+    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
+        ear = ExecutionSignal(self._ears, heard)
+        self._ears.append(ear)
+        return ear
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Put a record there as another writer would, whatever was in its place."""
+        with self._lock:
+            self._keep(deepcopy(dict(record)))
+        self._tell()
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _keep(self, record: Record) -> Execution:
+        kept = execution_from(record)
+        key = kept.key
+        self._executions[key] = kept
+        self._last_change += 1
+        self._changes.pop(key, None)
+        self._changes[key] = self._last_change
+        return kept
+
+    def _tell(self) -> None:
+        for ear in list(self._ears):
+            ear.heard()
+
+    def _all(self) -> list[Execution]:
+        with self._lock:
+            return list(self._executions.values())
+
+
+class ExecutionSignal:
+    """Somebody who listens to a store in memory: nobody outside this process can write to it."""
+
+    descriptor: int | None = None
+    check_seconds: float | None = None
+
+    def __init__(self, ears: list[ExecutionSignal], heard: Callable[[], None]) -> None:
+        self._ears = ears
+        self.heard = heard
+
+    def told(self) -> bool:
+        return False
+
+    def changed(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        if self in self._ears:
+            self._ears.remove(self)
+
+
+def changed(read: Mapping[str, Any], record: Record) -> Record:
+    """The attributes of the record that are not as they were read."""
+    return {name: value for name, value in record.items() if name not in read or read[name] != value}

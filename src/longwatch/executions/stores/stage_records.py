@@ -1,0 +1,273 @@
+"""Waves, jobs and servers as maps in a record of document 004, and back.
+
+A wave of another writer names its jobs (`JobId`, `JobIds`, or `JobId` in its servers) and its servers
+(`SourceServerId`). What longwatch learns is put beside that: `Jobs` with a map for each job, and in each
+server the status in the job that decides about it, and since when. Earlier attempts are kept in their jobs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from longwatch.executions.model import (
+    ActionState,
+    ItemState,
+    Job,
+    JobKind,
+    JobState,
+    Mode,
+    Stage,
+    Step,
+    WorkItem,
+)
+from longwatch.executions.outcomes import wave_outcome
+from longwatch.model.summary import Status
+
+_WAVE_WORDS = {
+    Status.SUCCEEDED: "COMPLETED",
+    Status.PARTIAL: "PARTIAL",
+    Status.FAILED: "FAILED",
+    Status.CANCELLED: "CANCELLED",
+    Status.UNKNOWN: "UNKNOWN",
+}
+
+
+def wave_from(said: Mapping[str, Any], number: int) -> Stage:
+    """A wave; one without a name is called by its number."""
+    listed = said.get("Servers") or ()
+    ids = list(dict.fromkeys(server_id_of(each) for each in listed))
+    not_planned = _not_planned(listed)
+    jobs = _jobs(said)
+    only = jobs[0]["JobId"] if len(jobs) == 1 else None
+    return Stage(
+        name=str(said.get("WaveName") or said.get("Name") or f"wave {number}"),
+        jobs=tuple(_job_from(job, listed, only, said.get("Region")) for job in jobs),
+        expected_servers=tuple(each for each in ids if each and each not in not_planned),
+    )
+
+
+def wave_record(wave: Stage, read: Mapping[str, Any], mode: Mode, at: int) -> dict[str, Any]:
+    """The map for a wave: what was read, with what is known now."""
+    decided = wave.attempts()
+    record: dict[str, Any] = {**read}
+    if not read:
+        record["WaveName"] = wave.name
+    record["Status"] = _wave_word(wave, mode, at)
+    listed = list(read.get("Servers") or ())
+    there = Counter(server_id_of(each) for each in listed)
+    shown = [_shown(each, wave, decided, several=there[server_id_of(each)] > 1) for each in listed]
+    listed += [{"SourceServerId": each} for each in wave.expected_servers if each not in there]
+    planned = {*there, *wave.expected_servers}
+    listed += [{"SourceServerId": each, "Planned": False} for each in decided if each not in planned]
+    shown += [decided.get(server_id_of(each)) for each in listed[len(shown) :]]
+    record["Servers"] = [
+        _server_record(each, *(found or (None, None))) for each, found in zip(listed, shown, strict=True)
+    ]
+    in_list = {(found[0].job_id, found[1].server_id) for found in shown if found}
+    record["Jobs"] = [_job_record(job, _same(job.job_id, "JobId", _jobs(read)), in_list) for job in wave.jobs]
+    return record
+
+
+def _shown(
+    said: Any, wave: Stage, decided: Mapping[str, tuple[Job, WorkItem]], *, several: bool
+) -> tuple[Job, WorkItem] | None:
+    """What an entry of the list shows: the attempt that decides, or the one it names if each has an entry."""
+    server_id = server_id_of(said)
+    if several:
+        for job in wave.jobs:
+            for server in job.servers:
+                if server.server_id == server_id and job.job_id in _job_ids(said):
+                    return job, server
+        return None
+    return decided.get(server_id)
+
+
+def _jobs(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The wave's jobs, each as a map: those in `Jobs`, and what the wave or its servers name beside them."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for each in [*(said.get("Jobs") or ()), *_job_ids(said)]:
+        job = each if isinstance(each, Mapping) else {"JobId": each}
+        if job.get("JobId"):
+            found.setdefault(str(job["JobId"]), job)
+    for server in said.get("Servers") or ():
+        for job_id in _job_ids(server):
+            where = {name: server[name] for name in ("Region", "AccountId") if server.get(name)}
+            found.setdefault(job_id, {"JobId": job_id, **where})
+    return list(found.values())
+
+
+def _job_ids(said: Any) -> list[str]:
+    """The ids of jobs that a wave or a server names."""
+    if not isinstance(said, Mapping):
+        return []
+    named = [*(said.get("JobIds") or ()), said.get("JobId"), said.get("JobID")]
+    return [str(each) for each in named if each]
+
+
+def _job_from(said: Mapping[str, Any], listed: Sequence[Any], only: object, region: object) -> Job:
+    job_id = str(said["JobId"])
+    in_job = [{**each, "JobId": job_id} for each in said.get("Servers") or ()]
+    seen = [
+        each
+        for each in (*listed, *in_job)
+        if isinstance(each, Mapping) and each.get("StatusSince") is not None
+    ]
+    since = from_seconds(said.get("StatusSince"))
+    state = JobState.PENDING
+    if since is not None:  # another writer's word for a job is none of ours
+        state = JobState(str(said.get("Status") or "pending").lower())
+    return Job(
+        job_id=job_id,
+        state=state,
+        servers=tuple(_server_from(each) for each in seen if _is_of(each, job_id, only)),
+        region=_text(said.get("Region") or region),
+        account=_text(said.get("AccountId")),
+        finished_at=from_seconds(said.get("FinishedTime")),
+        finished_polls=int(said.get("FinishedPolls") or 0),
+        finished_for_ms=from_seconds(said.get("FinishedFor")),
+        cancelled=bool(said.get("Cancelled")),
+        word=_word(said, state),
+        since=since,
+        kind=JobKind(str(said.get("Type") or JobKind.LAUNCH).lower()),
+        created_at=from_seconds(said.get("CreatedTime")),
+    )
+
+
+def _is_of(server: Mapping[str, Any], job_id: str, only: object) -> bool:
+    """Whether a server was seen in this job; without the id of one, in the only one there is."""
+    return str(server.get("JobId") or server.get("JobID") or only) == job_id
+
+
+def _job_record(job: Job, read: Mapping[str, Any], in_list: set[tuple[str, str]]) -> dict[str, Any]:
+    """The map for a job. Servers that the wave's list shows in another job are kept here."""
+    beside = [each for each in job.servers if (job.job_id, each.server_id) not in in_list]
+    return _filled(
+        {**read, "JobId": job.job_id},
+        {
+            "Status": job.state.value.upper(),
+            "StatusSince": seconds(job.since),
+            "Region": job.region,
+            "AccountId": job.account,
+            "FinishedTime": seconds(job.finished_at),
+            "FinishedPolls": job.finished_polls or None,
+            "FinishedFor": seconds(job.finished_for_ms),
+            "Cancelled": job.cancelled or None,
+            "Word": job.word,
+            "Type": None if job.kind is JobKind.LAUNCH else job.kind.value.upper(),
+            "CreatedTime": seconds(job.created_at),
+            "Servers": [_server_record({}, None, each) for each in beside] or None,
+        },
+    )
+
+
+def _server_from(said: Mapping[str, Any]) -> WorkItem:
+    state = ItemState(str(said.get("Status") or "pending").lower())
+    return WorkItem(
+        server_id=server_id_of(said),
+        state=state,
+        instance_id=said.get("RecoveryInstanceId"),
+        actions=tuple(_action_from(each) for each in said.get("LaunchActions") or ()),
+        word=_word(said, state),
+        reason=said.get("Reason"),
+        since=from_seconds(said.get("StatusSince")),
+    )
+
+
+def _server_record(read: Any, job: Job | None, server: WorkItem | None) -> Any:
+    if server is None:
+        return read
+    return _filled(
+        {**(read if isinstance(read, Mapping) else {}), "SourceServerId": server.server_id},
+        {
+            "JobId": job.job_id if job else None,
+            "Status": server.state.value.upper(),
+            "StatusSince": seconds(server.since),
+            "RecoveryInstanceId": server.instance_id,
+            "LaunchActions": [_action_record(action) for action in server.actions] or None,
+            "Word": server.word,
+            "Reason": server.reason,
+        },
+    )
+
+
+def _action_from(said: Mapping[str, Any]) -> Step:
+    state = ActionState(str(said.get("Status") or "in_progress").lower())
+    name = str(said.get("Name") or "action")
+    return Step(
+        name=name,
+        run_id=str(said.get("RunId") or name),
+        state=state,
+        reason=said.get("Reason"),
+        since=from_seconds(said.get("StatusSince")),
+        word=_word(said, state),
+    )
+
+
+def _word(said: Mapping[str, Any], state: JobState | ItemState | ActionState) -> str | None:
+    """The source's own word, or the stored status where this version does not have it."""
+    word = said.get("Word")
+    if word is None and state.value == "unknown":
+        word = said.get("Status")
+    return _text(word)
+
+
+def _action_record(action: Step) -> dict[str, Any]:
+    return _filled(
+        {"Name": action.name, "RunId": action.run_id, "Status": action.state.value.upper()},
+        {"Reason": action.reason, "StatusSince": seconds(action.since), "Word": action.word},
+    )
+
+
+def _wave_word(wave: Stage, mode: Mode, at: int) -> str:
+    outcome = wave_outcome(wave, mode, at)
+    if outcome is not None:
+        return _WAVE_WORDS[outcome.status]
+    begun = any(job.state is not JobState.PENDING for job in wave.jobs)
+    return "IN_PROGRESS" if begun else "PENDING"
+
+
+def _not_planned(listed: Sequence[Any]) -> set[str]:
+    """The ids of servers that a job named, rather than the plan."""
+    return {
+        server_id_of(each) for each in listed if isinstance(each, Mapping) and each.get("Planned") is False
+    }
+
+
+def server_id_of(said: Any) -> str:
+    """The id of a server, in each spelling that other writers use."""
+    if isinstance(said, Mapping):
+        return str(said.get("SourceServerId") or said.get("SourceServerID") or said.get("ServerId") or "")
+    return str(said)
+
+
+def _same(wanted: str, name: str, among: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return next((each for each in among if each.get(name) == wanted), {})
+
+
+def _filled(record: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with these values; one that is None is left out, also if it was there."""
+    for name, value in values.items():
+        if value is None:
+            record.pop(name, None)
+        else:
+            record[name] = value
+    return record
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def seconds(ms: int | None) -> float | int | None:
+    """Epoch seconds, with milliseconds as decimals where there are any."""
+    if ms is None:
+        return None
+    return ms // 1000 if ms % 1000 == 0 else ms / 1000
+
+
+def from_seconds(value: object) -> int | None:
+    """Whole milliseconds."""
+    return None if value is None else round(Decimal(str(value)) * 1000)

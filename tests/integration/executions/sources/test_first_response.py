@@ -1,0 +1,179 @@
+"""The first response of a source: an outage is waited out, and what is surely wrong is reported at once."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from longwatch.errors import ExecutionNotFound, InvalidInput
+from longwatch.testing import FakeClock
+from longwatch.testing.services import AwsService
+from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.shell import BUILD, Shell, build
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
+    with AwsService("codebuild") as service:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_CODEBUILD", service.url)
+        yield service
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Said(503),
+        Said(500, b"<html>"),
+        Said(429),
+        Said(408),
+        Said(lost=True),
+        Said(200, b'{"status": "runn', {"Content-Type": "application/json"}),
+    ],
+    ids=lambda said: f"{said.code} {said.body[:4]!r} {said.lost}",
+)
+def test_an_outage_on_the_first_response_is_waited_out(shell: Shell, endpoint: Endpoint, said: Said) -> None:
+    endpoint.says(said, said, {"status": "running"}, {"status": "done"})
+
+    watched = shell.watch(f"{endpoint.url}/job")
+
+    assert watched.return_value == 0
+    assert watched.stderr.count("waiting for") == 1
+
+
+def test_a_server_that_is_not_up_yet_is_waited_for_with_growing_delays(
+    shell: Shell, clock: FakeClock
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+    watched = shell.watch(f"http://127.0.0.1:{port}/job", "--timeout", "1m")
+
+    assert watched.return_value == 3
+    assert watched.stderr.count("can not be reached") == 2  # once while it waits, and at the end
+    assert "how run" in watched.stderr
+
+
+def test_waiting_for_a_first_answer_ends_with_patience(shell: Shell, endpoint: Endpoint) -> None:
+    endpoint.says(Said(503))
+
+    watched = shell.watch(f"{endpoint.url}/job", "--silent-after", "1m")
+
+    assert watched.return_value == 3
+    assert "gave up on run" in watched.stderr
+
+
+def test_time_spent_on_the_first_answer_counts(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
+    endpoint.says(Said(503, headers={"Retry-After": "40"}), {"status": "running"})
+    began = clock.monotonic()
+
+    watched = shell.watch(f"{endpoint.url}/job", "--timeout", "1m")
+
+    assert watched.return_value == 4
+    assert clock.monotonic() - began <= 61
+
+
+def test_an_aws_service_that_is_away_at_first_is_waited_out(shell: Shell, builds: AwsService) -> None:
+    builds.answer("BatchGetBuilds", build("SUCCEEDED"))
+    builds.lose_answers(4)
+
+    watched = shell.watch(BUILD)
+
+    assert watched.return_value == 0
+    assert watched.stderr.count("waiting for") == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "told"),
+    [
+        (Said(404), ExecutionNotFound, "http does not know it. To wait for it, add --wait"),
+        (Said(410), ExecutionNotFound, "http does not know it"),
+        (Said(401), InvalidInput, "answered 401. Pass the credentials with --header"),
+        (Said(403), InvalidInput, "answered 403. Pass the credentials with --header"),
+        (Said(400), InvalidInput, "answered 400"),
+    ],
+)
+def test_what_is_surely_wrong_is_reported_at_once(
+    shell: Shell, endpoint: Endpoint, said: Said, error: type[Exception], told: str
+) -> None:
+    endpoint.says(said)
+
+    with pytest.raises(error, match=told):
+        shell.watch(f"{endpoint.url}/job")
+
+    assert len(endpoint.asked) == 1
+    assert json.loads(shell("executions", "list", "-o", "json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "told"),
+    [
+        (socket.EAI_NONAME, InvalidInput, "Host name 'jobs.example' does not resolve"),
+        (socket.EAI_AGAIN, None, ""),
+    ],
+)
+def test_a_name_that_does_not_exist_is_wrong_and_a_resolver_that_is_away_is_an_outage(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, code: int, error: type[Exception] | None, told: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(code, "by the test")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+
+    if error is not None:
+        with pytest.raises(error, match=told):
+            shell.watch("https://jobs.example/1")
+    else:
+        assert shell.watch("https://jobs.example/1", "--timeout", "9s").return_value == 3
+
+
+def test_the_first_response_of_an_endpoint_says_when_to_poll_next(
+    shell: Shell, endpoint: Endpoint, clock: FakeClock
+) -> None:
+    endpoint.says(Said(202, headers={"Retry-After": "120"}), {"status": "done"})
+    began = clock.monotonic()
+
+    watched = shell.watch(f"{endpoint.url}/job")
+
+    assert watched.return_value == 0
+    assert len(endpoint.asked) == 2
+    assert clock.monotonic() - began >= 120
+
+
+def test_the_first_refusal_of_an_endpoint_says_when_to_poll_next(
+    shell: Shell, endpoint: Endpoint, clock: FakeClock
+) -> None:
+    endpoint.says(Said(429, headers={"Retry-After": "90"}), {"status": "done"})
+    began = clock.monotonic()
+
+    watched = shell.watch(f"{endpoint.url}/job")
+
+    assert watched.return_value == 0
+    assert clock.monotonic() - began >= 90
+
+
+def test_time_that_is_up_while_the_service_asks_to_wait_brings_no_further_request(
+    shell: Shell, endpoint: Endpoint
+) -> None:
+    endpoint.says({"status": "running"}, Said(503, headers={"Retry-After": "3600"}))
+
+    watched = shell.watch(f"{endpoint.url}/job", "--timeout", "60s")
+
+    assert watched.return_value == 3
+    assert len(endpoint.asked) == 2
+
+
+def test_a_build_is_not_asked_about_before_the_service_allows_it(
+    shell: Shell, builds: AwsService, clock: FakeClock
+) -> None:
+    builds.answer("BatchGetBuilds", build("SUCCEEDED"))
+    builds.fail("ThrottlingException", "Rate exceeded", headers={"Retry-After": "600"})
+    began = clock.monotonic()
+
+    watched = shell.watch(BUILD)
+
+    assert watched.return_value == 0
+    assert clock.monotonic() - began >= 600

@@ -1,0 +1,335 @@
+"""Any HTTP endpoint as a source, against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from longwatch.executions.model import Execution, ItemState, JobState
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources import http_client
+from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.sources.declaration_parser import declaration_from
+from longwatch.executions.sources.declared import DeclaredSource
+from longwatch.executions.sources.http import HttpAsker
+from longwatch.executions.sources.http_client import MOST_BYTES
+from longwatch.executions.sources.http_url import address_of
+from longwatch.executions.sources.shipped import HTTP
+from longwatch.testing import FakeClock
+from tests.integration.executions.sources.conftest import Endpoint, Said
+
+
+def source_of(declared: Mapping[str, Any] | None = None, **headers: str) -> DeclaredSource:
+    declaration = declaration_from("jobs", declared, where="here") if declared else HTTP
+    return DeclaredSource(declaration, HttpAsker(declaration, headers), clock=FakeClock())
+
+
+def begun(source: DeclaredSource, what: str) -> Execution:
+    found = source.begin(what)
+    assert isinstance(found, Execution), found
+    return found
+
+
+def answered(source: DeclaredSource, execution: Execution) -> SourceResponse:
+    told = source.ask([execution])[execution.key]
+    assert isinstance(told, SourceResponse), told
+    return told
+
+
+def state(source: DeclaredSource, url: str) -> tuple[str | None, ItemState]:
+    (job,) = answered(source, begun(source, url)).jobs.values()
+    return job.word, job.servers[0].state
+
+
+@pytest.mark.parametrize(
+    ("said", "word", "expected"),
+    [
+        ({"status": "In Progress"}, "In Progress", ItemState.IN_PROGRESS),
+        ({"state": "queued"}, "queued", ItemState.PENDING),
+        ({"status": "COMPLETED"}, "COMPLETED", ItemState.LAUNCHED),
+        ({"status": "errored"}, "errored", ItemState.FAILED),
+        ({"status": "canceled"}, "canceled", ItemState.CANCELLED),
+        ({"status": "frobnicating"}, "frobnicating", ItemState.UNKNOWN),
+        (Said(202), "HTTP 202", ItemState.IN_PROGRESS),
+        ({"Status": "COMPLETED", "exitCode": 0}, "COMPLETED, exitCode 0", ItemState.LAUNCHED),
+        (
+            {"status": "completed", "conclusion": "failure"},
+            "completed, conclusion failure",
+            ItemState.FAILED,
+        ),
+        ({"status": "completed", "conclusion": "odd"}, "completed, conclusion odd", ItemState.UNKNOWN),
+        ({"status": "completed", "conclusion": None}, "completed, conclusion null", ItemState.UNKNOWN),
+        ({"status": 7, "other": 1}, "7", ItemState.UNKNOWN),
+        ({"status": False}, "false", ItemState.UNKNOWN),
+        ({"status": None, "state": "running"}, "running", ItemState.IN_PROGRESS),
+        ({"status": "\ud800"}, "?", ItemState.UNKNOWN),
+        ({"status": "x" * 1000}, "x" * 200, ItemState.UNKNOWN),
+        (Said(200, b"running\n"), "running", ItemState.IN_PROGRESS),
+        (Said(200, b'"in progress"'), "in progress", ItemState.IN_PROGRESS),
+        (Said(200, b"false"), "false", ItemState.UNKNOWN),
+        (Said(202, b'{"job": 1}'), "HTTP 202", ItemState.IN_PROGRESS),
+    ],
+)
+def test_the_status_is_in_the_json_or_the_only_word_of_the_response(
+    endpoint: Endpoint, said: Any, word: str, expected: ItemState
+) -> None:
+    endpoint.says(said)
+
+    assert state(source_of(), f"{endpoint.url}/job") == (word, expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "expected"),
+    [
+        ({"status": "job.state"}, {"status": "done", "job": {"state": "running"}}, ItemState.IN_PROGRESS),
+        ({"status": "done"}, {"done": True}, ItemState.UNKNOWN),
+        ({"status": "done", "words": {"succeeded": ["true"]}}, {"done": True}, ItemState.LAUNCHED),
+        ({"status": None, "words": {"failed": ["kaputt"]}}, {"status": "Kaputt"}, ItemState.FAILED),
+        ({"status": None, "words": {"failed": ["HTTP 204"]}}, Said(204), ItemState.FAILED),
+        ({"accept_status_code": True}, Said(200, b"<html>"), ItemState.LAUNCHED),
+        ({"accept_status_code": True}, Said(204), ItemState.LAUNCHED),
+        ({"accept_status_code": True}, {"version": 3}, ItemState.LAUNCHED),
+        ({"accept_status_code": True}, {"status": "failed"}, ItemState.FAILED),
+        ({"accept_status_code": True}, {"success": False}, ItemState.FAILED),
+        ({"outcome": ["how"]}, {"status": "done", "how": "badly"}, ItemState.UNKNOWN),
+        ({"outcome": ["status"]}, {"status": "done", "result": "3 rows"}, ItemState.LAUNCHED),
+        ({"status": "job.state"}, {"job": {"state": "done", "exit_code": 1}}, ItemState.FAILED),
+    ],
+)
+def test_the_fragment_of_the_address_says_how_to_read_the_answer(
+    endpoint: Endpoint, options: dict[str, Any], said: Any, expected: ItemState
+) -> None:
+    endpoint.says(said)
+
+    url = address_of(f"{endpoint.url}/job", **options)
+
+    assert state(source_of(), url)[1] is expected
+    assert endpoint.asked[0][0] == "/job"
+
+
+def test_a_fragment_that_is_none_of_ours_is_left_out(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "done"})
+
+    assert state(source_of(), f"{endpoint.url}/job#section")[1] is ItemState.LAUNCHED
+
+
+def test_each_watch_of_an_address_is_a_run_of_its_own(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "running"})
+
+    execution = begun(source_of(), f"{endpoint.url}/job")
+
+    assert execution.execution_id == f"{endpoint.url}/job@2026-11-15T10:00:00Z"
+
+
+def test_a_path_that_leads_nowhere_is_told_with_what_is_there(endpoint: Endpoint) -> None:
+    endpoint.says({"id": 1, "phase": "x"})
+    source = source_of()
+
+    found = source.begin(f"{endpoint.url}/job#status=state")
+
+    assert isinstance(found, SourceProblem)
+    assert found.lasting
+    assert "has no status at state; it has id, phase" in found.message
+
+
+def test_something_that_is_no_json_has_no_path(endpoint: Endpoint) -> None:
+    endpoint.says(Said(200, b"<html>"))
+
+    found = source_of().begin(f"{endpoint.url}/job#status=state")
+
+    assert isinstance(found, SourceProblem)
+    assert "answered 200 without JSON, so there is no state (no type, b'<html>')" in found.message
+
+
+@pytest.mark.parametrize("code", [404, 410])
+def test_what_is_not_there_is_missing(endpoint: Endpoint, code: int) -> None:
+    endpoint.says(Said(code))
+
+    assert source_of().begin(f"{endpoint.url}/job") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "lasting", "throttled", "wish"),
+    [
+        (Said(429, headers={"Retry-After": "17"}), False, True, 17.0),
+        (Said(503, headers={"Retry-After": "nonsense"}), False, False, None),
+        (Said(500), False, False, None),
+        (Said(401), True, False, None),
+        (Said(403), True, False, None),
+        (Said(400), True, False, None),
+        (Said(302, headers={"Location": "ftp://x.example/"}), True, False, None),
+        (Said(lost=True), False, False, None),
+        (Said(200, b"x" * (MOST_BYTES + 1)), True, False, None),
+    ],
+)
+def test_a_problem_says_whether_waiting_helps(
+    endpoint: Endpoint, said: Said, lasting: bool, throttled: bool, wish: float | None
+) -> None:
+    endpoint.says(said)
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert (found.lasting, found.throttled, found.retry_after_seconds) == (lasting, throttled, wish)
+
+
+def test_a_server_may_wish_for_a_time_of_day(endpoint: Endpoint) -> None:
+    later = datetime.now(UTC) + timedelta(minutes=5)
+    endpoint.says(Said(503, headers={"Retry-After": format_datetime(later, usegmt=True)}))
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert 290 < (found.retry_after_seconds or 0) <= 300
+
+
+def test_an_answer_that_asks_for_patience_is_given_it(endpoint: Endpoint) -> None:
+    endpoint.says(Said(202, headers={"Retry-After": "120"}))
+    source = source_of()
+
+    answer = answered(source, begun(source, f"{endpoint.url}/job"))
+
+    assert answer.next_at == answer.at + 120_000
+
+
+def test_the_time_between_two_looks_is_the_declared_one(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "queued"}, {"status": "queued"}, {"status": "running"})
+    source = source_of()
+    execution = begun(source, f"{endpoint.url}/job")
+
+    waits, runs = answered(source, execution), answered(source, execution)
+
+    assert waits.next_at == waits.at + 15_000
+    assert runs.next_at == runs.at + 10_000
+
+
+def test_a_redirect_is_followed_without_headers_to_another_host(
+    endpoint: Endpoint, elsewhere: Endpoint
+) -> None:
+    endpoint.says(
+        Said(302, headers={"Location": "/there"}), Said(302, headers={"Location": f"{elsewhere.url}/far"})
+    )
+    elsewhere.says({"status": "done"})
+
+    assert isinstance(source_of(Authorization="secret").begin(f"{endpoint.url}/job"), Execution)
+
+    assert [headers.get("Authorization") for _, headers in endpoint.asked] == ["secret", "secret"]
+    assert [headers.get("Authorization") for _, headers in elsewhere.asked] == [None]
+
+
+def test_a_chain_of_redirects_has_an_end(endpoint: Endpoint) -> None:
+    endpoint.says(*(Said(302, headers={"Location": f"/{number}"}) for number in range(9)))
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert len(endpoint.asked) == 6
+
+
+def test_an_answer_that_is_the_same_is_not_sent_again(endpoint: Endpoint) -> None:
+    endpoint.says(
+        Said(200, b'{"status": "running"}', {"ETag": '"v1"'}),
+        Said(304),
+        Said(200, b'{"status": "done"}', {"ETag": '"v2"'}),
+    )
+    source = source_of()
+    execution = begun(source, f"{endpoint.url}/job")
+
+    same, new = answered(source, execution), answered(source, execution)
+
+    assert [job.state for job in same.jobs.values()] == [JobState.STARTED]
+    assert [job.state for job in new.jobs.values()] == [JobState.FINISHED]
+    assert [headers.get("If-None-Match") for _, headers in endpoint.asked] == [None, '"v1"', '"v1"']
+
+
+def test_a_declared_endpoint_puts_the_id_into_its_address_and_secrets_into_headers(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "t0p")
+    endpoint.says({"deploy": {"state": "rolling", "since": 1, "steps": [{"name": "copy", "status": "live"}]}})
+    source = source_of(
+        {
+            "url": f"{endpoint.url}/{{1}}/runs/{{2}}",
+            "divider": "/",
+            "status": "deploy.state",
+            "succeeded": "live",
+            "items": "deploy.steps",
+            "headers": {"Authorization": "Bearer ${DEPLOY_TOKEN}"},
+        }
+    )
+
+    execution = begun(source, "my app/4 2")
+    (job,) = answered(source, execution).jobs.values()
+
+    assert execution.execution_id == "jobs:my app/4 2"
+    assert endpoint.asked[0][0] == "/my%20app/runs/4%202"
+    assert endpoint.asked[0][1]["Authorization"] == "Bearer t0p"
+    assert [(each.name, each.state.value) for each in job.servers[0].actions] == [("copy", "succeeded")]
+
+
+def test_a_secret_that_is_not_there_is_told(endpoint: Endpoint) -> None:
+    source = source_of({"url": f"{endpoint.url}/{{id}}", "headers": {"X-Key": "${NO_SUCH_VARIABLE}"}})
+
+    found = source.begin("1")
+
+    assert isinstance(found, SourceProblem)
+    assert "NO_SUCH_VARIABLE is not set" in found.message
+    assert endpoint.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http:///nowhere", "is no address of an HTTP server"),
+        ("http://me:pw@127.0.0.1/", "may hold no password"),
+        ("http://[::1/", "Invalid IPv6 URL"),
+        ("http://127.0.0.1:9/#status=a..b", "'a..b' is no path"),
+    ],
+)
+def test_what_is_no_address_is_refused(url: str, told: str) -> None:
+    found = source_of().begin(url)
+
+    assert isinstance(found, SourceProblem)
+    assert found.lasting
+    assert told in found.message
+
+
+def test_nobody_at_home_is_a_problem_that_may_pass() -> None:
+    found = source_of().begin("http://127.0.0.1:9/job")
+
+    assert isinstance(found, SourceProblem)
+    assert not found.lasting
+    assert "127.0.0.1:9 can not be reached" in found.message
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_that(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "TIMEOUT_SECONDS", 0.2)
+    endpoint.says(Said(late=True))
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert not found.lasting
+    assert "timed out" in found.message
+
+
+def test_one_endpoint_that_hangs_holds_up_no_other(
+    endpoint: Endpoint, elsewhere: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "TIMEOUT_SECONDS", 0.5)
+    endpoint.says({"status": "running"})
+    elsewhere.says({"status": "running"})
+    source = source_of()
+    hanging, answering = begun(source, f"{endpoint.url}/1"), begun(source, f"{elsewhere.url}/2")
+    endpoint.says(Said(late=True))
+
+    told = source.ask([hanging, answering])
+
+    assert isinstance(told[hanging.key], SourceProblem)
+    assert isinstance(told[answering.key], SourceResponse)

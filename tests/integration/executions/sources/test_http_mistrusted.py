@@ -1,0 +1,225 @@
+"""What an HTTP endpoint may do wrong, on a real server: nothing of it is an end, and no secret is told."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from longwatch.executions.model import Execution
+from longwatch.executions.sources import http_client
+from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.sources.declaration_parser import declaration_from
+from longwatch.executions.sources.declared import DeclaredSource
+from longwatch.executions.sources.http import HttpAsker
+from longwatch.executions.sources.shipped import HTTP
+from longwatch.testing import FakeClock
+from tests.integration.executions.sources.conftest import Endpoint, Said
+
+
+def source_of(declared: Mapping[str, Any] | None = None, **headers: str) -> DeclaredSource:
+    declaration = declaration_from("jobs", declared, where="here") if declared else HTTP
+    return DeclaredSource(declaration, HttpAsker(declaration, headers), clock=FakeClock())
+
+
+@contextmanager
+def spoken(parts: Iterable[bytes]) -> Iterator[str]:
+    """A server that says these bytes and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.recv(65_536)
+                for part in parts:
+                    connection.sendall(part)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/job"
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"job": {"state": "running"}}', "has no status; it has job. Pass the path"),
+        (b'{"status": {"phase": "Running"}}', "has no status; it has status"),
+        (b'{"status": null}', "has no status"),
+        (b"{}", "it has nothing"),
+        (b"[]", "it has a list"),
+        (b'{"status": "runn', "with JSON that can not be read"),
+        (b"[" * 200_000, "with JSON that can not be read"),
+    ],
+)
+def test_json_without_a_status_is_never_taken_for_success(endpoint: Endpoint, body: bytes, told: str) -> None:
+    endpoint.says(Said(200, body))
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert told in found.message
+
+
+def test_a_page_that_a_redirect_led_to_is_never_taken_for_success(endpoint: Endpoint) -> None:
+    endpoint.says(Said(302, headers={"Location": "/login?next=job"}), Said(200, b"<html>Log in"))
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert "it may be a login page" in found.message
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Said(200, b"<html>Log in</html>", {"Content-Type": "text/html"}),
+        Said(200, b"<status>success</status>", {"Content-Type": "application/xml"}),
+        Said(200, b"all is well", {"Content-Type": "text/plain"}),
+        Said(200, b"OK\n", {"Content-Type": "text/plain"}),
+        Said(200, b'"ok"', {"Content-Type": "application/json"}),
+        Said(200),
+        Said(201, b"created it"),
+        Said(204),
+    ],
+    ids=lambda said: f"{said.code} {said.body[:8]!r}",
+)
+def test_a_response_without_a_status_is_not_an_answer(endpoint: Endpoint, said: Said) -> None:
+    endpoint.says(said)
+
+    found = source_of().begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert "without a status" in found.message
+    assert "--accept-status-code" in found.message
+
+
+def test_a_login_page_in_the_middle_of_a_watch_leaves_the_job_open(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "running"}, Said(200, b"<html>Log in", {"Content-Type": "text/html"}))
+    source = source_of()
+    execution = source.begin(f"{endpoint.url}/job")
+    assert isinstance(execution, Execution)
+
+    told = source.ask([execution])
+
+    assert [type(each) for each in told.values()] == [SourceProblem]
+
+
+def test_a_redirect_to_a_login_page_is_no_success_even_where_the_code_is_accepted(endpoint: Endpoint) -> None:
+    endpoint.says(Said(302, headers={"Location": "/login?next=job"}), Said(200, b"<html>Log in"))
+
+    found = source_of().begin(f"{endpoint.url}/job#accept=status-code")
+
+    assert isinstance(found, SourceProblem)
+    assert "it may be a login page" in found.message
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nwell, so f",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/pl",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nwell",
+    ],
+)
+def test_an_answer_that_was_cut_off_is_no_answer(raw: bytes) -> None:
+    with spoken([raw]) as url:
+        found = source_of().begin(url)
+
+    assert isinstance(found, SourceProblem)
+    assert not found.lasting
+
+
+def test_headers_that_drip_in_are_not_waited_for_longer_than_a_whole_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_client, "WHOLE_SECONDS", 0.3)
+
+    with spoken(itertools.chain([b"HTTP/1.1 200 OK\r\n"], _dripping())) as url:
+        found = source_of().begin(url)
+
+    assert isinstance(found, SourceProblem)
+    assert not found.lasting
+
+
+def _dripping() -> Iterator[bytes]:
+    while True:
+        threading.Event().wait(0.02)
+        yield b"X"
+
+
+def test_the_body_of_a_redirect_is_not_read(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "done"})
+    moved = f"HTTP/1.1 302 Found\r\nLocation: {endpoint.url}/job\r\n\r\n".encode()
+
+    with spoken(itertools.chain([moved], itertools.repeat(b"x" * 65_536))) as url:
+        found = source_of().begin(url)
+
+    assert isinstance(found, Execution)
+
+
+@pytest.mark.parametrize("value", ["Bearer s3cret\r\nX: y", "s3cret\x00", "s3cret \u20ac"])
+def test_a_header_that_can_not_be_sent_is_told_without_its_value(endpoint: Endpoint, value: str) -> None:
+    found = source_of(Authorization=value).begin(f"{endpoint.url}/job")
+
+    assert isinstance(found, SourceProblem)
+    assert "'Authorization'" in found.message
+    assert "s3cret" not in found.message
+    assert endpoint.asked == []
+
+
+def test_a_line_break_after_a_secret_of_the_environment_is_left_out(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "t0p\n")
+    endpoint.says({"status": "done"})
+
+    source_of(Authorization="Bearer ${DEPLOY_TOKEN}").begin(f"{endpoint.url}/job")
+
+    assert endpoint.asked[0][1]["Authorization"] == "Bearer t0p"
+
+
+def test_what_a_declared_address_asks_with_is_in_no_message(endpoint: Endpoint) -> None:
+    endpoint.says(Said(503))
+
+    found = source_of({"url": f"{endpoint.url}/{{id}}?key=s3cret"}).begin("1")
+
+    assert isinstance(found, SourceProblem)
+    assert found.message == f"{endpoint.url}/1 answered 503"
+
+
+def test_a_secret_of_the_environment_is_put_into_a_declared_address_and_into_no_message(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "s3 cret\n")
+    endpoint.says(Said(503))
+
+    found = source_of({"url": f"{endpoint.url}/${{DEPLOY_TOKEN}}/{{id}}"}).begin("1")
+
+    assert isinstance(found, SourceProblem)
+    assert found.message == f"{endpoint.url}/${{DEPLOY_TOKEN}}/1 answered 503"
+    assert endpoint.asked[0][0] == "/s3%20cret/1"
+
+
+@pytest.mark.parametrize("name", ["token", "api_key", "X-Amz-Signature", "sig", "client-secret"])
+def test_an_address_with_a_secret_in_it_is_refused_before_it_is_asked_or_stored(
+    endpoint: Endpoint, name: str
+) -> None:
+    found = source_of().begin(f"{endpoint.url}/job?page=1&{name}=s3cret#status=state")
+
+    assert isinstance(found, SourceProblem)
+    assert found.lasting
+    assert name in found.message
+    assert "s3cret" not in found.message
+    assert endpoint.asked == []
+
+
+def test_a_parameter_that_only_tells_what_is_meant_is_taken(endpoint: Endpoint) -> None:
+    endpoint.says({"status": "done"})
+
+    assert isinstance(source_of().begin(f"{endpoint.url}/job?key=7&tokens=3"), Execution)

@@ -1,0 +1,150 @@
+"""A response of an AWS service that can not be read is not an answer: nothing is concluded from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from longwatch.executions.model import Execution, Job, Stage
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources.aws import AwsAsker
+from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.declarations import Declaration
+from longwatch.executions.sources.declared import DeclaredSource
+from longwatch.executions.sources.drs import DrsSource
+from longwatch.executions.sources.shipped import BATCH, CLOUDFORMATION, CODEBUILD, GLUE, STEP_FUNCTIONS
+from longwatch.testing import FakeClock
+from longwatch.testing.services import AwsService
+
+JOB = "drsjob-00000000000000001"
+UNREADABLE = [
+    b"",
+    b'{"items": [{"jobID"',
+    b"<html><body>Sign in</body></html>",
+    b"null",
+    b"[]",
+    b'"ok"',
+    b"5",
+    b"\xff\xfe",
+]
+MALFORMED = [
+    b"{}",
+    b'{"message": "Sign in"}',
+    b'{"items": null}',
+    b'{"items": {"jobID": "x"}}',
+    b'{"items": [null]}',
+    b'{"items": [{"status": "COMPLETED"}]}',
+    b'{"items": [{"jobID": "%s", "participatingServers": "none"}]}' % JOB.encode(),
+]
+FINISHED = b'{"items": [{"jobID": "%s", "status": "COMPLETED"}]}' % JOB.encode()
+
+
+@pytest.fixture(autouse=True)
+def region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+
+
+@pytest.fixture
+def drs(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
+    with AwsService("drs") as service:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DRS", service.url)
+        yield service
+
+
+@pytest.mark.parametrize("body", [*UNREADABLE, *MALFORMED], ids=repr)
+def test_disaster_recovery_does_not_lose_a_job_by_it(drs: AwsService, clock: FakeClock, body: bytes) -> None:
+    drs.send(body)
+
+    problem = asked(clock)
+
+    assert isinstance(problem, SourceProblem)
+    assert not problem.lasting
+
+
+@pytest.mark.parametrize(
+    ("service", "declaration", "what"),
+    [
+        ("codebuild", CODEBUILD, "demo:1"),
+        ("batch", BATCH, "job-1"),
+        ("glue", GLUE, "load/jr_1"),
+        ("stepfunctions", STEP_FUNCTIONS, "arn:aws:states:eu-west-1:1:execution:m:1"),
+        ("cloudformation", CLOUDFORMATION, "shop"),
+    ],
+)
+@pytest.mark.parametrize("body", UNREADABLE[:4], ids=repr)
+def test_neither_does_a_declared_service_on_its_first_response(
+    monkeypatch: pytest.MonkeyPatch, service: str, declaration: Declaration, what: str, body: bytes
+) -> None:
+    with AwsService(service) as away:
+        variable = "SFN" if service == "stepfunctions" else service.upper()
+        monkeypatch.setenv(f"AWS_ENDPOINT_URL_{variable}", away.url)
+        away.send(body, times=4)
+
+        problem = DeclaredSource(declaration, AwsAsker(declaration)).begin(what)
+
+    assert isinstance(problem, SourceProblem)
+    assert not problem.lasting
+
+
+def test_an_error_whose_body_is_no_object_is_an_error_all_the_same(drs: AwsService, clock: FakeClock) -> None:
+    drs.send(b"[]", status=503, headers={"Retry-After": "9"})
+
+    problem = asked(clock)
+
+    assert isinstance(problem, SourceProblem)
+    assert (problem.retry_after_seconds, problem.lasting) == (9.0, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [("Mon, 15 Nov 2060 10:00:00 GMT", 86_400.0), ("2.5", 3.0), ("soon", None)],
+)
+def test_retry_after_is_read_where_the_model_has_a_whole_number(
+    drs: AwsService, clock: FakeClock, said: str, seconds: float | None
+) -> None:
+    headers = {"Retry-After": said, "x-amzn-ErrorType": "InternalServerException"}
+    drs.send(b"{}", status=500, headers=headers)
+
+    problem = asked(clock)
+
+    assert isinstance(problem, SourceProblem)
+    assert (problem.retry_after_seconds, problem.lasting) == (seconds, False)
+
+
+def test_retry_after_of_a_jobs_log_is_honoured_with_the_answer(drs: AwsService, clock: FakeClock) -> None:
+    source = DrsSource(clock=clock)
+    drs.send(FINISHED)
+    drs.send(b"{}", status=429, headers={"x-amzn-ErrorType": "ThrottlingException", "Retry-After": "300"})
+
+    (answer,) = source.ask([one()]).values()
+
+    source.close()
+    assert isinstance(answer, SourceResponse)
+    assert answer.warnings == (
+        f"the log of {JOB} was not read: drs:DescribeJobLogItems answered ThrottlingException",
+    )
+    assert (answer.retry_after_seconds, answer.next_at) == (300.0, clock.now_ms() + 300_000)
+
+
+@pytest.mark.parametrize("body", [*UNREADABLE, b"{}", b'{"items": null}', b'{"items": [null]}'], ids=repr)
+def test_a_log_that_can_not_be_read_costs_only_the_reasons(
+    drs: AwsService, clock: FakeClock, body: bytes
+) -> None:
+    drs.send(FINISHED)
+    drs.send(body)
+
+    assert isinstance(asked(clock), SourceResponse)
+
+
+def asked(clock: FakeClock) -> SourceAnswers:
+    source = DrsSource(clock=clock)
+    (told,) = source.ask([one()]).values()
+    source.close()
+    return told
+
+
+def one() -> Execution:
+    return Execution(
+        execution_id="x-1", plan_id="p-1", started_at=0, waves=(Stage("only", (Job(JOB),)),), total_waves=1
+    )

@@ -1,0 +1,290 @@
+"""`longwatch watch` with the address of something in another system, in virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from longwatch.cli.watching_source import Patience, SourceWatch
+from longwatch.cli.watching_views import SourceLines, picture
+from longwatch.errors import ExecutionNotFound, InvalidInput
+from longwatch.executions.model import (
+    ActionState,
+    Execution,
+    ExecutionKey,
+    ItemState,
+    Job,
+    JobState,
+    Mode,
+    Stage,
+    Step,
+    WorkItem,
+)
+from longwatch.executions.poller import Poller
+from longwatch.executions.sources.base import SourceAnswers
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.testing import FakeClock, MemoryJournal
+from longwatch.testing.drs import DrsSimulator, drill
+from longwatch.testing.services import AwsService
+from tests.integration.executions.sources.shell import BUILD, Shell, build
+
+
+def test_a_build_is_watched_to_its_end_and_recorded(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", *[build("IN_PROGRESS")] * 3, build("SUCCEEDED"))
+
+    watched = shell.watch(BUILD)
+    listed = json.loads(shell("executions", "list", "-o", "json").stdout)
+    explained = shell("executions", "explain", BUILD)
+    shown = json.loads(shell("show", BUILD, "-o", "json").stdout)
+
+    assert watched.return_value == 0
+    assert watched.stderr == f"longwatch: run {BUILD} succeeded\n"
+    lines = [line.split(maxsplit=2)[1:] for line in watched.stdout.splitlines()]
+    assert lines == [
+        ["execution_started", "demo (codebuild JOB)"],
+        ["job_transition", "started (IN_PROGRESS) demo:1"],
+        ["server_transition", "in_progress demo:1"],
+        ["job_transition", "finished (SUCCEEDED) demo:1"],
+        ["server_transition", "done (SUCCEEDED) demo:1"],
+        ["execution_ended", "succeeded"],
+    ]
+    assert [(each["execution_id"], each["status"]) for each in listed] == [(BUILD, "succeeded")]
+    assert "codebuild:BatchGetBuilds" in explained.stdout
+    assert "execution" in json.dumps(shown)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [("FAILED", "failed: demo:1: its status is FAILED"), ("STOPPED", "was cancelled: demo:1 was cancelled")],
+)
+def test_the_exit_code_is_one_for_what_went_wrong(
+    shell: Shell, codebuild: AwsService, status: str, words: str
+) -> None:
+    codebuild.answer("BatchGetBuilds", build(status))
+
+    watched = shell.watch(BUILD)
+
+    assert watched.return_value == 1
+    assert watched.stderr == f"longwatch: run {BUILD} {words}\n"
+
+
+def test_time_that_is_up_asks_once_more_and_calls_nothing_failed(
+    shell: Shell, codebuild: AwsService, clock: FakeClock
+) -> None:
+    codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
+
+    watched = shell.watch(BUILD, "--timeout", "20s")
+
+    assert watched.return_value == 4
+    assert "is still running; watched for 20.0 s" in watched.stderr
+    assert len(codebuild.calls) == 4  # to begin, at once, after 15 s, and when the time is up
+
+
+def test_an_end_that_is_there_when_the_time_is_up_counts(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", *[build("IN_PROGRESS")] * 2, build("SUCCEEDED"))
+
+    assert shell.watch(BUILD, "--timeout", "5s").return_value == 0
+
+
+def test_time_that_is_up_during_an_outage_leaves_it_unknown(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
+    shell.watch(BUILD, "--timeout", "1s")
+    codebuild.lose_answers(50)
+
+    watched = shell.watch(BUILD, "--timeout", "10s")
+
+    assert watched.return_value == 3
+    assert "how run aws:codebuild:demo:1 stands is not known" in watched.stderr
+
+
+def test_a_second_watch_goes_on_where_the_first_was_left(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
+    shell.watch(BUILD, "--timeout", "1s")
+    codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
+
+    again = shell.watch(BUILD)
+
+    assert again.return_value == 0
+    assert again.stdout.count("execution_started") == 1
+    assert len(json.loads(shell("executions", "list", "-o", "json").stdout)) == 1
+
+
+def test_one_that_has_ended_is_told_again_and_corrected_if_need_be(
+    shell: Shell, codebuild: AwsService
+) -> None:
+    codebuild.answer("BatchGetBuilds", build("FAILED"))
+    shell.watch(BUILD)
+
+    same = shell.watch(BUILD)
+    codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
+    otherwise = shell.watch(BUILD)
+
+    assert (same.return_value, otherwise.return_value) == (1, 0)
+    assert "execution_corrected" in otherwise.stdout
+
+
+def test_one_that_has_ended_is_told_though_its_source_is_away(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
+    shell.watch(BUILD)
+    codebuild.lose_answers(50)
+
+    watched = shell.watch(BUILD)
+
+    assert watched.return_value == 0
+    assert "whether that still holds is not known" in watched.stderr
+
+
+def test_an_outage_is_told_once_and_waited_out(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", *[build("IN_PROGRESS")] * 2, build("SUCCEEDED"))
+    shell.watch(BUILD, "--timeout", "0s")
+    codebuild.fail("ThrottlingException", "Rate exceeded", times=6)
+
+    watched = shell.watch(BUILD)
+
+    assert watched.return_value == 0
+    assert (
+        watched.stderr.count("no answer: codebuild in the default region answered ThrottlingException") == 1
+    )
+
+
+def test_a_build_that_says_nothing_new_is_given_up_and_stays_open(
+    shell: Shell, codebuild: AwsService
+) -> None:
+    codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
+
+    watched = shell.watch(BUILD, "--silent-after", "1m")
+
+    assert watched.return_value == 3
+    assert f"gave up on run {BUILD}: nothing new for " in watched.stderr
+    (listed,) = json.loads(shell("executions", "list", "-o", "json").stdout)
+    assert listed["status"] == "running"
+
+
+def test_an_id_that_the_source_does_not_know_is_told_and_not_stored(
+    shell: Shell, codebuild: AwsService
+) -> None:
+    codebuild.answer("BatchGetBuilds", {"builds": []})
+
+    with pytest.raises(ExecutionNotFound, match="'aws:codebuild:demo:1': codebuild does not know it"):
+        shell.watch(BUILD)
+
+    assert json.loads(shell("executions", "list", "-o", "json").stdout) == []
+
+
+def test_it_is_waited_for_if_that_is_wanted(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", *[{"builds": []}] * 3, build("SUCCEEDED"))
+
+    watched = shell.watch(BUILD, "--wait")
+
+    assert watched.return_value == 0
+    assert watched.stderr.count("waiting for aws:codebuild:demo:1: codebuild does not know it yet") == 1
+
+
+def test_waiting_has_an_end_too(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", {"builds": []})
+
+    watched = shell.watch(BUILD, "--wait", "--timeout", "10s")
+
+    assert watched.return_value == 4
+    assert "has not begun after" in watched.stderr
+
+
+def test_what_no_waiting_mends_is_told_at_once(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.fail("AccessDeniedException", "not authorized")
+
+    with pytest.raises(InvalidInput, match="need the right to codebuild:BatchGetBuilds"):
+        shell.watch(BUILD, "--wait")
+
+
+def test_a_source_that_is_away_at_the_start_is_no_contact(shell: Shell) -> None:
+    watched = shell.watch("http://127.0.0.1:9/job", "--timeout", "10s")
+
+    assert watched.return_value == 3
+    assert "can not be reached" in watched.stderr
+
+
+def test_events_are_data_too(shell: Shell, codebuild: AwsService) -> None:
+    codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
+
+    watched = shell.watch(BUILD, "-o", "jsonl")
+
+    events = [json.loads(line) for line in watched.stdout.splitlines()]
+    assert {event["run_id"] for event in events} == {BUILD}
+    assert events[-1]["type"] == "execution_ended"
+
+
+def test_a_job_of_disaster_recovery_is_watched_by_its_id_alone(
+    shell: Shell, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DrsSimulator(clock=clock) as drs:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DRS", drs.url)
+        job = drs.play(drill("s-1", "s-2", pending=60, active=60))
+
+        watched = shell.watch(f"aws:drs:{job}")
+
+    assert watched.return_value == 0
+    assert watched.stdout.count(" launched") == 2
+
+
+class Interrupted:
+    """A source whose question is interrupted by Ctrl-C."""
+
+    name = "interrupted"
+
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+        raise KeyboardInterrupt
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_whoever_is_interrupted_while_asking_keeps_nobody_else_from_it(clock: FakeClock) -> None:
+    store, journal = MemoryExecutionStore(), MemoryJournal()
+    added = store.add(
+        Execution(
+            execution_id="x-1",
+            plan_id="p-1",
+            source="interrupted",
+            mode=Mode.JOB,
+            started_at=clock.now_ms(),
+            waves=(Stage("only", (Job("j-1"),)),),
+            total_waves=1,
+        )
+    )
+    poller = Poller(store, journal, {"interrupted": Interrupted()}, clock=clock)
+    watch = SourceWatch(store, journal, poller, SourceLines(lambda taken: None), clock=clock)
+
+    with pytest.raises(KeyboardInterrupt):
+        watch.run(added, Patience())
+
+    left = store.get("x-1")
+    assert left is not None
+    assert left.lease_holder is None
+
+
+def test_a_picture_fits_the_screen_and_shows_the_last_steps(clock: FakeClock) -> None:
+    now = clock.now_ms()
+    steps = tuple(Step(f"STEP_{n}", f"s{n}", ActionState.SUCCEEDED, since=now) for n in range(50))
+    server = WorkItem("demo:1", ItemState.IN_PROGRESS, actions=steps, since=now)
+    execution = Execution(
+        execution_id="x-1",
+        plan_id="p-1",
+        source="codebuild",
+        mode=Mode.JOB,
+        started_at=now - 60_000,
+        waves=(Stage("only", (Job("j-1", JobState.STARTED, (server,), since=now),)),),
+        total_waves=1,
+        last_polled_at=now,
+        last_answer_at=now,
+        last_change_at=now,
+    )
+
+    lines = picture(execution, [], ["longwatch: something"], now_ms=now, width=60, height=20)
+
+    text = ["".join(segment.text for segment in line) for line in lines]
+    assert len(text) <= 20
+    assert max(len(line) for line in text) <= 60
+    assert "STEP_49" in "\n".join(text)
+    assert "next poll in 15 s" in text[-2]

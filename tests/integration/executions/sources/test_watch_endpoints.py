@@ -1,0 +1,239 @@
+"""`longwatch watch` with an address or a watch of the settings, and all sources together, in virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.errors import InvalidInput, InvalidSettings
+from longwatch.testing import FakeClock
+from longwatch.testing.services import AwsService
+from tests.integration.executions.sources.conftest import Endpoint, Said
+from tests.integration.executions.sources.shell import BUILD, Shell, build
+
+
+def test_an_endpoint_is_read_as_the_options_say_and_headers_are_not_stored(
+    shell: Shell, endpoint: Endpoint, tmp_path: Path
+) -> None:
+    endpoint.says({"job": {"state": "busy"}}, {"job": {"state": "busy"}}, {"job": {"state": "shipped"}})
+    url = f"{endpoint.url}/job"
+
+    watched = shell.watch(
+        url,
+        "--status-path",
+        "job.state",
+        "--succeeded",
+        "shipped",
+        "--header",
+        "Authorization: Bearer s3cret",
+    )
+
+    assert watched.return_value == 0
+    assert "unknown status 'busy' from http, treated as running. Map it with --succeeded" in watched.stderr
+    assert {headers["Authorization"] for _, headers in endpoint.asked} == {"Bearer s3cret"}
+    stored = b"".join(file.read_bytes() for file in tmp_path.glob("watching.db*"))
+    assert b"s3cret" not in stored
+    assert b"job.state" in stored
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ({"status": "succeeded", "instance": {"state": "running"}}, "instance.state running"),
+        ({"status": "completed", "conclusion": "later"}, "conclusion later"),
+    ],
+)
+def test_a_field_that_keeps_a_job_open_is_named_with_the_remedy(
+    shell: Shell, endpoint: Endpoint, said: dict[str, object], named: str
+) -> None:
+    endpoint.says(said)
+
+    kept = shell.watch(endpoint.url, "--timeout", "1s")
+    alone = shell.watch(f"{endpoint.url}/again", "--outcome-path", "status", "--succeeded", "completed")
+
+    assert kept.return_value == 4
+    assert f"http reports '{said['status']}', but also {named}: treated as running" in kept.stderr
+    assert "--outcome-path status" in kept.stderr
+    assert alone.return_value == 0
+
+
+def test_the_id_of_what_is_watched_names_its_run_and_every_line(shell: Shell, endpoint: Endpoint) -> None:
+    endpoint.says({"status": "queued"})
+    url = f"{endpoint.url}/job"
+
+    shell.watch(url, "--timeout", "1s")
+
+    listed = json.loads(shell("executions", "list", "-o", "json").stdout)[0]
+    assert listed["run_id"] == listed["execution_id"]
+    assert listed["run_id"].startswith(f"{url}@")
+    assert shell("executions", "explain", listed["execution_id"]).stdout.startswith(f"● {url}@")
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "code"),
+    [
+        ({"status": "completed", "conclusion": "failure"}, (), 1),
+        ({"status": "completed", "conclusion": "success"}, (), 0),
+        ({"status": "completed", "conclusion": "later"}, (), 4),
+        ({"status": "done", "exit_code": 3}, (), 1),
+        ({"status": "done", "note": "fine", "how": "KO"}, ("--outcome-path", "how", "--failed", "ko"), 1),
+        (Said(200, b"<html>"), ("--accept-status-code",), 0),
+    ],
+)
+def test_the_exit_code_follows_the_field_that_qualifies_the_status(
+    shell: Shell, endpoint: Endpoint, said: Any, options: Sequence[str], code: int
+) -> None:
+    endpoint.says(said)
+
+    watched = shell.watch(f"{endpoint.url}/job", "--timeout", "5s", *options)
+
+    assert watched.return_value == code
+
+
+def test_a_page_without_a_status_is_refused_with_the_option_that_accepts_it(
+    shell: Shell, endpoint: Endpoint
+) -> None:
+    endpoint.says(Said(200, b"<html>"))
+
+    with pytest.raises(InvalidInput, match="pass --accept-status-code"):
+        shell.watch(f"{endpoint.url}/job")
+
+
+def test_an_address_that_is_watched_again_after_its_end_is_a_new_run(
+    shell: Shell, endpoint: Endpoint, clock: FakeClock
+) -> None:
+    endpoint.says({"status": "done"})
+    shell.watch(f"{endpoint.url}/job")
+    clock.advance(60)
+    endpoint.says({"status": "failed"})
+
+    again = shell.watch(f"{endpoint.url}/job")
+
+    assert again.return_value == 1
+    assert len(json.loads(shell("executions", "list", "-o", "json").stdout)) == 2
+
+
+def test_the_id_of_a_run_that_has_ended_is_no_address_and_what_follows_there_corrects_nothing(
+    shell: Shell, endpoint: Endpoint
+) -> None:
+    endpoint.says({"status": "done"})
+    shell.watch(f"{endpoint.url}/job")
+    (listed,) = json.loads(shell("executions", "list", "-o", "json").stdout)
+    endpoint.says({"status": "failed"})
+
+    again = shell.watch(listed["execution_id"])
+
+    assert again.return_value == 0
+    assert "from a later one of the same address" in again.stderr
+    assert len(json.loads(shell("executions", "list", "-o", "json").stdout)) == 1
+
+
+def test_a_server_that_wishes_for_patience_gets_no_more_than_there_is(
+    shell: Shell, endpoint: Endpoint, clock: FakeClock
+) -> None:
+    endpoint.says(Said(503, headers={"Retry-After": "3600"}))
+    began = clock.monotonic()
+
+    watched = shell.watch(f"{endpoint.url}/job", "--wait", "--timeout", "10s")
+
+    assert watched.return_value == 3
+    assert clock.monotonic() - began <= 11
+
+
+def test_an_address_that_is_open_is_gone_on_with(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
+    endpoint.says({"status": "running"})
+    shell.watch(f"{endpoint.url}/job", "--timeout", "1s")
+    clock.advance(60)
+    endpoint.says({"status": "done"})
+
+    again = shell.watch(f"{endpoint.url}/job")
+
+    assert again.return_value == 0
+    assert len(json.loads(shell("executions", "list", "-o", "json").stdout)) == 1
+
+
+def test_a_job_that_its_source_forgets_stays_open(shell: Shell, endpoint: Endpoint) -> None:
+    endpoint.says({"status": "running"}, {"status": "running"}, Said(404))
+
+    watched = shell.watch(f"{endpoint.url}/job", "--timeout", "1m")
+
+    assert watched.return_value == 4
+    assert "http no longer knows it" in watched.stderr
+
+
+def test_options_for_addresses_are_refused_elsewhere(shell: Shell) -> None:
+    with pytest.raises(InvalidInput, match="are for an https:// address only"):
+        shell.watch(BUILD, "--status-path", "x")
+    with pytest.raises(InvalidInput, match="has no name and colon"):
+        shell.watch("http://127.0.0.1:9/", "--header", "nonsense")
+
+
+def test_a_word_can_not_mean_two_things(shell: Shell) -> None:
+    with pytest.raises(InvalidInput, match="'In Progress' can not mean two things"):
+        shell.watch("http://127.0.0.1:9/", "--succeeded", "in_progress", "--failed", "In Progress")
+
+
+def test_a_header_that_is_none_is_told_without_it(shell: Shell) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        shell.watch("http://127.0.0.1:9/", "--header", "Authorization s3cret")
+
+    assert "s3cret" not in str(raised.value)
+
+
+def test_how_often_it_is_asked_can_be_said(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:
+    endpoint.says({"status": "running"})
+
+    shell.watch(f"{endpoint.url}/job", "--every", "2s", "--timeout", "9s")
+
+    assert len(endpoint.asked) == 7  # to begin, then at 0, 2, 4, 6, 8 and 9 s
+
+
+def test_a_watch_of_the_settings_has_a_name(shell: Shell, endpoint: Endpoint) -> None:
+    Path("longwatch.toml").write_text(
+        f'[watches.deploys]\nurl = "{endpoint.url}/{{id}}"\nstatus = "state"\nsucceeded = "live"\n'
+        'failed = "broken"\nreason = "why"\nevery = "3s"\nabout = "A deploy of the shop"\n'
+    )
+    endpoint.says({"state": "rolling"}, {"state": "rolling"}, {"state": "broken", "why": "no disk"})
+
+    watched = shell.watch("deploys:42")
+    sources = shell.watch("--sources")
+
+    assert watched.return_value == 1
+    assert "run deploys:42 failed: 42: no disk" in watched.stderr
+    assert "A deploy of the shop" in sources.stdout
+
+
+def test_a_watch_that_is_declared_wrong_is_told_with_its_key(shell: Shell) -> None:
+    Path("longwatch.toml").write_text('[watches.deploys]\nurl = "https://x.example/{id}"\nevry = "3s"\n')
+
+    with pytest.raises(InvalidSettings, match=r"longwatch.toml: watches.deploys.evry is unknown"):
+        shell.watch("deploys:42")
+
+
+def test_executions_of_every_source_are_watched_together(
+    shell: Shell, codebuild: AwsService, endpoint: Endpoint
+) -> None:
+    codebuild.answer("BatchGetBuilds", build("IN_PROGRESS"))
+    endpoint.says({"status": "running"})
+    shell.watch(BUILD, "--timeout", "0s")
+    shell.watch(f"{endpoint.url}/job", "--timeout", "0s")
+    shell(
+        "executions", "add", "--plan", "p", "--id", "x-1", "--source", "http", "--wave", f"a={endpoint.url}/1"
+    )
+    codebuild.answer("BatchGetBuilds", build("SUCCEEDED"))
+    endpoint.says({"status": "done"})
+
+    watched = shell("executions", "watch")
+
+    assert watched.return_value == 0
+    listed = json.loads(shell("executions", "list", "-o", "json").stdout)
+    assert [(each["status"], each["mode"]) for each in listed] == [("succeeded", "JOB")] * 3
+
+
+def test_an_execution_of_an_unknown_source_is_not_added(shell: Shell) -> None:
+    with pytest.raises(InvalidInput, match="There is no source 'nobody'; known are drs, step-functions"):
+        shell("executions", "add", "--plan", "p", "--source", "nobody")

@@ -1,0 +1,71 @@
+"""The demo's service: the same answers with the real client over the wire, and without it in this process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from longwatch.cli.demo import service
+from longwatch.cli.demo.drill import Orchestrator, new_drill
+from longwatch.cli.demo.service import Hasty, drs_service
+from longwatch.executions.model import Execution
+from longwatch.executions.responses import SourceResponse
+from longwatch.testing.clock import FakeClock
+
+
+def test_a_drill_looks_the_same_over_the_wire_and_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    over_the_wire = answers()
+
+    monkeypatch.setattr(service, "find_spec", lambda name: None)
+    in_this_process = answers()
+
+    assert len(over_the_wire) == 7
+    assert plain(over_the_wire) == plain(in_this_process)
+
+
+def test_nothing_that_is_set_for_somebodys_account_keeps_the_client_from_the_demo(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with drs_service(FakeClock(), speed=1.0, ask_again_ms=40) as drs:
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, "http://127.0.0.1:9")
+        monkeypatch.setenv("AWS_CA_BUNDLE", "/nowhere")
+        drill = new_drill("drill-1", FakeClock().now_ms())
+        drill = Orchestrator(drs.jobs, 0.5, FakeClock()).go_on(drill) or drill
+
+        assert isinstance(drs.source.ask([drill])[drill.key], SourceResponse)
+
+
+def answers() -> list[SourceResponse]:
+    clock, found = FakeClock(), list[SourceResponse]()
+    with drs_service(clock, speed=2.0, ask_again_ms=40) as drs:
+        assert isinstance(drs.source, Hasty)
+        orchestrator, drill = Orchestrator(drs.jobs, 0.5, clock), new_drill("drill-1", clock.now_ms())
+        for _ in range(7):
+            drill = orchestrator.go_on(drill) or drill
+            told = ask(drs.source, drill)
+            assert told.next_at == told.at + 40
+            found.append(told)
+            clock.advance(0.4)
+    return found
+
+
+def ask(source: Hasty, drill: Execution) -> SourceResponse:
+    told = source.ask([drill])[drill.key]
+    assert isinstance(told, SourceResponse)
+    return told
+
+
+def plain(answers: list[SourceResponse]) -> list[SourceResponse]:
+    """Without the reasons, which are another call's."""
+    return [
+        replace(
+            told,
+            jobs={
+                job_id: replace(job, servers=tuple(replace(each, reason=None) for each in job.servers))
+                for job_id, job in told.jobs.items()
+            },
+        )
+        for told in answers
+    ]

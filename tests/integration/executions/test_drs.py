@@ -1,0 +1,341 @@
+"""The source asks DRS through the real client, over the wire; the simulator answers as the model says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from longwatch.executions.model import ActionState, Execution, ItemState, Job, JobState, Stage
+from longwatch.executions.poller import Poller
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.sources.drs import JOBS_AT_ONCE, MOST_EMPTY_PAGES, MOST_LOG_PAGES, DrsSource
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.testing import FakeClock, MemoryJournal
+from longwatch.testing.drs import DrsSimulator, LogScript, drill, recovery
+
+
+def watching(*job_ids: str, execution_id: str = "x-1", region: str | None = "eu-west-1") -> Execution:
+    jobs = tuple(Job(job_id, region=region) for job_id in job_ids)
+    return Execution(execution_id=execution_id, plan_id="p-1", started_at=0, waves=(Stage("one", jobs),))
+
+
+def answer_of(source: DrsSource, execution: Execution) -> SourceResponse:
+    told = source.ask([execution])[execution.key]
+    assert isinstance(told, SourceResponse), told
+    return told
+
+
+def problem_of(source: DrsSource, execution: Execution) -> SourceProblem:
+    told = source.ask([execution])[execution.key]
+    assert isinstance(told, SourceProblem), told
+    return told
+
+
+def test_a_drill_is_seen_as_it_goes(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
+    job_id = drs.play(drill("s-1"))
+    seen = []
+
+    for seconds in (0, 808, 376):
+        clock.advance(seconds)
+        seen.append(answer_of(source, watching(job_id)).jobs[job_id])
+
+    assert [(job.state, job.servers[0].state) for job in seen] == [
+        (JobState.PENDING, ItemState.PENDING),
+        (JobState.STARTED, ItemState.IN_PROGRESS),
+        (JobState.FINISHED, ItemState.LAUNCHED),
+    ]
+    assert seen[-1].servers[0].instance_id == "i-00000000000000001"
+
+
+def test_launch_actions_of_a_recovery_are_seen(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    job_id = drs.play(recovery("s-1", pending=1, active=1, actions={"install": 5}))
+    clock.advance(3)
+
+    (action,) = answer_of(source, watching(job_id)).jobs[job_id].servers[0].actions
+
+    assert (action.name, action.state) == ("install", ActionState.IN_PROGRESS)
+
+
+def test_a_job_that_is_gone_is_missing(source: DrsSource, drs: DrsSimulator) -> None:
+    kept, gone = drs.play(drill("s-1")), drs.play(drill("s-2"))
+    drs.forget(gone)
+
+    told = answer_of(source, watching(kept, gone))
+
+    assert set(told.jobs) == {kept}
+    assert told.missing == {gone}
+
+
+def test_many_executions_take_one_call(source: DrsSource, drs: DrsSimulator) -> None:
+    all_ = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(50)]
+
+    told = source.ask(all_)
+
+    assert len(told) == 50
+    assert all(isinstance(each, SourceResponse) and len(each.jobs) == 1 for each in told.values())
+    assert drs.calls["DescribeJobs"] == 1
+
+
+def test_more_ids_than_one_call_takes_are_asked_in_parts(clock: FakeClock, connect: Any) -> None:
+    ids = [f"drsjob-{n:017}" for n in range(JOBS_AT_ONCE + 1)]
+    source = DrsSource(connect, clock=clock)
+
+    told = answer_of(source, watching(*ids))
+
+    assert told.missing == set(ids)
+    assert source.calls == 2
+    source.close()
+
+
+def test_all_pages_are_read(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
+    drs._page = 2
+    ids = [drs.play(drill("s-1")) for _ in range(5)]
+    source = DrsSource(connect, clock=clock)
+
+    told = answer_of(source, watching(*ids))
+
+    assert set(told.jobs) == set(ids)
+    assert drs.calls["DescribeJobs"] == 3
+    source.close()
+
+
+def test_being_throttled_is_a_problem_with_the_wish_of_the_service(
+    source: DrsSource, drs: DrsSimulator
+) -> None:
+    drs.throttle(retry_after=7)
+
+    problem = problem_of(source, watching("drsjob-00000000000000001"))
+
+    assert (problem.throttled, problem.retry_after_seconds) == (True, 7.0)
+    assert problem.message.startswith("DRS in eu-west-1 answered ThrottlingException")
+
+
+@pytest.mark.parametrize(
+    ("shape", "wish"),
+    [("InternalServerException", {"retryAfterSeconds": 3}), ("UninitializedAccountException", {})],
+)
+def test_an_error_is_a_problem_and_nothing_is_raised(
+    source: DrsSource, drs: DrsSimulator, shape: str, wish: dict[str, int]
+) -> None:
+    drs.fail(shape, **wish)
+
+    problem = problem_of(source, watching("drsjob-00000000000000001"))
+
+    assert shape in problem.message
+    assert (problem.throttled, problem.retry_after_seconds) == (False, wish.get("retryAfterSeconds"))
+
+
+def test_an_answer_that_is_lost_is_a_problem(source: DrsSource, drs: DrsSimulator) -> None:
+    drs.lose_answers()
+
+    assert "can not be reached" in problem_of(source, watching("drsjob-00000000000000001")).message
+
+
+def test_an_id_that_the_service_does_not_take_stops_nobody_else(source: DrsSource, drs: DrsSimulator) -> None:
+    good = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(5)]
+    bad = watching("not a job", execution_id="x-bad")
+
+    told = source.ask([*good[:2], bad, *good[2:]])
+
+    assert isinstance(told[bad.key], SourceProblem)
+    assert all(isinstance(told[each.key], SourceResponse) for each in good)
+
+
+def test_each_region_is_asked_by_itself(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
+    asked: list[str | None] = []
+
+    def noting(region: str | None, account: str | None) -> Any:
+        asked.append(region)
+        return connect(region)
+
+    source = DrsSource(noting, clock=clock)
+    source.ask([watching("drsjob-00000000000000001", region=None), watching("drsjob-00000000000000002")])
+
+    assert asked == [None, "eu-west-1"]
+    source.close()
+
+
+def test_an_execution_without_jobs_needs_no_call(source: DrsSource) -> None:
+    told = answer_of(source, watching())
+
+    assert (told.jobs, told.missing, source.calls) == ({}, frozenset(), 0)
+
+
+def test_a_server_that_failed_says_why(source: DrsSource, drs: DrsSimulator, clock: FakeClock) -> None:
+    script = drill("s-1", "s-2", "s-3", pending=1, active=1)
+    script = script.without("s-2", after=1, event="CONVERSION_FAIL", error="no capacity").without("s-3")
+    job_id = drs.play(script)
+    clock.advance(60)
+
+    told = answer_of(source, watching(job_id))
+
+    assert [server.reason for server in told.jobs[job_id].servers] == [
+        None,
+        "the conversion failed: no capacity",
+        "the launch failed: launch failed",
+    ]
+    assert told.warnings == ()
+    assert drs.calls["DescribeJobLogItems"] == 1
+
+
+def test_a_log_is_read_only_once_a_job_has_ended_badly(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    good = drs.play(drill("s-1", pending=1, active=1))
+    bad = drs.play(drill("s-1", "s-2", pending=1, active=1).without("s-2"))
+
+    answer_of(source, watching(good, bad))
+    clock.advance(60)
+    answer_of(source, watching(good))
+
+    assert drs.calls["DescribeJobLogItems"] == 0
+
+
+def test_a_job_that_was_cancelled_is_known_by_its_log(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    job_id = drs.play(drill("s-1").cancelled(after=30))
+    clock.advance(60)
+
+    job = answer_of(source, watching(job_id)).jobs[job_id]
+
+    assert (job.state, job.cancelled, job.servers[0].state) == (JobState.FINISHED, True, ItemState.PENDING)
+
+
+def test_all_pages_of_a_log_are_read(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
+    drs._page = 2
+    names = [f"s-{number}" for number in range(6)]
+    script = drill(*names, pending=1, active=1)
+    for name in names:
+        script = script.without(name, error=f"{name} is broken")
+    job_id = drs.play(script)
+    clock.advance(60)
+    source = DrsSource(connect, clock=clock)
+
+    job = answer_of(source, watching(job_id)).jobs[job_id]
+
+    assert [server.reason for server in job.servers] == [
+        f"the launch failed: {name} is broken" for name in names
+    ]
+    assert drs.calls["DescribeJobLogItems"] == 4
+    source.close()
+
+
+def test_a_log_without_an_end_is_read_in_part_and_said_to_be(
+    clock: FakeClock, connect: Any, drs: DrsSimulator
+) -> None:
+    drs._page = 1
+    noise = [LogScript(after=1, event="SNAPSHOT_START", server_id="s-1") for _ in range(MOST_LOG_PAGES)]
+    script = drill("s-1", pending=1, active=1).without("s-1")
+    job_id = drs.play(replace(script, log=noise))
+    clock.advance(60)
+    source = DrsSource(connect, clock=clock)
+
+    told = answer_of(source, watching(job_id))
+
+    assert drs.calls["DescribeJobLogItems"] == MOST_LOG_PAGES
+    (warning,) = told.warnings
+    assert warning == f"the log of {job_id} has more than {MOST_LOG_PAGES} pages; the rest was not read"
+    source.close()
+
+
+def test_no_right_to_the_log_is_a_warning_in_the_evidence_and_no_problem(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    job_id = drs.play(drill("s-1", "s-2", pending=1, active=1).without("s-2"))
+    drs.deny("DescribeJobLogItems")
+    clock.advance(60)
+
+    told = answer_of(source, watching(job_id))
+
+    assert [server.state for server in told.jobs[job_id].servers] == [
+        ItemState.LAUNCHED,
+        ItemState.FAILED,
+    ]
+    warning = f"the log of {job_id} was not read: drs:DescribeJobLogItems answered AccessDeniedException"
+    assert told.evidence.fields["warnings"] == [warning]
+
+
+def test_the_reason_is_in_the_verdict_and_in_the_journal(
+    source: DrsSource, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    job_id = drs.play(drill("s-1", pending=1, active=1).without("s-1", error="no capacity"))
+    store, journal = MemoryExecutionStore(), MemoryJournal()
+    begun = replace(watching(job_id), started_at=clock.now_ms(), total_waves=1)
+    store.add(begun)
+    clock.advance(60)
+
+    polled = Poller(store, journal, {"drs": source}, clock=clock).poll("x-1")
+
+    assert polled.execution.verdict is not None
+    assert polled.execution.verdict.message == "s-00000000000000001: the launch failed: no capacity"
+    told = [event.payload.get("reason") for event in journal.read("p-1/x-1").events]
+    assert "the launch failed: no capacity" in told
+
+
+def test_the_real_client_pages_and_reads_the_log(client: Any, drs: DrsSimulator, clock: FakeClock) -> None:
+    job_id = drs.play(drill("s-1", "s-2", pending=1, active=1).without("s-2"))
+    drs.play(drill("s-3"))
+    clock.advance(60)
+
+    pages = list(client.get_paginator("describe_jobs").paginate(PaginationConfig={"PageSize": 1}))
+    log = client.describe_job_log_items(jobID=job_id)["items"]
+
+    assert [len(page["items"]) for page in pages] == [1, 1]
+    assert [item["event"] for item in log] == ["JOB_START", "LAUNCH_FAILED", "JOB_END"]
+
+
+def test_an_orchestrator_under_test_can_start_a_drill(client: Any, drs: DrsSimulator) -> None:
+    answer = client.start_recovery(sourceServers=[{"sourceServerID": "s-00000000000000001"}], isDrill=True)
+
+    assert answer["job"]["initiatedBy"] == "START_DRILL"
+    assert answer["job"]["status"] == "PENDING"
+
+
+def test_what_is_not_simulated_is_refused_in_the_service_s_words(client: Any) -> None:
+    with pytest.raises(client.exceptions.InternalServerException, match="not simulated"):
+        client.describe_source_servers()
+
+
+def test_time_can_be_sped_up(connect: Any, clock: FakeClock) -> None:
+    with DrsSimulator(clock=clock, speed=600) as fast:
+        job_id = fast.play(drill("s-1"))
+        clock.advance(2)
+
+        reply = fast.reply("POST", "/DescribeJobs", b"{}")
+
+    assert reply is not None
+    assert b'"COMPLETED"' in reply.body
+    assert job_id.encode() in reply.body
+
+
+def test_an_answer_is_dated_by_the_service_and_scheduled_by_the_poller(
+    connect: Any, drs: DrsSimulator, clock: FakeClock
+) -> None:
+    ahead = FakeClock(clock.now_ms() + 600_000)
+    source = DrsSource(connect, clock=ahead)
+
+    told = answer_of(source, watching(drs.play(drill("s-1"))))
+
+    assert clock.now_ms() <= told.at < clock.now_ms() + 1_000
+    assert told.polled_at == ahead.now_ms()
+    source.close()
+
+
+def test_a_page_for_each_job_is_no_reason_to_give_up(
+    clock: FakeClock, connect: Any, drs: DrsSimulator
+) -> None:
+    drs._page = 1
+    ids = [drs.play(drill("s-1")) for _ in range(MOST_EMPTY_PAGES + 20)]
+    source = DrsSource(connect, clock=clock)
+
+    told = answer_of(source, watching(*ids))
+
+    assert set(told.jobs) == set(ids)
+    assert drs.calls["DescribeJobs"] == len(ids)
+    source.close()

@@ -1,0 +1,49 @@
+"""An outside system for tests: it says what it is told to, and fails when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from longwatch.clock import Clock
+from longwatch.executions.model import Execution, ExecutionKey, Job
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.journal.base import Journal
+from longwatch.model.event import START as FROM_START
+from longwatch.model.event import Event
+
+
+class PlayedSource:
+    """A `Source` that knows these jobs and no others."""
+
+    name = "drs"
+
+    def __init__(self, clock: Clock, *jobs: Job) -> None:
+        self.jobs = {job.job_id: job for job in jobs}
+        self.problem: SourceProblem | None = None
+        self.asked: list[list[str]] = []  # the executions of each question
+        self._clock = clock
+
+    def say(self, *jobs: Job) -> None:
+        self.jobs = {job.job_id: job for job in jobs}
+
+    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+        self.asked.append([each.execution_id for each in executions])
+        at = self._clock.now_ms()
+        return {each.key: self.problem or self._answer(each, at) for each in executions}
+
+    def _answer(self, execution: Execution, at: int) -> SourceResponse:
+        wanted = execution.job_ids()
+        known = {each: self.jobs[each] for each in wanted if each in self.jobs}
+        return SourceResponse("drs:DescribeJobs", at, known, frozenset(wanted) - known.keys())
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def events_of(journal: Journal, run_id: str) -> list[Event]:
+    return sorted(journal.read(run_id, after=FROM_START, limit=5_000).events, key=lambda event: event.order)
+
+
+def types_of(journal: Journal, run_id: str) -> list[str]:
+    return [event.type for event in events_of(journal, run_id)]

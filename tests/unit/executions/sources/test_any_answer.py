@@ -1,0 +1,66 @@
+"""Whatever a system answers, nothing breaks, and no end is found that it did not tell."""
+
+from __future__ import annotations
+
+from email.message import Message
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.executions.model import Job, JobState
+from longwatch.executions.sources.declarations import Declaration, normal
+from longwatch.executions.sources.expressions import value_at
+from longwatch.executions.sources.http import found_in
+from longwatch.executions.sources.http_client import HttpResponse
+from longwatch.executions.sources.mapping import Thing, begun, job_of, superseded, understood
+from longwatch.executions.sources.shipped import AWS, HTTP
+
+NAMES = sorted(
+    {
+        name
+        for each in AWS.values()
+        for name in (each.status, each.began, each.plan, each.since, "phases", "LastUpdatedTime")
+        if name
+    }
+)
+WORDS = [*sorted({word.upper() for each in AWS.values() for word in each.words}), "done", "MELTING", ""]
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.sampled_from(WORDS),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES) | st.text(), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from([*AWS.values()]), values)
+def test_an_end_is_a_word_of_the_table_at_the_path_of_the_status(
+    declaration: Declaration, fields: Any
+) -> None:
+    thing = Thing(fields)
+
+    said = understood(declaration, thing)
+
+    if said is None:
+        return
+    execution = begun(declaration, "x", thing, said, region=None, account=None, now=1_794_736_800_000)
+    later = superseded(declaration, execution, thing, said)
+    job = job_of(Job("x"), later)
+    assert later == said  # the same answer is never something later
+    if job.state is JobState.FINISHED:
+        assert declaration.words[normal(value_at(fields, declaration.status or ""))].is_end
+
+
+@given(st.integers(100, 599), st.binary(max_size=64) | values.map(lambda value: repr(value).encode()))
+def test_an_http_answer_is_something_or_a_problem_or_nothing(code: int, body: bytes) -> None:
+    found = found_in(HttpResponse(code, body, Message()), HTTP, "https://jobs.example/1")
+
+    if isinstance(found, Thing):
+        assert 200 <= code < 300
+        assert understood(HTTP, found) is not None

@@ -1,0 +1,72 @@
+"""Answers of declared sources are dated by the system that gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from email.message import Message
+
+import pytest
+
+from longwatch.executions.model import Execution
+from longwatch.executions.responses import SourceResponse
+from longwatch.executions.sources.dates import response_date_ms
+from longwatch.executions.sources.declared import MOST_APART_MS, AwsTarget, DeclaredSource, FoundJobs
+from longwatch.executions.sources.mapping import Thing
+from longwatch.executions.sources.shipped import AWS
+from longwatch.testing import FakeClock
+from tests.unit.executions.making import MINUTE, SECOND, START
+
+
+class Dated:
+    """An `Asker` whose responses bear this date."""
+
+    def __init__(self, date: int | None) -> None:
+        self._date = date
+
+    def ask(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
+        return {each: Thing({"status": "RUNNING"}, date=self._date) for each in ids}
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+@pytest.mark.parametrize(
+    ("date", "at"),
+    [
+        (None, START),
+        (START, START),
+        (START - 10 * MINUTE, START - 10 * MINUTE + 999),
+        (START + 100 * SECOND, START + 100 * SECOND),
+        (START + MOST_APART_MS + SECOND, START),  # a server whose clock was never set
+        (START - 2 * MOST_APART_MS, START),
+    ],
+)
+def test_an_answer_has_the_date_of_its_response_unless_that_is_far_off(date: int | None, at: int) -> None:
+    source = DeclaredSource(AWS["batch"], Dated(date), clock=FakeClock(START))
+
+    watched = source.begin("j-1")
+    assert isinstance(watched, Execution)
+    (told,) = source.ask([watched]).values()
+
+    assert isinstance(told, SourceResponse)
+    assert (told.at, told.polled_at) == (at, START)
+    assert watched.started_at == at // 1000 * 1000
+
+
+@pytest.mark.parametrize(
+    ("headers", "ms"),
+    [
+        ({"Date": "Sun, 15 Nov 2026 10:00:00 GMT"}, START),
+        ({"Date": "Sun, 15 Nov 2026 10:00:00 GMT", "Age": "600"}, START + 10 * MINUTE),
+        ({"Date": "Sun, 15 Nov 2026 10:00:00 GMT", "Age": "old"}, START),
+        ({"Age": "600"}, None),
+    ],
+)
+def test_the_date_of_a_cached_response_is_when_the_cache_sent_it(
+    headers: Mapping[str, str], ms: int | None
+) -> None:
+    said = Message()
+    for name, value in headers.items():
+        said[name] = value
+
+    assert response_date_ms(said) == ms

@@ -1,0 +1,81 @@
+"""Every word that DRS can say is in our tables: checked against the installed model of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from longwatch.executions.model import ActionState, ItemState, JobState, WorkItem
+from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_STATES, job_from
+from longwatch.testing.drs.wire import service_model
+
+
+@pytest.mark.parametrize(
+    ("shape", "table"),
+    [
+        ("JobStatus", JOB_STATES),
+        ("LaunchStatus", SERVER_STATES),
+        ("LaunchActionRunStatus", ACTION_STATES),
+    ],
+)
+def test_every_word_of_the_service_is_translated_and_no_other(
+    shape: str, table: Mapping[str, object]
+) -> None:
+    assert set(table) == set(service_model().shape_for(shape).enum)
+
+
+def test_the_fields_that_are_read_exist() -> None:
+    model = service_model()
+
+    def members(shape: str) -> set[str]:
+        return set(model.shape_for(shape).members)
+
+    assert {"jobID", "status", "participatingServers"} <= members("Job")
+    assert {"sourceServerID", "launchStatus", "recoveryInstanceID", "launchActionsStatus"} <= members(
+        "ParticipatingServer"
+    )
+    assert {"action", "runId", "status", "failureReason"} <= members("LaunchActionRun")
+    assert {"name", "actionId"} <= members("LaunchAction")
+    assert "jobIDs" in members("DescribeJobsRequestFilters")
+
+
+def test_a_job_of_which_only_the_id_is_said_is_pending() -> None:
+    job = job_from({"jobID": "drsjob-1"})
+
+    assert (job.state, job.servers) == (JobState.PENDING, ())
+
+
+def test_an_empty_word_is_one_nobody_knows() -> None:
+    run = {"action": {}, "status": ""}
+    server = {"sourceServerID": "s-1", "launchStatus": "", "launchActionsStatus": {"runs": [run]}}
+
+    job = job_from({"jobID": "drsjob-1", "status": "", "participatingServers": [server]})
+    odd = job_from({"jobID": "drsjob-1", "status": "COMPLETED", "type": "", "participatingServers": [server]})
+
+    assert (job.state, job.servers[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
+    assert job.servers[0].actions[0].state is ActionState.UNKNOWN
+    assert odd.state is JobState.UNKNOWN
+
+
+def test_words_nobody_knows_are_no_end() -> None:
+    run = {"action": {}, "status": "PAUSED"}
+    server = {
+        "sourceServerID": "s-1",
+        "launchStatus": "MELTING",
+        "launchActionsStatus": {"runs": [run]},
+    }
+
+    job = job_from({"jobID": "drsjob-1", "status": "ARCHIVED", "participatingServers": [server, {}]})
+
+    assert (job.state, job.word) == (JobState.UNKNOWN, "ARCHIVED")
+    (shown,) = job.servers
+    assert (shown.state, shown.word) == (ItemState.UNKNOWN, "MELTING")
+    (action,) = shown.actions
+    assert (action.state, action.name, action.word) == (ActionState.UNKNOWN, "action 1", "PAUSED")
+
+
+def test_a_server_without_a_launch_status_is_pending() -> None:
+    job = job_from({"jobID": "drsjob-1", "participatingServers": [{"sourceServerID": "s-1"}]})
+
+    assert job.servers == (WorkItem("s-1"),)

@@ -1,0 +1,37 @@
+"""Which redirects are followed."""
+
+from __future__ import annotations
+
+import pytest
+
+from longwatch.executions.sources.http_client import followed
+
+
+@pytest.mark.parametrize(
+    ("address", "location", "expected"),
+    [
+        ("https://a.example/x/1", "2", "https://a.example/x/2"),
+        ("https://a.example/x", "//b.example/y", "https://b.example/y"),
+        ("http://a.example/x", "https://a.example/x", "https://a.example/x"),
+        ("http://a.example/x", "http://b.example/x", "http://b.example/x"),
+    ],
+)
+def test_a_redirect_leads_to_another_address(address: str, location: str, expected: str) -> None:
+    assert followed(address, location) == expected
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("http://a.example/x?state=s3cret", "redirects from https to http"),
+        ("file:///etc/passwd?s3cret", "no address of an HTTP server"),
+        ("ftp://a.example/s3cret", "no address of an HTTP server"),
+        ("https://me:s3cret@a.example/", "no address of an HTTP server"),
+        ("https://[s3cret", "no address of an HTTP server"),
+    ],
+)
+def test_a_redirect_that_is_not_followed_is_told_without_what_it_holds(location: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told) as raised:
+        followed("https://a.example/x", location)
+
+    assert "s3cret" not in str(raised.value)

@@ -1,0 +1,276 @@
+"""From words and fields to jobs, by a declaration; and what is said of something later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from longwatch.executions.model import ActionState, Execution, ItemState, Job, JobState
+from longwatch.executions.outcomes import execution_outcome
+from longwatch.executions.responses import SourceResponse, applied
+from longwatch.executions.sources.declarations import Declaration as D
+from longwatch.executions.sources.declarations import HttpCall, Items, Meaning, normal, words
+from longwatch.executions.sources.mapping import (
+    MappedStatus,
+    Thing,
+    begun,
+    job_of,
+    short,
+    superseded,
+    time_ms,
+    understood,
+)
+from longwatch.executions.sources.shipped import BATCH, CLOUDFORMATION, CODEBUILD, STEP_FUNCTIONS
+from longwatch.model.summary import Status
+
+NOW = 1_794_736_800_000  # 2026-11-15T10:00:00Z
+CREATED = datetime(2026, 11, 15, 9, 0, tzinfo=UTC)
+UPDATED = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)
+STACK = "arn:aws:cloudformation:eu-west-1:123456789012:stack/shop/7c2d"
+
+
+def stack(status: str, **more: Any) -> Thing:
+    fields = {"StackId": STACK, "StackName": "shop", "StackStatus": status, "CreationTime": CREATED}
+    return Thing({**fields, **more})
+
+
+def begin(declaration: D, what: str, thing: Thing) -> Execution:
+    said = understood(declaration, thing)
+    assert said is not None
+    return begun(declaration, what, thing, said, region="eu-west-1", account=None, now=NOW)
+
+
+def said_later(declaration: D, execution: Execution, thing: Thing) -> MappedStatus:
+    said = understood(declaration, thing)
+    assert said is not None
+    return superseded(declaration, execution, thing, said)
+
+
+def ending(execution: Execution, said: MappedStatus) -> Status | None:
+    (wave,) = execution.waves
+    (job,) = wave.jobs
+    answer = SourceResponse("test:Call", NOW, {job.job_id: job_of(job, said)})
+    outcome = execution_outcome(applied(execution, answer), NOW)
+    return outcome.status if outcome else None
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("CREATE_IN_PROGRESS", None),
+        ("ROLLBACK_IN_PROGRESS", None),
+        ("REVIEW_IN_PROGRESS", None),
+        ("CREATE_COMPLETE", Status.SUCCEEDED),
+        ("ROLLBACK_COMPLETE", Status.FAILED),
+        ("CREATE_FAILED", Status.FAILED),
+    ],
+)
+def test_a_stack_that_was_rolled_back_was_not_created(word: str, status: Status | None) -> None:
+    thing = stack(word)
+
+    execution = begin(CLOUDFORMATION, "shop", thing)
+
+    assert execution.execution_id == "aws:cloudformation:shop@create-2026-11-15T09:00:00Z"
+    assert execution.job_ids() == (STACK,)
+    assert ending(execution, said_later(CLOUDFORMATION, execution, thing)) is status
+
+
+@pytest.mark.parametrize(
+    ("later", "status"),
+    [
+        (stack("UPDATE_COMPLETE", LastUpdatedTime=UPDATED), Status.SUCCEEDED),
+        (stack("UPDATE_ROLLBACK_COMPLETE", LastUpdatedTime=UPDATED), Status.FAILED),
+        (stack("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", LastUpdatedTime=UPDATED), None),
+        (stack("UPDATE_IN_PROGRESS", LastUpdatedTime=UPDATED.replace(minute=50)), Status.UNKNOWN),
+        (stack("DELETE_COMPLETE", LastUpdatedTime=UPDATED), Status.UNKNOWN),
+    ],
+)
+def test_an_update_has_an_end_of_its_own_and_none_of_a_later_operation(
+    later: Thing, status: Status | None
+) -> None:
+    execution = begin(CLOUDFORMATION, "shop", stack("UPDATE_IN_PROGRESS", LastUpdatedTime=UPDATED))
+
+    said = said_later(CLOUDFORMATION, execution, later)
+
+    assert ending(execution, said) is status
+
+
+def test_a_stack_that_was_to_be_deleted_and_is_gone_is_a_success() -> None:
+    gone = stack("DELETE_COMPLETE", DeletionTime=UPDATED)
+
+    execution = begin(CLOUDFORMATION, STACK, gone)
+
+    assert execution.waves[0].name == "delete"
+    assert execution.started_at == round(UPDATED.timestamp() * 1000)
+    assert ending(execution, said_later(CLOUDFORMATION, execution, gone)) is Status.SUCCEEDED
+
+
+def test_a_redriven_execution_is_another_run_than_the_one_that_failed() -> None:
+    arn = "arn:aws:states:eu-west-1:123456789012:execution:machine:run-1"
+    fields = {"executionArn": arn, "status": "RUNNING", "startDate": CREATED, "stateMachineArn": "machine"}
+    first = begin(STEP_FUNCTIONS, arn, Thing(fields))
+    again = Thing({**fields, "redriveDate": UPDATED})
+
+    second = begin(STEP_FUNCTIONS, arn, again)
+
+    assert (first.execution_id, second.execution_id) == (
+        f"aws:step-functions:{arn}",
+        f"aws:step-functions:{arn}@2026-11-15T09:30:00Z",
+    )
+    assert said_later(STEP_FUNCTIONS, first, again).meaning is Meaning.ENDED
+    assert said_later(STEP_FUNCTIONS, second, again).meaning is Meaning.RUNNING
+    by_hand = replace(first, execution_id="x-1")
+    assert said_later(STEP_FUNCTIONS, by_hand, again).meaning is Meaning.RUNNING
+
+
+def test_a_build_that_waits_for_a_machine_is_pending_and_its_phases_are_steps() -> None:
+    phases = [
+        {"phaseType": "SUBMITTED", "phaseStatus": "SUCCEEDED"},
+        {"phaseType": "QUEUED"},
+        {"phaseType": "COMPLETED"},
+    ]
+
+    said = understood(
+        CODEBUILD, Thing({"buildStatus": "IN_PROGRESS", "currentPhase": "QUEUED", "phases": phases})
+    )
+
+    assert said is not None
+    assert said.meaning is Meaning.PENDING
+    assert [(each.name, each.state) for each in said.items] == [
+        ("SUBMITTED", ActionState.SUCCEEDED),
+        ("QUEUED", ActionState.IN_PROGRESS),
+    ]
+
+
+def test_the_phase_that_failed_is_the_reason_and_the_phases_after_it_make_nothing_partial() -> None:
+    phases = [
+        {"phaseType": "BUILD", "phaseStatus": "FAILED", "contexts": [{"message": "make: *** [all]"}]},
+        {"phaseType": "POST_BUILD", "phaseStatus": "SUCCEEDED"},
+    ]
+    thing = Thing({"id": "demo:1", "buildStatus": "FAILED", "phases": phases})
+    execution = begin(CODEBUILD, "demo:1", thing)
+
+    said = said_later(CODEBUILD, execution, thing)
+
+    assert said.reason == "BUILD: make: *** [all]"
+    assert ending(execution, said) is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"status": "FAILED", "isCancelled": True}, Status.CANCELLED),
+        ({"status": "FAILED", "isCancelled": False, "isTerminated": True}, Status.FAILED),
+        ({"status": "SUCCEEDED", "isCancelled": True}, Status.SUCCEEDED),
+    ],
+)
+def test_a_batch_job_that_was_cancelled_has_not_failed(fields: dict[str, Any], status: Status) -> None:
+    execution = begin(BATCH, "j-1", Thing(fields))
+
+    assert ending(execution, said_later(BATCH, execution, Thing(fields))) is status
+
+
+def test_a_word_that_nobody_knows_stays_open() -> None:
+    execution = begin(BATCH, "j-1", Thing({"status": "HIBERNATING"}))
+
+    said = said_later(BATCH, execution, Thing({"status": "HIBERNATING"}))
+
+    assert said.meaning is None
+    assert ending(execution, said) is None
+    job = job_of(Job("j-1"), said)
+    assert (job.state, job.servers[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
+
+
+def test_a_word_that_nobody_knows_ends_no_operation_of_a_stack() -> None:
+    execution = begin(CLOUDFORMATION, STACK, stack("UPDATE_IN_PROGRESS", LastUpdatedTime=UPDATED))
+
+    said = said_later(CLOUDFORMATION, execution, stack("UPDATE_FROBNICATING", LastUpdatedTime=UPDATED))
+
+    assert said.meaning is None
+    assert ending(execution, said) is None
+
+
+def test_no_status_at_all_is_no_answer() -> None:
+    assert understood(BATCH, Thing({})) is None
+    assert understood(BATCH, Thing({"status": ["FAILED"]})) is None
+
+
+def test_the_reason_stays_when_it_is_no_longer_said() -> None:
+    failing = understood(CLOUDFORMATION, stack("ROLLBACK_IN_PROGRESS", StackStatusReason="no table"))
+    assert failing is not None
+    rolled_back = understood(CLOUDFORMATION, stack("ROLLBACK_COMPLETE"))
+    assert rolled_back is not None
+
+    seen = job_of(Job(STACK), failing)
+    last = job_of(seen, rolled_back)
+
+    assert last.servers[0].reason == "no table"
+
+
+def test_success_has_no_reason() -> None:
+    seen = job_of(Job("j-1"), MappedStatus("RUNNING", Meaning.RUNNING, "pulling the image"))
+
+    done = job_of(seen, MappedStatus("SUCCEEDED", Meaning.SUCCEEDED, "essential container exited"))
+
+    assert done.servers[0].reason is None
+
+
+def test_steps_of_one_name_are_kept_apart_and_a_whole_stack_trace_is_cut() -> None:
+    declaration = D(
+        name="jobs",
+        call=HttpCall(),
+        status="state",
+        words=words(running="busy", failed="bad"),
+        reason=("why",),
+        items=Items(at="steps", name="name", status="state", words=words(failed="bad"), reason="why"),
+    )
+    steps = [{"name": "copy"}, {"name": "copy", "state": "bad", "why": "x" * 9999}, {"state": "bad"}]
+
+    said = understood(declaration, Thing({"state": "busy", "steps": steps, "why": 7}))
+
+    assert said is not None
+    assert [each.run_id for each in said.items] == ["copy", "copy#2"]
+    assert len(said.items[1].reason or "") == 500
+    assert said.reason == "7"
+
+
+@pytest.mark.parametrize(
+    ("value", "ms"),
+    [
+        (CREATED, 1_794_733_200_000),
+        (CREATED.replace(tzinfo=None), 1_794_733_200_000),
+        ("2026-11-15T09:00:00Z", 1_794_733_200_000),
+        (1_794_733_200, 1_794_733_200_000),
+        (1_794_733_200_000, 1_794_733_200_000),
+        ("yesterday", None),
+        (float("inf"), None),
+        (10**20, None),
+        (-1, None),
+        (True, None),
+        (None, None),
+        ([], None),
+    ],
+)
+def test_times_come_in_many_forms(value: object, ms: int | None) -> None:
+    assert time_ms(value) == ms
+
+
+@pytest.mark.parametrize(
+    ("job_id", "called"),
+    [
+        ("arn:aws:states:eu-west-1:123456789012:execution:machine:run-1", "machine:run-1"),
+        (STACK, "shop/7c2d"),
+        ("demo:1", "demo:1"),
+        ("arn:odd", "arn:odd"),
+    ],
+)
+def test_an_arn_is_called_by_its_last_part(job_id: str, called: str) -> None:
+    assert short(job_id) == called
+
+
+def test_words_are_compared_however_they_are_written() -> None:
+    assert {normal("In Progress"), normal("in-progress"), normal(" IN_PROGRESS ")} == {"in_progress"}
+    assert normal(True) == "true"

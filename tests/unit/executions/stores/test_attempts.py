@@ -1,0 +1,129 @@
+"""Which job decides about a server, and how a record keeps several that list it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from longwatch.executions.model import Execution, ItemState, Job, JobKind, JobState, WorkItem
+from longwatch.executions.responses import applied
+from longwatch.executions.stores.records import execution_from, record_of
+from tests.unit.executions.making import FAILED, LAUNCHED, MINUTE, START, TERMINATED, answer
+
+FIRST = Job(
+    "j-1",
+    JobState.FINISHED,
+    (WorkItem("s-1", FAILED, reason="boom"), WorkItem("s-2", LAUNCHED)),
+    created_at=START,
+)
+RETRY = Job("j-2", JobState.STARTED, (WorkItem("s-1", LAUNCHED),), created_at=START + MINUTE)
+CLEANUP = Job(
+    "j-3",
+    JobState.FINISHED,
+    (WorkItem("s-2", TERMINATED),),
+    kind=JobKind.TERMINATE,
+    created_at=START + 2 * MINUTE,
+)
+
+
+def read(*waves: dict[str, Any]) -> Execution:
+    """The execution of a record that another program has written."""
+    return execution_from(
+        {
+            "ExecutionId": "x-1",
+            "PlanId": "p-1",
+            "Status": "POLLING",
+            "StartTime": START // 1000,
+            "Waves": list(waves),
+        }
+    )
+
+
+def states(execution: Execution) -> dict[str, dict[str, ItemState]]:
+    """The states of servers, by job."""
+    return {
+        job.job_id: {server.server_id: server.state for server in job.servers}
+        for wave in execution.waves
+        for job in wave.jobs
+    }
+
+
+@pytest.mark.parametrize(
+    "wave",
+    [
+        {"JobIds": ["j-1", "j-2", "j-3"]},
+        {"JobId": "j-1", "JobIds": ["j-3", "j-2"]},
+        {"JobIds": ["j-1"], "Servers": [{"SourceServerId": "s-1", "JobIds": ["j-2", "j-3"]}]},
+        {
+            "Servers": [
+                {"SourceServerId": "s-1", "JobId": "j-1"},
+                {"SourceServerId": "s-1", "JobId": "j-2"},
+                {"SourceServerId": "s-2", "JobID": "j-3"},
+            ]
+        },
+    ],
+)
+def test_every_attempt_survives_a_record_and_the_latest_launch_decides(wave: dict[str, Any]) -> None:
+    known = applied(read(wave), answer(START, FIRST, RETRY, CLEANUP))
+
+    again = execution_from(record_of(known))
+
+    assert (
+        states(again)
+        == states(known)
+        == {
+            "j-1": {"s-1": FAILED, "s-2": LAUNCHED},
+            "j-2": {"s-1": LAUNCHED},
+            "j-3": {"s-2": TERMINATED},
+        }
+    )
+    decided = {server_id: job.job_id for server_id, (job, _) in again.waves[0].attempts().items()}
+    assert decided == {"s-1": "j-2", "s-2": "j-1"}
+    assert execution_from(record_of(again)).waves == again.waves
+
+
+def test_a_poll_that_brings_nothing_new_is_no_change_for_a_server_of_two_jobs() -> None:
+    once = applied(read({"JobIds": ["j-1", "j-2"]}), answer(START, FIRST, RETRY))
+
+    twice = applied(execution_from(record_of(once)), answer(START + MINUTE, FIRST, RETRY))
+
+    assert twice.last_change_at == START
+
+
+def test_jobs_that_only_servers_name_are_polled_where_the_servers_are() -> None:
+    servers = [
+        {"SourceServerId": "s-1", "JobId": "j-1", "Region": "eu-west-1"},
+        {"SourceServerId": "s-2", "JobId": "j-2", "Region": "eu-central-1", "AccountId": "123"},
+        {"SourceServerId": "s-3", "JobId": "j-1"},
+        "s-4",
+    ]
+
+    (wave,) = read({"WaveName": "one", "Servers": servers}).waves
+
+    assert [(job.job_id, job.region, job.account) for job in wave.jobs] == [
+        ("j-1", "eu-west-1", None),
+        ("j-2", "eu-central-1", "123"),
+    ]
+    assert wave.expected_servers == ("s-1", "s-2", "s-3", "s-4")
+
+
+def test_entries_of_a_server_for_each_of_its_jobs_keep_their_own_status() -> None:
+    servers = [{"SourceServerId": "s-1", "JobId": "j-1"}, {"SourceServerId": "s-1", "JobId": "j-2"}]
+    known = applied(read({"Servers": servers}), answer(START, FIRST, RETRY))
+
+    stored = record_of(known)["Waves"][0]["Servers"]
+
+    assert [(each["JobId"], each["Status"]) for each in stored[:2]] == [
+        ("j-1", "FAILED"),
+        ("j-2", "LAUNCHED"),
+    ]
+
+
+def test_the_entry_of_a_server_shows_the_attempt_that_decides() -> None:
+    wave = {"JobIds": ["j-1", "j-2"], "Servers": [{"SourceServerId": "s-1", "JobId": "j-1"}]}
+    known = applied(read(wave), answer(START, FIRST, RETRY))
+
+    (stored,) = [each for each in record_of(known)["Waves"][0]["Servers"] if each["SourceServerId"] == "s-1"]
+
+    assert (stored["JobId"], stored["Status"]) == ("j-2", "LAUNCHED")

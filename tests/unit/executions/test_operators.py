@@ -1,0 +1,388 @@
+"""What operators decide about executions, what is journaled, and that no poller overwrites it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from longwatch.errors import ExecutionNotFound, InvalidEvent, InvalidInput, VersionConflict
+from longwatch.executions import operators
+from longwatch.executions.model import Execution, Job, Stage, Verdict
+from longwatch.executions.operators import LEASE_MS, OUTCOMES, Operator, Statement
+from longwatch.executions.poller import Claim, Result
+from longwatch.executions.stores.records import execution_from, record_of
+from longwatch.model.event import Event
+from longwatch.model.run import Status
+from tests.unit.executions.desk import DONE, Desk
+from tests.unit.executions.making import EVIDENCE, LAUNCHED, START, drill, execution, finished
+from tests.unit.executions.playing import events_of, types_of
+
+WHY = Statement("ana", "the vendor confirmed it")
+SECOND_WAVE = Stage("two", (Job("j-2", region="eu-west-1", account="123456789012"),), ("s-9",))
+
+
+def operator(desk: Desk) -> Operator:
+    return Operator(desk.store, desk.journal, clock=desk.clock)
+
+
+@pytest.mark.parametrize("status", OUTCOMES)
+def test_an_operator_says_how_an_execution_ended(desk: Desk, status: Status) -> None:
+    closed = operator(desk).close(desk.record, status, WHY)
+
+    event = events_of(desk.journal, "p-1/x-1")[-1]
+    assert (closed.closed, closed.status, desk.status, desk.record) == (True, status, status, closed)
+    assert closed.lease_holder is None
+    assert event.type == "execution_closed"
+    assert (event.payload["operator"], event.payload["reason"]) == ("ana", "the vendor confirmed it")
+    assert closed.verdict is not None
+    assert closed.verdict.message == "closed by ana: the vendor confirmed it"
+
+
+def test_closing_corrects_a_verdict_and_the_journal_has_both(desk: Desk) -> None:
+    desk.source.say(DONE)
+    desk.poller().poll("x-1")
+
+    operator(desk).close(desk.record, Status.FAILED, WHY)
+
+    assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
+    assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_closed"]
+    assert events_of(desk.journal, "p-1/x-1")[-1].payload["corrects"] == "succeeded"
+
+
+def test_no_answer_of_a_source_corrects_what_an_operator_said(desk: Desk) -> None:
+    operator(desk).close(desk.record, Status.FAILED, WHY)
+    desk.source.say(DONE)
+
+    assert desk.poller().poll("x-1").result is Result.CLOSED
+    assert desk.poller().review("x-1").result is Result.CLOSED
+    assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
+    assert desk.source.asked == []
+
+
+def test_stopping_to_watch_ends_the_polling_and_states_no_outcome(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    asked = len(desk.source.asked)
+
+    stopped = operator(desk).stop_watching(desk.record, WHY)
+    desk.clock.advance(3600)
+    polled = desk.poller().poll("x-1")
+
+    event = events_of(desk.journal, "p-1/x-1")[-1]
+    assert (stopped.closed, stopped.status, desk.status) == (True, Status.UNKNOWN, Status.UNKNOWN)
+    assert (event.type, event.payload["reason"]) == ("watch_stopped", WHY.reason)
+    assert (polled.result, len(desk.source.asked)) == (Result.CLOSED, asked)
+    assert list(desk.store.open_executions()) == []
+
+
+def test_an_execution_that_is_no_longer_watched_can_be_closed(desk: Desk) -> None:
+    operator(desk).stop_watching(desk.record, WHY)
+
+    operator(desk).close(desk.record, Status.SUCCEEDED, WHY)
+
+    assert (desk.record.status, desk.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
+
+
+@pytest.mark.parametrize("status", ["CANCELLED", "CANCELLING", "COMPLETED"])
+def test_closing_changes_a_status_that_another_program_set(desk: Desk, status: str) -> None:
+    desk.poller().poll("x-1")
+    desk.write(Status=status)
+    desk.poller().poll("x-1")
+
+    operator(desk).close(desk.record, Status.FAILED, WHY)
+
+    assert (desk.record.status, desk.status) == (Status.FAILED, Status.FAILED)
+    assert (desk.record.stored or {})["Status"] == "FAILED"
+    assert list(desk.store.open_executions()) == []
+
+
+def test_stopping_to_watch_leaves_a_status_that_another_program_set(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.write(Status="CANCELLING")
+
+    operator(desk).stop_watching(desk.record, WHY)
+
+    assert (desk.record.stored or {})["Status"] == "CANCELLING"
+    assert (desk.record.status, desk.status) == (Status.UNKNOWN, Status.UNKNOWN)
+    assert list(desk.store.open_executions()) == []
+
+
+Deciding = Callable[[Operator, Execution], Execution]
+DECISIONS: dict[str, Deciding] = {
+    "close": lambda by, record: by.close(record, Status.FAILED, WHY),
+    "stop watching": lambda by, record: by.stop_watching(record, WHY),
+    "add a wave": lambda by, record: by.add_wave(record, SECOND_WAVE, WHY),
+    "set the wave count": lambda by, record: by.set_wave_count(record, 3, WHY),
+}
+every_decision = pytest.mark.parametrize("decide", DECISIONS.values(), ids=DECISIONS)
+
+
+@every_decision
+def test_a_decision_wins_against_a_poller_that_has_the_last_answer(desk: Desk, decide: Deciding) -> None:
+    poller = desk.poller()
+    claim = poller.claim("x-1")
+    assert isinstance(claim, Claim)
+    desk.source.say(DONE)
+    told = poller.ask([claim])[claim.execution.key]
+
+    decided = decide(operator(desk), desk.record)
+    polled = poller.settle(claim, told)
+
+    assert desk.record == decided
+    assert polled.result in (Result.BUSY, Result.CLOSED)
+    assert "execution_ended" not in types_of(desk.journal, "p-1/x-1")
+
+
+@every_decision
+def test_a_decision_is_made_again_when_another_program_writes_in_between(
+    desk: Desk, decide: Deciding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = desk.journal.append
+    writes = iter([{"Version": 7, "Notes": "not ours"}])
+
+    def interrupted(events: Sequence[Event]) -> None:
+        append(events)
+        desk.write(**next(writes, {}))
+
+    monkeypatch.setattr(desk.journal, "append", interrupted)
+
+    decided = decide(operator(desk), desk.record)
+
+    assert (desk.record.stored or {})["Notes"] == "not ours"
+    assert desk.record == decided
+    assert desk.record.lease_holder is None
+
+
+@every_decision
+def test_a_decision_is_no_activity_of_the_execution(desk: Desk, decide: Deciding) -> None:
+    desk.poller().poll("x-1")
+    before = desk.journal.find_run("p-1/x-1")
+    desk.clock.advance(60)
+
+    decide(operator(desk), desk.record)
+
+    after = desk.journal.find_run("p-1/x-1")
+    assert before is not None
+    assert after is not None
+    assert after.last_event_at == before.last_event_at
+
+
+def test_a_poller_completes_the_correction_of_an_operator_that_died(desk: Desk) -> None:
+    desk.source.say(DONE)
+    desk.poller().poll("x-1")
+    desk.journal.refuse(lambda event: event.type == "execution_closed")
+    with pytest.raises(InvalidEvent):
+        operator(desk).close(desk.record, Status.FAILED, WHY)
+    desk.journal.recover()
+    desk.clock.advance(LEASE_MS / 1000)
+
+    (found,) = desk.store.open_executions()
+    polled = desk.poller().poll(found.execution_id)
+
+    assert (polled.result, desk.record.status, desk.status) == (Result.ENDED, Status.FAILED, Status.FAILED)
+
+
+@pytest.mark.parametrize("kind", ["close", "stop watching"])
+def test_a_poller_completes_what_an_operator_that_died_has_begun(desk: Desk, kind: str) -> None:
+    desk.journal.refuse(lambda event: event.type in ("execution_closed", "watch_stopped"))
+    with pytest.raises(InvalidEvent):
+        DECISIONS[kind](operator(desk), desk.record)
+    desk.journal.recover()
+    desk.source.say(DONE)
+    assert desk.poller().poll("x-1").result is Result.BUSY
+    desk.clock.advance(LEASE_MS / 1000)
+
+    polled = desk.poller().poll("x-1")
+
+    expected = Status.FAILED if kind == "close" else Status.UNKNOWN
+    assert (polled.result, desk.record.status, desk.status) == (Result.ENDED, expected, expected)
+    assert events_of(desk.journal, "p-1/x-1")[-1].payload["operator"] == "ana"
+    assert desk.source.asked == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "total"),
+    [("add a wave", ["one", "two"], 2), ("set the wave count", ["one"], 3)],
+)
+def test_a_poller_stores_what_an_operator_journaled_before_it_died(
+    desk: Desk, kind: str, names: list[str], total: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = desk.store.update
+
+    def dies(execution: Execution) -> Execution:
+        if execution.lease_holder is None:
+            raise KeyboardInterrupt
+        return update(execution)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(desk.store, "update", dies)
+        with pytest.raises(KeyboardInterrupt):
+            DECISIONS[kind](operator(desk), desk.record)
+    desk.clock.advance(LEASE_MS / 1000)
+
+    desk.poller().poll("x-1")
+
+    assert ([wave.name for wave in desk.record.waves], desk.record.total_waves) == (names, total)
+    for wave in desk.record.waves[1:]:
+        assert wave.expected_servers == SECOND_WAVE.expected_servers
+        assert [(job.job_id, job.region) for job in wave.jobs] == [("j-2", "eu-west-1")]
+
+
+def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    operator(desk).add_wave(desk.record, Stage("two", (Job("j-2"),)), WHY)
+    desk.clock.advance(60)
+    desk.source.say(DONE)
+    assert desk.poller().poll("x-1").result is Result.ASKED
+    desk.clock.advance(60)
+    desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))
+
+    assert desk.poller().poll("x-1").result is Result.ENDED
+    added = next(event for event in events_of(desk.journal, "p-1/x-1") if event.type == "wave_added")
+    assert (added.payload["wave"], added.payload["jobs"], added.payload["total_waves"]) == ("two", ["j-2"], 2)
+
+
+def test_an_execution_that_waited_for_its_wave_count_ends_once_it_is_set() -> None:
+    desk = Desk(total_waves=None)
+    desk.source.say(DONE)
+    assert desk.poller().poll("x-1").result is Result.ASKED
+
+    operator(desk).set_wave_count(desk.record, 1, WHY)
+    desk.clock.advance(60)
+
+    assert desk.poller().poll("x-1").result is Result.ENDED
+    event = next(each for each in events_of(desk.journal, "p-1/x-1") if each.type == "wave_count_set")
+    assert (event.payload["total_waves"], event.payload["reason"]) == (1, WHY.reason)
+
+
+def test_a_wave_count_is_stored_in_a_record_that_had_none() -> None:
+    desk = Desk()
+    stored = {name: value for name, value in (desk.record.stored or {}).items() if name != "TotalWaves"}
+    desk.store.write(stored)
+
+    operator(desk).set_wave_count(desk.record, 2, WHY)
+
+    assert ((desk.record.stored or {})["TotalWaves"], desk.record.total_waves) == (2, 2)
+
+
+@pytest.mark.parametrize("kind", ["stop watching", "add a wave", "set the wave count"])
+def test_only_an_open_execution_is_changed(desk: Desk, kind: str) -> None:
+    desk.source.say(DONE)
+    desk.poller().poll("x-1")
+
+    with pytest.raises(InvalidInput, match=r"x-1 is not open \(succeeded\).*executions close"):
+        DECISIONS[kind](operator(desk), desk.record)
+
+    assert types_of(desk.journal, "p-1/x-1")[-1] == "execution_ended"
+
+
+@pytest.mark.parametrize(
+    ("wave", "why"),
+    [
+        (Stage("one", (Job("j-2"),)), "already has a wave 'one'"),
+        (Stage("two", (Job("j-1"),)), "already has j-1 in another wave"),
+    ],
+)
+def test_a_wave_is_added_once(wave: Stage, why: str) -> None:
+    desk = Desk()
+
+    with pytest.raises(InvalidInput, match=why):
+        operator(desk).add_wave(desk.record, wave, WHY)
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_wave_count_below_the_stored_waves_is_rejected(desk: Desk, count: int) -> None:
+    with pytest.raises(InvalidInput, match="Use 1 or more"):
+        operator(desk).set_wave_count(desk.record, count, WHY)
+
+
+@pytest.mark.parametrize("count", [10_001, 10**21])
+def test_a_wave_count_that_no_execution_has_is_rejected(desk: Desk, count: int) -> None:
+    with pytest.raises(InvalidInput, match="Use at most 10,000"):
+        operator(desk).set_wave_count(desk.record, count, WHY)
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        (("ana", " "), "The reason is empty. State it with --reason"),
+        (("", "because"), "The operator is empty"),
+        (("ana", "x" * 1001), "The reason has 1001 characters. Use at most 1000"),
+    ],
+)
+def test_a_decision_has_an_operator_and_a_reason(statement: tuple[str, str], why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        Statement(*statement)
+
+
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.DIED, Status.PENDING])
+def test_an_execution_is_not_closed_as_something_that_is_not_an_end(desk: Desk, status: Status) -> None:
+    with pytest.raises(InvalidInput, match=f"cannot end as {status}"):
+        operator(desk).close(desk.record, status, WHY)
+
+
+def test_a_decision_is_later_than_a_verdict_of_a_clock_that_is_ahead() -> None:
+    given = Verdict(Status.SUCCEEDED, START + 60_000, EVIDENCE)
+    ahead = replace(drill(LAUNCHED), verdict=given, closed=True, version=3)
+
+    decision = operators.closing(ahead, Status.FAILED, WHY, operators._after_everything(ahead, START))
+
+    assert decision.events[-1].occurred_at == START + 60_001
+
+
+def test_the_verdict_of_an_operator_survives_its_record() -> None:
+    decision = operators.closing(drill(LAUNCHED), Status.PARTIAL, WHY, START + 1)
+    closed = decision.settled(decision.claimed)
+
+    assert execution_from(record_of(closed)).verdict == closed.verdict
+
+
+def test_an_execution_that_is_gone_is_named(desk: Desk) -> None:
+    gone = replace(desk.record, execution_id="x-2")
+
+    with pytest.raises(ExecutionNotFound, match="'x-2' of plan 'p-1' no longer exists"):
+        operator(desk).stop_watching(gone, WHY)
+
+
+def test_a_decision_that_never_gets_the_record_fails_and_journals_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(execution: Execution) -> Execution:
+        raise VersionConflict("x-1", execution.version)
+
+    monkeypatch.setattr(desk.store, "update", refuses)
+
+    with pytest.raises(VersionConflict):
+        operator(desk).close(desk.record, Status.FAILED, WHY)
+    assert types_of(desk.journal, "p-1/x-1") == []
+
+
+def test_the_first_event_of_an_execution_that_was_never_polled_is_its_start() -> None:
+    desk = Desk()
+
+    operator(desk).close(desk.record, Status.CANCELLED, WHY)
+
+    assert types_of(desk.journal, "p-1/x-1") == ["execution_started", "execution_closed"]
+    assert execution().execution_id == "x-1"
+
+
+def test_a_cancel_after_a_decision_of_the_same_second_counts(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.clock.advance(0.9)
+    operator(desk).close(desk.record, Status.FAILED, WHY)
+    desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
+
+    desk.poller().poll("x-1")
+
+    assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
+
+
+def test_an_execution_that_another_program_keeps_is_not_called_running(desk: Desk) -> None:
+    kept = {"ExecutionId": "x-2", "PlanId": "p-1", "Status": "CANCELLING", "StartTime": 1, "Waves": []}
+    desk.store.write(kept)
+    found = desk.store.get("x-2")
+    assert found is not None
+
+    with pytest.raises(InvalidInput, match="another program keeps it under the status CANCELLING"):
+        Operator(desk.store, desk.journal, clock=desk.clock).stop_watching(found, Statement("ana", "late"))

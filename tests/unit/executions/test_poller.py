@@ -1,0 +1,208 @@
+"""One poll: what is asked, written and told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from longwatch.errors import ExecutionNotFound, InvalidEvent, Unreachable
+from longwatch.executions.model import ActionState, ItemState, JobState, Mode, Step, WorkItem
+from longwatch.executions.outcomes import GRACE_POLLS
+from longwatch.executions.poller import LEASE_MS, Result
+from longwatch.executions.sources.base import SourceProblem
+from longwatch.model.run import Status
+from longwatch.recording.redaction import redact_text
+from longwatch.testing import MemoryJournal
+from tests.unit.executions.desk import DONE, Desk
+from tests.unit.executions.making import IN_PROGRESS, MINUTE, finished, job
+from tests.unit.executions.playing import events_of, types_of
+
+
+def test_the_first_poll_tells_the_start_and_what_is_there(desk: Desk) -> None:
+    polled = desk.poller().poll("x-1")
+
+    assert (polled.result, polled.told) == (Result.ASKED, 3)
+    assert types_of(desk.journal, "p-1/x-1") == ["execution_started", "job_transition", "server_transition"]
+    assert (desk.record.lease_holder, desk.record.last_polled_at) == (None, desk.clock.now_ms())
+
+
+def test_a_poll_that_brings_nothing_new_tells_nothing(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.clock.advance(45)
+
+    polled = desk.poller().poll("x-1")
+
+    assert (polled.result, polled.told) == (Result.ASKED, 0)
+
+
+def test_the_end_is_told_once_and_closes_the_execution(desk: Desk) -> None:
+    desk.source.say(DONE)
+
+    polled = desk.poller().poll("x-1")
+
+    assert (polled.result, desk.status) == (Result.ENDED, Status.SUCCEEDED)
+    assert (desk.record.closed, desk.record.status) == (True, Status.SUCCEEDED)
+    assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
+    assert desk.poller().poll("x-1").result is Result.CLOSED
+    assert len(desk.source.asked) == 1
+
+
+def test_what_is_not_due_is_not_asked_about(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.clock.advance(43)
+
+    assert desk.poller().poll("x-1").result is Result.EARLY
+    desk.clock.advance(1)  # the finder's clock may be a second ahead of ours
+    assert desk.poller().poll("x-1").result is Result.ASKED
+
+
+def test_an_unknown_execution_is_named(desk: Desk) -> None:
+    with pytest.raises(ExecutionNotFound, match="'x-2' of plan 'p-9'"):
+        desk.poller().poll("x-2", "p-9")
+
+
+def test_no_answer_keeps_it_open_and_is_remembered(desk: Desk) -> None:
+    desk.source.problem = SourceProblem("throttled", 7.0, True)
+
+    polled = desk.poller().poll("x-1")
+
+    assert polled.result is Result.UNANSWERED
+    assert polled.problem == desk.source.problem
+    assert (desk.record.failures, desk.record.last_error) == (1, "throttled")
+    assert desk.record.next_poll_at == desk.clock.now_ms() + 7_000
+    assert desk.record.is_open
+    assert types_of(desk.journal, "p-1/x-1") == []
+
+
+def test_a_source_that_nobody_has_is_a_problem_and_no_end() -> None:
+    desk = Desk(source="batch")
+
+    polled = desk.poller().poll("x-1")
+
+    assert polled.problem is not None
+    assert polled.problem.message == "nobody here can ask 'batch'; known are: drs"
+
+
+def test_past_its_deadline_the_source_is_asked_and_followed(desk: Desk) -> None:
+    desk.clock.advance(30 * 60)
+    desk.source.say(job(IN_PROGRESS))
+
+    for _ in range(2):
+        assert desk.poller().poll("x-1").result is Result.ASKED
+        desk.clock.advance(45)
+    desk.source.say(DONE)
+    desk.poller().poll("x-1")
+
+    assert types_of(desk.journal, "p-1/x-1").count("execution_asked") == 1
+    assert desk.record.verdict is not None
+    assert (desk.record.status, desk.record.verdict.late) == (Status.SUCCEEDED, True)
+
+
+def test_past_its_deadline_a_source_that_does_not_answer_decides_nothing(desk: Desk) -> None:
+    desk.clock.advance(60 * 60)
+    desk.source.problem = SourceProblem("no connection")
+
+    desk.poller().poll("x-1")
+
+    assert desk.record.is_open
+    assert types_of(desk.journal, "p-1/x-1") == []
+
+
+def test_a_journal_that_does_not_answer_loses_no_change(desk: Desk) -> None:
+    desk.journal.fail(times=1)
+    with pytest.raises(Unreachable):
+        desk.poller().poll("x-1")
+
+    desk.clock.advance(LEASE_MS / 1000)
+    desk.poller().poll("x-1")
+
+    assert len(types_of(desk.journal, "p-1/x-1")) == 3
+
+
+def test_a_journal_whose_answer_is_lost_tells_nothing_twice(desk: Desk) -> None:
+    desk.journal.time_out(times=1)
+    with pytest.raises(Unreachable):
+        desk.poller().poll("x-1")
+
+    desk.clock.advance(LEASE_MS / 1000)
+    polled = desk.poller().poll("x-1")
+
+    assert (polled.result, polled.told) == (Result.ASKED, 0)
+    assert len(types_of(desk.journal, "p-1/x-1")) == 3
+
+
+def test_a_verdict_that_was_not_told_is_told_by_the_next_poller_without_asking(desk: Desk) -> None:
+    desk.source.say(DONE)
+    desk.journal.refuse(lambda event: event.type == "execution_ended")
+    with pytest.raises(InvalidEvent):
+        desk.poller("a").poll("x-1")
+    verdict = desk.record.verdict
+    desk.journal.recover()
+    desk.clock.advance(LEASE_MS / 1000)
+
+    polled = desk.poller("b").poll("x-1")
+
+    assert polled.result is Result.ENDED
+    assert desk.record.verdict == verdict
+    assert len(desk.source.asked) == 1
+    assert desk.status is Status.SUCCEEDED
+
+
+def test_a_recovery_waits_for_its_launch_actions() -> None:
+    desk = Desk(mode=Mode.RECOVERY)
+    desk.source.say(DONE)
+
+    for _ in range(GRACE_POLLS - 1):
+        assert desk.poller().poll("x-1").result is Result.ASKED
+        desk.clock.advance(MINUTE / 1000)
+    assert desk.poller().poll("x-1").result is Result.ENDED
+
+
+def test_a_job_that_is_missing_keeps_it_open(desk: Desk) -> None:
+    desk.source.say()
+
+    polled = desk.poller().poll("x-1")
+
+    assert polled.result is Result.ASKED
+    assert desk.record.waves[0].jobs[0].state is JobState.MISSING
+
+
+def test_every_poll_is_reported(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.poller().poll("x-1")
+
+    assert [polled.result for polled in desk.polls] == [Result.ASKED, Result.EARLY]
+
+
+def test_events_live_as_long_as_the_journal_says(desk: Desk) -> None:
+    class Short(MemoryJournal):
+        default_ttl_seconds = 3600
+
+    desk.journal.journal = Short(clock=desk.clock)
+    desk.poller().poll("x-1")
+
+    assert {event.ttl for event in events_of(desk.journal, "p-1/x-1")} == {desk.clock.now_ms() // 1000 + 3600}
+
+
+def test_secrets_in_texts_of_a_source_are_not_stored(desk: Desk) -> None:
+    secret = "login failed: password=hunter2"
+    action = Step("script", "r-1", ActionState.FAILED, reason=secret, word=secret)
+    server = WorkItem("s-1", ItemState.FAILED, actions=(action,), word=secret, reason=secret)
+    desk.source.say(replace(finished(), servers=(server,), word=secret))
+
+    desk.poller(redact=redact_text).poll("x-1")
+
+    stored = [desk.record, *(event.payload for event in events_of(desk.journal, "p-1/x-1"))]
+    assert "password=[redacted]" in repr(stored)
+    assert "hunter2" not in repr(stored)
+
+
+def test_secrets_in_a_problem_of_a_source_are_not_stored(desk: Desk) -> None:
+    desk.source.problem = SourceProblem("401 for https://ann:hunter2@host/")
+
+    polled = desk.poller(redact=redact_text).poll("x-1")
+
+    assert desk.record.last_error == "401 for https://[redacted]@host/"
+    assert polled.problem is not None
+    assert "hunter2" not in polled.problem.message

@@ -1,0 +1,206 @@
+"""Several pollers at once, and other programs that write meanwhile: who wins, and what is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from longwatch.errors import InvalidEvent
+from longwatch.executions.poller import LEASE_MS, Claim, Result
+from longwatch.executions.sources.base import SourceProblem
+from longwatch.model.run import Status
+from tests.unit.executions.desk import DONE, Desk
+from tests.unit.executions.making import CANCELLED, FAILED, LAUNCHED, finished
+from tests.unit.executions.playing import events_of, types_of
+
+
+def test_while_somebody_polls_nobody_else_does(desk: Desk) -> None:
+    assert isinstance(desk.poller("a").claim("x-1"), Claim)
+
+    assert desk.poller("b").poll("x-1").result is Result.BUSY
+    assert desk.source.asked == []
+
+
+def test_the_work_of_a_poller_that_died_moves_on(desk: Desk) -> None:
+    desk.poller("a").claim("x-1")
+    desk.clock.advance(LEASE_MS / 1000)
+
+    assert desk.poller("b").poll("x-1").result is Result.ASKED
+
+
+def test_of_two_pollers_that_were_at_it_the_second_to_write_gives_way(desk: Desk) -> None:
+    slow, quick = desk.poller("slow"), desk.poller("quick")
+    claim = slow.claim("x-1")
+    assert isinstance(claim, Claim)
+    told = slow.ask([claim])[claim.execution.key]
+    desk.clock.advance(LEASE_MS / 1000)
+    desk.source.say(DONE)
+    assert quick.poll("x-1").result is Result.ENDED
+
+    assert slow.settle(claim, told).result is Result.CLOSED
+
+    assert desk.record.status is desk.status is Status.SUCCEEDED
+    assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
+
+
+def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
+    slow, quick = desk.poller("slow"), desk.poller("quick")
+    claim = slow.claim("x-1")
+    assert isinstance(claim, Claim)
+    told = slow.ask([claim])[claim.execution.key]
+    desk.clock.advance(LEASE_MS / 1000)
+    quick.poll("x-1")
+
+    polled = slow.settle(claim, told)
+
+    assert (polled.result, polled.told) == (Result.BUSY, 0)
+    assert len(types_of(desk.journal, "p-1/x-1")) == 3
+
+
+def test_a_cancel_between_read_and_write_survives_and_is_told(desk: Desk) -> None:
+    poller = desk.poller()
+    claim = poller.claim("x-1")
+    assert isinstance(claim, Claim)
+    desk.source.say(DONE)
+    told = poller.ask([claim])[claim.execution.key]
+    desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
+
+    polled = poller.settle(claim, told)
+
+    assert polled.result is Result.ENDED
+    assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
+    assert poller.poll("x-1").result is Result.CLOSED
+
+
+def test_a_cancel_after_the_end_was_told_is_a_correction(desk: Desk) -> None:
+    desk.source.say(DONE)
+    poller = desk.poller()
+    claim = poller.claim("x-1")
+    assert isinstance(claim, Claim)
+
+    desk.journal.after_append = lambda: desk.write(Status="CANCELLED")
+    poller.settle(claim, poller.ask([claim])[claim.execution.key])
+
+    assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
+    assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_corrected"]
+
+
+def test_a_cancel_between_polls_is_told_when_somebody_looks(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.write(Status="CANCELLED")
+
+    assert desk.poller().poll("x-1").result is Result.ENDED
+    assert desk.poller().poll("x-1").result is Result.CLOSED
+    assert desk.status is Status.CANCELLED
+
+
+def test_later_truth_is_told_as_a_correction(desk: Desk) -> None:
+    desk.source.say(finished(FAILED))
+    desk.poller().poll("x-1")
+    desk.clock.advance(60)
+    desk.source.say(DONE)
+
+    polled = desk.poller().review("x-1")
+
+    assert polled.result is Result.CORRECTED
+    assert (desk.record.status, desk.status) == (Status.SUCCEEDED, Status.SUCCEEDED)
+    assert events_of(desk.journal, "p-1/x-1")[-1].payload["corrects"] == "failed"
+    assert desk.poller().review("x-1").result is Result.CLOSED
+
+
+def test_a_review_leaves_what_another_writer_decided(desk: Desk) -> None:
+    desk.poller().poll("x-1")
+    desk.write(Status="CANCELLED")
+    desk.poller().poll("x-1")
+    desk.source.say(DONE)
+
+    assert desk.poller().review("x-1").result is Result.CLOSED
+    assert desk.status is Status.CANCELLED
+
+
+def test_a_review_without_an_answer_changes_nothing(desk: Desk) -> None:
+    desk.source.say(DONE)
+    desk.poller().poll("x-1")
+    desk.source.problem = SourceProblem("no connection")
+
+    assert desk.poller().review("x-1").result is Result.UNANSWERED
+    assert desk.record.status is Status.SUCCEEDED
+
+
+def test_an_end_that_nobody_told_is_told_before_the_cancel_that_corrects_it(desk: Desk) -> None:
+    desk.source.say(DONE)
+    desk.journal.refuse(lambda event: event.type == "execution_ended")
+    with pytest.raises(InvalidEvent):
+        desk.poller().poll("x-1")
+    desk.journal.recover()
+    desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
+
+    polled = desk.poller("b").poll("x-1")
+
+    assert polled.result is Result.ENDED
+    assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_corrected"]
+    assert desk.status is Status.CANCELLED
+    assert desk.poller("b").poll("x-1").result is Result.CLOSED
+
+
+def test_an_end_that_another_writer_repeats_is_told_all_the_same() -> None:
+    desk = Desk()
+    desk.source.say(finished(CANCELLED))
+    desk.journal.refuse(lambda event: event.type == "execution_ended")
+    with pytest.raises(InvalidEvent):
+        desk.poller().poll("x-1")
+    desk.journal.recover()
+    desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
+
+    desk.poller("b").poll("x-1")
+
+    assert types_of(desk.journal, "p-1/x-1").count("execution_ended") == 1
+    assert desk.poller("b").poll("x-1").result is Result.CLOSED
+
+
+def test_who_comes_late_and_has_not_been_missed_renews_the_lease_and_tells(desk: Desk) -> None:
+    slow = desk.poller("a")
+    claim = slow.claim("x-1")
+    assert isinstance(claim, Claim)
+    told = slow.ask([claim])[claim.execution.key]
+    desk.clock.advance(10 * LEASE_MS / 1000)
+
+    polled = slow.settle(claim, told)
+
+    assert polled.result is Result.ASKED
+    assert "server_transition" in types_of(desk.journal, "p-1/x-1")
+    assert desk.record.lease_holder is None
+
+
+def test_who_comes_late_and_was_replaced_tells_nothing(desk: Desk) -> None:
+    slow, other = desk.poller("a"), desk.poller("b")
+    claim = slow.claim("x-1")
+    assert isinstance(claim, Claim)
+    told = slow.ask([claim])[claim.execution.key]
+    desk.clock.advance(LEASE_MS / 1000)
+    assert isinstance(other.claim("x-1"), Claim)
+
+    polled = slow.settle(claim, told)
+
+    assert polled.result is Result.BUSY
+    assert types_of(desk.journal, "p-1/x-1") == []
+    assert desk.record.lease_holder == "b"
+
+
+def test_a_wave_that_the_orchestrator_adds_meanwhile_is_not_lost() -> None:
+    desk = Desk(total_waves=2)
+    poller = desk.poller()
+    claim = poller.claim("x-1")
+    assert isinstance(claim, Claim)
+    told = poller.ask([claim])[claim.execution.key]
+    waves = (desk.record.stored or {})["Waves"]
+    assert isinstance(waves, list)
+    desk.write(Waves=[*waves, {"WaveName": "two", "JobId": "j-2"}])
+
+    assert poller.settle(claim, told).result is Result.ASKED
+    assert [wave.name for wave in desk.record.waves] == ["one", "two"]
+    desk.clock.advance(LEASE_MS / 1000)
+    desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))
+    assert poller.poll("x-1").result is Result.ENDED
+    assert replace(desk.record, waves=()).total_waves == 2

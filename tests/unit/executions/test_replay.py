@@ -1,0 +1,163 @@
+"""What a poller told before it died is in the record of whoever comes next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from longwatch.executions.model import ActionState, Execution, Job, JobState, Mode, Stage, WorkItem
+from longwatch.executions.poller import LEASE_MS, Claim, Poller, Result
+from longwatch.executions.responses import applied
+from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.executions.transitions import changes, folded, tell, untaken
+from longwatch.model.run import Status
+from longwatch.testing import FakeClock, MemoryJournal
+from tests.unit.executions.making import (
+    FAILED,
+    IN_PROGRESS,
+    LAUNCHED,
+    PENDING,
+    START,
+    action,
+    answer,
+    execution,
+    finished,
+    job,
+)
+from tests.unit.executions.playing import PlayedSource, events_of
+
+FRESH = execution(Stage("one", (Job("j-1"),)))
+AT = START + 60_000
+
+
+def told(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution]:
+    """A journal in which these answers are told, a minute apart, and what the execution became by them."""
+    journal = MemoryJournal()
+    for number, step in enumerate(steps, 1):
+        at = START + number * 60_000
+        after = applied(base, answer(at, step))
+        tell(journal, list(changes(base, after, at)))
+        base = after
+    return journal, base
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (job(PENDING),),
+        (job(PENDING, PENDING), job(IN_PROGRESS, LAUNCHED)),
+        (job(IN_PROGRESS), finished(FAILED)),
+        (
+            Job(
+                "j-1",
+                JobState.FINISHED,
+                (WorkItem("s-1", LAUNCHED, "i-1", word="LAUNCHED"),),
+                word="COMPLETED",
+            ),
+        ),
+        (Job("j-1", JobState.FINISHED, (WorkItem("s-1", PENDING),), cancelled=True),),
+        (
+            Job(
+                "j-1",
+                JobState.STARTED,
+                (WorkItem("s-1", LAUNCHED, actions=(action(ActionState.IN_PROGRESS),)),),
+            ),
+            Job(
+                "j-1",
+                JobState.STARTED,
+                (WorkItem("s-1", LAUNCHED, actions=(action(ActionState.FAILED, reason="no agent"),)),),
+            ),
+        ),
+    ],
+)
+def test_the_record_is_the_fold_of_its_events(steps: tuple[Job, ...]) -> None:
+    journal, became = told(*steps)
+
+    again = folded(FRESH, untaken(FRESH, journal))
+
+    assert replace(again.waves[0].jobs[0], servers=()) == replace(became.waves[0].jobs[0], servers=())
+    assert set(again.waves[0].servers()) == set(became.waves[0].servers())
+
+
+def test_only_what_the_record_does_not_know_is_taken() -> None:
+    journal, became = told(job(PENDING), job(IN_PROGRESS))
+
+    assert untaken(became, journal) == []
+    assert {event.occurred_at for event in untaken(replace(FRESH, last_answer_at=AT), journal)} == {
+        AT + 60_000
+    }
+
+
+def test_a_job_that_is_no_longer_there_is_left_out() -> None:
+    journal, _ = told(job(PENDING))
+    other = execution(Stage("one", (Job("j-2"),)))
+
+    assert folded(other, untaken(other, journal)).waves == other.waves
+
+
+class Desk:
+    """A store with one execution, and a journal in which a poller told of it and died."""
+
+    def __init__(self, mode: Mode = Mode.DRILL) -> None:
+        self.clock, self.store, self.journal = FakeClock(), MemoryExecutionStore(), MemoryJournal()
+        self.source = PlayedSource(self.clock, finished(LAUNCHED))
+        self.store.add(execution(Stage("one", (Job("j-1"),)), started_at=self.clock.now_ms(), mode=mode))
+
+    def poller(self, holder: str) -> Poller:
+        return Poller(self.store, self.journal, {"drs": self.source}, clock=self.clock, holder=holder)
+
+    def die_after_telling(self) -> None:
+        claim = self.poller("dead").claim("x-1")
+        assert isinstance(claim, Claim)
+        at = self.clock.now_ms()
+        after = applied(claim.execution, answer(at, *self.source.jobs.values()))
+        tell(self.journal, list(changes(claim.execution, after, at)))
+        self.clock.advance(LEASE_MS / 1000)
+
+    @property
+    def record(self) -> Execution:
+        found = self.store.get("x-1")
+        assert found is not None
+        return found
+
+
+def test_a_job_that_is_forgotten_after_it_was_told_of_still_ends() -> None:
+    desk = Desk()
+    desk.die_after_telling()
+    desk.source.say()
+
+    polled = desk.poller("next").poll("x-1")
+
+    assert (polled.result, polled.execution.status) == (Result.ENDED, Status.SUCCEEDED)
+
+
+def test_what_was_told_is_kept_though_the_source_does_not_answer() -> None:
+    desk = Desk()
+    desk.die_after_telling()
+    desk.source.problem = SourceProblem("throttled")
+
+    desk.poller("next").poll("x-1")
+
+    assert desk.record.waves[0].jobs[0].servers[0].state is LAUNCHED
+
+
+def test_an_answer_that_is_older_than_what_was_told_concludes_nothing() -> None:
+    desk = Desk()
+    desk.die_after_telling()
+    late = desk.poller("late")
+    claim = late.claim("x-1")
+    assert isinstance(claim, Claim)
+    older = answer(desk.clock.now_ms() - LEASE_MS - 1, job(PENDING))
+
+    polled = late.settle(claim, older)
+
+    assert polled.result is Result.ASKED
+    assert desk.record.waves[0].jobs[0].servers[0].state is LAUNCHED
+    states = [
+        event.payload["to"]
+        for event in events_of(desk.journal, "p-1/x-1")
+        if event.type == "server_transition"
+    ]
+    assert states == ["pending", "launched"]

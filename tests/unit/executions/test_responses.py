@@ -1,0 +1,186 @@
+"""An answer makes a new state of an execution; no answer makes none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from longwatch.executions.model import ActionState, Execution, Job, JobState, Stage, WorkItem
+from longwatch.executions.outcomes import GRACE_POLLS
+from longwatch.executions.responses import applied, unanswered
+from tests.unit.executions.making import (
+    IN_PROGRESS,
+    LAUNCHED,
+    MINUTE,
+    PENDING,
+    SECOND,
+    START,
+    action,
+    answer,
+    drill,
+    execution,
+    finished,
+    job,
+)
+
+LATER = START + MINUTE
+
+
+def only_job(found: Execution) -> Job:
+    return found.waves[0].jobs[0]
+
+
+def test_an_answer_brings_states_and_since_when() -> None:
+    fresh = execution(Stage("one", (Job("j-1", region="eu-west-1"),)))
+
+    known = applied(fresh, answer(LATER, job(IN_PROGRESS)))
+
+    assert only_job(known).state is JobState.STARTED
+    assert only_job(known).region == "eu-west-1"
+    assert only_job(known).since == LATER
+    assert only_job(known).servers == (WorkItem("s-1", IN_PROGRESS, since=LATER),)
+    assert (known.last_polled_at, known.last_answer_at, known.last_change_at) == (LATER, LATER, LATER)
+
+
+def test_a_state_that_stays_keeps_its_since() -> None:
+    known = applied(drill(PENDING), answer(LATER, job(PENDING)))
+
+    assert only_job(known).servers[0].since == START
+    assert known.last_change_at is None
+
+
+def test_what_was_stored_and_never_seen_is_seen_now() -> None:
+    stored = execution(Stage("one", (Job("j-1"),)))
+
+    known = applied(stored, answer(LATER, Job("j-1")))
+
+    assert only_job(known).since == LATER
+
+
+def test_a_server_that_is_no_longer_listed_stays_as_it_was() -> None:
+    known = applied(drill(LAUNCHED, PENDING), answer(LATER, job(LAUNCHED)))
+
+    assert [server.state for server in only_job(known).servers] == [LAUNCHED, PENDING]
+
+
+def test_an_instance_that_is_no_longer_named_is_remembered() -> None:
+    before = execution(Stage("one", (Job("j-1", servers=(WorkItem("s-1", LAUNCHED, "i-1"),)),)))
+
+    known = applied(before, answer(LATER, job(LAUNCHED)))
+
+    assert only_job(known).servers[0].instance_id == "i-1"
+
+
+def test_a_job_is_finished_since_it_was_first_seen_so() -> None:
+    once = applied(drill(PENDING), answer(LATER, finished(PENDING, finished_at=None)))
+    twice = applied(once, answer(LATER + MINUTE, finished(PENDING, finished_at=None)))
+
+    assert only_job(twice).finished_at == LATER
+
+
+def test_a_job_that_the_source_does_not_know_is_missing_and_keeps_its_servers() -> None:
+    known = applied(drill(LAUNCHED), answer(LATER, missing=("j-1",)))
+
+    assert only_job(known).state is JobState.MISSING
+    assert only_job(known).servers == only_job(drill(LAUNCHED)).servers
+    assert applied(known, answer(LATER + 1, missing=("j-1",))).waves == known.waves
+
+
+def test_a_job_that_was_not_asked_about_stays_as_it_was() -> None:
+    assert applied(drill(PENDING), answer(LATER)).waves == drill(PENDING).waves
+
+
+def test_launch_actions_remember_since_when_and_do_not_vanish() -> None:
+    def told(*states: ActionState) -> Job:
+        listed = tuple(action(state, f"r-{n}") for n, state in enumerate(states))
+        return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, actions=listed),))
+
+    running = applied(drill(LAUNCHED), answer(LATER, told(ActionState.IN_PROGRESS, ActionState.SUCCEEDED)))
+    done = applied(running, answer(LATER + SECOND, told(ActionState.SUCCEEDED)))
+
+    assert [each.since for each in only_job(running).servers[0].actions] == [LATER, LATER]
+    assert [each.since for each in only_job(done).servers[0].actions] == [LATER + SECOND, LATER]
+
+
+@pytest.mark.parametrize("ahead", [1, 50 * SECOND, 100 * SECOND, 10 * MINUTE])
+def test_an_answer_counts_whatever_a_clock_that_was_ahead_has_stamped(ahead: int) -> None:
+    known = replace(drill(PENDING), last_answer_at=LATER + ahead, last_polled_at=LATER + ahead)
+
+    after = applied(known, answer(LATER, job(LAUNCHED)))
+
+    assert after.last_answer_at == LATER
+    assert only_job(after).servers[0].state is LAUNCHED
+
+
+def test_an_observation_has_the_time_of_the_source_and_a_poll_that_of_the_poller() -> None:
+    dated = replace(answer(LATER, finished(LAUNCHED)), polled_at=LATER + 10 * MINUTE)
+
+    known = applied(drill(PENDING), dated)
+
+    assert (known.last_answer_at, known.last_change_at, known.observed_at) == (LATER, LATER, LATER)
+    assert (only_job(known).finished_at, only_job(known).since) == (LATER, LATER)
+    assert only_job(known).servers[0].since == LATER
+    assert known.last_polled_at == LATER + 10 * MINUTE
+
+
+def test_the_polls_of_a_finished_job_are_counted_and_are_no_change() -> None:
+    known, counts = drill(PENDING), []
+    for number in range(5):
+        known = applied(known, answer(LATER + number * SECOND, finished(PENDING)))
+        counts.append(only_job(known).finished_polls)
+
+    assert counts == [1, 2, GRACE_POLLS, GRACE_POLLS, GRACE_POLLS]
+    assert known.last_change_at == LATER
+    assert only_job(applied(known, answer(LATER + MINUTE, job(PENDING)))).finished_polls == 0
+
+
+def test_polls_of_a_job_that_was_forgotten_after_its_end_are_counted_too() -> None:
+    known = applied(drill(PENDING), answer(LATER, finished(PENDING)))
+    known = applied(known, answer(LATER + 1, missing=("j-1",)))
+
+    assert only_job(known).finished_polls == 2
+    assert only_job(applied(drill(PENDING), answer(LATER, missing=("j-1",)))).finished_polls == 0
+
+
+def test_a_job_was_finished_no_later_than_the_earliest_answer_that_says_so() -> None:
+    known = applied(drill(PENDING), answer(LATER + 10 * MINUTE, finished(PENDING)))
+
+    assert only_job(applied(known, answer(LATER, finished(PENDING)))).finished_at == LATER
+
+
+def test_an_answer_ends_a_row_of_failures() -> None:
+    failing = unanswered(drill(PENDING), LATER, "throttled", retry_after_ms=9_000)
+
+    known = applied(failing, answer(LATER + MINUTE, job(PENDING)))
+
+    assert (known.failures, known.last_error, known.next_poll_at) == (0, None, None)
+
+
+def test_no_answer_leaves_it_open_and_counts() -> None:
+    once = unanswered(drill(PENDING), LATER, "throttled", retry_after_ms=9_000)
+    twice = unanswered(once, LATER + MINUTE, "no connection", retry_after_ms=None)
+
+    assert once.next_poll_at == LATER + 9_000
+    assert (twice.failures, twice.last_error, twice.next_poll_at) == (2, "no connection", None)
+    assert twice.is_open
+    assert twice.last_answer_at is None
+
+
+@pytest.mark.parametrize("waves", [(), (Stage("db", ()),)])
+def test_an_execution_that_has_no_job_yet_is_polled_and_gets_no_response(waves: tuple[Stage, ...]) -> None:
+    known = applied(execution(*waves, total_waves=2), answer(LATER))
+
+    assert (known.last_polled_at, known.last_answer_at) == (LATER, None)
+
+
+def test_the_evidence_names_the_call_the_time_and_the_words() -> None:
+    told = Job("j-1", JobState.FINISHED, (WorkItem("s-1", LAUNCHED, word="LAUNCHED"),), word="COMPLETED")
+
+    cited = answer(LATER, told, missing=("j-2",)).evidence
+
+    assert (cited.call, cited.at) == ("drs:DescribeJobs", LATER)
+    assert cited.fields == {
+        "jobs": {"j-1": {"status": "COMPLETED", "servers": {"s-1": "LAUNCHED"}}},
+        "missing": ["j-2"],
+    }

@@ -1,0 +1,98 @@
+"""A change is told once, also where a journal keeps events by their time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from longwatch.executions.poller import Poller
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.executions.transitions import changes, known_ids, tell
+from longwatch.journal.base import Journal
+from longwatch.journal.dynamodb.journal import DynamoJournal
+from longwatch.model.event import Event
+from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.testing import FakeClock, MemoryJournal
+from longwatch.testing.tables import SimulatedTable
+from tests.unit.executions.making import LAUNCHED, PENDING, START, drill, job
+from tests.unit.executions.playing import PlayedSource, events_of
+
+Opens = Callable[[], Journal]
+
+
+def memory() -> Journal:
+    return MemoryJournal(clock=FakeClock())
+
+
+def table() -> Journal:
+    simulated = SimulatedTable("workflow", page_items=3)
+    return DynamoJournal(simulated, TableAddress(table="simulated"), clock=FakeClock())
+
+
+def moved(at: int, servers: int = 1) -> list[Event]:
+    """What a poller tells that sees these servers launched at this moment."""
+    return list(changes(drill(*[PENDING] * servers), drill(*[LAUNCHED] * servers), at))
+
+
+@pytest.mark.parametrize("open_journal", [memory, table])
+def test_a_change_that_two_saw_at_different_moments_is_told_once(open_journal: Opens) -> None:
+    with open_journal() as journal:
+        first = tell(journal, moved(START + 1))
+        second = tell(journal, moved(START + 9))
+
+        assert (first, second) == (1, 0)
+        assert [event.occurred_at for event in events_of(journal, "p-1/x-1")] == [START + 1]
+
+
+@pytest.mark.parametrize("open_journal", [memory, table])
+def test_what_is_not_there_yet_of_a_batch_is_told(open_journal: Opens) -> None:
+    with open_journal() as journal:
+        tell(journal, moved(START, servers=2)[:1])
+
+        assert tell(journal, moved(START + 5, servers=20)) == 19
+        assert len(known_ids(journal, "p-1/x-1")) == 20
+
+
+def test_one_who_is_quicker_than_our_reading_does_no_harm() -> None:
+    class Overtaken(MemoryJournal):
+        """Somebody appends between our reading and our append."""
+
+        def append(self, events: object) -> None:
+            super().append(moved(START + 1))
+            super().append(events)  # type: ignore[arg-type]
+
+    journal = Overtaken(clock=FakeClock())
+
+    tell(journal, moved(START + 2, servers=2))
+
+    assert [event.occurred_at for event in events_of(journal, "p-1/x-1")] == [START + 1, START + 2]
+
+
+def test_nothing_to_tell_reads_nothing() -> None:
+    journal = memory()
+
+    assert tell(journal, []) == 0
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("hours", "own_rule", "lives"),
+    [(None, None, None), (None, 24 * HOUR, 24 * HOUR), (48, 24 * HOUR, 48 * HOUR), (0, 24 * HOUR, None)],
+)
+def test_a_transition_lives_as_long_as_the_setting_says_or_else_the_journal(
+    hours: float | None, own_rule: int | None, lives: int | None
+) -> None:
+    clock = FakeClock()
+    journal = MemoryJournal(clock=clock)
+    journal.default_ttl_seconds = own_rule
+    store = MemoryExecutionStore()
+    store.add(drill(PENDING, started_at=clock.now_ms()))
+    poller = Poller(store, journal, {"drs": PlayedSource(clock, job(PENDING))}, clock=clock, ttl_hours=hours)
+
+    poller.poll(store.find()[0].execution_id)
+
+    told = events_of(journal, store.find()[0].run_id)
+    assert {event.ttl and event.ttl - event.occurred_at // 1000 for event in told} == {lives}

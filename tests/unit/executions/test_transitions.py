@@ -1,0 +1,208 @@
+"""Every change is an event, with an id that all pollers agree on."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longwatch.executions.model import (
+    ActionState,
+    Execution,
+    ItemState,
+    Job,
+    JobState,
+    Stage,
+    Verdict,
+    WorkItem,
+)
+from longwatch.executions.responses import SourceResponse, applied
+from longwatch.executions.transitions import asked, changes, ended, started
+from longwatch.model.event import Event
+from longwatch.model.run import fold
+from longwatch.model.summary import Status
+from tests.unit.executions.making import (
+    EVIDENCE,
+    IN_PROGRESS,
+    LAUNCHED,
+    MINUTE,
+    PENDING,
+    START,
+    action,
+    answer,
+    drill,
+    execution,
+    job,
+)
+
+LATER = START + MINUTE
+
+
+def between(before: Execution, told: SourceResponse) -> list[Event]:
+    return list(changes(before, applied(before, told), told.at))
+
+
+def moves(events: list[Event]) -> list[tuple[object, ...]]:
+    return [
+        (
+            event.payload.get("server_id") or event.payload["job_id"],
+            event.payload.get("from"),
+            event.payload["to"],
+        )
+        for event in events
+    ]
+
+
+def test_what_is_first_seen_comes_from_nowhere() -> None:
+    fresh = execution(Stage("one", (Job("j-1"),), ("s-1",)))
+
+    assert moves(between(fresh, answer(LATER, job(PENDING)))) == [
+        ("j-1", None, "started"),
+        ("s-1", None, "pending"),
+    ]
+
+
+def test_a_job_that_was_stored_as_pending_is_told_of_when_it_is_seen_pending() -> None:
+    fresh = execution(Stage("one", (Job("j-1"),)))
+
+    assert moves(between(fresh, answer(LATER, Job("j-1")))) == [("j-1", None, "pending")]
+
+
+def test_each_change_is_one_event() -> None:
+    found = between(drill(PENDING, IN_PROGRESS), answer(LATER, job(IN_PROGRESS, LAUNCHED)))
+
+    assert moves(found) == [("s-1", "pending", "in_progress"), ("s-2", "in_progress", "launched")]
+    assert {event.type for event in found} == {"server_transition"}
+    assert {event.occurred_at for event in found} == {LATER}
+    assert {event.run_id for event in found} == {"p-1/x-1"}
+
+
+def test_nothing_new_is_no_event() -> None:
+    assert between(drill(PENDING, LAUNCHED), answer(LATER, job(PENDING, LAUNCHED))) == []
+
+
+def test_two_pollers_that_see_one_change_give_it_one_id() -> None:
+    (one,) = between(drill(PENDING), answer(LATER, job(LAUNCHED)))
+    (other,) = between(drill(PENDING), answer(LATER + 7, job(LAUNCHED)))
+
+    assert one.event_id == other.event_id
+
+
+def test_a_state_that_comes_again_is_another_event() -> None:
+    state, ids = drill(PENDING), []
+
+    for number, now in enumerate([IN_PROGRESS, PENDING, IN_PROGRESS, PENDING], 1):
+        told = answer(LATER + number, job(now))
+        ids += [event.event_id for event in between(state, told)]
+        state = applied(state, told)
+
+    assert len(set(ids)) == 4
+
+
+def test_a_job_that_is_missing_twice_is_told_of_twice() -> None:
+    state, ids = drill(PENDING), []
+
+    for number in range(1, 5):
+        told = (
+            answer(LATER + number, missing=("j-1",)) if number % 2 else answer(LATER + number, job(PENDING))
+        )
+        ids += [event.event_id for event in between(state, told)]
+        state = applied(state, told)
+
+    assert len(set(ids)) == 4
+
+
+def test_a_launch_action_is_told_of_with_its_reason() -> None:
+    def told(state: ActionState) -> Job:
+        listed = (action(state, reason="no agent" if state is ActionState.FAILED else None),)
+        return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, actions=listed),))
+
+    running = applied(drill(LAUNCHED), answer(LATER, told(ActionState.IN_PROGRESS)))
+
+    (first,) = between(drill(LAUNCHED), answer(LATER, told(ActionState.IN_PROGRESS)))
+    (second,) = between(running, answer(LATER + 1, told(ActionState.FAILED)))
+
+    assert first.payload == {
+        "wave": "one",
+        "job_id": "j-1",
+        "server_id": "s-1",
+        "action": "install",
+        "run_id": "r-1",
+        "to": "in_progress",
+    }
+    assert (second.type, second.payload["from"], second.payload["reason"]) == (
+        "action_transition",
+        "in_progress",
+        "no agent",
+    )
+
+
+def test_executions_do_not_share_ids() -> None:
+    one = started(execution())
+    other = started(Execution(execution_id="x-2", plan_id="p-1", started_at=START))
+
+    assert one.event_id != other.event_id
+
+
+def test_the_start_makes_a_run_of_kind_execution_with_the_name_of_its_plan() -> None:
+    run = fold([started(drill(PENDING))])
+
+    assert run is not None
+    assert (run.summary.kind, run.summary.name, run.status) == ("execution", "p-1", Status.RUNNING)
+    assert started(drill(PENDING, name="east")).payload["name"] == "east"
+
+
+def test_a_deadline_is_asked_about_once() -> None:
+    one, other = asked(drill(PENDING), EVIDENCE[0], LATER), asked(drill(PENDING), EVIDENCE[0], LATER + 1)
+
+    assert one.event_id == other.event_id
+    assert one.payload["evidence"] == {"call": "drs:DescribeJobs", "at": START, "fields": {"jobs": {}}}
+
+
+def test_the_end_is_told_from_the_verdict_alone() -> None:
+    verdict = Verdict(Status.PARTIAL, LATER, EVIDENCE, "s-1: launch failed", True, ("slow",))
+
+    event = ended(drill(LAUNCHED), verdict)
+
+    assert (event.type, event.occurred_at) == ("execution_ended", LATER)
+    assert event == ended(drill(LAUNCHED, verdict=verdict, closed=True), verdict)
+    assert {key: event.payload[key] for key in ("status", "late", "warnings", "error_message")} == {
+        "status": "partial",
+        "late": True,
+        "warnings": ["slow"],
+        "error_message": "s-1: launch failed",
+    }
+
+
+def test_a_correction_beats_the_end_and_the_latest_one_counts() -> None:
+    known = drill(LAUNCHED)
+    first = ended(known, Verdict(Status.SUCCEEDED, LATER, EVIDENCE))
+    second = ended(known, Verdict(Status.FAILED, LATER + 1, EVIDENCE, corrects=Status.SUCCEEDED))
+    third = ended(known, Verdict(Status.PARTIAL, LATER + 2, EVIDENCE, corrects=Status.FAILED))
+
+    run = fold([third, started(known), first, second])
+
+    assert run is not None
+    assert (run.status, run.summary.ended_at) == (Status.PARTIAL, LATER + 2)
+    assert second.payload["corrects"] == "succeeded"
+
+
+STATES = st.lists(st.lists(st.sampled_from(ItemState), min_size=2, max_size=2), min_size=1, max_size=8)
+
+
+@settings(max_examples=100)
+@given(told=STATES)
+def test_the_last_event_of_each_server_is_its_state_in_the_record(told: list[list[ItemState]]) -> None:
+    record, events = execution(Stage("one", (Job("j-1"),))), []
+
+    for number, states in enumerate(told, 1):
+        said = answer(START + number, job(*states))
+        events += between(record, said)
+        record = applied(record, said)
+
+    assert len({event.event_id for event in events}) == len(events)
+    for _, server in record.servers():
+        mine = [event for event in events if event.payload.get("server_id") == server.server_id]
+        assert mine[-1].payload["to"] == server.state
+        assert [event.payload.get("from") for event in mine[1:]] == [
+            event.payload["to"] for event in mine[:-1]
+        ]

@@ -1,0 +1,161 @@
+"""A status that no table has is never an end: in any field, from any source, at any time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longwatch.executions.explain import conditions, explained
+from longwatch.executions.model import Execution, Job, JobState, Mode, Stage
+from longwatch.executions.outcomes import verdict
+from longwatch.executions.responses import applied
+from longwatch.executions.sources.declarations import Declaration, Meaning
+from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_STATES, job_from
+from longwatch.executions.sources.mapping import Thing, begun, job_of, superseded, understood
+from longwatch.executions.sources.shipped import AWS, HTTP
+from longwatch.executions.stores.records import execution_from, record_of
+from tests.unit.executions.making import EVIDENCE, MINUTE, START, answer, execution
+
+HOURS_LATER = START + 1000 * MINUTE
+POLLS = 5
+KNOWN = {*JOB_STATES, *SERVER_STATES, *ACTION_STATES}
+UNKNOWN_WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).filter(
+    lambda word: word not in KNOWN
+)
+
+
+def polled(known: Execution, job: Job) -> Execution:
+    """The execution after several answers over hours, each kept in a record in between."""
+    for number in range(POLLS):
+        known = applied(known, answer(START + number * 250 * MINUTE, job))
+        known = execution_from(record_of(known))
+    return known
+
+
+def described(job: str, server: str, action: str, instance_id: str | None) -> dict[str, Any]:
+    return {
+        "jobID": "j-1",
+        "status": job,
+        "participatingServers": [
+            {
+                "sourceServerID": "s-1",
+                "launchStatus": server,
+                "launchActionsStatus": {"runs": [{"runId": "r-1", "status": action}]},
+                **({"recoveryInstanceID": instance_id} if instance_id else {}),
+            }
+        ],
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    word=UNKNOWN_WORDS,
+    field=st.sampled_from(["job", "server", "action"]),
+    instance_id=st.sampled_from([None, "i-1"]),
+    mode=st.sampled_from(Mode),
+)
+def test_an_unknown_status_of_a_drs_job_never_ends_it(
+    word: str, field: str, instance_id: str | None, mode: Mode
+) -> None:
+    if field == "action":
+        mode = Mode.RECOVERY  # in other modes launch actions decide nothing
+    words = {"job": "COMPLETED", "server": "LAUNCHED", "action": "SUCCEEDED", field: word}
+    job = job_from(described(**words, instance_id=instance_id))
+
+    known = polled(execution(Stage("one", (Job("j-1"),)), mode=mode), job)
+
+    assert verdict(known, EVIDENCE, HOURS_LATER) is None
+    assert list(known.unknown_words()) == [word]
+
+
+@pytest.mark.parametrize("declaration", [*AWS.values(), HTTP], ids=lambda each: each.name)
+def test_an_unknown_status_of_any_declared_source_never_ends_it(declaration: Declaration) -> None:
+    for known_word in [*declaration.words, "HIBERNATING"]:
+        first = Thing({}, known_word)
+        said = understood(declaration, first)
+        assert said is not None
+        watched = begun(declaration, "x", first, said, region=None, account=None, now=START)
+        later = Thing({}, "HIBERNATING")
+        said = understood(declaration, later)
+        assert said is not None
+        (job,) = watched.waves[0].jobs
+
+        known = polled(watched, job_of(job, superseded(declaration, watched, later, said)))
+
+        assert said.meaning is None
+        assert verdict(known, EVIDENCE, HOURS_LATER) is None
+
+
+def test_a_condition_names_an_unknown_status_and_what_reports_it() -> None:
+    job = job_from(described("ARCHIVED", "MELTING", "PAUSED", None))
+    known = applied(execution(Stage("one", (Job("j-1"),))), answer(START, job))
+
+    messages = [each.message for each in conditions(known, START) if each.name == "unknown status"]
+
+    assert messages == [
+        "Unknown status 'ARCHIVED' of job j-1, treated as running.",
+        "Unknown status 'MELTING' of s-1, treated as running.",
+        "Unknown status 'PAUSED' of action action 1 of s-1, treated as running.",
+    ]
+    assert messages == [each.text for each in explained(known, START) if each.about == "unknown status"]
+
+
+def test_many_servers_with_one_unknown_status_are_counted() -> None:
+    servers = [{"sourceServerID": f"s-{n}", "launchStatus": "MELTING"} for n in range(1, 6)]
+    job = job_from({"jobID": "j-1", "status": "STARTED", "participatingServers": servers})
+    known = applied(execution(Stage("one", (Job("j-1"),))), answer(START, job))
+
+    (found,) = conditions(known, START)
+
+    assert found.message == "Unknown status 'MELTING' of s-1, s-2, s-3 and 2 more, treated as running."
+
+
+def test_a_record_with_statuses_of_a_later_version_is_read_and_stays_open() -> None:
+    since = START // 1000
+    record = {
+        "ExecutionId": "x-1",
+        "PlanId": "p-1",
+        "Status": "POLLING",
+        "StartTime": since,
+        "Verdict": {"Status": "suspended", "Time": since},
+        "Waves": [
+            {
+                "Jobs": [{"JobId": "j-1", "Status": "SUSPENDED", "StatusSince": since}],
+                "Servers": [
+                    {
+                        "SourceServerId": "s-1",
+                        "JobId": "j-1",
+                        "Status": "FROZEN",
+                        "StatusSince": since,
+                        "LaunchActions": [{"Name": "install", "RunId": "r-1", "Status": "SKIPPED"}, {}],
+                    }
+                ],
+            }
+        ],
+    }
+
+    known = execution_from(record)
+
+    assert known.is_open
+    assert known.waves[0].jobs[0].state is JobState.UNKNOWN
+    assert list(known.unknown_words()) == ["SUSPENDED", "FROZEN", "SKIPPED"]
+    assert verdict(known, EVIDENCE, HOURS_LATER) is None
+    assert execution_from(record_of(known)).waves == known.waves
+
+
+def test_an_outcome_that_a_source_cannot_know_is_an_end_and_no_unknown_status() -> None:
+    declaration = replace(AWS["cloudformation"], words={"gone": Meaning.ENDED})
+    watched = execution(Stage("process", (Job("j-1"),)), mode=Mode.JOB)
+    said = understood(declaration, Thing({}, "GONE"))
+    assert said is not None
+
+    known = applied(watched, answer(START, job_of(Job("j-1"), said)))
+
+    found = verdict(known, EVIDENCE, START)
+    assert found is not None
+    assert found.status.value == "unknown"
+    assert known.unknown_words() == {}

@@ -1,0 +1,193 @@
+"""The embedded watcher: what a round asks, what it leaves for the next one, and how long it rests."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+import pytest
+
+from longwatch.errors import Unreachable
+from longwatch.executions.model import Execution, Job, Stage
+from longwatch.executions.poller import Poller, Result
+from longwatch.executions.stores.memory import MemoryExecutionStore
+from longwatch.executions.watcher import MOST_AT_ONCE, NAP_SECONDS, Watcher
+from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
+from tests.unit.executions.making import LAUNCHED, PENDING, execution, finished, job
+from tests.unit.executions.playing import PlayedSource, types_of
+
+
+class Moody(MemoryExecutionStore):
+    """A store that does not answer when told so."""
+
+    away: frozenset[str] = frozenset()  # which of its calls fail
+
+    def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
+        if "get" in self.away:
+            raise Unreachable("the store does not answer")
+        return super().get(execution_id, plan_id)
+
+    def open_executions(self) -> Iterator[Execution]:
+        if "query" in self.away:
+            raise Unreachable("the store does not answer")
+        return super().open_executions()
+
+
+class Place:
+    """A store with executions, and a watcher of it."""
+
+    def __init__(self, *names: str) -> None:
+        self.clock, self.store = FakeClock(), Moody()
+        self.journal = FaultyJournal(MemoryJournal(clock=self.clock))
+        self.source = PlayedSource(self.clock, *(job(PENDING, job_id=f"j-{name}") for name in names))
+        for name in names:
+            self.add(name)
+        self.watcher = self.another()
+
+    def add(self, name: str) -> None:
+        fresh = execution(Stage("one", (Job(f"j-{name}"),)), started_at=self.clock.now_ms())
+        self.store.add(replace(fresh, execution_id=name))
+
+    def another(self) -> Watcher:
+        sources = {"drs": self.source}
+        return Watcher(
+            self.store, Poller(self.store, self.journal, sources, clock=self.clock), clock=self.clock
+        )
+
+    def cancel(self, name: str) -> None:
+        found = self.store.get(name)
+        assert found is not None
+        now = self.clock.now_ms() // 1000
+        self.store.write({**(found.stored or {}), "Status": "CANCELLED", "EndTime": now})
+
+
+def test_all_that_is_due_is_asked_about_in_one_question() -> None:
+    place = Place("a", "b", "c")
+
+    round_ = place.watcher.look()
+
+    assert [polled.result for polled in round_.polled] == [Result.ASKED] * 3
+    assert place.source.asked == [["a", "b", "c"]]
+
+
+def test_more_than_can_be_settled_in_time_is_asked_about_in_parts() -> None:
+    names = [f"{number:03}" for number in range(MOST_AT_ONCE + 1)]
+    place = Place(*names)
+
+    round_ = place.watcher.look()
+
+    assert [len(asked) for asked in place.source.asked] == [MOST_AT_ONCE, 1]
+    assert len(round_.polled) == MOST_AT_ONCE + 1
+
+
+def test_it_ends_when_nothing_is_open_any_more() -> None:
+    place = Place("a")
+    place.source.say(finished(LAUNCHED, job_id="j-a"))
+
+    place.watcher.run(until_idle=True)
+
+    assert types_of(place.journal, "p-1/a")[-1] == "execution_ended"
+
+
+def test_a_store_that_does_not_answer_is_asked_again_after_a_rest(caplog: pytest.LogCaptureFixture) -> None:
+    place, stop = Place("a"), threading.Event()
+    place.store.away = frozenset({"query"})
+    sleep = place.clock.sleep
+
+    def come_back(seconds: float) -> None:
+        sleep(seconds)
+        place.store.away = frozenset()
+        if place.source.asked:
+            stop.set()
+
+    place.clock.sleep = come_back  # type: ignore[method-assign]
+    with caplog.at_level(logging.WARNING):
+        place.watcher.run(stop=stop)
+
+    assert "executions can not be read" in caplog.text
+    assert place.source.asked == [["a"]]
+
+
+def test_one_that_can_not_be_claimed_or_settled_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place("a")
+    place.store.away = frozenset({"get"})
+    unclaimed = place.watcher.look()
+    place.store.away = frozenset()
+    place.journal.fail(times=1)
+    unsettled = place.watcher.look()
+    place.clock.advance(90)
+
+    again = place.watcher.look()
+
+    assert (unclaimed.failed, unsettled.failed, again.failed) == (1, 1, 0)
+    assert [polled.result for polled in again.polled] == [Result.ASKED]
+    assert "could not be claimed" in caplog.text
+    assert "could not be settled" in caplog.text
+
+
+def test_what_is_cancelled_between_two_looks_is_told_at_the_next() -> None:
+    place = Place("a")
+    place.watcher.look()
+    place.cancel("a")
+
+    round_ = place.watcher.look()
+
+    assert [polled.result for polled in round_.polled] == [Result.ENDED]
+    assert types_of(place.journal, "p-1/a")[-1] == "execution_ended"
+
+
+def test_what_was_cancelled_while_nobody_watched_is_told_by_the_next_watcher() -> None:
+    place = Place("a")
+    place.watcher.look()
+    place.cancel("a")
+
+    round_ = place.another().look()
+
+    assert [polled.result for polled in round_.polled] == [Result.ENDED]
+    assert place.another().look().polled == ()
+
+
+def test_with_nothing_to_do_it_rests_for_a_while() -> None:
+    place, stop = Place(), threading.Event()
+    sleep = place.clock.sleep
+
+    def once(seconds: float) -> None:
+        sleep(seconds)
+        if sum(place.clock.slept) >= NAP_SECONDS:
+            stop.set()
+
+    place.clock.sleep = once  # type: ignore[method-assign]
+    place.watcher.run(stop=stop)
+
+    assert sum(place.clock.slept) == NAP_SECONDS
+
+
+def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
+    place, ticks, stop = Place("a"), [], threading.Event()
+    poller = Poller(place.store, place.journal, {"drs": place.source}, clock=place.clock)
+
+    def on_tick(found: Collection[Execution]) -> None:
+        assert [each.execution_id for each in found] == ["a"]
+        ticks.append(place.clock.now_ms())
+        if len(ticks) == 3:
+            stop.set()
+
+    Watcher(place.store, poller, clock=place.clock, on_tick=on_tick).run(stop=stop)
+
+    assert [later - ticks[0] for later in ticks] == [0, 500, 1000]
+
+
+def test_what_another_poller_has_ended_is_reported_once() -> None:
+    place = Place("a")
+    place.watcher.look()
+    place.source.say(finished(LAUNCHED, job_id="j-a"))
+    place.clock.advance(60)
+    other = place.another()
+    ended = other.look().polled
+
+    results = [[polled.result for polled in watcher.look().polled] for watcher in (place.watcher, other) * 2]
+
+    assert [polled.result for polled in ended] == [Result.ENDED]
+    assert results == [[Result.CLOSED], [], [], []]
