@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx2
 
-from longwatch.clients import DocumentPolling, ServerClient, SessionPolling
+from longwatch.remote import DocumentPolling, ServerClient, SessionPolling
 
 SESSION = "/api/projects/website/sessions/monday"
 LINES = [

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from longwatch.documents.opening import open_documents
+from longwatch.documents.stores.factory import open_documents
 from longwatch.executions.stores.factory import open_executions
 from longwatch.journal.factory import open_journal
 from longwatch.journal.verify import Verifier

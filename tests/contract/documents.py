@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from longwatch.documents.opening import open_documents
 from longwatch.documents.store import DocumentStore
+from longwatch.documents.stores.factory import open_documents
 from longwatch.testing.clock import FakeClock
 from tests.contract.documents_basis import OpenStore
 from tests.contract.documents_editing import EditingContract

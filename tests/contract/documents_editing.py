@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pycrdt import Doc, Map, Text
 
-from longwatch.documents.shelf import MOST_UPDATES
 from longwatch.documents.store import DocumentStore
+from longwatch.documents.stores.base import MOST_UPDATES
 from longwatch.errors import InvalidInput, InvalidUpdate
 from tests.contract.documents_basis import (
     BINARY,

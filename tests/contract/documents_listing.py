@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from longwatch.documents.files import Change
+from longwatch.documents.files import FileChange
 from longwatch.documents.store import DocumentStore
 from longwatch.errors import DocumentNotFound, InvalidPath
 from longwatch.testing.clock import FakeClock
@@ -95,9 +95,9 @@ class ListingContract(DocumentsBasis):
         news = store.files(project, since=known)
 
         assert {each.path: each.change_since(known) for each in news.files} == {
-            "changed": Change.MODIFIED,
-            "gone": Change.DELETED,
-            "new": Change.CREATED,
+            "changed": FileChange.MODIFIED,
+            "gone": FileChange.DELETED,
+            "new": FileChange.CREATED,
         }
         assert [each.path for each in news.files] == ["changed", "gone", "new"]
         assert news.version == known + 3
@@ -117,7 +117,7 @@ class ListingContract(DocumentsBasis):
         assert entry is not None
         assert (tomb.version, tomb.deleted, tomb.size) == (2, True, 0)
         assert (back.version, entry.version, entry.deleted) == (3, 3, False)
-        assert entry.change_since(tomb.project_version) is Change.CREATED
+        assert entry.change_since(tomb.project_version) is FileChange.CREATED
         assert entry.created_at == entry.last_modified == clock.now_ms()
 
     def test_only_files_that_are_there_are_listed_without_a_version(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from longwatch.documents.dynamodb.table import TEMPLATE, DocumentTable
+from longwatch.documents.stores.dynamodb_table import TEMPLATE, DocumentTable
 from longwatch.storage.dynamodb.errors import TableAddress
 from tests.contract.tables import REGION, client_of, delete_table
 from tests.stack.templates import ROOT, create_tables, load_template

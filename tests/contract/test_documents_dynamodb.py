@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from longwatch.clock import SYSTEM_CLOCK
-from longwatch.documents.dynamodb import DynamoDocumentStore
+from longwatch.documents.stores.dynamodb import DynamoDocumentStore
 from longwatch.testing.clock import FakeClock
 from tests.contract.documents import DocumentsContract
 from tests.contract.documents_basis import OpenStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.testing.clock import FakeClock
 from tests.contract.documents import DocumentsContract
 from tests.contract.documents_basis import OpenStore

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.testing.clock import FakeClock
 from tests.contract.documents import DocumentsContract
 from tests.contract.documents_basis import OpenStore

@@ -29,7 +29,7 @@ from longwatch.recording.sessions.recorder import tells_of_failure
 from longwatch.settings import SETTINGS
 from longwatch.storage.dynamodb.values import AttributeValue, from_attribute
 from longwatch.testing import FakeClock, MemoryJournal
-from longwatch.turns.messages import Reported
+from longwatch.turns.dialects.messages import Reported
 from longwatch.turns.verdict import VERDICTS, ProcessEnd
 from tests.docs.pages import ROOT
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.journal.base import PAGE_BYTES
 from longwatch.journal.codec import MAX_LEVELS
 from longwatch.journal.memory import MemoryJournal

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from longwatch.documents.dynamodb.items import head_item, log_item, log_of, part_items, project_item
-from longwatch.documents.files import FileEntry, Kind, Project
-from longwatch.documents.shelf import Head
+from longwatch.documents.files import FileEntry, Kind, ProjectFiles
+from longwatch.documents.stores.base import Head
+from longwatch.documents.stores.dynamodb import head_item, log_item, log_of, part_items, project_item
 from longwatch.executions import transitions
 from longwatch.executions.model import (
     OPERATOR_CLOSED,
@@ -120,7 +120,7 @@ FILE = FileEntry(
     kind=Kind.TEXT,
 )
 HEAD = Head(entry=FILE, base=1, base_bytes=2, log_bytes=3, waits=False)
-STORED_PROJECT = Project(project=PROJECT, name="a name", created_at=AT, version=3)
+STORED_PROJECT = ProjectFiles(project=PROJECT, name="a name", created_at=AT, version=3)
 
 LINES: tuple[dict[str, object], ...] = (
     {"type": "system", "subtype": "init"},

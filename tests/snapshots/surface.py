@@ -25,8 +25,8 @@ from hatchling.builders.wheel import WheelBuilder
 
 from longwatch.cli.main import PROGRAM, cli
 from longwatch.clock import SYSTEM_CLOCK
-from longwatch.documents.memory import MemoryDocumentStore
-from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.documents.stores.memory import MemoryDocumentStore
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.errors import InvalidInput
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.memory import MemoryJournal
@@ -53,7 +53,7 @@ HELP_COLUMNS = 100
 JSON_COLUMNS = 120
 PUBLIC_MODULES = (  # those that docs/reference/python.md describes
     "longwatch",
-    "longwatch.clients",
+    "longwatch.remote",
     "longwatch.errors",
     "longwatch.following",
     "longwatch.polling",

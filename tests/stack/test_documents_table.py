@@ -11,10 +11,10 @@ from typing import Any
 import boto3
 import pytest
 
-from longwatch.documents.dynamodb.items import PART_BYTES
-from longwatch.documents.dynamodb.table import CHANGED, CHANGES, PARTITION, SORT, TEMPLATE
-from longwatch.documents.files import Change
-from longwatch.documents.opening import DEFAULT_TABLE, open_documents
+from longwatch.documents.files import FileChange
+from longwatch.documents.stores.dynamodb import PART_BYTES
+from longwatch.documents.stores.dynamodb_table import CHANGED, CHANGES, PARTITION, SORT, TEMPLATE
+from longwatch.documents.stores.factory import DEFAULT_TABLE, open_documents
 from tests.stack.templates import ROOT, create_tables, load_template
 
 REGION = "eu-west-1"
@@ -118,5 +118,5 @@ def writes_and_reads(table: str, endpoint: str) -> None:
 
         assert store.content("p", "big.bin") == data
         (gone,) = store.files("p", since=known).files
-        assert (gone.path, gone.change_since(known)) == ("docs/a.md", Change.DELETED)
+        assert (gone.path, gone.change_since(known)) == ("docs/a.md", FileChange.DELETED)
         assert [each.path for each in store.files("p").files] == ["big.bin"]

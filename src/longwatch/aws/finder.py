@@ -46,14 +46,14 @@ log = logging.getLogger(__name__)
 HandOut = Callable[[Execution], None]
 
 
-class Context(Protocol):
+class LambdaContext(Protocol):
     """What Lambda says of an invocation, as far as it is of interest."""
 
     def get_remaining_time_in_millis(self) -> int: ...
 
 
 @dataclass(slots=True)
-class Looks:
+class FinderTicks:
     """What the looks of one invocation came to, and the lines that tell it as metrics."""
 
     environment: str
@@ -93,13 +93,13 @@ class Parts:
     seen: set[Mode]
 
 
-def handler(event: object, context: Context | None = None) -> dict[str, int]:
+def handler(event: object, context: LambdaContext | None = None) -> dict[str, int]:
     """What Lambda calls. Returns how often it looked, and what it handed out."""
     parts = open_parts()
     return find(
         parts.store,
         parts.hand_out,
-        Looks(parts.environment, parts.seen),
+        FinderTicks(parts.environment, parts.seen),
         seconds=run_seconds(context),
         shortest_seconds=parts.shortest_seconds,
     )
@@ -108,7 +108,7 @@ def handler(event: object, context: Context | None = None) -> dict[str, int]:
 def find(
     store: ExecutionStore,
     hand_out: HandOut,
-    looks: Looks,
+    looks: FinderTicks,
     *,
     seconds: float = RUN_SECONDS,
     shortest_seconds: float = SHORTEST_SECONDS,
@@ -128,7 +128,7 @@ def find(
             clock.sleep(PAUSE_SECONDS)
 
 
-def run_seconds(context: Context | None) -> float:
+def run_seconds(context: LambdaContext | None) -> float:
     """For how long to look: a minute, or less where the function's own time ends before that."""
     if context is None:
         return RUN_SECONDS

@@ -17,7 +17,7 @@ from longwatch.errors import InvalidInput
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Nothing of these runs in Lambda. The templates are in a wheel only, and would make its code another one.
-LEFT_OUT = frozenset({"cli", "clients", "infrastructure", "server", "testing", "__pycache__"})
+LEFT_OUT = frozenset({"cli", "remote", "infrastructure", "server", "testing", "__pycache__"})
 KEPT_SUFFIXES = frozenset({".py", ".sql", ".json", ".toml", ".typed"})
 MACHINE = "session-journal.asl.json"
 DIGEST_DIGITS = 12

@@ -47,14 +47,14 @@ ROLE_VARIABLE = "LONGWATCH_ASSUME_ROLE"
 EXECUTIONS_READ = 100
 
 
-class Context(Protocol):
+class PollerContext(Protocol):
     """What Lambda says of an invocation, as far as it is of interest."""
 
     @property
     def invoked_function_arn(self) -> str: ...
 
 
-def handler(event: Mapping[str, Any], context: Context | None = None) -> dict[str, Any]:
+def handler(event: Mapping[str, Any], context: PollerContext | None = None) -> dict[str, Any]:
     """What Lambda calls. Returns what the poll came to."""
     environment = os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_ENVIRONMENT
     return poll(event, open_poller(own_account(context)), environment)
@@ -103,13 +103,13 @@ def open_poller(own: str | None = None) -> Poller:
         journal,
         sources(own),
         holder=f"{stream}-{secrets.token_hex(4)}",
-        lessons=LearnedCadence(Past(journal)) if settings.learned_cadence else None,
+        lessons=LearnedCadence(LazyHistory(journal)) if settings.learned_cadence else None,
         ttl_hours=settings.ttl_hours,
         redact=redact_text,
     )
 
 
-class Past(DurationHistory):
+class LazyHistory(DurationHistory):
     """What the newest executions in the journal say, read when it is first asked for.
 
     By then the poller has its lease. Before, the finder would hand the execution out again and again, each
@@ -150,7 +150,7 @@ def sources(own: str | None = None) -> Mapping[str, Source]:
     return {"drs": DrsSource(partial(connect, "drs")), **declared}
 
 
-def own_account(context: Context | None) -> str | None:
+def own_account(context: PollerContext | None) -> str | None:
     """The account of the function, which is in its ARN."""
     parts = context.invoked_function_arn.split(":") if context is not None else []
     return parts[4] if len(parts) > 4 else None

@@ -147,7 +147,7 @@ def make_address(
 
 
 def _run(settings: Settings, address: Address, invocation: Invocation, *, open_page: bool) -> int | None:
-    from longwatch.documents.opening import open_documents
+    from longwatch.documents.stores.factory import open_documents
     from longwatch.server.app import create_app
     from longwatch.server.context import open_context
     from longwatch.server.serving import (

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longwatch.cli.checks import Finding, check_parent, look_at_file
-from longwatch.documents.opening import DEFAULT_TABLE as DOCUMENTS_TABLE
-from longwatch.documents.opening import FORMS as DOCUMENTS_FORMS
-from longwatch.documents.opening import documents_url
+from longwatch.documents.stores.factory import DEFAULT_TABLE as DOCUMENTS_TABLE
+from longwatch.documents.stores.factory import FORMS as DOCUMENTS_FORMS
+from longwatch.documents.stores.factory import documents_url
 from longwatch.errors import JournalUnusable, MissingExtra, TableProblem
 from longwatch.executions.stores.factory import DEFAULT_TABLE as EXECUTIONS_TABLE
 from longwatch.executions.stores.factory import FORMS as EXECUTIONS_FORMS
@@ -38,7 +38,7 @@ def look_at_documents(settings: Settings, finding: Finding) -> None:
     if parts.scheme == "sqlite":
         _look_at_file(sqlite_path(url, parts), ("document_schema", _COUNT_DOCUMENTS), settings, finding)
     elif parts.scheme == "dynamodb":
-        from longwatch.documents.dynamodb.table import SHAPE
+        from longwatch.documents.stores.dynamodb_table import SHAPE
 
         place = table_place(url, parts, settings, default_table=DOCUMENTS_TABLE)
         is_chosen = settings.documents is not None

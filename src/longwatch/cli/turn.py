@@ -25,17 +25,17 @@ from longwatch.recording.process.command import absolute_journal_url
 from longwatch.recording.scope import new_trace_id, trace_id_of
 from longwatch.settings import Settings
 from longwatch.turns import Conversations, TurnState
-from longwatch.turns.carrying import Keep
-from longwatch.turns.desk import Desk, JournalDesk, TurnName
 from longwatch.turns.executor import (
     EXIT_WAIT_SECONDS,
     TOKEN_VARIABLE,
     Executed,
-    Execution,
     Executor,
+    TurnCommand,
     succeeded,
     turn_environment,
 )
+from longwatch.turns.line_pump import Keep
+from longwatch.turns.turn_sink import JournalDesk, TurnName, TurnSink
 
 FAILED, INTERRUPTED = 1, 130
 STDIN, STDERR = 0, 2
@@ -59,7 +59,7 @@ class Task:
     name: TurnName
     number: int
     prompt: str | None
-    desk: Desk
+    desk: TurnSink
     journal_url: str | None  # for what the command itself records
     look: str  # how to see the turn
     keep: Keep | None = None
@@ -173,8 +173,8 @@ def command(
 
 def _execution(
     task: Task, words: Sequence[str], grace: float, exit_wait: float, *, kill_leftover: bool
-) -> Execution:
-    return Execution(
+) -> TurnCommand:
+    return TurnCommand(
         command=words,
         environment=turn_environment(
             os.environ,

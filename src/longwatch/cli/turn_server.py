@@ -9,12 +9,12 @@ from pathlib import Path
 
 from longwatch.cli.invocation import Invocation
 from longwatch.cli.turn import DEFAULT_PROJECT, Task, Wanted
-from longwatch.clients.calls import ServerCalls
-from longwatch.clients.executing import RemoteTurns, ServerDesk
 from longwatch.errors import LongwatchError
 from longwatch.journal.memory import MemoryJournal
+from longwatch.remote.blocking_client import ServerCalls
+from longwatch.remote.turn_sink import RemoteTurns, ServerDesk
 from longwatch.settings import Settings, data_directory, make_private_directory
-from longwatch.turns.storing import EventMaker
+from longwatch.turns.events import EventMaker
 
 
 @contextmanager

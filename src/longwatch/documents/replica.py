@@ -15,11 +15,10 @@ from typing import Any
 
 from pycrdt import Doc, Map, Snapshot, Text, get_update, merge_updates
 
-from longwatch.documents.edits import TextEdit, applied, byte_offsets, edits, rebased
-from longwatch.documents.encoding import EMPTY_UPDATE, Picture, state_vector, waits_for_more
 from longwatch.documents.files import Kind
-from longwatch.documents.mending import mended
-from longwatch.documents.vetting import check_state_vector, check_update
+from longwatch.documents.text_edits import TextEdit, applied, byte_offsets, edits, rebased
+from longwatch.documents.yjs_encoding import EMPTY_UPDATE, DocumentFingerprint, state_vector, waits_for_more
+from longwatch.documents.yjs_updates import check_state_vector, check_update, mended
 from longwatch.errors import InvalidUpdate, JournalUnusable
 
 TEXT_ROOT = "content"
@@ -160,8 +159,8 @@ class Replica:
         found: Map[Any] = self._doc.get(BINARY_ROOT, type=Map)
         return found
 
-    def _picture(self) -> Picture:
-        return Picture.of_snapshot(Snapshot.from_doc(self._doc).encode())
+    def _picture(self) -> DocumentFingerprint:
+        return DocumentFingerprint.of_snapshot(Snapshot.from_doc(self._doc).encode())
 
     def _adds(self, update: bytes, known: Sequence[bytes]) -> bool:
         """Whether an update says anything that is not known. Merging twice the same puts it in order."""

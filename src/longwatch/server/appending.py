@@ -16,6 +16,7 @@ from typing import Any
 from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
+from longwatch.journal.fold_reader import Folds
 from longwatch.model.event import Event, new_event_id
 from longwatch.recording.capture import FULL, CaptureLimits, captured_fields
 from longwatch.recording.outbox import announcements
@@ -24,7 +25,6 @@ from longwatch.recording.redaction import SecretNames
 from longwatch.server.answers import JSON_TYPE, LINES_TYPE
 from longwatch.server.errors import MOST_DETAILS, ApiError
 from longwatch.settings import MAX_PAYLOAD_BYTES
-from longwatch.turns.folds import Folds
 
 KEYED = "key-"  # how ids begin that are made from an idempotency key
 LOCKS = 64

@@ -10,8 +10,8 @@ from longwatch.errors import InvalidCursor
 from longwatch.server.answers import STALE
 from longwatch.server.board import Watched
 from longwatch.server.turn_answers import TURN, ToldTurn
-from longwatch.turns.names import checked_turn_id, conversation_run
-from longwatch.turns.state import has_position
+from longwatch.turns.ids import checked_turn_id, conversation_run
+from longwatch.turns.turn import has_position
 
 if TYPE_CHECKING:
     from longwatch.server.context import ServerContext

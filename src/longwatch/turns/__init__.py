@@ -1,11 +1,11 @@
 """Conversations, their turns, and the blocks of a turn: document 003's sessions, over any journal."""
 
 from longwatch.turns.conversations import Conversations
-from longwatch.turns.directory import AddedTurn, Conversation, Project
-from longwatch.turns.feeding import Fed
-from longwatch.turns.lines import BlockContent, BlockKind, blocks_of
-from longwatch.turns.names import conversation_run, project_run
-from longwatch.turns.state import Block, TurnState, tag_of, turn_state
+from longwatch.turns.dialects import BlockContent, BlockKind, blocks_of
+from longwatch.turns.ids import conversation_run, project_run
+from longwatch.turns.line_reader import Fed
+from longwatch.turns.projects import AddedTurn, Conversation, Project
+from longwatch.turns.turn import Block, TurnState, tag_of, turn_state
 from longwatch.turns.views import block_view, conversation_view, project_view, status_view, turn_view
 
 __all__ = [

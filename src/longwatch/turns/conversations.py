@@ -1,4 +1,4 @@
-"""Turns over a journal: made, listed, fed, interrupted and ended.
+"""Turns over a journal: made, listed, fed, interrupted and ended, also when their executor has died.
 
 Every write is an event under an id that comes from what it says, so that doing it again changes nothing. A
 race between two writers is decided the same way on every journal: of several turns all but the last one end,
@@ -17,25 +17,58 @@ from longwatch.errors import (
     TurnNotFound,
     TurnTaken,
 )
+from longwatch.following.observation import Observer, read_known
+from longwatch.following.process_watch import GRACE_SECONDS
 from longwatch.journal.base import Journal
-from longwatch.journal.claims import first_stored, stored_events, winning_ending
+from longwatch.journal.claims import ending_of_death, first_stored, stored_events, winning_ending
+from longwatch.journal.fold_reader import Folds
 from longwatch.model.event import Event, number_of, text_of
+from longwatch.model.process import Presence
 from longwatch.model.run import Status
 from longwatch.settings import Settings
-from longwatch.turns.deaths import Deaths
-from longwatch.turns.directory import Conversation
 from longwatch.turns.ending import (
     correction_of,
     dead_event,
     ending_event,
     judged_event,
 )
-from longwatch.turns.feeding import Fed, LineReader
-from longwatch.turns.folds import Folds
-from longwatch.turns.names import checked_turn_id, conversation_run, new_id, new_turn_id
-from longwatch.turns.projects import Projects
-from longwatch.turns.state import TurnState, position_of, reported, wire_word
-from longwatch.turns.verdict import Evidence, evidence_of, worse
+from longwatch.turns.ids import checked_turn_id, conversation_run, new_id, new_turn_id
+from longwatch.turns.line_reader import Fed, LineReader
+from longwatch.turns.projects import Conversation, Projects
+from longwatch.turns.turn import TurnState, position_of, reported, wire_word
+from longwatch.turns.verdict import TurnEvidence, evidence_of, worse
+
+MOST_NOTICED = 1_000
+
+
+class Deaths:
+    """Remembers when each death was noticed: the parent of the process may still report how it ended."""
+
+    def __init__(self, journal: Journal, clock: Clock, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._observer = Observer(journal, clock=clock)
+        self._grace_seconds = grace_seconds
+        self._noticed: dict[str, float] = {}
+
+    def has_come(self, state: TurnState) -> bool:
+        """Whether the process that owns this turn is gone, and its parent had time to report."""
+        if state.has_ended or state.process is None or state.process.presence() is not Presence.GONE:
+            self._noticed.pop(state.turn_id, None)
+            return False
+        now = self._clock.monotonic()
+        while len(self._noticed) >= MOST_NOTICED:
+            self._noticed.pop(next(iter(self._noticed)), None)
+        return now - self._noticed.setdefault(state.turn_id, now) >= self._grace_seconds
+
+    def end_of(self, turn_id: str) -> Event | None:
+        """The terminal event of a turn whose processes are all gone, under the id of its one ending.
+
+        None if it has ended, another process still works on it, or events of it wait in an outbox.
+        """
+        death = self._observer.death_of(turn_id, read_known(self._journal, turn_id))
+        return None if death is None else ending_of_death(death)
+
 
 NAME_CHARACTERS = 80  # of a prompt, in lists
 INTERRUPTED = "interrupted by the user"
@@ -172,7 +205,7 @@ class Conversations(Projects):
         status = state.wire_status if state.has_ended or not batch.events else wire_word(Status.RUNNING)
         if batch.report is not None and not defer_end:
             report = batch.report
-            state = self._concluded(state, lambda state: Evidence(worse(reported(state), report)))
+            state = self._concluded(state, lambda state: TurnEvidence(worse(reported(state), report)))
             status = state.wire_status
         if isinstance(batch.problem, TurnEnded):
             raise TurnEnded(turn_id, status, batch.accepted, batch.blocks)
@@ -301,7 +334,7 @@ class Conversations(Projects):
         said = {"error_message": told, "by": by}
         return ending_event(self._make, turn_id, "turn_cancelled", self._clock.now_ms(), said)
 
-    def _concluded(self, state: TurnState, evidence: Callable[[TurnState], Evidence]) -> TurnState:
+    def _concluded(self, state: TurnState, evidence: Callable[[TurnState], TurnEvidence]) -> TurnState:
         """The turn with the ending that the evidence makes; if another came first, corrected by it."""
         at = self._clock.now_ms()
         state = self._settled(state, judged_event(self._make, state.turn_id, at, evidence(state)))

@@ -13,9 +13,9 @@ from longwatch.journal.claims import ending_id
 from longwatch.journal.codec import encode_payload
 from longwatch.model.endings import PROCESS_DIED, Ending, Status
 from longwatch.model.event import Event, text_of
-from longwatch.turns.state import TurnState
-from longwatch.turns.storing import EventMaker
-from longwatch.turns.verdict import Evidence, judge
+from longwatch.turns.events import EventMaker
+from longwatch.turns.turn import TurnState
+from longwatch.turns.verdict import TurnEvidence, judge
 
 CORRECTED = "turn_corrected"
 
@@ -30,7 +30,7 @@ def ending_event(maker: EventMaker, turn_id: str, type_: str, at: int, said: Map
     return maker.event(turn_id, ending_id(turn_id), type_, at, said)
 
 
-def judged_event(maker: EventMaker, turn_id: str, at: int, evidence: Evidence) -> Event:
+def judged_event(maker: EventMaker, turn_id: str, at: int, evidence: TurnEvidence) -> Event:
     """The terminal event that the evidence makes."""
     verdict, report = judge(evidence), evidence.report
     said = {**(report.fields if report is not None else {}), **evidence.details}

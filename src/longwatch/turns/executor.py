@@ -29,9 +29,9 @@ from longwatch.recording.process.child_runner import (
 from longwatch.recording.process.command import JOURNAL_VARIABLE, TRACE_VARIABLE, traceparent
 from longwatch.recording.process.exit_status import Exit, failed_start, terminal_event
 from longwatch.recording.process.output import OutputLine
-from longwatch.turns.carrying import RETRIES, Carrier, Keep
-from longwatch.turns.desk import Desk, Standing, TurnName
-from longwatch.turns.lines import may_report, report_of
+from longwatch.turns.dialects import may_report, report_of
+from longwatch.turns.line_pump import RETRIES, Keep, LinePump
+from longwatch.turns.turn_sink import Standing, TurnName, TurnSink
 
 MAX_VARIABLE_BYTES = 100_000  # Linux refuses to start a program with a longer one than 128 KB
 LAST_LINES = 20  # of standard error that a failure keeps
@@ -43,7 +43,7 @@ EXIT_WAIT_SECONDS = 10.0  # for the exit of a process whose agent has reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class TurnCommand:
     """What to run."""
 
     command: Sequence[str]
@@ -69,8 +69,8 @@ class Executor:
 
     def __init__(
         self,
-        execution: Execution,
-        desk: Desk,
+        execution: TurnCommand,
+        desk: TurnSink,
         *,
         show: Callable[[Sequence[Event]], None],
         tell: Callable[[str], None],
@@ -108,7 +108,7 @@ class Executor:
             except OSError as error:
                 _, words = failed_start(self._execution.command[0], error)
                 return Executed(self._ended("turn_failed", {"error_message": words}), words)
-            carrier = Carrier(
+            carrier = LinePump(
                 self._desk,
                 next_line,
                 stop=self._stop,
@@ -157,7 +157,7 @@ class Executor:
             else self._desk.patience_seconds
         )
 
-    def _take_stdout(self, line: str, carrier: Carrier) -> None:
+    def _take_stdout(self, line: str, carrier: LinePump) -> None:
         if not line.strip():
             return
         carrier.take(line)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from longwatch.model.endings import Status
 from longwatch.model.event import error_of, number_of, text_of
-from longwatch.turns.messages import Report, Reported
+from longwatch.turns.dialects.messages import AgentReport, Reported
 
 
 class ProcessEnd(StrEnum):
@@ -48,31 +48,31 @@ VERDICTS: Mapping[tuple[Reported | None, ProcessEnd], Status] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class TurnEvidence:
     """All that is known of the end of a turn."""
 
-    report: Report | None = None  # of the agent
+    report: AgentReport | None = None  # of the agent
     process: ProcessEnd = ProcessEnd.UNOBSERVED
     process_words: str | None = None  # such as "exit code 3: no such file"
     details: Mapping[str, object] = field(default_factory=dict)  # stored with the ending
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TurnVerdict:
     """How a turn ended, and why that is not a plain success; None if it is one."""
 
     status: Status
     reason: str | None = None
 
 
-def judge(evidence: Evidence) -> Verdict:
+def judge(evidence: TurnEvidence) -> TurnVerdict:
     """The status of a turn, and the reason unless it succeeded."""
     report = evidence.report
     status = VERDICTS[report.reported if report is not None else None, evidence.process]
-    return Verdict(status, None if status is Status.SUCCEEDED else _reason(evidence))
+    return TurnVerdict(status, None if status is Status.SUCCEEDED else _reason(evidence))
 
 
-def _reason(evidence: Evidence) -> str:
+def _reason(evidence: TurnEvidence) -> str:
     report, words = evidence.report, evidence.process_words or evidence.process.value
     contradicts = evidence.process in _DECIDING
     if report is None:
@@ -84,7 +84,7 @@ def _reason(evidence: Evidence) -> str:
     return f"{report.reason or 'the agent reported success'}; then {words}"
 
 
-def evidence_of(type_: str, said: Mapping[str, object], report: Report | None) -> Evidence:
+def evidence_of(type_: str, said: Mapping[str, object], report: AgentReport | None) -> TurnEvidence:
     """The evidence in an ending that an executor or a client states, beside the agent's report.
 
     A stated failure and an error text always count against success. A stated success counts only if nothing
@@ -93,20 +93,20 @@ def evidence_of(type_: str, said: Mapping[str, object], report: Report | None) -
     process, words = _process_end(type_, said)
     if process not in _DECIDING:
         report = worse(report, _stated(type_, said, process, report))
-    return Evidence(report, process, words, said)
+    return TurnEvidence(report, process, words, said)
 
 
 def _stated(
-    type_: str, said: Mapping[str, object], process: ProcessEnd, report: Report | None
-) -> Report | None:
+    type_: str, said: Mapping[str, object], process: ProcessEnd, report: AgentReport | None
+) -> AgentReport | None:
     """The outcome that an ending states; None if it only describes the process."""
     told = error_of(said)
     if type_ != "turn_completed" or told is not None:
-        return Report(Reported.FAILURE, told or "failed", report.fields if report is not None else {})
-    return Report(Reported.SUCCESS) if process is ProcessEnd.UNOBSERVED else None
+        return AgentReport(Reported.FAILURE, told or "failed", report.fields if report is not None else {})
+    return AgentReport(Reported.SUCCESS) if process is ProcessEnd.UNOBSERVED else None
 
 
-def worse(one: Report | None, other: Report | None) -> Report | None:
+def worse(one: AgentReport | None, other: AgentReport | None) -> AgentReport | None:
     """Of two reports the one that speaks more against success; the first of equals."""
     if one is None or other is None:
         return one or other

@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from longwatch.clock import iso_from_ms
-from longwatch.turns.directory import Conversation, Project
-from longwatch.turns.state import Block, TurnState
+from longwatch.turns.projects import Conversation, Project
+from longwatch.turns.turn import Block, TurnState
 
 
 def turn_view(state: TurnState, *, blocks: bool = True) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from longwatch.aws.agents import header_text
+from longwatch.aws.invoker import header_text
 from longwatch.integrations.bedrock_agentcore import BedrockAgentCoreApp
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event

@@ -7,10 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from longwatch.documents.dynamodb import DynamoDocumentStore
-from longwatch.documents.dynamodb.items import log_of, part_items
-from longwatch.documents.dynamodb.table import DocumentTable, Put
-from longwatch.documents.opening import open_documents
+from longwatch.documents.stores.dynamodb import DynamoDocumentStore, log_of, part_items
+from longwatch.documents.stores.dynamodb_table import DocumentTable, Put
+from longwatch.documents.stores.factory import open_documents
 from longwatch.errors import JournalUnusable, TableProblem, Unreachable
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
@@ -182,9 +181,9 @@ def test_a_list_that_is_longer_than_a_page_is_whole(store: DynamoDocumentStore, 
 
 
 def _head_like(path: str, version: int) -> AttributeMap:
-    from longwatch.documents.dynamodb.items import head_item
     from longwatch.documents.files import Kind
-    from longwatch.documents.shelf import next_head, placed
+    from longwatch.documents.stores.base import next_head, placed
+    from longwatch.documents.stores.dynamodb import head_item
 
     head = next_head(
         None,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.documents.opening import open_documents
-from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.documents.stores.factory import open_documents
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.errors import JournalBusy, NewerJournal, NotADatabase
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
@@ -22,7 +22,7 @@ from tests.patience import PATIENCE_SECONDS
 WRITER = """
 import sys
 from pathlib import Path
-from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
 
 path, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SqliteDocumentStore(path) as store:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.documents.sqlite import SqliteDocumentStore
 from longwatch.documents.store import DocumentStore
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from tests.integration.documents.conftest import Yjs
 
 WORDS = ("x", "word ", "\n", "é", "e\u0301", "😀", "👩‍👩‍👧", "🇩🇪")

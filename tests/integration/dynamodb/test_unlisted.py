@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 
 from longwatch.clock import SYSTEM_CLOCK, iso_from_ms
-from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.errors import TableProblem
 from longwatch.journal.base import UnlistedRuns
 from longwatch.journal.dynamodb.journal import DynamoJournal

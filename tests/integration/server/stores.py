@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx2
 
-from longwatch.documents.dynamodb import DynamoDocumentStore
-from longwatch.documents.sqlite import SqliteDocumentStore
 from longwatch.documents.store import DocumentStore
+from longwatch.documents.stores.dynamodb import DynamoDocumentStore
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import open_dynamodb
 from longwatch.journal.sqlite import SqliteJournal

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import httpx2
 import pytest
 
-from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.errors import Unreachable
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.memory import MemoryJournal

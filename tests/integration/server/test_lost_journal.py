@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
 from longwatch.server.app import create_app

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from hypothesis import strategies as st
 from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
 
-from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.journal.memory import MemoryJournal
 from longwatch.server.access import Access, Scope, Tokens
 from longwatch.server.app import create_api

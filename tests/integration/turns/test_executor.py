@@ -14,8 +14,8 @@ from longwatch.model.event import Event
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, FaultyJournal
 from longwatch.turns import Conversations, TurnState
-from longwatch.turns.desk import JournalDesk, TurnName
-from longwatch.turns.executor import Execution, Executor, turn_environment
+from longwatch.turns.executor import Executor, TurnCommand, turn_environment
+from longwatch.turns.turn_sink import JournalDesk, TurnName
 
 # Prints a line, waits for a word, then prints many.
 AGENT = """
@@ -67,7 +67,7 @@ def executor(
             gate.write_text("go")
         shown.extend(events)
 
-    execution = Execution(
+    execution = TurnCommand(
         command=[sys.executable, "-c", AGENT, str(gate)],
         environment=turn_environment(
             os.environ, TurnName.of(turn), prompt=None, journal_url="memory://", trace_id="ab" * 16

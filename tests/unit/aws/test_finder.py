@@ -15,7 +15,7 @@ from longwatch.aws.finder import (
     LAST_LOOK_SECONDS,
     PAUSE_SECONDS,
     RUN_SECONDS,
-    Looks,
+    FinderTicks,
     find,
     handler,
     invoking,
@@ -40,7 +40,7 @@ class Container:
         self.store = MemoryExecutionStore()
         self.handed: list[tuple[str, float]] = []  # ids, and seconds after the start
         self.broken: set[str] = set()
-        self.looks = Looks("test", clock=self.clock)
+        self.looks = FinderTicks("test", clock=self.clock)
 
     def add(self, execution_id: str, state: ItemState = PENDING, **more: Any) -> None:
         self.store.add(replace(drill(state, **more), execution_id=execution_id))

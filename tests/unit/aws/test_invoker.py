@@ -18,8 +18,7 @@ from botocore.exceptions import NoCredentialsError
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from longwatch.aws.agents import AgentCoreAgent, HttpAgent, agent_from
-from longwatch.aws.invoker import handler, invoke, request
+from longwatch.aws.invoker import AgentCoreAgent, HttpAgent, agent_from, handler, invoke, request
 from longwatch.errors import AgentRefused, InvalidInput, InvalidSettings
 from longwatch.journal.factory import open_journal
 from longwatch.testing import FaultyJournal, MemoryJournal

@@ -11,7 +11,7 @@ import pytest
 
 from longwatch.aws.poller import (
     EXECUTIONS_READ,
-    Past,
+    LazyHistory,
     handler,
     open_poller,
     own_account,
@@ -214,7 +214,7 @@ class TestThePast:
 
     def test_is_read_when_it_is_first_asked_for_and_only_so_much_of_it(self) -> None:
         journal = self.Counted(EXECUTIONS_READ + 20)
-        past = Past(journal)
+        past = LazyHistory(journal)
         before = journal.reads
 
         samples = [past.samples(DRILLS), past.samples(DRILLS)]
@@ -225,7 +225,7 @@ class TestThePast:
 
     def test_has_each_execution_that_ends_once(self) -> None:
         journal = self.Counted(3)
-        past, last = Past(journal), recorded_sample(journal, "plan-1/x-2")
+        past, last = LazyHistory(journal), recorded_sample(journal, "plan-1/x-2")
         assert last is not None
 
         past.add(last)  # before anything was read: it is in the journal
@@ -238,7 +238,7 @@ class TestThePast:
         journal, store = self.Counted(3), MemoryExecutionStore()
         store.add(replace(drill(IN_PROGRESS), lease_holder="another", lease_until=START + 60_000))
         made = Poller(
-            store, journal, {}, clock=FakeClock(START + 1_000), lessons=LearnedCadence(Past(journal))
+            store, journal, {}, clock=FakeClock(START + 1_000), lessons=LearnedCadence(LazyHistory(journal))
         )
 
         said = poll(EVENT, made, "test")

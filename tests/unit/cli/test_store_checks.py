@@ -8,7 +8,7 @@ from pathlib import Path
 
 from longwatch.cli.checks import Finding, guarded
 from longwatch.cli.store_checks import look_at_documents, look_at_executions
-from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.settings import Settings, load_settings

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pycrdt import Array, Doc, Map, Text
 
-from longwatch.documents import vetting
+from longwatch.documents import yjs_updates
 from longwatch.documents.files import Kind
 from longwatch.documents.replica import Replica
 from longwatch.errors import InvalidUpdate, JournalUnusable
@@ -118,7 +118,7 @@ def test_an_update_that_asks_for_all_memory_is_refused() -> None:
 
 
 def test_an_update_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vetting, "MAX_CONTENT_BYTES", 10)
+    monkeypatch.setattr(yjs_updates, "MAX_CONTENT_BYTES", 10)
 
     with pytest.raises(InvalidUpdate, match="at most 10"):
         Replica().merge(bytes(11))

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from longwatch.model.run import Status
-from longwatch.turns.lines import Report, Reported, report_of
-from longwatch.turns.verdict import VERDICTS, Evidence, ProcessEnd, evidence_of, judge, worse
+from longwatch.turns.dialects import AgentReport, Reported, report_of
+from longwatch.turns.verdict import VERDICTS, ProcessEnd, TurnEvidence, evidence_of, judge, worse
 
-SUCCESS = Report(Reported.SUCCESS)
-FAILURE = Report(Reported.FAILURE, "no credit")
-DENIED = Report(Reported.DENIED, "denied: Bash")
+SUCCESS = AgentReport(Reported.SUCCESS)
+FAILURE = AgentReport(Reported.FAILURE, "no credit")
+DENIED = AgentReport(Reported.DENIED, "denied: Bash")
 
 FACTS: tuple[
     tuple[dict[str, Any], bool], ...
@@ -69,7 +69,7 @@ def codex_lines() -> Iterator[tuple[str, bool]]:
     yield json.dumps({"type": "error", "message": "stream lost"}), False
 
 
-def combinations() -> Iterator[tuple[Evidence, bool]]:
+def combinations() -> Iterator[tuple[TurnEvidence, bool]]:
     """Evidence of one or two reports and a stated end, and whether all of it speaks for success."""
     lines = [*claude_lines(), *codex_lines()]
     firsts = [("", False), lines[0], *codex_lines()]
@@ -104,11 +104,11 @@ def test_evidence_that_agrees_is_a_success() -> None:
 
 
 def test_a_stated_failure_keeps_what_the_agent_reported_beside_the_outcome() -> None:
-    reported = Report(Reported.SUCCESS, None, {"usage": {"output_tokens": 1}})
+    reported = AgentReport(Reported.SUCCESS, None, {"usage": {"output_tokens": 1}})
 
     evidence = evidence_of("turn_failed", {"exit_code": 0, "error_message": "output rejected"}, reported)
 
-    assert evidence.report == Report(Reported.FAILURE, "output rejected", reported.fields)
+    assert evidence.report == AgentReport(Reported.FAILURE, "output rejected", reported.fields)
 
 
 def test_every_combination_has_a_verdict() -> None:
@@ -172,13 +172,13 @@ def test_every_combination_has_a_verdict() -> None:
             "cancelled",
             "no credit (interrupted by SIGINT)",
         ),
-        (Evidence(SUCCESS), "succeeded", None),
+        (TurnEvidence(SUCCESS), "succeeded", None),
         (evidence_of("turn_completed", {}, None), "succeeded", None),
         (evidence_of("turn_failed", {"error_message": "no such program"}, None), "failed", "no such program"),
     ],
 )
 def test_the_reason_names_what_contradicts_a_success(
-    evidence: Evidence, status: str, reason: str | None
+    evidence: TurnEvidence, status: str, reason: str | None
 ) -> None:
     verdict = judge(evidence)
 

@@ -62,7 +62,7 @@ class Session:
         self._thread.join(JOIN_SECONDS)
 
     def _play(self) -> None:
-        from longwatch.documents.opening import open_documents
+        from longwatch.documents.stores.factory import open_documents
         from longwatch.turns import Conversations
 
         try:

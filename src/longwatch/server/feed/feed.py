@@ -19,7 +19,7 @@ from longwatch.server.feed.subscriptions import Refused, Subscription, Taking
 from longwatch.server.feed.topics import Kind, Topic
 from longwatch.server.feed.turns import TurnRenderer, state_at
 from longwatch.server.feed.viewers import Viewers
-from longwatch.turns.names import PROJECTS_RUN, conversation_run, project_run
+from longwatch.turns.ids import PROJECTS_RUN, conversation_run, project_run
 
 Wake = Callable[[], None]
 

@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
-from longwatch.documents.paths import checked_path, checked_project
+from longwatch.documents.files import checked_path, checked_project
 from longwatch.errors import LongwatchError
 from longwatch.server.errors import api_error
 from longwatch.server.feed.sockets import GOING_AWAY

@@ -10,7 +10,7 @@ from longwatch.following.hub import Hub
 from longwatch.following.items import Ended, Followed
 from longwatch.model.event import START, Cursor, Event
 from longwatch.server.feed.messages import Frame, caught_up, message
-from longwatch.turns.state import Block, TurnState
+from longwatch.turns.turn import Block, TurnState
 from longwatch.turns.views import block_view, turn_view
 
 SETTLED_MS = 60_000  # after its end nothing more is expected of a turn

@@ -44,8 +44,8 @@ from longwatch.server.turn_schemas import (
 )
 from longwatch.server.waiting import deadline, look_at_turn, staleness, until_changed
 from longwatch.turns import TurnState, tag_of, turn_view
-from longwatch.turns.feeding import MOST_LINES
-from longwatch.turns.state import position_of
+from longwatch.turns.line_reader import MOST_LINES
+from longwatch.turns.turn import position_of
 
 DIED = "the executor died and did not report an outcome"
 BODY_IN_A_THREAD = 200  # blocks, from which on the body is written beside the event loop

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.errors import JournalUnavailable, TableProblem
 from longwatch.executions.model import Execution, JobState
 from longwatch.executions.stores.base import ExecutionStore

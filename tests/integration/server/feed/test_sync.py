@@ -9,8 +9,8 @@ import httpx2
 import pytest
 import websockets
 
-from longwatch.clients import DocumentPolling, ServerClient
-from longwatch.documents.sqlite import SqliteDocumentStore
+from longwatch.documents.stores.sqlite import SqliteDocumentStore
+from longwatch.remote import DocumentPolling, ServerClient
 from tests.integration.server.feed.editors import editing
 from tests.integration.server.feed.servers import ServerProcess, server_process
 from tests.integration.server.feed.viewing import eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK
-from longwatch.documents.memory import MemoryDocumentStore
+from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.memory import MemoryJournal

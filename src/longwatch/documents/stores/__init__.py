@@ -1,0 +1,1 @@
+"""The stores of documents: memory, SQLite and DynamoDB."""

@@ -1,0 +1,139 @@
+"""Calls of a longwatch server for programs that block, with nothing but the standard library.
+
+An executor of turns runs where the agent is. There nothing has to be installed beside longwatch itself.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+
+from longwatch.errors import InvalidInput, RequestRefused, Throttled, Unreachable
+
+TIMEOUT_SECONDS = 15.0
+MAY_PASS = frozenset({408, 425})  # refusals that waiting may cure
+MOST_ANSWER_BYTES = 64 * 1024 * 1024
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerResponse:
+    """What the server said. A 304 has no value."""
+
+    status: int
+    tag: str | None
+    value: Any
+
+
+class ServerCalls:
+    """One server. Threads may share it."""
+
+    def __init__(
+        self, base_url: str, *, token: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> None:
+        self.base_url = checked_url(base_url)
+        self.token = token
+        self._headers = {"Accept": "application/json"}
+        if token is not None:
+            if not token.isascii() or not token.isprintable() or " " in token:
+                raise InvalidInput("The token holds characters that no token has. Copy it again, whole.")
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._timeout = timeout_seconds
+        self._opener = _opener(self.base_url)
+
+    def get(
+        self,
+        path: str,
+        query: Mapping[str, object] | None = None,
+        *,
+        tag: str | None = None,
+        longer_seconds: float = 0.0,
+    ) -> ServerResponse:
+        """Read something; with a tag, a 304 if it is still true. `longer_seconds`: what a long poll takes."""
+        headers = {} if tag is None else {"If-None-Match": tag}
+        return self._call("GET", path, query, headers, None, self._timeout + longer_seconds)
+
+    def post(self, path: str, value: Mapping[str, object]) -> Any:
+        """Send JSON, and return the answer."""
+        headers = {"Content-Type": "application/json"}
+        body = json.dumps(value, ensure_ascii=False).encode(errors="replace")
+        return self._call("POST", path, None, headers, body, self._timeout).value
+
+    def post_lines(self, path: str, query: Mapping[str, object], body: bytes) -> Any:
+        """Send lines of JSON, and return the answer."""
+        headers = {"Content-Type": "application/x-ndjson"}
+        return self._call("POST", path, query, headers, body, self._timeout).value
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, object] | None,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout: float,
+    ) -> ServerResponse:
+        url = f"{self.base_url}{path}"
+        address = f"{url}?{urlencode(query)}" if query else url
+        request = Request(address, data=body, headers={**self._headers, **headers}, method=method)
+        try:
+            with self._opener.open(request, timeout=timeout) as answer:
+                said = answer.read(MOST_ANSWER_BYTES)
+                return ServerResponse(answer.status, answer.headers.get("ETag"), json.loads(said))
+        except HTTPError as error:
+            with error:
+                if error.code == 304:
+                    return ServerResponse(304, error.headers.get("ETag"), None)
+                raise _refusal(method, url, error) from error
+        except (URLError, OSError, http.client.HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", None) or str(error) or type(error).__name__
+            raise Unreachable(f"{url} gave no answer: {reason}. Is the server running?") from error
+
+
+def checked_url(text: str) -> str:
+    """The address of a server without a slash at its end, or `InvalidInput`."""
+    try:
+        parts = urlsplit(text)
+        has_host = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_address = has_host and not parts.query and not parts.fragment and "@" not in parts.netloc
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise InvalidInput(
+            f"{text!r} is no address of a server. Write it as http://HOST:8321, without a token or a query."
+        )
+    return text.rstrip("/")
+
+
+def _refusal(method: str, url: str, error: HTTPError) -> Exception:
+    """What a status from 300 on means; also from a proxy that speaks otherwise."""
+    try:
+        said = json.loads(error.read(MOST_ANSWER_BYTES))["error"]
+        code, message = str(said["code"]), str(said["message"])
+    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
+        code, message = "http_error", f"the answer was {error.code} {error.reason}"
+    if error.code == 429:
+        return Throttled(f"{method} {url}: {message}")
+    if error.code >= 500 or error.code in MAY_PASS:
+        return Unreachable(f"{method} {url}: {message}")
+    return RequestRefused(error.code, code, message)
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Goes nowhere else: a token is for the server that was named."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        return None
+
+
+def _opener(base_url: str) -> OpenerDirector:
+    handlers: list[Any] = [_NoRedirects()]
+    if urlsplit(base_url).hostname in LOOPBACK:
+        handlers.append(ProxyHandler({}))  # no proxy leads to this machine
+    return build_opener(*handlers)

@@ -1,0 +1,144 @@
+"""Asks a longwatch server, and remembers what it was told: an answer that has not changed costs a 304."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from longwatch.errors import MissingExtra, RequestRefused, Throttled, Unreachable
+
+if TYPE_CHECKING:
+    import httpx2
+
+TIMEOUT_SECONDS = 10.0
+REMEMBERED = 256  # answers
+MAY_PASS = frozenset({408, 425, 429})  # refusals that waiting may cure
+
+
+@dataclass(frozen=True, slots=True)
+class CachedResponse:
+    """What the server said. An unchanged answer is the very same object as before."""
+
+    tag: str | None
+    value: Any
+
+
+class ServerClient:
+    """One server, for any number of polls. Close it, or use it in `async with`."""
+
+    def __init__(
+        self, base_url: str, *, token: str | None = None, http: httpx2.AsyncClient | None = None
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._owns_http = http is None
+        self._http = http if http is not None else _new_http()
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._known: OrderedDict[str, CachedResponse] = OrderedDict()
+
+    async def get_json(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
+        """A JSON answer; the same object as last time while it is unchanged."""
+        key = f"{path}?{sorted((parameters or {}).items())}"
+        known = self._known.get(key)
+        headers = {"If-None-Match": known.tag} if known is not None and known.tag else {}
+        answer = await self._request("GET", path, parameters=parameters, headers=headers)
+        if answer.status_code == 304 and known is not None:
+            self._known.move_to_end(key)
+            return known.value
+        found = CachedResponse(answer.headers.get("etag"), answer.json())
+        self._known[key] = found
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return found.value
+
+    async def get_bytes(self, path: str, parameters: Mapping[str, str]) -> tuple[bytes, int] | None:
+        """The bytes of a document and their version; None if the caller's version is the newest."""
+        answer = await self._request("GET", path, parameters=parameters)
+        if answer.status_code == 304:
+            return None
+        return answer.content, int(answer.headers["longwatch-version"])
+
+    async def post_bytes(self, path: str, body: bytes) -> Any:
+        """Send bytes; returns the JSON answer."""
+        headers = {"Content-Type": "application/octet-stream"}
+        return (await self._request("POST", path, headers=headers, body=body)).json()
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        parameters: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> httpx2.Response:
+        import httpx2
+
+        url = f"{self.base_url}{path}"
+        try:
+            answer = await self._http.request(
+                method, url, params=parameters, headers={**self._headers, **(headers or {})}, content=body
+            )
+        except httpx2.HTTPError as error:
+            said = str(error) or type(error).__name__
+            raise Unreachable(f"{url} gave no answer: {said}. Is the server running?") from error
+        if answer.status_code < 400:
+            return answer
+        code, message = _told(answer)
+        if answer.status_code == 429:
+            raise Throttled(f"{method} {url}: {message}")
+        if answer.status_code >= 500 or answer.status_code in MAY_PASS:
+            raise Unreachable(f"{method} {url}: {message}")
+        raise RequestRefused(answer.status_code, code, message)
+
+    async def aclose(self) -> None:
+        """Let go of connections, unless they were given."""
+        if self._owns_http:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def turn_path(project_id: str, session_id: str, turn_id: str) -> str:
+    """Where a turn is."""
+    return f"{project_path(project_id)}/sessions/{_quoted(session_id)}/turns/{_quoted(turn_id)}"
+
+
+def project_path(project_id: str) -> str:
+    """Where a project is."""
+    return f"/api/projects/{_quoted(project_id)}"
+
+
+def document_path(project_id: str, path: str) -> str:
+    """Where a document is."""
+    return f"{project_path(project_id)}/documents/{quote(path)}"
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _told(answer: httpx2.Response) -> tuple[str, str]:
+    """Code and message of a refusal, also from a proxy that speaks otherwise."""
+    try:
+        said = answer.json()["error"]
+        return str(said["code"]), str(said["message"])
+    except (ValueError, KeyError, TypeError):
+        return "http_error", f"the answer was {answer.status_code} {answer.reason_phrase}"
+
+
+def _new_http() -> httpx2.AsyncClient:
+    try:
+        import httpx2
+    except ImportError as error:
+        raise MissingExtra("Polling a longwatch server", "server") from error
+    return httpx2.AsyncClient(timeout=TIMEOUT_SECONDS)

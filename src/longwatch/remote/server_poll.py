@@ -1,0 +1,125 @@
+"""What the polling clients share: one address of a server, looked at again and again while that is wanted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from longwatch.polling.manager import PollingManager, polling_manager
+from longwatch.polling.shared_poll import Registration
+from longwatch.remote.client import ServerClient
+
+
+class ServerPolling(ABC):
+    """Polls in the running event loop from `start` or `async with`, until stopped or disabled."""
+
+    error: Exception | None  # of the last look
+
+    def __init__(
+        self,
+        client: ServerClient,
+        *,
+        enabled: bool,
+        interval_ms: float | None,  # None: on the ramp from 1 s to 5 s
+        on_error: Callable[[Exception], object] | None,
+        manager: PollingManager | None,
+    ) -> None:
+        self.error = None
+        self._client = client
+        self._enabled = enabled
+        self._interval = None if interval_ms is None else interval_ms / 1000
+        self._on_error = on_error
+        self._manager = manager
+        self._registration: Registration | None = None
+        self._is_started = False
+        self._wire: Any = None  # of the last look
+
+    @property
+    def is_polling(self) -> bool:
+        """Whether it will look again: not after the end, nor after too many failures."""
+        return self._registration is not None and not self._registration.state.stopped
+
+    @property
+    def enabled(self) -> bool:
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        self._enabled = enabled
+        self._reconsider()
+
+    def start(self) -> None:
+        """Begin to look, if it is enabled and there is something to look at."""
+        self._is_started = True
+        self._reconsider()
+
+    def stop(self) -> None:
+        """Look no more. An answer under way is dropped."""
+        self._is_started = False
+        self._leave()
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @abstractmethod
+    def _path(self) -> str | None:
+        """What to look at; None: nothing, not yet or no more."""
+
+    @abstractmethod
+    def _news(self, wire: Any) -> None:
+        """The answer differs from the one before."""
+
+    @abstractmethod
+    def _failed(self, error: Exception) -> None:
+        """A look did not succeed."""
+
+    def _entered(self) -> None:  # noqa: B027 - not everybody has something to do then
+        """It begins to look."""
+
+    def _reconsider(self) -> None:
+        path = self._path() if self._is_started and self._enabled else None
+        if path is None:
+            self._leave()
+            return
+        if self._registration is not None:
+            return
+
+        async def look() -> Any:
+            return await self._client.get_json(path)
+
+        self._registration = self._polls().register(
+            (self._client.base_url, path),
+            look,
+            self._interval,
+            on_result=self._took,
+            on_error=self._failed,
+        )
+        self._entered()
+
+    def _polls(self) -> PollingManager:
+        return self._manager or polling_manager()
+
+    def _leave(self) -> None:
+        registration, self._registration = self._registration, None
+        if registration is not None:
+            registration.dispose()
+
+    def _took(self, wire: Any) -> None:
+        self.error = None
+        if wire is not self._wire:  # else the very same: nothing has changed
+            self._wire = wire
+            self._news(wire)
+
+
+def call(callback: Callable[[Any], object] | None, value: object) -> None:
+    """Tell somebody who may not want to know."""
+    if callback is not None:
+        callback(value)

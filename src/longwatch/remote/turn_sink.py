@@ -1,0 +1,296 @@
+"""The desk of a turn that lives on a server: what an executor elsewhere says of it goes over HTTP.
+
+Lines are numbered, ids are made here, and an end counts once, so every call may be made again when its answer
+was lost. A thread holds a long poll and so learns at once when somebody ends the turn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from longwatch.clock import Clock, ms_from_iso
+from longwatch.errors import (
+    InvalidInput,
+    NotWorthAnotherTry,
+    RequestRefused,
+    TurnEnded,
+    TurnNotFound,
+    TurnTaken,
+    WorthAnotherTry,
+)
+from longwatch.model.event import Event, number_of, run_duration_ms
+from longwatch.model.run import Status
+from longwatch.polling.backoff import Backoff
+from longwatch.remote.blocking_client import ServerCalls
+from longwatch.remote.client import project_path, turn_path
+from longwatch.remote.executor_watchdog import ExecutorWatchdog
+from longwatch.turns.events import EventMaker
+from longwatch.turns.ids import new_id, new_turn_id
+from longwatch.turns.line_reader import Fed, LineReader
+from longwatch.turns.turn import TurnState
+from longwatch.turns.turn_sink import TurnName
+
+MAX_LINE_BYTES = 15 * 1024 * 1024  # a body of 16 MiB is taken
+PATIENCE_SECONDS = 300.0  # a server that is being replaced is back by then
+START_SECONDS = 20.0  # the same for what comes before the command begins
+WAIT_SECONDS = 25  # of a long poll
+REST_SECONDS = 1.0  # between long polls: each line that is fed is news
+CUT_CHARACTERS = 100_000  # of a line that no body can hold
+MOST_EXIT_CODE = 2**31
+RETRIES = Backoff(0.2, 2.0, 5.0, jitter=0.25)
+
+STATUSES: Mapping[str, Status] = {
+    "pending": Status.PENDING,
+    "running": Status.RUNNING,
+    "completed": Status.SUCCEEDED,
+    "failed": Status.FAILED,
+}
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStanding:
+    """How a turn on a server stands. One that was cancelled has failed, and says why."""
+
+    turn_id: str
+    status: Status = Status.PENDING
+    error: str | None = None
+    duration_ms: int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in (Status.SUCCEEDED, Status.FAILED)
+
+    @classmethod
+    def of(cls, wire: Mapping[str, Any], turn_id: str) -> RemoteStanding:
+        """The turn, or its status, in an answer."""
+        status = STATUSES.get(wire["status"], Status.UNKNOWN)
+        created, completed = wire.get("created_at"), wire.get("completed_at")
+        took = None
+        if created is not None and completed is not None:
+            took = run_duration_ms(ms_from_iso(created), ms_from_iso(completed))
+        return cls(turn_id, status, wire.get("error"), took)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteTurn:
+    """A turn that can be executed."""
+
+    name: TurnName
+    number: int
+    prompt: str | None
+
+
+class RemoteTurns:
+    """Makes and finds turns on a server."""
+
+    def __init__(self, calls: ServerCalls, clock: Clock) -> None:
+        self._calls = calls
+        self._clock = clock
+
+    def create(self, project_id: str, session_id: str | None, prompt: str | None) -> RemoteTurn:
+        """A new turn, in a project and a session that are made if need be."""
+        session, turn_id = session_id or new_id(), new_turn_id()
+        # The first call fails at once if the server is not there; a restart between calls is waited for.
+        self._calls.post("/api/projects", {"id": project_id})
+        sessions = f"{project_path(project_id)}/sessions"
+        patiently(self._clock, lambda: self._calls.post(sessions, {"id": session}))
+        wanted = {"id": turn_id, **({} if prompt is None else {"prompt": prompt})}
+        turns = turn_path(project_id, session, turn_id).rpartition("/")[0]
+        return _turn(patiently(self._clock, lambda: self._calls.post(turns, wanted)))
+
+    def find(self, turn_id: str, project_id: str | None, session_id: str | None) -> RemoteTurn:
+        """A turn that somebody else created. Its run tells where it belongs if the caller does not."""
+        try:
+            if project_id is None or session_id is None:
+                run = self._calls.get(f"/api/runs/{quote(turn_id, safe='')}").value
+                kind, _, place = str(run.get("parent_run_id") or "").partition(":")
+                if kind != "conversation":
+                    raise TurnNotFound(f"{turn_id!r} is no turn. Check its id.")
+                found_project, _, found_session = place.partition(":")
+                for option, wanted, found in (
+                    ("--project", project_id, found_project),
+                    ("--session", session_id, found_session),
+                ):
+                    if wanted is not None and wanted != found:
+                        raise InvalidInput(
+                            f"Turn {turn_id} belongs to {found!r}; leave out {option} {wanted}."
+                        )
+                project_id, session_id = found_project, found_session
+            return _turn(self._calls.get(turn_path(project_id, session_id, turn_id)).value)
+        except RequestRefused as error:
+            if error.status == 404:
+                raise TurnNotFound(error.message) from error
+            raise
+
+
+class ServerDesk:
+    """Takes what an executor says of one turn to the server."""
+
+    max_line_bytes = MAX_LINE_BYTES
+    patience_seconds = PATIENCE_SECONDS
+
+    def __init__(
+        self,
+        calls: ServerCalls,
+        name: TurnName,
+        *,
+        maker: EventMaker,
+        tell: Callable[[str], None],
+        clock: Clock,
+    ) -> None:
+        self.path = turn_path(name.project_id, name.conversation_id, name.turn_id)
+        self._calls = calls
+        self._turn_id = name.turn_id
+        self._maker = maker
+        self._tell = tell
+        self._clock = clock
+        self._known = RemoteStanding(name.turn_id)
+        self._last_word: ExecutorWatchdog | None = None
+        self._closed = threading.Event()
+
+    def start(self, *, executor: str, process: Mapping[str, object]) -> int:
+        # The outbox is a file of this machine, which a server has no business to read.
+        given = {name: value for name, value in process.items() if name != "outbox" and value is not None}
+        claim = {"executor": executor[:200], "process": given, "claim": new_id()}
+        answer = patiently(self._clock, lambda: self._post("start", claim))
+        self._last_word = ExecutorWatchdog.prepare(
+            self._calls.base_url, self._calls.token, self.path, _gone(given)
+        )
+        threading.Thread(target=self._watch, name="longwatch-turn-watch", daemon=True).start()
+        return int(number_of(answer, "next_line") or 1)
+
+    def feed(self, lines: Sequence[str], first_line: int) -> Fed:
+        try:
+            answer = self._post_lines(lines, first_line)
+        except RequestRefused as error:
+            if error.status != 413:
+                raise
+            return self._fed_in_parts(lines, first_line)
+        return Fed(
+            int(answer["accepted"]),
+            int(answer["blocks"]),
+            str(answer["status"]),
+            tuple(self._events(lines, first_line)),
+        )
+
+    def standing(self) -> RemoteStanding:
+        return self._known
+
+    def end(self, type: str, said: Mapping[str, object]) -> RemoteStanding:
+        answer = self._post("end", ending_of(type, said))
+        return RemoteStanding.of(answer, self._turn_id)
+
+    def close(self, *, is_over: bool = True) -> None:
+        """Watch the turn no more. If it is not over, the server is told that the executor is gone."""
+        self._closed.set()
+        if is_over and self._last_word is not None:
+            self._last_word.not_needed()
+
+    def _fed_in_parts(self, lines: Sequence[str], first_line: int) -> Fed:
+        """The server, or a proxy before it, takes no body of this size."""
+        if len(lines) > 1:
+            half = len(lines) // 2
+            first = self.feed(lines[:half], first_line)
+            second = self.feed(lines[half:], first_line + half)
+            return Fed(
+                first.accepted + second.accepted,
+                first.blocks + second.blocks,
+                second.status,
+                first.events + second.events,
+            )
+        text = lines[0]
+        if len(text) <= CUT_CHARACTERS:
+            raise NotWorthAnotherTry(
+                f"The server takes not even {len(text)} characters at once. Raise the limit of the proxy "
+                "before it, such as nginx's client_max_body_size."
+            )
+        self._tell(f"line {first_line} is too long for the server and was cut")
+        return self.feed([f"{text[:CUT_CHARACTERS]}…[cut, {len(text) - CUT_CHARACTERS} more]"], first_line)
+
+    def _events(self, lines: Sequence[str], first_line: int) -> list[Event]:
+        """What the server makes of the lines, to be shown here; only their times may differ."""
+        now, state = self._clock.now_ms(), TurnState(self._turn_id)
+        reader = LineReader(state, self._maker, now, keep_output=True, defer_end=True)
+        return reader.batch(lines, first_line).events
+
+    def _post(self, what: str, value: Mapping[str, object]) -> Any:
+        return self._told(lambda: self._calls.post(f"{self.path}/{what}", value))
+
+    def _post_lines(self, lines: Sequence[str], first_line: int) -> Any:
+        body = "\n".join(lines).encode(errors="replace")
+        query = {"first": first_line, "keep_output": "true", "defer_end": "true"}
+        return self._told(lambda: self._calls.post_lines(f"{self.path}/lines", query, body))
+
+    def _told(self, call: Callable[[], R]) -> R:
+        """What the call gives, with the server's refusals as the errors that a journal would raise."""
+        try:
+            return call()
+        except RequestRefused as error:
+            if error.code == "turn_ended":
+                raise TurnEnded(self._turn_id, "failed") from error
+            if error.code == "turn_taken":
+                raise TurnTaken(error.message) from error
+            raise
+
+    def _watch(self) -> None:
+        """Know how the turn stands. A server that does not answer is asked again and again."""
+        tag: str | None = None
+        backoff = RETRIES
+        while not self._closed.is_set() and not self._known.has_ended:
+            try:
+                answer = self._calls.get(
+                    f"{self.path}/status", {"wait": WAIT_SECONDS}, tag=tag, longer_seconds=WAIT_SECONDS
+                )
+            except WorthAnotherTry:
+                backoff = backoff.failed()
+            except NotWorthAnotherTry:
+                return  # told by whatever is fed next
+            else:
+                backoff = backoff.succeeded()
+                tag = answer.tag or tag
+                if answer.value is not None:
+                    self._known = RemoteStanding.of(answer.value, self._turn_id)
+            self._closed.wait(backoff.delay or REST_SECONDS)
+
+
+def _gone(process: Mapping[str, object]) -> str:
+    """The same words as of a process that the server can see itself."""
+    return f"Process {process.get('pid')} on {process.get('host')} exited without reporting an outcome."
+
+
+def ending_of(type: str, said: Mapping[str, object]) -> dict[str, object]:
+    """The body that tells a server of an end."""
+    body: dict[str, object] = {"status": type.removeprefix("turn_")}
+    if "error_message" in said:
+        body["error"] = str(said["error_message"])[:10_000]
+    code = said.get("exit_code")
+    if isinstance(code, int) and 0 <= code <= MOST_EXIT_CODE:
+        body["exit_code"] = code
+    for name in ("signal", "execution_time_ms", "stderr", "leftover_pid"):
+        if said.get(name) is not None:
+            body[name] = said[name]
+    return body
+
+
+def patiently(clock: Clock, call: Callable[[], R], seconds: float = START_SECONDS) -> R:
+    """The answer of a call that may be made again, once there is one."""
+    give_up_at, backoff = clock.monotonic() + seconds, RETRIES
+    while True:
+        try:
+            return call()
+        except WorthAnotherTry:
+            backoff = backoff.failed()
+            if clock.monotonic() >= give_up_at:
+                raise
+            clock.sleep(backoff.delay or 0.0)
+
+
+def _turn(wire: Mapping[str, Any]) -> RemoteTurn:
+    name = TurnName(wire["project_id"], wire["session_id"], wire["id"])
+    return RemoteTurn(name, int(wire["number"]), wire["prompt"])

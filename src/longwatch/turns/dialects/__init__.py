@@ -1,0 +1,83 @@
+"""Lines of JSON, as coding agents print them, read as the blocks of a turn and the agent's report.
+
+Which agent printed a line is told by the line's `type`; no two dialects share one. Whatever else a line says
+is kept beside the blocks, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NoReturn
+
+from longwatch.model.event import text_of
+from longwatch.turns.dialects.claude_code import CLAUDE_CODE
+from longwatch.turns.dialects.codex import CODEX
+from longwatch.turns.dialects.messages import (
+    AgentReport,
+    BlockContent,
+    BlockKind,
+    LineReading,
+    ParsedLine,
+    Reported,
+)
+
+__all__ = [
+    "AgentReport",
+    "BlockContent",
+    "BlockKind",
+    "ParsedLine",
+    "Reported",
+    "blocks_of",
+    "read_line",
+    "said",
+]
+
+READINGS: Mapping[str, LineReading] = {**CLAUDE_CODE, **CODEX}
+
+
+def blocks_of(line: str | Mapping[str, object]) -> tuple[BlockContent, ...]:
+    """The blocks of one line, in their order. ValueError if text is not a JSON object."""
+    return said(read_line(line) if isinstance(line, str) else line).blocks
+
+
+def report_of(text: str) -> AgentReport | None:
+    """The agent's report on a line of its output, if the line is one."""
+    try:
+        return said(read_line(text)).report
+    except ValueError:
+        return None
+
+
+def may_report(text: str) -> bool:
+    """Whether a line may hold the agent's report, without reading it: most lines do not."""
+    return '"result"' in text or '"turn.' in text
+
+
+def read_line(text: str) -> Mapping[str, object]:
+    """The object on a line. ValueError says what is wrong with it, to go on from "Line 3 "."""
+    try:
+        value = _decoder.decode(text.strip())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError("is JSON, but not an object")
+    return value
+
+
+def said(line: Mapping[str, object]) -> ParsedLine:
+    """What the object on a line says."""
+    reading = READINGS.get(text_of(line, "type") or "")
+    found = reading(line) if reading is not None else ParsedLine(rest=line)
+    parent = text_of(line, "parent_tool_use_id")
+    if parent is not None and found.report is not None:
+        found = ParsedLine(rest=line)  # the report of a second agent, inside a call of the first
+    return replace(found, uuid=text_of(line, "uuid"), parent_tool_use_id=parent)
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON number")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -1,0 +1,219 @@
+"""Turns lines into the events of a turn, each once: what of them is new, and where the lines had to stop.
+
+A line is named by its number and its text if its producer numbers its lines, else by its text if that holds
+an id of its own. The same line again is recognised by that name; a line that nothing names is always new.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from longwatch.errors import InvalidInput, InvalidLine, NotWorthAnotherTry, TurnEnded
+from longwatch.model.event import Event
+from longwatch.model.numbering import with_line
+from longwatch.turns.dialects import AgentReport, BlockContent, BlockKind, ParsedLine, read_line, said
+from longwatch.turns.dialects.messages import despite_denials
+from longwatch.turns.events import EventMaker
+from longwatch.turns.turn import TurnState, wire_word
+from longwatch.turns.verdict import TurnEvidence, judge, worse
+
+MOST_LINES = 10**8 - 1  # line numbers have eight digits in event ids, so that ids sort as lines do
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What became of lines that were fed to a turn."""
+
+    accepted: int  # lines, those that were there before included
+    blocks: int  # that are new
+    status: str  # of the turn: pending, running, completed or failed
+    events: tuple[Event, ...] = ()  # of these lines, that are new
+    missing: tuple[tuple[int, int], ...] = ()  # the first and the last number of every gap before the lines
+    position: str = ""  # a token: who has it can ask any server for what is stored by now
+
+
+@dataclass(slots=True)
+class LineBatch:
+    """What some lines add to a turn."""
+
+    events: list[Event] = field(default_factory=list)
+    report: AgentReport | None = None  # of the agent, in one of these lines
+    accepted: int = 0
+    problem: NotWorthAnotherTry | None = None  # why the lines from here on are not taken
+
+    @property
+    def blocks(self) -> int:
+        return sum(event.type == "block" for event in self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One event that a line becomes."""
+
+    type: str
+    said: Mapping[str, object]
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    call_id: str | None = None
+    repeats_start: bool = False
+
+
+class LineReader:
+    """Reads lines for one turn as it stands. The agent's report ends the turn, unless its end is deferred."""
+
+    def __init__(
+        self,
+        state: TurnState,
+        maker: EventMaker,
+        now_ms: int,
+        *,
+        keep_output: bool = False,
+        defer_end: bool = False,
+    ) -> None:
+        self._state = state
+        self._maker = maker
+        self._now = now_ms
+        self._keep_output = keep_output
+        self._defer_end = defer_end
+        self._ended: str | None = state.wire_status if state.has_ended else None
+        self._denied = set(state.denied)  # tools, those of this batch included
+        self._uses: set[str] = set()  # of tools, in this batch
+        self._named: set[str] = set()  # in this batch
+        self._blank = 0  # lines since the last one with an event
+        self.lines = state.lines  # that are fed, those of this batch included
+
+    def batch(self, lines: Iterable[str], first_line: int | None) -> LineBatch:
+        """What these lines add, up to the first that cannot be taken."""
+        if first_line is not None and not 0 <= first_line <= MOST_LINES:
+            raise InvalidInput(f"the number of the first line must be 0 to {MOST_LINES:,}, not {first_line}")
+        batch = LineBatch()
+        number = self._fill(batch, lines, first_line)
+        if self._blank and number is not None and self._ended is None:
+            # Blank lines at the end of the batch; without an event they would be missing.
+            self._take(
+                batch, [(_Part("turn_line", {"line": ""}), None)], _key("", number, named=False), number
+            )
+        return batch
+
+    def _fill(self, batch: LineBatch, lines: Iterable[str], first_line: int | None) -> int | None:
+        """Add lines to the batch; the number of the last blank line, if it is the last that was taken."""
+        unnumbered = self._state.highest_line
+        number: int | None = None
+        for position, line in enumerate(lines):
+            text = line.strip()
+            if not text:
+                if first_line is not None:
+                    self._blank += 1
+                    number = first_line + position
+                continue
+            if first_line is None:
+                unnumbered += 1
+            number = unnumbered if first_line is None else first_line + position
+            try:
+                parts, key, report = self._read(text, None if first_line is None else number)
+            except ValueError as error:
+                shown = position + 1 if first_line is None else number
+                batch.problem = InvalidLine(shown, str(error), batch.accepted, batch.blocks)
+                return number - 1
+            report = despite_denials(report, self._denied)
+            if not self._take(batch, list(parts), key, number):
+                batch.problem = TurnEnded(
+                    self._state.turn_id, self._ended or "", batch.accepted, batch.blocks
+                )
+                if report is not None and self._state.has_ended:
+                    batch.report = report  # not stored as a line, but it may correct the ending
+                return None
+            batch.accepted += 1
+            if report is not None and not self._state.has_ended:
+                self._reported(batch, report)
+        return number
+
+    def _read(
+        self, text: str, number: int | None
+    ) -> tuple[Iterator[tuple[_Part, str | None]], str, AgentReport | None]:
+        try:
+            spoken = said(read_line(text))
+        except ValueError:
+            if not self._keep_output:
+                raise
+            output = _Part("output", {"stream": "stdout", "text": text})
+            return iter([(output, None)]), _key(text, number, named=False), None
+        return _parts(spoken), _key(text, number, named=spoken.uuid is not None), spoken.report
+
+    def _take(self, batch: LineBatch, parts: list[tuple[_Part, str | None]], key: str, number: int) -> bool:
+        """Add what is new of a line; False if the turn has ended before it."""
+        named = [f"{key}-{item:03d}" for item in range(len(parts))]
+        new = [
+            (item, name)
+            for item, name in enumerate(named)
+            if name not in self._state.seen and name not in self._named
+        ]
+        if new and self._ended is not None:
+            return False
+        after, self._blank = number - 1 - self._blank, 0
+        self.lines = with_line(self.lines, {"line_number": number, "after_line": after})
+        for item, name in new:
+            part, parent = parts[item]
+            if part.repeats_start and self._has_use(part.call_id):
+                continue
+            self._named.add(name)
+            batch.events.append(self._event(part, parent, key, (number, after), item))
+            if isinstance(denied := part.said.get("denied"), str) and part.type == "block":
+                self._denied.add(denied)
+            if part.call_id is not None:
+                self._uses.add(part.call_id)
+        return True
+
+    def _has_use(self, call_id: str | None) -> bool:
+        """Whether the start of this call is stored; the latest blocks are the likeliest to hold it."""
+        return call_id in self._uses or any(
+            block.kind == BlockKind.TOOL_USE and block.content["tool_use_id"] == call_id
+            for block in reversed(self._state.blocks)
+        )
+
+    def _reported(self, batch: LineBatch, report: AgentReport) -> None:
+        batch.report = worse(batch.report, report)
+        if not self._defer_end:
+            self._ended = wire_word(judge(TurnEvidence(report)).status)
+
+    def _event(self, part: _Part, parent: str | None, key: str, place: tuple[int, int], item: int) -> Event:
+        turn_id, (number, after) = self._state.turn_id, place
+        return self._maker.event(
+            turn_id,
+            f"{turn_id}-{number:08d}-{item:03d}-{key}",
+            part.type,
+            self._now,
+            part.said,
+            fixed={**part.fixed, "line_number": number, "after_line": after, "item": item},
+            call_id=part.call_id,
+            parent_call_id=parent,
+        )
+
+
+def _key(text: str, number: int | None, *, named: bool) -> str:
+    if number is None and not named:
+        return secrets.token_hex(8)
+    shown = "" if number is None else str(number)
+    return blake2b(f"{shown}\0{text}".encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def _parts(spoken: ParsedLine) -> Iterator[tuple[_Part, str | None]]:
+    """The events of a line, each with the call in which it was said."""
+    parent = spoken.parent_tool_use_id
+    for block in spoken.blocks:
+        yield _block_part(block), parent
+    if spoken.rest is not None:
+        yield _Part("turn_line", {"line": spoken.rest}), parent
+    if spoken.report is not None:
+        yield _report_part(spoken.report), parent
+
+
+def _block_part(block: BlockContent) -> _Part:
+    return _Part("block", block.fields, {"kind": block.kind.value}, block.tool_use_id, block.repeats_start)
+
+
+def _report_part(report: AgentReport) -> _Part:
+    told = {} if report.reason is None else {"error_message": report.reason}
+    return _Part("turn_result", {**report.fields, **told}, {"reported": report.reported.value})

@@ -1,0 +1,378 @@
+"""A turn is the fold of its events: its blocks in their order, how it stands, and what changed last.
+
+Any order of arrival gives the same turn, and an event that comes twice counts once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import insort
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from longwatch.model.endings import CORRECTIONS
+from longwatch.model.event import UNREADABLE, Event, Order, number_of, run_duration_ms, text_of
+from longwatch.model.numbering import NO_NUMBERS, NumberSet, with_line
+from longwatch.model.process import ProcessIdentity
+from longwatch.model.run import ENDS, Ending, Status
+from longwatch.turns.dialects.messages import AgentReport, BlockKind, Reported, despite_denials
+
+LONGEST_POSITION_ID = 200  # characters of an event id in a position
+NOT_NUMBERED = 2**63  # blocks that name no line come after those that do
+CLAIMS = frozenset({"turn_claimed", "turn_end_claimed"})  # they decide races, and change nothing themselves
+SIGNS_OF_WORK = frozenset({"turn_started", "block", "turn_line", "turn_result", "output"})
+
+_WIRE_WORDS: Mapping[Status, str] = {  # documents that speak of turns know four words only
+    Status.PENDING: "pending",
+    Status.RUNNING: "running",
+    Status.SUCCEEDED: "completed",
+}
+
+_REPORT_FIELDS = frozenset({"reported", "error_message", "line_number", "after_line", "item"})
+_FIELDS: Mapping[str, tuple[str, ...]] = {  # kind of block -> what it holds
+    BlockKind.THINKING: ("text",),
+    BlockKind.CONTENT: ("text",),
+    BlockKind.TOOL_USE: ("tool_use_id", "tool_name", "parameters"),
+    BlockKind.TOOL_RESULT: ("tool_use_id", "result", "error"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of a turn."""
+
+    id: str  # of its event
+    name: str  # what makes it the same block again, see `part_of`
+    kind: str
+    content: Mapping[str, object]
+    line_number: int
+    item: int  # its place in the line
+    order: Order
+
+    @property
+    def created_at(self) -> int:
+        return self.order[0]
+
+    @property
+    def place(self) -> tuple[int, int, Order]:
+        """Where it stands: by line and place in the line, then as it happened."""
+        return (self.line_number, self.item, self.order)
+
+    @classmethod
+    def of(cls, event: Event, name: str) -> Block | None:
+        """The block that this event tells of, if it is of a kind that is known."""
+        payload = event.payload
+        kind = text_of(payload, "kind") or ""
+        names = _FIELDS.get(kind)
+        if names is None:
+            return None
+        content = {name: payload.get(name) for name in names}
+        if "truncated" in payload:
+            content["truncated"] = payload["truncated"]
+        return cls(
+            id=event.event_id,
+            name=name,
+            kind=kind,
+            content=content,
+            line_number=_whole(payload, "line_number", NOT_NUMBERED),
+            item=_whole(payload, "item", 0),
+            order=event.order,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStart:
+    """Who executes the turn."""
+
+    order: Order
+    executor: str | None = None
+    process: ProcessIdentity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReport:
+    """The agent's report of its outcome, and the event that holds it."""
+
+    order: Order
+    report: AgentReport
+
+    @classmethod
+    def of(cls, event: Event) -> TurnReport:
+        """The report in a `turn_result`."""
+        fields = {name: value for name, value in event.payload.items() if name not in _REPORT_FIELDS}
+        word = text_of(event.payload, "reported")
+        reported = Reported(word) if word in set(Reported) else Reported.UNCLEAR
+        return cls(event.order, AgentReport(reported, text_of(event.payload, "error_message"), fields))
+
+    def beats(self, other: TurnReport | None) -> bool:
+        """Whether this report counts rather than the other: the one more against success, then the first."""
+        if other is None:
+            return True
+        mine, theirs = self.report.reported.severity, other.report.reported.severity
+        return mine > theirs if mine != theirs else self.order < other.order
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What a turn was created with."""
+
+    order: Order
+    project_id: str
+    conversation_id: str
+    number: int
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """Everything that the events of a turn say together."""
+
+    turn_id: str
+    creation: Creation | None = None
+    start: TurnStart | None = None
+    began_at: int | None = None  # the first sign of work
+    blocks: tuple[Block, ...] = ()
+    report: TurnReport | None = None
+    denied: frozenset[str] = frozenset()  # tools that the agent was refused, beside those that it reports
+    ending: Ending | None = None  # what its readers were told
+    correction: Ending | None = None  # what became known after the ending, and changes no answer
+    last: Order | None = None
+    lines: NumberSet = NO_NUMBERS  # of the agent's output that were fed, blank ones included
+    seen: frozenset[str] = frozenset()  # ids of events, and keys of the parts of lines
+
+    @property
+    def status(self) -> Status:
+        if self.ending is not None:
+            return self.ending.status
+        return Status.PENDING if self.began_at is None else Status.RUNNING
+
+    @property
+    def wire_status(self) -> str:
+        """pending, running, completed or failed."""
+        return wire_word(self.status)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ending is not None
+
+    @property
+    def highest_line(self) -> int:
+        return self.lines.highest
+
+    @property
+    def missing_lines(self) -> tuple[tuple[int, int], ...]:
+        """The first and the last number of every gap before the highest line; numbers begin with 0 or 1."""
+        return tuple(self.lines.gaps())
+
+    @property
+    def block_count(self) -> int:
+        return len(self.blocks)
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed or was stopped."""
+        if self.ending is None or self.ending.status is Status.SUCCEEDED:
+            return None
+        return self.ending.error or self.ending.status.value
+
+    @property
+    def created_at(self) -> int | None:
+        return None if self.creation is None else self.creation.order[0]
+
+    @property
+    def started_at(self) -> int | None:
+        return self.began_at
+
+    @property
+    def completed_at(self) -> int | None:
+        if self.ending is None:
+            return None
+        return (
+            self.ending.at if self.ending.at is not None else self.ending.not_after or self.ending.not_before
+        )
+
+    @property
+    def duration_ms(self) -> int | None:
+        """How long a turn took that has ended, from its creation."""
+        created_at, completed_at = self.created_at, self.completed_at
+        if created_at is None or completed_at is None:
+            return None
+        return run_duration_ms(created_at, completed_at)
+
+    @property
+    def last_updated(self) -> int | None:
+        return None if self.last is None else self.last[0]
+
+    @property
+    def last_event_id(self) -> str | None:
+        return None if self.last is None else self.last[3]
+
+    @property
+    def process(self) -> ProcessIdentity | None:
+        return None if self.start is None else self.start.process
+
+    def plus(self, events: Iterable[Event]) -> TurnState:
+        """This turn and what the events add to it."""
+        fold = _Fold(self)
+        for event in events:
+            fold.add(event)
+        return fold.state()
+
+
+def wire_word(status: Status) -> str:
+    """pending, running, completed or failed: every ending but success has failed."""
+    return _WIRE_WORDS.get(status, "failed")
+
+
+def reported(state: TurnState) -> AgentReport | None:
+    """What the agent of a turn has reported so far, beside the tools that it was refused."""
+    return despite_denials(state.report.report, state.denied) if state.report is not None else None
+
+
+def turn_state(events: Iterable[Event]) -> TurnState:
+    """The turn that these events make. They are all of one run; without any there is no turn."""
+    known = list(events)
+    return TurnState(known[0].run_id if known else "").plus(known)
+
+
+def position_of(state: TurnState, *more: str) -> str:
+    """A token of what is stored of a turn: the ids of its creation, start and ending, and further ones."""
+    found = (each.order[3] for each in (state.creation, state.start, state.ending) if each is not None)
+    # An id that another producer chose may hold anything, and the token goes into a header.
+    ids = (event_id for event_id in (*found, *more) if len(event_id) <= LONGEST_POSITION_ID)
+    return ",".join(quote(event_id, safe="") for event_id in ids)
+
+
+def has_position(state: TurnState, position: str) -> bool:
+    """Whether this state of a turn has everything that the token names."""
+    ids = (unquote(event_id) for event_id in position.split(",") if event_id)
+    return all((part_of(state.turn_id, event_id) or event_id) in state.seen for event_id in ids)
+
+
+def tag_of(state: TurnState) -> str:
+    """A short text that differs whenever anything of the turn does, the same on every server."""
+    ending = state.ending.order if state.ending is not None else None
+    last = f"{len(state.seen)}\0{state.last}\0{ending}"
+    digest = hashlib.blake2b(last.encode(errors="replace"), digest_size=8).hexdigest()
+    return f"{state.wire_status}-{state.block_count}-{digest}"
+
+
+def part_of(turn_id: str, event_id: str) -> str | None:
+    """Names the part of a line that an event tells of; None if it was not fed as a line.
+
+    The ids of fed lines are `{turn}-{line number}-{item}-{key}`. A line that was not numbered by its producer
+    may be stored under two numbers by two feeders at once; its key shows that it is one.
+    """
+    parts = event_id.removeprefix(f"{turn_id}-").split("-")
+    return f"{parts[2]}-{parts[1]}" if len(parts) == 3 and parts[0].isdigit() else None
+
+
+class _Fold:
+    """A turn while events are added to it."""
+
+    def __init__(self, state: TurnState) -> None:
+        self._before = state
+        self._creation = state.creation
+        self._start = state.start
+        self._began_at = state.began_at
+        self._blocks: list[Block] | None = None  # not copied before there is a new one
+        self._report = state.report
+        self._denied = state.denied
+        self._ending = state.ending
+        self._correction = state.correction
+        self._last = state.last
+        self._lines = state.lines
+        self._names: set[str] = set()
+
+    def add(self, event: Event) -> None:
+        if event.type in CLAIMS:
+            return  # the claimed event comes next
+        name = part_of(event.run_id, event.event_id) or event.event_id
+        is_new = name not in self._before.seen and name not in self._names
+        self._names.add(name)
+        if self._last is None or event.order > self._last:
+            self._last = event.order
+        self._lines = with_line(self._lines, event.payload)
+        if event.type in SIGNS_OF_WORK and (self._began_at is None or event.occurred_at < self._began_at):
+            self._began_at = event.occurred_at
+        if event.type == "block":
+            self._add_block(event, name, is_new=is_new)
+        elif event.type == "turn_created":
+            self._created(event)
+        elif event.type == "turn_started":
+            self._started(event)
+        elif event.type == "turn_result":
+            report = TurnReport.of(event)
+            if report.beats(self._report):
+                self._report = report
+        elif event.type in ENDS or event.type == UNREADABLE:
+            self._ended(event)
+
+    def state(self) -> TurnState:
+        before = self._before
+        if not self._names:
+            return before
+        return TurnState(
+            turn_id=before.turn_id,
+            creation=self._creation,
+            start=self._start,
+            began_at=self._began_at,
+            blocks=before.blocks if self._blocks is None else tuple(self._blocks),
+            report=self._report,
+            denied=self._denied,
+            ending=self._ending,
+            correction=self._correction,
+            last=self._last,
+            lines=self._lines,
+            seen=before.seen if self._names <= before.seen else before.seen | self._names,
+        )
+
+    def _add_block(self, event: Event, name: str, *, is_new: bool) -> None:
+        denied = text_of(event.payload, "denied")
+        if denied is not None:
+            self._denied |= {denied}
+        block = Block.of(event, name)
+        if block is None:
+            return
+        blocks = self._blocks if self._blocks is not None else list(self._before.blocks)
+        if not is_new:  # of two that tell of one, the earlier counts, whichever came first
+            twin = next((each for each in blocks if each.name == name), None)
+            if twin is None or twin.order <= block.order:
+                return
+            blocks.remove(twin)
+        insort(blocks, block, key=lambda each: each.place)
+        self._blocks = blocks
+
+    def _ended(self, event: Event) -> None:
+        stated = Ending.of(event)
+        if stated is None:
+            return
+        if event.type in CORRECTIONS or stated.correction:
+            if stated.beats(self._correction):
+                self._correction = stated
+        elif stated.beats(self._ending):
+            self._ending = stated
+
+    def _created(self, event: Event) -> None:
+        said = event.payload
+        if self._creation is None or event.order < self._creation.order:
+            self._creation = Creation(
+                order=event.order,
+                project_id=text_of(said, "project_id") or "",
+                conversation_id=text_of(said, "conversation_id") or "",
+                number=_whole(said, "number", 0),
+                prompt=text_of(said, "prompt"),
+            )
+
+    def _started(self, event: Event) -> None:
+        said = event.payload
+        if self._start is None or event.order < self._start.order:
+            self._start = TurnStart(
+                event.order, text_of(said, "executor"), ProcessIdentity.of(said.get("process"))
+            )
+
+
+def _whole(payload: Mapping[str, object], name: str, otherwise: int) -> int:
+    number = number_of(payload, name)
+    return otherwise if number is None else int(number)

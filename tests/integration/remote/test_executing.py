@@ -1,0 +1,157 @@
+"""The desk of a turn on a server, where the server or what stands before it makes trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+
+from longwatch.clock import SYSTEM_CLOCK
+from longwatch.errors import InvalidInput, RequestRefused, Unreachable
+from longwatch.journal.memory import MemoryJournal
+from longwatch.remote.blocking_client import ServerCalls
+from longwatch.remote.executor_watchdog import ExecutorWatchdog
+from longwatch.remote.turn_sink import RemoteTurns, ServerDesk
+from longwatch.server.access import Access, Tokens
+from longwatch.server.app import create_app
+from longwatch.server.context import open_context
+from longwatch.server.limits import Limits
+from longwatch.turns.events import EventMaker
+from tests.integration.server.feed.servers import ServerProcess
+from tests.integration.server.stores import Stores, assistant
+
+BIG = 3_000  # bytes of a body
+RIGHT, LOOKS = "may-write-and-read", "may-only-read-here"
+
+
+@asynccontextmanager
+async def listening(file: Path, **options: Any) -> AsyncIterator[str]:
+    """A server of this process that listens on a port."""
+    with Stores(file=file).opened() as (journal, documents), socket.create_server(("127.0.0.1", 0)) as bound:
+        async with open_context(journal, documents, **options) as context:
+            config = uvicorn.Config(create_app(context), log_config=None, lifespan="off")
+            server = uvicorn.Server(config)
+            task = asyncio.create_task(server.serve([bound]))
+            try:
+                yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                context.closing.set()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+
+def desk_of(calls: ServerCalls, told: list[str]) -> ServerDesk:
+    turn = RemoteTurns(calls, SYSTEM_CLOCK).create("p", "s", None)
+    return ServerDesk(
+        calls, turn.name, maker=EventMaker(MemoryJournal()), tell=told.append, clock=SYSTEM_CLOCK
+    )
+
+
+async def test_lines_too_many_for_one_body_are_sent_in_parts_and_a_line_too_long_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longwatch.remote.turn_sink.CUT_CHARACTERS", 1_000)
+    told: list[str] = []
+    lines = [assistant("a" * 1_000), assistant("b" * 1_000), assistant("c" * 1_000), "d" * 5_000]
+
+    async with listening(tmp_path / "small.db", limits=Limits(body_bytes=BIG)) as url:
+        calls = ServerCalls(url)
+        desk = await asyncio.to_thread(desk_of, calls, told)
+        fed = await asyncio.to_thread(desk.feed, lines, 1)
+        turn = (await asyncio.to_thread(calls.get, desk.path)).value
+
+    assert (fed.accepted, fed.blocks) == (4, 3)
+    assert [block["content"]["text"][0] for block in turn["blocks"]] == ["a", "b", "c"]
+    assert told == ["line 4 is too long for the server and was cut"]
+
+
+async def test_a_wrong_token_is_refused_and_a_right_one_is_taken(tmp_path: Path) -> None:
+    access = Access(Tokens(write=RIGHT, read=LOOKS))
+
+    async with listening(tmp_path / "guarded.db", access=access) as url:
+        with pytest.raises(RequestRefused) as refused:
+            await asyncio.to_thread(desk_of, ServerCalls(url, token="wrong"), [])
+        with pytest.raises(RequestRefused) as forbidden:
+            await asyncio.to_thread(desk_of, ServerCalls(url, token=LOOKS), [])
+        desk = await asyncio.to_thread(desk_of, ServerCalls(url, token=RIGHT), [])
+
+    assert (refused.value.status, forbidden.value.status) == (401, 403)
+    assert desk.path.startswith("/api/projects/p/sessions/s/turns/turn-")
+
+
+def test_a_redirect_is_not_followed_so_that_a_token_goes_nowhere_else() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        answer = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
+        script = "import socket, sys; s = socket.socket(fileno=int(sys.argv[1])); c, _ = s.accept(); "
+        script += "c.recv(9999); c.sendall(sys.argv[2].encode()); c.close()"
+        command = [sys.executable, "-c", script, str(bound.fileno()), answer]
+        with subprocess.Popen(command, pass_fds=[bound.fileno()]):
+            calls = ServerCalls(f"http://127.0.0.1:{bound.getsockname()[1]}", token="secret")
+            with pytest.raises(RequestRefused) as refused:
+                calls.get("/api/runs")
+
+    assert refused.value.status == 302
+
+
+@pytest.mark.parametrize(
+    "address", ["board:8321", "ftp://board", "http://", "http://user:word@board", "http://board?x=1"]
+)
+def test_what_is_no_address_of_a_server_is_said_so(address: str) -> None:
+    with pytest.raises(InvalidInput, match="no address of a server"):
+        ServerCalls(address)
+
+
+def test_an_answer_that_is_no_json_is_no_answer(server: ServerProcess) -> None:
+    with pytest.raises(Unreachable):
+        ServerCalls(server.url).get("/")
+
+
+def test_an_executor_that_dies_where_the_server_cannot_see_it_has_its_last_word_said(
+    server: ServerProcess,
+) -> None:
+    calls = ServerCalls(server.url)
+    turn = RemoteTurns(calls, SYSTEM_CLOCK).create("elsewhere", "s", None)
+    path = ServerDesk(
+        calls, turn.name, maker=EventMaker(MemoryJournal()), tell=print, clock=SYSTEM_CLOCK
+    ).path
+    script = (
+        "import sys, time; from longwatch.remote.executor_watchdog import ExecutorWatchdog; "
+        "word = ExecutorWatchdog.prepare(sys.argv[1], None, sys.argv[2], 'process 7 on far-away is gone'); "
+        "print(word._process.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, server.url, path], stdout=subprocess.PIPE
+    ) as executor:
+        assert executor.stdout is not None
+        beside = int(executor.stdout.readline())
+        executor.send_signal(signal.SIGKILL)
+    tag = calls.get(path).tag
+    answer = calls.get(path, {"wait": 20}, tag=tag, longer_seconds=25)
+
+    ended = answer.value or calls.get(path).value
+    assert (ended["status"], ended["error"]) == ("failed", "process 7 on far-away is gone")
+    with suppress(ProcessLookupError):
+        os.kill(beside, signal.SIGKILL)
+
+
+async def test_a_last_word_that_is_not_needed_is_not_said(http: httpx2.AsyncClient, project: str) -> None:
+    made = await http.post(f"/api/projects/{project}/sessions/s/turns", json={})
+    path = f"/api/projects/{project}/sessions/s/turns/{made.json()['id']}"
+    word = ExecutorWatchdog.prepare(str(http.base_url).rstrip("/"), None, path, "gone")
+    assert word is not None
+
+    word.not_needed()
+
+    assert (await http.get(path)).json()["status"] == "pending"

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from longwatch.errors import JournalUnavailable
+from longwatch.testing.clock import FakeClock
+from longwatch.turns.line_pump import LinePump
+from longwatch.turns.line_reader import Fed
+
+
+class AwayDesk:
+    """A place for lines that refuses them a few times."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+        self.fed: list[str] = []
+
+    def feed(self, lines: Sequence[str], first_line: int) -> Fed:
+        if self.refusals:
+            self.refusals -= 1
+            raise JournalUnavailable("the journal does not answer")
+        self.fed += lines
+        return Fed(accepted=len(lines), blocks=0, status="running")
+
+
+def test_waiting_for_the_journal_is_a_remark_and_a_loss_is_a_warning() -> None:
+    warnings: list[str] = []
+    remarks: list[str] = []
+
+    for refusals, patience in ((2, 60.0), (10**9, 0.0)):
+        desk = AwayDesk(refusals)
+        carrier = LinePump(
+            desk,  # type: ignore[arg-type]  # a desk that is only fed
+            1,
+            stop=lambda: None,
+            show=lambda events: None,
+            tell=warnings.append,
+            remark=remarks.append,
+            clock=FakeClock(),
+        )
+        carrier.start()
+        carrier.take("one")
+        carrier.finish(patience)
+
+    assert any("which wait" in each for each in remarks)
+    assert any("takes the command's lines again" in each for each in remarks)
+    assert [each.partition(":")[0] for each in warnings] == ["what the command says is not stored any more"]

@@ -1,0 +1,74 @@
+"""Lines between the thread that reads them and the one that stores them."""
+
+from __future__ import annotations
+
+import threading
+
+from longwatch.turns.line_pump import LINE_COSTS, Waiting
+from tests.patience import PATIENCE_SECONDS
+
+
+def take(waiting: Waiting, *, lines: int = 100, characters: int = 10_000) -> tuple[list[str], bool]:
+    return waiting.take(0.0, most_lines=lines, most_characters=characters)
+
+
+def test_lines_come_out_in_their_order_and_the_last_ones_are_known() -> None:
+    waiting = Waiting()
+    for line in ("a", "b", "c"):
+        assert waiting.put(line, 0.0)
+    waiting.close()
+
+    assert take(waiting, lines=2) == (["a", "b"], False)
+    assert take(waiting) == (["c"], True)
+    assert take(waiting) == ([], True)
+
+
+def test_a_line_that_comes_after_the_last_one_is_dropped() -> None:
+    waiting = Waiting()
+    waiting.put("a", 0.0)
+    waiting.close()
+
+    assert waiting.put("late", 0.0)
+
+    assert take(waiting) == (["a"], True)
+
+
+def test_a_batch_ends_at_its_size() -> None:
+    waiting = Waiting()
+    for line in ("b" * 60, "c" * 60, "d"):
+        waiting.put(line, 0.0)
+
+    assert take(waiting, characters=100)[0] == ["b" * 60]
+    assert take(waiting)[0] == ["c" * 60, "d"]
+
+
+def test_whoever_brings_too_much_has_to_wait_but_one_line_always_fits() -> None:
+    waiting = Waiting(most_characters=10, most_lines=5)
+
+    assert waiting.put("x" * 1_000, 0.0)
+    assert not waiting.put("y", 0.0)
+
+    take(waiting)
+    assert waiting.put("y", 0.0)
+
+
+def test_characters_are_counted_with_what_each_line_costs() -> None:
+    waiting = Waiting(most_characters=2 * LINE_COSTS, most_lines=100)
+
+    assert waiting.put("", 0.0)
+    assert waiting.put("", 0.0)
+    assert not waiting.put("", 0.0)
+
+
+def test_who_waits_for_room_goes_on_as_soon_as_there_is_some() -> None:
+    waiting = Waiting(most_lines=1)
+    waiting.put("first", 0.0)
+    done: list[bool] = []
+    writer = threading.Thread(target=lambda: done.append(waiting.put("second", 30.0)))
+    writer.start()
+
+    assert take(waiting)[0] == ["first"]
+    writer.join(PATIENCE_SECONDS)
+
+    assert done == [True]
+    assert take(waiting)[0] == ["second"]
