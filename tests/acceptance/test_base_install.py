@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.server.feed.servers import server_process
+from tests.integration.server.live.servers import server_process
 from tests.patience import PATIENCE_SECONDS
 
 HIDDEN = (

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.integration.server.feed.servers import ServerProcess, server_process
+from tests.integration.server.live.servers import ServerProcess, server_process
 from tests.patience import PATIENCE_SECONDS
 
 SESSION = "/api/projects/default/sessions/s"

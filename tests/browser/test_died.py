@@ -14,7 +14,7 @@ from playwright.sync_api import Route, expect
 
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import fold
-from longwatch.server.report import render_report
+from longwatch.server.page.report import render_report
 from tests.browser import stories
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage
 from tests.browser.serving import Served

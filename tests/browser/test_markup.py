@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
 from longwatch.model.run import fold
-from longwatch.server.report import render_report
+from longwatch.server.page.report import render_report
 from tests.browser.conftest import OpenPage, Serve
 from tests.browser.serving import Served
 from tests.browser.stories import feed, now_ms, said

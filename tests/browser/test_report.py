@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import fold
-from longwatch.server.report import render_report
+from longwatch.server.page.report import render_report
 from tests.browser.conftest import PHONE, OpenPage
 from tests.browser.stories import finished, running
 from tests.browser.test_views import serious, sideways

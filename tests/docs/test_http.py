@@ -13,10 +13,10 @@ from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.journal.base import PAGE_BYTES
 from longwatch.journal.codec import MAX_LEVELS
 from longwatch.journal.memory import MemoryJournal
+from longwatch.server.access.limits import ServerLimits
+from longwatch.server.api.openapi import ERRORS
 from longwatch.server.app import create_api
 from longwatch.server.context import open_context
-from longwatch.server.described import ERRORS
-from longwatch.server.limits import Limits
 from longwatch.settings import MAX_PAYLOAD_BYTES
 from tests.docs.pages import page
 
@@ -67,7 +67,7 @@ def test_the_limits_in_the_reference_are_those_of_the_server() -> None:
     numbers = [
         int(number.replace(",", "")) for number in re.findall(r"^\| [^|]+ \| ([\d,]+)", text, re.MULTILINE)
     ]
-    limits = Limits()
+    limits = ServerLimits()
     wanted = [int(getattr(limits, each.name)) for each in fields(limits)]
 
     assert sorted(numbers) == sorted([*wanted, MAX_PAYLOAD_BYTES, MAX_LEVELS, PAGE_BYTES])

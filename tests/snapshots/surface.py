@@ -35,11 +35,11 @@ from longwatch.journal.sqlite.journal import SqliteJournal
 from longwatch.model.event import CALL_WORDS
 from longwatch.model.summary import ENDS, STARTS, STATUS_WORDS
 from longwatch.recording.outbox import Outbox
+from longwatch.server.access.scopes import REQUIRED
 from longwatch.server.app import create_api
 from longwatch.server.context import open_context
-from longwatch.server.feed.schemas import EVENT_NAMES
-from longwatch.server.feed.topics import Kind, Topic
-from longwatch.server.routes.scopes import REQUIRED
+from longwatch.server.live.schemas import EVENT_NAMES
+from longwatch.server.live.topics import Topic, TopicKind
 from longwatch.settings import SETTINGS, Settings
 from tests.docs import source
 from tests.docs.pages import ROOT, all_pages, page
@@ -61,7 +61,7 @@ PUBLIC_MODULES = (  # those that docs/reference/python.md describes
     "longwatch.testing.drs",
     "longwatch.testing.executions",
 )
-VIEWER = ROOT / "src" / "longwatch" / "server" / "viewer"
+VIEWER = ROOT / "src" / "longwatch" / "server" / "page" / "viewer"
 BROWSER_FILES = (ROOT / "web" / "react" / "index.js", ROOT / "web" / "react" / "index.d.ts")
 
 _EXPORT = re.compile(
@@ -121,7 +121,7 @@ def routes() -> str:
 
 def feed() -> str:
     """The topics of the feed and the names of its messages."""
-    names = (f"{kind}{parts}" for kind in sorted(Kind) for parts in ("", ":a", ":a/b", ":a/b/c"))
+    names = (f"{kind}{parts}" for kind in sorted(TopicKind) for parts in ("", ":a", ":a/b", ":a/b/c"))
     topics = [f"topic {name}" for name in names if _is_topic(name)]
     return "\n".join([*topics, *(f"message {name}" for name in sorted(EVENT_NAMES))])
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { interrupt, newTurn } from "../../src/longwatch/server/viewer/core/actions.js";
-import { Api } from "../../src/longwatch/server/viewer/core/api.js";
-import { ApiError } from "../../src/longwatch/server/viewer/core/errors.js";
-import { documentPath, runPath, turnPath, turnsPath } from "../../src/longwatch/server/viewer/core/routes.js";
+import { interrupt, newTurn } from "../../src/longwatch/server/page/viewer/core/actions.js";
+import { Api } from "../../src/longwatch/server/page/viewer/core/api.js";
+import { ApiError } from "../../src/longwatch/server/page/viewer/core/errors.js";
+import { documentPath, runPath, turnPath, turnsPath } from "../../src/longwatch/server/page/viewer/core/routes.js";
 
 /** An api on answers that the test writes: `METHOD /path` → what to answer. */
 function apiOn(answers, options = {}) {

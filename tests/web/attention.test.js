@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Attention } from "../../src/longwatch/server/viewer/core/attention.js";
-import { FeedClient } from "../../src/longwatch/server/viewer/core/feed.js";
-import { PollingManager } from "../../src/longwatch/server/viewer/core/polling-manager.js";
+import { Attention } from "../../src/longwatch/server/page/viewer/core/attention.js";
+import { FeedClient } from "../../src/longwatch/server/page/viewer/core/feed.js";
+import { PollingManager } from "../../src/longwatch/server/page/viewer/core/polling-manager.js";
 import { FakeWorld } from "./support/world.js";
 
 class FakeDocument extends EventTarget {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { RunFold } from "../../src/longwatch/server/viewer/core/run-fold.js";
+import { RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
 
 const NOW_MS = 100_000;
 const CASES = JSON.parse(readFileSync(new URL("../fixtures/endings.json", import.meta.url), "utf8"));

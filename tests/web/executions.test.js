@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Spans, spanKey, stretchOf } from "../../src/longwatch/server/viewer/app/execution-spans.js";
-import { conditionsAt, endingText, etaText, leaseText, nextPoll } from "../../src/longwatch/server/viewer/app/execution-words.js";
-import { isUnseen, lookOf, statesText } from "../../src/longwatch/server/viewer/app/server-states.js";
-import { progressText } from "../../src/longwatch/server/viewer/app/wave-strip.js";
-import { isFailure, wordsOf } from "../../src/longwatch/server/viewer/app/words.js";
+import { Spans, spanKey, stretchOf } from "../../src/longwatch/server/page/viewer/app/execution-spans.js";
+import { conditionsAt, endingText, etaText, leaseText, nextPoll } from "../../src/longwatch/server/page/viewer/app/execution-words.js";
+import { isUnseen, lookOf, statesText } from "../../src/longwatch/server/page/viewer/app/server-states.js";
+import { progressText } from "../../src/longwatch/server/page/viewer/app/wave-strip.js";
+import { isFailure, wordsOf } from "../../src/longwatch/server/page/viewer/app/words.js";
 
 const MINUTE = 60_000;
 const START = 1_794_736_800_000;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Api } from "../../src/longwatch/server/viewer/core/api.js";
-import { FeedClient } from "../../src/longwatch/server/viewer/core/feed.js";
+import { Api } from "../../src/longwatch/server/page/viewer/core/api.js";
+import { FeedClient } from "../../src/longwatch/server/page/viewer/core/feed.js";
 import { FeedServer } from "./support/feed-server.js";
 import { FakeWorld } from "./support/world.js";
 

@@ -2,9 +2,9 @@
 
 import { createInterface } from "node:readline";
 
-import { ENDS, STARTS, STATUS_WORDS } from "../../src/longwatch/server/viewer/core/endings.js";
-import { CALL_WORDS } from "../../src/longwatch/server/viewer/core/payloads.js";
-import { RunFold } from "../../src/longwatch/server/viewer/core/run-fold.js";
+import { ENDS, STARTS, STATUS_WORDS } from "../../src/longwatch/server/page/viewer/core/endings.js";
+import { CALL_WORDS } from "../../src/longwatch/server/page/viewer/core/payloads.js";
+import { RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
 
 for await (const line of createInterface({ input: process.stdin })) {
   console.log(JSON.stringify(answerTo(JSON.parse(line))));

@@ -16,7 +16,7 @@ from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 WEB = ROOT / "web"
-CORE = ROOT / "src" / "longwatch" / "server" / "viewer" / "core"
+CORE = ROOT / "src" / "longwatch" / "server" / "page" / "viewer" / "core"
 OLDEST_NODE = 20
 
 

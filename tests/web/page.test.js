@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { callRows } from "../../src/longwatch/server/viewer/app/call-tree.js";
-import { changedLines, treeOf } from "../../src/longwatch/server/viewer/app/file-tree.js";
-import { BOX, layOut } from "../../src/longwatch/server/viewer/app/graph-layout.js";
-import { graphOf } from "../../src/longwatch/server/viewer/app/announced-graph.js";
-import { labelSide, panned, share, ticks, zoomed } from "../../src/longwatch/server/viewer/app/time-scale.js";
-import { wordsOf } from "../../src/longwatch/server/viewer/app/words.js";
+import { callRows } from "../../src/longwatch/server/page/viewer/app/call-tree.js";
+import { changedLines, treeOf } from "../../src/longwatch/server/page/viewer/app/file-tree.js";
+import { BOX, layOut } from "../../src/longwatch/server/page/viewer/app/graph-layout.js";
+import { graphOf } from "../../src/longwatch/server/page/viewer/app/announced-graph.js";
+import { labelSide, panned, share, ticks, zoomed } from "../../src/longwatch/server/page/viewer/app/time-scale.js";
+import { wordsOf } from "../../src/longwatch/server/page/viewer/app/words.js";
 
-/** @param {string} id @param {Partial<import("../../src/longwatch/server/viewer/core/calls.js").CallView>} [more] */
+/** @param {string} id @param {Partial<import("../../src/longwatch/server/page/viewer/core/calls.js").CallView>} [more] */
 const call = (id, more = {}) => ({
   call_id: id, kind: "tool", name: id, agent_name: null, parent_call_id: null, status: "completed",
   started_at: 0, ended_at: 1, duration_ms: 1, error: null, ...more,

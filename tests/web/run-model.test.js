@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { RunModel } from "../../src/longwatch/server/viewer/app/run-model.js";
-import { betweenText, endText, isOpen, lengthText, ranText } from "../../src/longwatch/server/viewer/app/run-times.js";
+import { RunModel } from "../../src/longwatch/server/page/viewer/app/run-model.js";
+import { betweenText, endText, isOpen, lengthText, ranText } from "../../src/longwatch/server/page/viewer/app/run-times.js";
 
 const NOW_MS = 100_000;
 const CASES = JSON.parse(readFileSync(new URL("../fixtures/endings.json", import.meta.url), "utf8"));

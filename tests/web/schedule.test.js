@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Cadence } from "../../src/longwatch/server/viewer/core/cadence.js";
+import { Cadence } from "../../src/longwatch/server/page/viewer/core/cadence.js";
 import {
   Backoff,
   FEED_BACKOFF,
@@ -10,7 +10,7 @@ import {
   REQUEST_BACKOFF,
   scheduleFor,
   Soonest,
-} from "../../src/longwatch/server/viewer/core/schedule.js";
+} from "../../src/longwatch/server/page/viewer/core/schedule.js";
 
 /** The delays of a ramp that is looked at when it is due, without news. */
 function delaysOf(ramp) {

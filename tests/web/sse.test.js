@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { SseParser } from "../../src/longwatch/server/viewer/core/sse.js";
+import { SseParser } from "../../src/longwatch/server/page/viewer/core/sse.js";
 
 const TEXT =
   "\uFEFFretry: 1000\n\n: comment\nid: 7\nevent: event\ndata: one\ndata:two\r\n\r\nevent: beat\ndata: {}\r\rdata\n\nid: \n\ndata: é\n\nevent: nothing\n\n";

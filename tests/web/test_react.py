@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.server.feed.schemas import EVENT_NAMES
+from longwatch.server.live.schemas import EVENT_NAMES
 from tests.web.node import CORE, ROOT, WEB, node, tool
 
 REACT = WEB / "react"

@@ -66,7 +66,7 @@ def _export_page(
 ) -> None:
     """One run as a page. Without a file it goes to stdout, but not onto a terminal."""
     from longwatch.following.observation import Observer
-    from longwatch.server.report import render_report, report_name
+    from longwatch.server.page.report import render_report, report_name
 
     if len(found) > 1:
         raise InvalidInput(f"A page holds one run, and {len(found)} were named. Export them one by one.")

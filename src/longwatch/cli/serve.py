@@ -25,8 +25,8 @@ from longwatch.settings import Settings, data_directory
 if TYPE_CHECKING:
     import socket
 
-    from longwatch.server.access import Access
-    from longwatch.server.hosts import Hosts
+    from longwatch.server.access.origins import Hosts
+    from longwatch.server.access.tokens import Access
 
 INTERRUPTED = 130
 LEVELS = ("debug", "info", "warning", "error")
@@ -129,10 +129,9 @@ def make_address(
     trusted_proxies: tuple[str, ...] = (),
 ) -> Address:
     """Take the port, and find the tokens if they are needed."""
-    from longwatch.server.access import Access
-    from longwatch.server.hosts import Hosts, checked_proxy, is_loopback
-    from longwatch.server.serving import listening_socket
-    from longwatch.server.tokens import find_tokens
+    from longwatch.server.access.origins import Hosts, checked_proxy, is_loopback
+    from longwatch.server.access.tokens import Access, find_tokens
+    from longwatch.server.http_server import listening_socket
 
     hosts = Hosts.of(host, allow_hosts=allow_hosts, allow_origins=allow_origins)
     proxies = tuple(map(checked_proxy, trusted_proxies))
@@ -150,7 +149,7 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
     from longwatch.documents.stores.factory import open_documents
     from longwatch.server.app import create_app
     from longwatch.server.context import open_context
-    from longwatch.server.serving import (
+    from longwatch.server.http_server import (
         allow_more_connections,
         collect_less_often,
         loop_factory,

@@ -8,27 +8,27 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from longwatch.server.context import ServerContext
-from longwatch.server.errors import CatchAll, install_errors
-from longwatch.server.feed import HotStream
-from longwatch.server.feed import install as install_feed
-from longwatch.server.guard import Guard
-from longwatch.server.hot import HotStatus
-from longwatch.server.openapi import describe
-from longwatch.server.pages import Pages, page_routes
-from longwatch.server.routes import (
+from longwatch.server.access.guard import Guard
+from longwatch.server.api import (
     documents,
     events,
     executions,
     files,
     login,
-    metrics,
+    monitoring,
     projects,
     runs,
     turns,
 )
-from longwatch.server.routes.health import health_routes
-from longwatch.server.spooling import SpooledBodies
+from longwatch.server.api.fast_routes import HotStatus
+from longwatch.server.api.monitoring import health_routes
+from longwatch.server.api.openapi import describe
+from longwatch.server.context import ServerContext
+from longwatch.server.errors import CatchAll, install_errors
+from longwatch.server.live import HotStream
+from longwatch.server.live import install as install_feed
+from longwatch.server.page.static_files import Pages, page_routes
+from longwatch.server.spooled_response import SpooledBodies
 
 GZIP_FROM_BYTES = 1_000
 QUOTED = ("/api/runs/", "/api/executions/")
@@ -68,8 +68,8 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
     app.include_router(executions.router)
     app.include_router(login.router)
     app.include_router(health_routes())
-    if metrics.is_possible():
-        app.include_router(metrics.router)
+    if monitoring.is_possible():
+        app.include_router(monitoring.router)
     install_feed(app, context)
     app.include_router(page_routes(pages or Pages()))
     describe(app)

@@ -23,14 +23,13 @@ from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal
 from longwatch.model.run import RunSummary
 from longwatch.recording.redaction import SecretNames
-from longwatch.server.access import Access
-from longwatch.server.appending import Appender
-from longwatch.server.board import Board
-from longwatch.server.executions import Executions
-from longwatch.server.hosts import Hosts
-from longwatch.server.limits import Limits
-from longwatch.server.rates import Traffic
-from longwatch.server.versions import Versions
+from longwatch.server.access.limits import ServerLimits, Traffic
+from longwatch.server.access.origins import Hosts
+from longwatch.server.access.tokens import Access
+from longwatch.server.cache.execution_cache import ExecutionCache
+from longwatch.server.cache.file_versions import Versions
+from longwatch.server.cache.run_cache import RunCache
+from longwatch.server.event_intake import EventIntake
 from longwatch.settings import Settings
 from longwatch.turns import Conversations
 
@@ -47,17 +46,17 @@ class ServerContext:
     journal: Journal
     async_journal: AsyncJournal
     hub: Hub
-    board: Board
+    board: RunCache
     unlisted: BackgroundScan
     runs: MergedRuns
     observer: Observer
-    appender: Appender
+    appender: EventIntake
     conversations: Conversations
     documents: DocumentStore
-    executions: Executions
+    executions: ExecutionCache
     versions: Versions
     clock: Clock
-    limits: Limits
+    limits: ServerLimits
     access: Access
     hosts: Hosts
     threads: ThreadPoolExecutor
@@ -84,7 +83,7 @@ async def open_context(
     documents: DocumentStore,
     *,
     clock: Clock = SYSTEM_CLOCK,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     access: Access | None = None,
     hosts: Hosts | None = None,
     settings: Settings | None = None,
@@ -100,7 +99,7 @@ async def open_context(
             return executions or MemoryExecutionStore()
         return open_executions(settings=settings, clock=clock)
 
-    shown = Executions(execution_store, journal, clock)
+    shown = ExecutionCache(execution_store, journal, clock)
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="longwatch-server")
     closing = asyncio.Event()
     try:
@@ -109,7 +108,7 @@ async def open_context(
             AsyncJournal(journal) as async_journal,
             Hub(journal, clock=clock) as hub,
         ):
-            board, versions = Board(hub, async_journal, closing), Versions()
+            board, versions = RunCache(hub, async_journal, closing), Versions()
             unlisted = BackgroundScan(journal, clock=clock)
             runs = MergedRuns(journal, unlisted.runs, clock=clock)
             try:
@@ -121,13 +120,13 @@ async def open_context(
                     unlisted=unlisted,
                     runs=runs,
                     observer=Observer(journal, clock=clock, runs=runs),
-                    appender=Appender(journal, SecretNames(settings.redact_keys if settings else ())),
+                    appender=EventIntake(journal, SecretNames(settings.redact_keys if settings else ())),
                     conversations=conversations,
                     documents=documents,
                     executions=shown,
                     versions=versions,
                     clock=clock,
-                    limits=limits or Limits(),
+                    limits=limits or ServerLimits(),
                     access=access or Access(clock=clock),
                     hosts=hosts or Hosts(),
                     threads=threads,

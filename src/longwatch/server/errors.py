@@ -31,7 +31,7 @@ from longwatch.errors import (
     TurnTaken,
     WorthAnotherTry,
 )
-from longwatch.server.plain_pages import not_found_page, wants_page
+from longwatch.server.page.plain_pages import not_found_page, wants_page
 
 log = logging.getLogger("longwatch.server")
 

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from longwatch.remote import ServerClient
-from tests.integration.server.feed.servers import ServerProcess, server_process
+from tests.integration.server.live.servers import ServerProcess, server_process
 from tests.patience import PATIENCE_SECONDS
 
 

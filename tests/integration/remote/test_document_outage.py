@@ -13,7 +13,7 @@ from pycrdt import Text
 from longwatch.errors import Unreachable
 from longwatch.polling import Backoff, PollingManager
 from longwatch.remote import DocumentPolling, ServerClient
-from tests.integration.server.feed.servers import ServerProcess, server_process
+from tests.integration.server.live.servers import ServerProcess, server_process
 from tests.patience import PATIENCE_SECONDS
 
 QUICK_MS = 20.0

@@ -23,12 +23,12 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.remote.blocking_client import ServerCalls
 from longwatch.remote.executor_watchdog import ExecutorWatchdog
 from longwatch.remote.turn_sink import RemoteTurns, ServerDesk
-from longwatch.server.access import Access, Tokens
+from longwatch.server.access.limits import ServerLimits
+from longwatch.server.access.tokens import Access, Tokens
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
-from longwatch.server.limits import Limits
 from longwatch.turns.events import EventMaker
-from tests.integration.server.feed.servers import ServerProcess
+from tests.integration.server.live.servers import ServerProcess
 from tests.integration.server.stores import Stores, assistant
 
 BIG = 3_000  # bytes of a body
@@ -66,7 +66,7 @@ async def test_lines_too_many_for_one_body_are_sent_in_parts_and_a_line_too_long
     told: list[str] = []
     lines = [assistant("a" * 1_000), assistant("b" * 1_000), assistant("c" * 1_000), "d" * 5_000]
 
-    async with listening(tmp_path / "small.db", limits=Limits(body_bytes=BIG)) as url:
+    async with listening(tmp_path / "small.db", limits=ServerLimits(body_bytes=BIG)) as url:
         calls = ServerCalls(url)
         desk = await asyncio.to_thread(desk_of, calls, told)
         fed = await asyncio.to_thread(desk.feed, lines, 1)

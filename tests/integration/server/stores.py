@@ -19,8 +19,8 @@ from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import open_dynamodb
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.app import create_app
+from longwatch.server.cache.rendered_responses import TURN
 from longwatch.server.context import ServerContext, open_context
-from longwatch.server.turn_answers import TURN
 from longwatch.storage.dynamodb.errors import TableAddress
 from tests.contract.documents_tables import SharedDocumentTable, new_document_table
 from tests.contract.tables import REGION, new_table

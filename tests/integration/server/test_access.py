@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from longwatch.clock import SYSTEM_CLOCK
-from longwatch.server.access import COOKIE, Access, Tokens
-from longwatch.server.hosts import Hosts
+from longwatch.server.access.origins import Hosts
+from longwatch.server.access.tokens import COOKIE, Access, Tokens
 from tests.integration.server.stores import Served, Stores, new_turn, served
 
 TOKENS = Tokens("write-token-0123456789", "read-token-0123456789")

@@ -16,8 +16,8 @@ from longwatch.executions.model import Execution, JobState, Mode
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.memory import MemoryJournal
-from longwatch.server.execution_schemas import ExecutionListShape, ExecutionShape
-from longwatch.server.executions import ExecutionQuery, Executions, cursor_at
+from longwatch.server.api.execution_schemas import ExecutionListShape, ExecutionShape
+from longwatch.server.cache.execution_cache import ExecutionCache, ExecutionQuery, cursor_at
 from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
 from tests.browser.boards import Board
@@ -376,7 +376,7 @@ def test_what_was_read_is_not_read_again_until_something_is_written() -> None:
             return list(super().find(**asked))  # type: ignore[arg-type]
 
     store = Counting()
-    executions = Executions(lambda: store, MemoryJournal(), SYSTEM_CLOCK)
+    executions = ExecutionCache(lambda: store, MemoryJournal(), SYSTEM_CLOCK)
     first = executions.find(ExecutionQuery(), limit=5)
 
     same = executions.find(ExecutionQuery(), limit=5)
@@ -392,7 +392,7 @@ def test_a_search_that_finds_little_goes_on_from_where_it_looked() -> None:
     store = MemoryExecutionStore()
     for number in range(30):
         store.add(fresh(f"x-{number:02}", ago_ms=100_000 - number * 1000, mode=Mode.JOB))
-    executions = Executions(lambda: store, MemoryJournal(), SYSTEM_CLOCK)
+    executions = ExecutionCache(lambda: store, MemoryJournal(), SYSTEM_CLOCK)
 
     page = executions.find(ExecutionQuery(text="x-00"), limit=5)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from longwatch.server.access.limits import ServerLimits
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
-from longwatch.server.limits import Limits
 from tests.integration.server.processes import ServeProcess, journal_option, raw_answer, serving
 from tests.integration.server.stores import LINES, Served, Stores, is_polled, new_turn, served, until
 from tests.patience import PATIENCE_SECONDS
@@ -97,7 +97,7 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_a_length(sqlite
         for _ in range(20):
             yield b"x" * 100
 
-    async with served(sqlite_stores, limits=Limits(body_bytes=1000)) as server:
+    async with served(sqlite_stores, limits=ServerLimits(body_bytes=1000)) as server:
         told = await server.http.post(APPEND, content=b"x" * 1001, headers=JSON)
         untold = await server.http.post(APPEND, content=pieces(), headers=JSON)
         small = await server.http.post(APPEND, json={"events": []})
@@ -109,7 +109,7 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_a_length(sqlite
 
 
 async def test_more_events_than_one_append_may_have_are_refused(sqlite_stores: Stores) -> None:
-    async with served(sqlite_stores, limits=Limits(batch_events=3)) as server:
+    async with served(sqlite_stores, limits=ServerLimits(batch_events=3)) as server:
         answer = await server.http.post(APPEND, json={"events": [{"type": "note"}] * 4})
 
         assert (answer.status_code, code_of(answer)) == (413, "too_many_events")
@@ -128,7 +128,7 @@ async def test_a_body_that_does_not_arrive_in_time_is_given_up(sqlite_stores: St
         yield b"{"
         await asyncio.Event().wait()
 
-    async with served(sqlite_stores, limits=Limits(body_seconds=0.05)) as server:
+    async with served(sqlite_stores, limits=ServerLimits(body_seconds=0.05)) as server:
         answer = await server.http.post(APPEND, content=stalled(), headers=JSON)
 
         assert (answer.status_code, code_of(answer)) == (408, "request_timeout")
@@ -148,7 +148,7 @@ async def test_many_headers_and_long_addresses_are_refused(server: Served) -> No
 async def test_too_many_writes_are_told_when_to_go_on_and_reads_are_not_counted(
     sqlite_stores: Stores,
 ) -> None:
-    async with served(sqlite_stores, limits=Limits(writes_per_second=0.1, writes_at_once=2)) as server:
+    async with served(sqlite_stores, limits=ServerLimits(writes_per_second=0.1, writes_at_once=2)) as server:
         writes = [await server.http.post("/api/projects", json={}) for _ in range(3)]
         reads = [await server.http.get("/api/projects") for _ in range(5)]
 
@@ -159,7 +159,7 @@ async def test_too_many_writes_are_told_when_to_go_on_and_reads_are_not_counted(
 
 
 async def test_only_so_many_polls_are_held_and_a_freed_place_is_taken_again(sqlite_stores: Stores) -> None:
-    async with served(sqlite_stores, limits=Limits(streams=1, wait_seconds=1.0)) as server:
+    async with served(sqlite_stores, limits=ServerLimits(streams=1, wait_seconds=1.0)) as server:
         turn = await new_turn(server.http)
         tag = (await server.http.get(f"{turn}/status")).headers["etag"]
         held = {"url": f"{turn}/status?wait=5", "headers": {"If-None-Match": tag}}
@@ -176,7 +176,7 @@ async def test_only_so_many_polls_are_held_and_a_freed_place_is_taken_again(sqli
 
 
 async def test_an_answer_that_takes_too_long_is_given_up(sqlite_stores: Stores) -> None:
-    async with served(sqlite_stores, limits=Limits(answer_seconds=1.0, wait_seconds=5.0)) as server:
+    async with served(sqlite_stores, limits=ServerLimits(answer_seconds=1.0, wait_seconds=5.0)) as server:
         turn = await new_turn(server.http)
         tag = (await server.http.get(f"{turn}/status")).headers["etag"]
 
@@ -187,7 +187,7 @@ async def test_an_answer_that_takes_too_long_is_given_up(sqlite_stores: Stores) 
 
 async def test_a_caller_that_leaves_gives_its_place_back(sqlite_stores: Stores) -> None:
     with sqlite_stores.opened() as (journal, documents):
-        async with open_context(journal, documents, limits=Limits(streams=1)) as context:
+        async with open_context(journal, documents, limits=ServerLimits(streams=1)) as context:
             app = create_app(context)
             transport = httpx2.ASGITransport(app=app)
             async with httpx2.AsyncClient(

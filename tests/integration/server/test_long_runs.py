@@ -12,8 +12,8 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.views import shown_view
 from longwatch.model.event import Event
 from longwatch.model.run import fold
-from longwatch.server import run_answers
-from longwatch.server.board import RUN
+from longwatch.server.cache import rendered_responses
+from longwatch.server.cache.run_cache import RUN
 from tests.integration.server.stores import Served, Stores, served
 
 EVENTS = 6_000
@@ -49,7 +49,7 @@ def count_bodies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         written.append(1)
         return view(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(run_answers, "shown_view", counted)
+    monkeypatch.setattr(rendered_responses, "shown_view", counted)
     return written
 
 

@@ -13,9 +13,9 @@ import pytest
 from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import Event
+from longwatch.server.api import monitoring
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
-from longwatch.server.routes import health
 from longwatch.settings import load_settings
 from tests.integration.server.stores import BASE
 from tests.patience import PATIENCE_SECONDS
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def http(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx2.AsyncClient]:
-    monkeypatch.setattr(health, "HOLDS_SECONDS", 0.0)
+    monkeypatch.setattr(monitoring, "HOLDS_SECONDS", 0.0)
     async with serving(path) as client:
         yield client
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from httpx2 import AsyncClient
 
 from longwatch.journal.codec import from_line
-from longwatch.server.board import PULSE
+from longwatch.server.cache.run_cache import PULSE
 from tests.integration.server.stores import Served, Stores, served, until
 
 START = {"type": "workflow_start", "payload": {"name": "brief"}}

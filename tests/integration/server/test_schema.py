@@ -16,17 +16,17 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from longwatch.server.access.limits import ServerLimits
+from longwatch.server.access.origins import Hosts
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
-from longwatch.server.hosts import Hosts
-from longwatch.server.limits import Limits
 from tests.integration.server.stores import Stores
 
 EXAMPLES = 10  # of each operation
 STREAM_SECONDS = 1.0
 OF_HTTP = {"content-type", "content-length", "date", "transfer-encoding"}
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-LIMITS = Limits(writes_per_second=1e6, writes_at_once=1_000_000, wait_seconds=0.02)
+LIMITS = ServerLimits(writes_per_second=1e6, writes_at_once=1_000_000, wait_seconds=0.02)
 
 schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 

@@ -15,11 +15,11 @@ from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
 
 from longwatch.documents.stores.memory import MemoryDocumentStore
 from longwatch.journal.memory import MemoryJournal
-from longwatch.server.access import Access, Scope, Tokens
+from longwatch.server.access.scopes import REQUIRED, WEBSOCKET, required_scope
+from longwatch.server.access.tokens import Access, Scope, Tokens
 from longwatch.server.app import create_api
 from longwatch.server.context import open_context
-from longwatch.server.pages import SECTIONS
-from longwatch.server.routes.scopes import REQUIRED, WEBSOCKET, required_scope
+from longwatch.server.page.static_files import SECTIONS
 from tests.integration.server.stores import TEXT, Served, Stores, served
 
 TOKENS = Tokens("write-token-0123456789", "read-token-0123456789")

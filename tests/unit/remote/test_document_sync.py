@@ -16,7 +16,7 @@ from longwatch.errors import DocumentNotFound, RequestRefused, Unreachable
 from longwatch.polling import PollingManager
 from longwatch.remote import DocumentPolling, ServerClient
 from longwatch.remote.document_sync import SyncStep, next_step
-from longwatch.server.feed.files import entry_view
+from longwatch.server.live.file_topics import entry_view
 
 pytestmark = pytest.mark.looptime
 

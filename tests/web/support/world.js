@@ -1,6 +1,6 @@
 /** A clock that a test turns by hand, with everything that happens between its ticks. */
 
-/** @import { World } from "../../../src/longwatch/server/viewer/core/world.js" */
+/** @import { World } from "../../../src/longwatch/server/page/viewer/core/world.js" */
 
 export class FakeWorld {
   time = 0;

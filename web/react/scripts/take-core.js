@@ -4,7 +4,7 @@
 import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-const source = fileURLToPath(new URL("../../../src/longwatch/server/viewer/core/", import.meta.url));
+const source = fileURLToPath(new URL("../../../src/longwatch/server/page/viewer/core/", import.meta.url));
 const target = fileURLToPath(new URL("../core/", import.meta.url));
 
 if (existsSync(source)) {

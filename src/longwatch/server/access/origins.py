@@ -1,0 +1,167 @@
+"""Hosts the server answers to, and origins that may call it. Stops DNS rebinding and foreign pages.
+
+A page of another site can make a browser call this machine, under a name of its own that it lets point here.
+It cannot choose the Host header, nor leave out the Origin. An address in figures is nobody's name, so a Host
+of figures is safe wherever the server listens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from urllib.parse import urlsplit
+
+from starlette.types import Message, Send
+
+from longwatch.errors import InvalidInput
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The names that are served, in lower case and without a port, and the origins that are let in."""
+
+    names: frozenset[str] = LOOPBACK_NAMES
+    origins: frozenset[str] = frozenset()
+    any_address: bool = False  # also any address in figures, for a server that listens on all of them
+
+    @classmethod
+    def of(
+        cls, host: str, *, allow_hosts: tuple[str, ...] = (), allow_origins: tuple[str, ...] = ()
+    ) -> Hosts:
+        """What follows from where the server listens and what is let in besides."""
+        names = {_bracketed(name.lower()) for name in (host, *allow_hosts) if name}
+        origins = {checked_origin(origin) for origin in allow_origins}
+        return cls(LOOPBACK_NAMES | names, frozenset(origins), any_address=not is_loopback(host))
+
+    def serves(self, host: str) -> bool:
+        """Whether a Host header names this server."""
+        if host in self.names:
+            return True
+        name = name_of(host)
+        return name in self.names or (self.any_address and _is_figures(name))
+
+    def admits(self, origin: str, host: str) -> bool:
+        """Whether a page of this origin may call: one of this server, or one that is let in."""
+        if origin in self.origins:
+            return True
+        try:
+            parts = urlsplit(origin)
+            own = urlsplit(f"{parts.scheme}://{host}")
+            same = (parts.hostname, _port(parts.port, parts.scheme)) == (
+                own.hostname,
+                _port(own.port, parts.scheme),
+            )
+        except ValueError:
+            return False
+        return same and parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def checked_origin(origin: str) -> str:
+    """The origin as browsers write it, or `InvalidInput`."""
+    try:
+        parts = urlsplit(origin)
+        _ = parts.port  # read only now, and wrong only then
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+        raise InvalidInput(f"{origin!r} is no origin; write it like https://example.org:8443.")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def checked_proxy(text: str) -> str:
+    """The address or network of a proxy, or `InvalidInput`."""
+    try:
+        return str(ip_network(text, strict=False) if "/" in text else ip_address(text))
+    except ValueError as error:
+        raise InvalidInput(
+            f"Invalid proxy address {text!r}. Use an IP address such as 127.0.0.1, or a network such as "
+            "10.0.0.0/8."
+        ) from error
+
+
+def name_of(host: str) -> str:
+    """A Host header without its port."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0].removesuffix(".")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens there."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_figures(name: str) -> bool:
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _bracketed(name: str) -> str:
+    return f"[{name}]" if ":" in name and not name.startswith("[") else name
+
+
+def _port(port: int | None, scheme: str) -> int:
+    return port if port is not None else (443 if scheme == "https" else 80)
+
+
+CORS_METHODS = b"GET, HEAD, POST, PUT, DELETE"
+CORS_HEADERS = (
+    b"Authorization, Content-Type, If-None-Match, Idempotency-Key, Last-Event-ID, Longwatch-Position"
+)
+CORS_EXPOSED = b"ETag, Longwatch-Position, Longwatch-Stale, Longwatch-Version, Retry-After"
+CORS_SECONDS = b"600"
+EVERY_ANSWER = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+def sharing(send: Send, origin: str | None) -> Send:
+    """Add what every answer carries, and what lets a page of another origin read it."""
+    extra = list(EVERY_ANSWER)
+    if origin is not None:
+        extra = [
+            (b"x-content-type-options", b"nosniff"),
+            (b"referrer-policy", b"no-referrer"),
+            (b"cross-origin-resource-policy", b"cross-origin"),
+            (b"access-control-allow-origin", origin.encode("latin-1")),
+            (b"access-control-expose-headers", CORS_EXPOSED),
+            (b"vary", b"Origin"),
+        ]
+
+    async def adding(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            names = {name for name, _ in headers}
+            headers += [pair for pair in extra if pair[0] == b"vary" or pair[0] not in names]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    # Only the start of an answer is changed: a stream sends the rest past this, and each delivery costs less.
+    adding.bare = send  # type: ignore[attr-defined]
+    return adding
+
+
+async def preflight(send: Send, origin: str) -> None:
+    """Tell a browser what a page of this origin may call."""
+    headers = [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-allow-methods", CORS_METHODS),
+        (b"access-control-allow-headers", CORS_HEADERS),
+        (b"access-control-max-age", CORS_SECONDS),
+        (b"vary", b"Origin"),
+    ]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})

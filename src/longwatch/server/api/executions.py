@@ -1,0 +1,87 @@
+"""Executions: the list, and one of them. They can only be read: longwatch never starts or stops one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from longwatch.executions.model import Mode
+from longwatch.model.run import Status
+from longwatch.server.api.execution_schemas import ExecutionListShape, ExecutionShape
+from longwatch.server.api.execution_views import execution_tag, listed_execution, shown_execution
+from longwatch.server.api.openapi import tagged
+from longwatch.server.api.parameters import (
+    After,
+    ContextDep,
+    ExecutionId,
+    ExecutionName,
+    IfNoneMatch,
+    PageLimit,
+    PlanId,
+)
+from longwatch.server.cache.execution_cache import ExecutionQuery
+from longwatch.server.context import ServerContext
+from longwatch.server.responses import bytes_answer, json_answer, list_tag, matches, not_modified, to_json
+
+router = APIRouter(prefix="/api/executions", tags=["executions"])
+
+
+@router.get("", response_class=Response, responses=tagged(ExecutionListShape))
+async def list_executions(
+    context: ContextDep,
+    status: Annotated[Status | None, Query(description="Only those that stand like this.")] = None,
+    mode: Annotated[Mode | None, Query(description="Only drills, recoveries or jobs.")] = None,
+    source: Annotated[str, Query(max_length=200, description="Only those of this system.")] = "",
+    text: Annotated[str, Query(max_length=200, description="Part of the id, the name or the plan.")] = "",
+    limit: Annotated[PageLimit, Query()] = 50,
+    after: After = "",
+    if_none_match: IfNoneMatch = "",
+) -> Response:
+    """List executions, newest first. With filters a page may be short; it goes on while there is a cursor."""
+    executions, now = context.executions, context.clock.now_ms()
+    query = ExecutionQuery(status=status, mode=mode, source=source, text=text)
+    page = await context.call(executions.find, query, after=after, limit=limit)
+    lessons = await context.call(executions.lessons_for, page.executions)
+    listed = [listed_execution(each, now_ms=now, lessons=lessons) for each in page.executions]
+    tag = list_tag(map(execution_tag, listed), f"{page.cursor} {page.hint}")
+    if matches(if_none_match, tag):
+        return not_modified(tag)
+    return json_answer({"executions": listed, "cursor": page.cursor, "hint": page.hint}, tag=tag)
+
+
+@router.get("/{execution_id}", response_class=Response, responses=tagged(ExecutionShape, 404, 409))
+async def show_execution(
+    context: ContextDep,
+    execution_id: ExecutionName,
+    plan: Annotated[
+        str,
+        Query(max_length=2048, description="Its plan; needed where several plans have this id."),
+    ] = "",
+    if_none_match: IfNoneMatch = "",
+) -> Response:
+    """Show one execution: waves, jobs, servers, verdict, and why it stands as it does.
+
+    409 if several plans have an execution of this id: the details name the plans.
+    """
+    return await _shown(context, execution_id, plan or None, if_none_match)
+
+
+@router.get("/{plan_id}/{execution_id}", response_class=Response, responses=tagged(ExecutionShape, 404))
+async def show_execution_of_plan(
+    context: ContextDep, plan_id: PlanId, execution_id: ExecutionId, if_none_match: IfNoneMatch = ""
+) -> Response:
+    """Show one execution of this plan."""
+    return await _shown(context, execution_id, plan_id, if_none_match)
+
+
+async def _shown(context: ServerContext, name: str, plan_id: str | None, if_none_match: str) -> Response:
+    executions, now = context.executions, context.clock.now_ms()
+    execution = await context.call(executions.get, name, plan_id)
+    lessons = await context.call(executions.lessons_for, [execution])
+    view = shown_execution(execution, now_ms=now, lessons=lessons)
+    tag = execution_tag(view)
+    if matches(if_none_match, tag):
+        return not_modified(tag)
+    return bytes_answer(to_json(view), "application/json", tag=tag)

@@ -1,0 +1,118 @@
+"""How a browser comes in: a code that works once, or a token typed into a form, is exchanged for a cookie."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Body, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from longwatch.server.access.tokens import COOKIE, COOKIE_SECONDS, Scope
+from longwatch.server.api.openapi import written
+from longwatch.server.api.parameters import ContextDep
+from longwatch.server.api.run_schemas import Strict
+from longwatch.server.errors import ApiError
+from longwatch.server.page.plain_pages import HTML_TYPE, NOT_STORED, PAGE_HEADERS, plain_page
+from longwatch.server.responses import json_answer
+
+COOKIE_HEADER = {
+    "Set-Cookie": {
+        "description": "The session, for this browser alone: HttpOnly, SameSite=Strict.",
+        "schema": {"type": "string"},
+    }
+}
+
+SERVE_SAYS = " <code>longwatch serve</code> prints where tokens are kept."
+
+router = APIRouter()
+
+
+class Login(Strict):
+    """A token to be exchanged for a cookie."""
+
+    token: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class ScopeShape(Strict):
+    """What the cookie allows."""
+
+    scope: Scope
+
+
+@router.post(
+    "/api/login",
+    tags=["server"],
+    response_class=Response,
+    responses=written(ScopeShape, headers=COOKIE_HEADER),
+)
+async def log_in(context: ContextDep, request: Request, given: Annotated[Login, Body()]) -> Response:
+    """Exchange a token for a cookie, so that a page can call without having the token."""
+    scope = context.access.scope_of_token(given.token.encode(errors="replace"))
+    if context.access.is_open:
+        scope = Scope.WRITE
+    if scope is None:
+        raise wrong_token()
+    answer = json_answer({"scope": scope.value}, headers=NOT_STORED)
+    set_cookie(answer, context.access.new_cookie(scope), request)
+    return answer
+
+
+@router.get("/login", include_in_schema=False, response_class=Response)
+async def login_page(context: ContextDep, request: Request, code: str = "") -> Response:
+    """The form, or with a code straight on to the page."""
+    if not code:
+        return _form(escape("Paste a token to sign in.") + SERVE_SAYS, status=401)
+    if not context.access.redeem(code):
+        told = "This link was used already or is older than ten minutes. Paste a token to sign in."
+        return _form(escape(told) + SERVE_SAYS, status=401)
+    return _entered(context.access.new_cookie(Scope.WRITE), request)
+
+
+@router.post("/login", include_in_schema=False, response_class=Response)
+async def log_in_by_form(context: ContextDep, request: Request) -> Response:
+    """A token that was typed."""
+    fields = parse_qs((await request.body())[:4096].decode("latin-1"))
+    token = fields.get("token", [""])[-1].strip()
+    scope = context.access.scope_of_token(token.encode(errors="replace"))
+    if scope is None:
+        return _form("Unknown token. Try again.", status=401)
+    return _entered(context.access.new_cookie(scope), request)
+
+
+def wrong_token() -> ApiError:
+    """The error for a token that nobody knows."""
+    headers = {"WWW-Authenticate": "Bearer"}
+    return ApiError(401, "unauthorized", "This token is not one of the server's.", headers=headers)
+
+
+def set_cookie(answer: Response, value: str, request: Request) -> None:
+    """Scripts cannot read it, other sites' pages do not send it."""
+    secure = request.url.scheme == "https"
+    answer.set_cookie(
+        COOKIE, value, max_age=COOKIE_SECONDS, path="/", httponly=True, samesite="strict", secure=secure
+    )
+
+
+def _entered(cookie: str, request: Request) -> Response:
+    # A redirect would be part of the navigation that came from outside, and a strict cookie is not sent with
+    # that. The next request of a page of our own carries it.
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
+        '<title>longwatch</title><p>You are in. <a href="/">Go on</a>.</html>'
+    )
+    answer = Response(page, headers={**PAGE_HEADERS, **NOT_STORED}, media_type=HTML_TYPE)
+    set_cookie(answer, cookie, request)
+    return answer
+
+
+def _form(message: str, *, status: int) -> Response:
+    """The form below this HTML."""
+    content = (
+        f"<p>{message}</p>"
+        '<form method="post" action="/login"><label>Token <input type="password" name="token" required '
+        'autocomplete="current-password" autofocus></label> <button>Sign in</button></form>'
+    )
+    return plain_page("sign in", content, status=status, headers={"WWW-Authenticate": "Bearer"})

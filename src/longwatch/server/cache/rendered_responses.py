@@ -1,0 +1,187 @@
+"""Responses about runs and turns, rendered once for everybody who asks until they change."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import Message
+
+from longwatch.journal.base import Arrivals
+from longwatch.journal.views import shown_view
+from longwatch.model.event import START, Event
+from longwatch.model.run import Condition, Run, fold
+from longwatch.server.access.origins import EVERY_ANSWER
+from longwatch.server.cache.run_cache import RUN, CachedRun, Kept, Reducer
+from longwatch.server.context import ServerContext
+from longwatch.server.responses import (
+    JSON_TYPE,
+    REVALIDATE,
+    matches,
+    run_tag,
+    to_json,
+)
+from longwatch.turns import TurnState, status_view, tag_of, turn_view
+
+if TYPE_CHECKING:
+    from longwatch.server.context import ServerContext
+
+PAGE_EVENTS = 1_000
+HOLDS_MS = 1_000  # an open run grows older, so what is written about it holds for so long
+GZIP_LEVEL = 5
+CALLS_AT_ONCE = 1_000
+COMPRESSED_FROM = 100_000  # bytes, from which on the answer is compressed beside the event loop
+
+
+async def known_already(context: ServerContext, run_id: str, if_none_match: str) -> str | None:
+    """The run's tag if the caller has it, from its line in the list alone: nothing is folded for that.
+
+    Only for a run that is not on the board yet, and where the line is a row that is kept with every append.
+    """
+    if not if_none_match or not isinstance(context.journal, Arrivals):
+        return None
+    if context.board.glance(RUN, run_id) is not None:
+        return None
+    found = await context.async_journal.find_run(run_id)
+    if found is None:
+        return None
+    observed = await context.observed(found)
+    tag = run_tag(observed.run, context.clock.now_ms(), observed.conditions)
+    if not matches(if_none_match, tag):
+        return None
+    context.board.follow(RUN, run_id)  # so that its process is watched, and the next question is cheap
+    return tag
+
+
+async def run_body(
+    context: ServerContext,
+    watched: CachedRun[Run | None],
+    run: Run,
+    conditions: Sequence[Condition],
+    tag: str,
+    *,
+    attempt: int | None,
+    compressed: bool,
+) -> tuple[bytes, bool]:
+    """The body, and whether it is compressed. One thread writes it for all who ask at once.
+
+    `run` is what is on the board, as it stands by this moment's observation of its processes.
+    """
+    now, kept = context.clock.now_ms(), watched.body
+    is_over = run.summary.ending is not None
+    if kept is None or kept.tag != tag or not (is_over or 0 <= now - kept.at < HOLDS_MS):
+        make_view = partial(shown_view, run, attempt=attempt, observed=conditions, now_ms=now)
+        writing = asyncio.ensure_future(_body(context, run, attempt, make_view))
+        kept = watched.body = Kept(tag, now, writing)
+    try:
+        plain, small = await asyncio.shield(kept.written)
+    except BaseException:
+        if watched.body is kept and kept.written.done():
+            watched.body = None
+        raise
+    return (small, True) if compressed and small else (plain, False)
+
+
+async def _body(
+    context: ServerContext, run: Run, attempt: int | None, make_view: Callable[[Run], dict[str, Any]]
+) -> tuple[bytes, bytes]:
+    return await context.call(_written, partial(make_view, await at_attempt(context, run, attempt)))
+
+
+async def at_attempt(context: ServerContext, run: Run, attempt: int | None) -> Run:
+    """The run at this attempt, from 1, or at its last. What belongs to one of several is read again."""
+    attempts = len(run.summary.attempts)
+    number = attempts if attempt is None else attempt
+    if attempts == 1:
+        return run.at_attempt(number)
+    own: Run | None = None
+    belongs = run.attempt_of()
+    async for events in all_events(context, run.run_id):
+        own = fold([event for event in events if belongs(event) == number], own)
+    return run.at_attempt(number, own)
+
+
+def _written(make_view: Callable[[], dict[str, Any]]) -> tuple[bytes, bytes]:
+    view = make_view()
+    calls = view.pop("calls")
+    # In parts: while JSON is written, no other thread gets its turn.
+    parts = [to_json(calls[at : at + CALLS_AT_ONCE])[1:-1] for at in range(0, len(calls), CALLS_AT_ONCE)]
+    body = b"".join((to_json(view)[:-1], b',"calls":[', b",".join(parts), b"]}"))
+    is_large = len(body) >= COMPRESSED_FROM
+    return body, gzip.compress(body, GZIP_LEVEL, mtime=0) if is_large else b""
+
+
+AsgiResponse = tuple[Message, Message]
+"""The beginning and the body of an answer, as they are sent."""
+
+NOTHING: Message = {"type": "http.response.body", "body": b""}
+
+
+class ToldTurn:
+    """A turn as it stands, its tag, and what is sent of it."""
+
+    def __init__(self, state: TurnState) -> None:
+        self.state = state
+
+    def plus(self, events: Sequence[Event]) -> ToldTurn:
+        """The turn and what the events add to it. The same events again add nothing."""
+        return ToldTurn(self.state.plus(events))
+
+    def belongs_to(self, project_id: str, session_id: str) -> bool:
+        """Whether it is a turn of this session."""
+        creation = self.state.creation
+        return (
+            creation is not None
+            and creation.project_id == project_id
+            and creation.conversation_id == session_id
+        )
+
+    @cached_property
+    def tag(self) -> str:
+        return f'W/"{tag_of(self.state)}"'
+
+    @cached_property
+    def raw_tag(self) -> bytes:
+        return self.tag.encode()
+
+    @cached_property
+    def unchanged(self) -> AsgiResponse:
+        """That the caller knows how the turn stands."""
+        return {"type": "http.response.start", "status": 304, "headers": self._headers}, NOTHING
+
+    @cached_property
+    def status(self) -> AsgiResponse:
+        """How the turn stands."""
+        body = to_json(status_view(self.state))
+        headers = [
+            (b"content-type", JSON_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+            *self._headers,
+        ]
+        start = {"type": "http.response.start", "status": 200, "headers": headers}
+        return start, {"type": "http.response.body", "body": body}
+
+    @property
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"etag", self.raw_tag), (b"cache-control", REVALIDATE.encode()), *EVERY_ANSWER]
+
+    @cached_property
+    def body(self) -> bytes:
+        return to_json(turn_view(self.state))
+
+
+TURN: Reducer[ToldTurn] = Reducer(
+    "turn", lambda run_id: ToldTurn(TurnState(run_id)), lambda told, events: told.plus(events)
+)
+
+
+async def all_events(context: ServerContext, run_id: str) -> AsyncIterator[Sequence[Event]]:
+    """Every event of the run once, a page at a time, as they arrived."""
+    cursor, more = START, True
+    while more:
+        page = await context.async_journal.read(run_id, after=cursor, limit=PAGE_EVENTS)
+        yield page.events
+        cursor, more = page.cursor, page.more

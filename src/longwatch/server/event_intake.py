@@ -1,0 +1,219 @@
+"""Events from a request's body: every mistake named, what may be left out filled in, stored once.
+
+A table recognises an event by its id and its time. So an event that names itself must say when it happened;
+and where the server gives both, from an idempotency key, it finds out whether it did so before.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from longwatch.errors import InvalidEvent, InvalidInput
+from longwatch.journal.base import Journal
+from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
+from longwatch.journal.fold_reader import Folds
+from longwatch.model.event import Event, new_event_id
+from longwatch.recording.capture import FULL, CaptureLimits, captured_fields
+from longwatch.recording.outbox import announcements
+from longwatch.recording.producers import clean_payload, unredacted_fields
+from longwatch.recording.redaction import SecretNames
+from longwatch.server.errors import MOST_DETAILS, ApiError
+from longwatch.server.responses import JSON_TYPE, LINES_TYPE
+from longwatch.settings import MAX_PAYLOAD_BYTES
+
+KEYED = "key-"  # how ids begin that are made from an idempotency key
+LOCKS = 64
+# An event that the journal takes is stored whole: what nests deeper than captured objects may is not cut.
+WHOLE = CaptureLimits(characters=FULL.characters, items=FULL.items, depth=MAX_LEVELS + 1, total=FULL.total)
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingEvent:
+    """One event of an append."""
+
+    event: Event
+    is_dated: bool  # False: its time is the server's, and differs if the append is repeated
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedTimes:
+    """When the events of a run happened whose ids were made from keys."""
+
+    times: Mapping[str, int] = field(default_factory=dict)
+
+    def plus(self, events: Iterable[Event]) -> KeyedTimes:
+        """These and those of more events."""
+        found = {event.event_id: event.occurred_at for event in events if event.event_id.startswith(KEYED)}
+        return KeyedTimes({**self.times, **found}) if found else self
+
+
+class EventIntake:
+    """Stores what comes over HTTP. Threads may share it.
+
+    Secrets are redacted here as in the recorder. Events that a producer has numbered stay as they are: they
+    come from a recorder, and their digests would not match.
+    """
+
+    def __init__(self, journal: Journal, secrets: SecretNames) -> None:
+        self._journal = journal
+        self._secrets = secrets
+        self._keyed = Folds[KeyedTimes](journal)
+        self._locks = [threading.Lock() for _ in range(LOCKS)]
+
+    def append(self, given: Sequence[IncomingEvent], *, now_ms: int) -> None:
+        """Store the events, each once, and tell the followers of a table of those that are old."""
+        if not given:
+            return
+        given = [replace(each, event=self._without_secrets(each.event)) for each in given]
+        if all(each.is_dated or not each.event.event_id.startswith(KEYED) for each in given):
+            self._store([each.event for each in given], now_ms)
+            return
+        run_id = given[0].event.run_id
+        with self._locks[hash(run_id) % LOCKS]:  # the same append twice at once is one after the other
+            known = self._keyed.read(run_id, KeyedTimes).times
+            self._store([_dated_as_before(each, known) for each in given], now_ms)
+
+    def _without_secrets(self, event: Event) -> Event:
+        if event.producer is not None:
+            return event
+        copy, weight = captured_fields(event.payload, WHOLE, self._secrets, unredacted_fields(event.type))
+        payload, text = clean_payload(copy, MAX_PAYLOAD_BYTES, weight)
+        return event if payload == event.payload else replace(event, payload=payload, encoded=text)
+
+    def _store(self, events: Sequence[Event], now_ms: int) -> None:
+        self._journal.append(events)
+        if self._journal.announce_after_ms is not None:
+            oldest = now_ms - self._journal.announce_after_ms
+            late = [event for event in events if event.occurred_at < oldest]
+            if late:
+                self._journal.append(announcements(late, now_ms))
+
+
+def _dated_as_before(given: IncomingEvent, known: Mapping[str, int]) -> Event:
+    at = None if given.is_dated else known.get(given.event.event_id)
+    if at is None:
+        return given.event
+    return replace(given.event, occurred_at=at, ttl=_moved(given.event, at))
+
+
+def _moved(event: Event, at: int) -> int | None:
+    return None if event.ttl is None else event.ttl + at // 1000 - event.occurred_at // 1000
+
+
+def parsed_events(
+    body: bytes,
+    content_type: str,
+    *,
+    run_id: str,
+    key: str,
+    now_ms: int,
+    ttl_seconds: int | None,
+    most: int,
+) -> list[IncomingEvent]:
+    """The events in a body. Raises with all mistakes, not only the first."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type not in (JSON_TYPE, LINES_TYPE):
+        raise ApiError(
+            415,
+            "unsupported_media_type",
+            f"Events come as {JSON_TYPE} or {LINES_TYPE}, not as {content_type[:80] or 'an unnamed type'!r}.",
+        )
+    items = list(_lines(body) if media_type == LINES_TYPE else _listed(body))
+    if len(items) > most:
+        raise ApiError(413, "too_many_events", f"{len(items)} events; send at most {most} at once.")
+    batch_id = _batch_id(run_id, key, now_ms)
+    given: list[IncomingEvent] = []
+    mistakes: list[tuple[str, str]] = []
+    for position, (where, item) in enumerate(items):
+        try:
+            given.append(
+                _event(
+                    item, position, run_id=run_id, batch_id=batch_id, now_ms=now_ms, ttl_seconds=ttl_seconds
+                )
+            )
+        except (InvalidInput, InvalidEvent) as error:
+            mistakes.append((where, str(error)))
+    if mistakes:
+        raise ApiError(
+            422,
+            "invalid_event",
+            f"{len(mistakes)} of {len(items)} events are not acceptable, so none was stored; "
+            f"the details tell of the first {min(len(mistakes), MOST_DETAILS)}.",
+            details=mistakes,
+        )
+    return given
+
+
+def _listed(body: bytes) -> Iterator[tuple[str, Any]]:
+    value = decoded(body)
+    if not isinstance(value, dict) or not isinstance(value.get("events"), list) or len(value) > 1:
+        raise ApiError(
+            422,
+            "invalid_request",
+            'The body must be {"events": [...]} and nothing else.',
+            details=[("events", "must be an array")],
+        )
+    for position, item in enumerate(value["events"]):
+        yield f"events[{position}]", item
+
+
+def _lines(body: bytes) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if line.strip():
+            yield f"line {number}", decoded(line, where=f"Line {number}")
+
+
+def decoded(body: bytes, *, where: str = "The body") -> Any:
+    """One JSON value. Names that are numbers for Python only, such as NaN, are refused."""
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise ApiError(400, "not_utf8", f"{where} is not UTF-8: {error.reason}.") from error
+    except RecursionError as error:
+        raise ApiError(422, "invalid_event", f"{where} cannot be stored: {TOO_DEEP}.") from error
+    except ValueError as error:
+        raise ApiError(400, "not_json", f"{where} is not JSON: {str(error)[:200]}.") from error
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _event(
+    item: Any, position: int, *, run_id: str, batch_id: str, now_ms: int, ttl_seconds: int | None
+) -> IncomingEvent:
+    if not isinstance(item, dict):
+        raise InvalidInput("an event is a JSON object")
+    if item.get("run_id") not in (None, run_id):
+        raise InvalidInput(f"run_id must be that of the address, {run_id[:60]!r}, or be left out")
+    is_dated = item.get("occurred_at") is not None
+    complete = {**item, "run_id": run_id}
+    if not is_dated:
+        complete["occurred_at"] = now_ms
+    if item.get("event_id") is not None and not is_dated:
+        raise InvalidInput(
+            "an event with an event_id needs its occurred_at too, or a repeated append would not be "
+            "recognised; leave out both, and name the append by an Idempotency-Key"
+        )
+    if item.get("event_id") is None:
+        # They happened in one millisecond, for all that we know; their ids keep them in order.
+        complete["event_id"] = f"{batch_id}{position:08x}"
+    event = from_wire(complete)
+    if len(payload_text(event).encode()) > MAX_PAYLOAD_BYTES:
+        raise InvalidInput(f"the payload has more than {MAX_PAYLOAD_BYTES} bytes; shorten it or split it")
+    if event.ttl is None and ttl_seconds is not None:
+        event = replace(event, ttl=event.occurred_at // 1000 + ttl_seconds)
+    return IncomingEvent(event, is_dated)
+
+
+def _batch_id(run_id: str, key: str, now_ms: int) -> str:
+    """How the ids of one append begin: the same again for the same key, else unlike any other."""
+    if not key:
+        return new_event_id(now_ms)[:24]
+    named = f"{run_id}\0{key}".encode(errors="surrogatepass")
+    return f"{KEYED}{sha256(named).hexdigest()[:20]}"

@@ -1,0 +1,183 @@
+"""Running the server: a socket, uvicorn, and an end that open streams do not hold up."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import errno
+import gc
+import signal
+import socket
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from longwatch.errors import InvalidInput
+from longwatch.server.access.limits import ServerLimits
+from longwatch.server.context import ServerContext
+from longwatch.server.open_runs import OpenRuns
+
+BACKLOG = 2_048
+KEEP_ALIVE_SECONDS = 30  # polls come every few seconds, and a new connection costs more than an open one
+GRACE_SECONDS = 0.5  # for answers under way, once streams have been told to end
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+OPEN_FILES = 65_536
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's malloc.h
+LARGE_BLOCK_BYTES = 128 * 1024
+HEAPS = 2
+COLLECT_EVERY = (20_000, 50, 1_000)  # objects, and collections of the younger generations
+
+
+class HttpServer(uvicorn.Server):
+    """Tells streams that the server goes down, which uvicorn alone would wait for; remembers the signal."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.signal: int | None = None
+        self._closing = closing
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.signal = self.signal or sig
+        super().handle_exit(sig, frame)
+        self._closing.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Without raising them again at the end: stores are still open then."""
+        loop = asyncio.get_running_loop()
+        taken = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+        if signal.getsignal(taken[-1]) is signal.SIG_IGN:
+            taken = taken[:-1]  # `nohup` ignores SIGHUP, and the server outlives its terminal
+        for each in taken:
+            loop.add_signal_handler(each, self.handle_exit, each, None)
+        try:
+            yield
+        finally:
+            for each in taken:
+                loop.remove_signal_handler(each)
+
+
+def make_config(app: ASGIApp, limits: ServerLimits, trusted_proxies: Sequence[str] = ()) -> uvicorn.Config:
+    """How uvicorn is run. By itself it would trust every process of this machine to be a proxy."""
+    try:
+        from longwatch.server.http_protocol import limited_protocol
+    except ImportError:  # no httptools here: h11 has limits of its own, and takes longer
+        protocol = "h11"
+    else:
+        protocol = limited_protocol(limits)
+    return uvicorn.Config(
+        app,
+        http=protocol,
+        log_config=None,
+        access_log=False,  # it would write queries, and a login code is in one
+        lifespan="off",
+        server_header=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,  # type: ignore[arg-type]  # it is awaited, any number will do
+        h11_max_incomplete_event_size=limits.header_bytes,
+        ws_max_size=limits.body_bytes,
+    )
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it is installed."""
+    return uvicorn.Config("", log_config=None).get_loop_factory()
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket at this address, or words on why there is none."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, ValueError) as error:  # ValueError: no host can have such a name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidInput(
+            f"Invalid host {host!r}: {reason}. Use an address or a name of this machine with --host."
+        ) from error
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(BACKLOG)
+    except OSError as error:
+        found.close()
+        if error.errno == errno.EADDRINUSE:
+            raise InvalidInput(
+                f"Port {port} on {host} is in use, perhaps by another longwatch. Choose another with --port, "
+                "or --port 0 for any that is free."
+            ) from error
+        if error.errno == errno.EACCES:
+            raise InvalidInput(
+                f"Port {port} may not be used. Choose one from 1024 on with --port."
+            ) from error
+        raise InvalidInput(f"{host} port {port} cannot be used: {error.strerror}.") from error
+    return found
+
+
+def collect_less_often() -> None:
+    """Look for unused cycles less often, for a process that is a server and nothing else.
+
+    Each event makes an object for each viewer that waits for it. Going through all of them several times a
+    second took a sixth of what a delivery costs.
+    """
+    gc.freeze()  # what was loaded stays
+    gc.set_threshold(*COLLECT_EVERY)
+
+
+def return_memory_early() -> None:
+    """Let glibc give large blocks back to the system when they are freed, for a process that is a server.
+
+    By itself it raises the size from which on it does so to that of the largest block it has seen, and keeps
+    a heap for each thread: what was freed after a burst of large events would stay with the process.
+    """
+    with suppress(OSError, AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        mallopt(M_ARENA_MAX, HEAPS)
+
+
+def allow_more_connections() -> None:
+    """Raise the limit of open files as far as this user may: each viewer holds one."""
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # some systems allow less than they say; then it stays as it was
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def serve(
+    app: ASGIApp,
+    context: ServerContext,
+    bound: socket.socket,
+    ready: Callable[[], None],
+    *,
+    trusted_proxies: Sequence[str] = (),
+) -> int | None:
+    """Answer until a signal comes, and return it. Meanwhile open runs whose processes are gone are ended."""
+    config = make_config(app, context.limits, trusted_proxies)
+    server = HttpServer(config, context.closing, ready)
+    open_runs = OpenRuns(context.journal, context.observer, context.clock)
+    checking = asyncio.create_task(open_runs.run())
+    try:
+        await server.serve(sockets=[bound])
+    finally:
+        checking.cancel()
+        with suppress(asyncio.CancelledError):
+            await checking
+    return server.signal

@@ -1,0 +1,167 @@
+"""Opens topics: which source tells which, and the lines that their viewers share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from longwatch.errors import NotWorthAnotherTry
+from longwatch.server.context import ServerContext
+from longwatch.server.live.broadcast import Broadcasts
+from longwatch.server.live.conversation_topics import (
+    ConversationSubscription,
+    ProjectListRenderer,
+    SessionListRenderer,
+    TurnListRenderer,
+    TurnRenderer,
+    state_at,
+)
+from longwatch.server.live.execution_changes import ExecutionNews
+from longwatch.server.live.execution_topics import ExecutionListSource, ExecutionSource
+from longwatch.server.live.file_topics import FilesSource
+from longwatch.server.live.read_ahead import ReadAhead
+from longwatch.server.live.run_list_topic import RunListSource
+from longwatch.server.live.run_topic import FollowingSource, Renderer, RunRenderer
+from longwatch.server.live.subscription import RejectedSubscription, Taking, TopicSubscription
+from longwatch.server.live.topics import Topic, TopicKind
+from longwatch.server.live.viewers import Viewers
+from longwatch.turns.ids import PROJECTS_RUN, conversation_run, project_run
+
+Wake = Callable[[], None]
+
+
+class Feed:
+    """Everything that a server tells live. Belongs to the server's event loop."""
+
+    def __init__(self, context: ServerContext) -> None:
+        self.context = context
+        self.lines = Broadcasts()
+        self._runs = RunListSource(
+            context.journal,
+            context.runs,
+            context.observer,
+            lines=self.lines,
+            clock=context.clock,
+            call=context.call,
+        )
+        self.viewers = Viewers(self.lines, context.closing, context.clock, is_away=self._is_away)
+        self.executions_news = ExecutionNews(context.executions, clock=context.clock, call=context.call)
+        self._executions = ExecutionListSource(context, self.executions_news, self.lines)
+
+    def _is_away(self) -> bool:
+        """Whether the journal does not answer: then what is told last may not be the newest."""
+        is_away = self._runs.is_away or self.executions_news.is_away
+        return is_away or self.context.hub.trouble() is not None
+
+    def open(self, topic: Topic, after: str, wake: Wake, read_ahead: ReadAhead | None = None) -> Taking:
+        """Follow a topic from a cursor. What is wrong with either is told in the topic's own messages.
+
+        `read_ahead` is shared by all topics of one client.
+        """
+        ahead = read_ahead or ReadAhead()
+        match topic.kind:
+            case TopicKind.RUN:
+                return TopicSubscription(self._run(topic), after, wake, ahead)
+            case TopicKind.RUNS:
+                return TopicSubscription(self._runs, after, wake, ahead)
+            case TopicKind.TURN:
+                return TopicSubscription(self._turn(topic), after, wake, ahead)
+            case TopicKind.SESSION:
+                try:
+                    return self._conversation(topic, after, wake, ahead)
+                except NotWorthAnotherTry as error:  # its cursor has parts, and is read at once
+                    return RejectedSubscription(topic.name, error)
+            case TopicKind.PROJECTS:
+                return TopicSubscription(self._projects(topic), after, wake, ahead)
+            case TopicKind.SESSIONS:
+                return TopicSubscription(self._sessions(topic), after, wake, ahead)
+            case TopicKind.FILES:
+                return TopicSubscription(self._files(topic), after, wake, ahead)
+            case TopicKind.EXECUTIONS:
+                return TopicSubscription(self._executions, after, wake, ahead)
+            case TopicKind.EXECUTION:
+                one = ExecutionSource(
+                    topic.name, topic.parts[0], self.context, self.executions_news, self.lines
+                )
+                return TopicSubscription(one, after, wake, ahead)
+
+    def _run(self, topic: Topic) -> FollowingSource:
+        async def renderer(after: str) -> Renderer:
+            return RunRenderer(topic.name)
+
+        return self._following(topic.name, topic.parts[0], renderer)
+
+    def _turn(self, topic: Topic) -> FollowingSource:
+        project, conversation, turn_id = topic.parts
+        look = self._look(project, conversation, turn_id)
+
+        async def renderer(after: str) -> Renderer:
+            await look()  # raises if there is no such turn
+            state = await state_at(self.context.hub, turn_id, after)
+            return TurnRenderer(topic.name, state, clock=self.context.clock)
+
+        return self._following(topic.name, turn_id, renderer, look)
+
+    def _projects(self, topic: Topic) -> FollowingSource:
+        async def renderer(after: str) -> Renderer:
+            return ProjectListRenderer(topic.name)
+
+        return self._following(topic.name, PROJECTS_RUN, renderer)
+
+    def _sessions(self, topic: Topic) -> FollowingSource:
+        (project,) = topic.parts
+
+        async def renderer(after: str) -> Renderer:
+            await self.context.call(self.context.conversations.project, project)  # raises if there is none
+            return SessionListRenderer(topic.name)
+
+        return self._following(topic.name, project_run(project), renderer)
+
+    def _files(self, topic: Topic) -> FilesSource:
+        context = self.context
+        return FilesSource(
+            topic.name, topic.parts[0], store=context.documents, lines=self.lines, call=context.call
+        )
+
+    def _conversation(self, topic: Topic, after: str, wake: Wake, ahead: ReadAhead) -> Taking:
+        project, conversation = topic.parts
+        context = self.context
+
+        async def renderer(after: str) -> Renderer:
+            await context.call(context.conversations.conversation, project, conversation)
+            return TurnListRenderer(topic.name)
+
+        def make_list(after: str, wake: Wake) -> TopicSubscription:
+            run_id = conversation_run(project, conversation)
+            return TopicSubscription(self._following(topic.name, run_id, renderer), after, wake, ahead)
+
+        def make_turn(turn_id: str, after: str, wake: Wake) -> TopicSubscription:
+            async def renderer(after: str) -> Renderer:
+                state = await state_at(context.hub, turn_id, after)
+                return TurnRenderer(topic.name, state, clock=context.clock, settles=True)
+
+            look = self._look(project, conversation, turn_id)
+            return TopicSubscription(self._following(topic.name, turn_id, renderer, look), after, wake, ahead)
+
+        return ConversationSubscription(
+            topic.name, after, make_list=make_list, make_turn=make_turn, wake=wake
+        )
+
+    def _look(self, project: str, conversation: str, turn_id: str) -> Callable[[], Awaitable[object]]:
+        """Reads a turn, which ends one whose process is gone."""
+        return lambda: self.context.call(self.context.conversations.turn, project, conversation, turn_id)
+
+    def _following(
+        self,
+        topic: str,
+        run_id: str,
+        renderer: Callable[[str], Awaitable[Renderer]],
+        look_after: Callable[[], Awaitable[object]] | None = None,
+    ) -> FollowingSource:
+        return FollowingSource(
+            topic,
+            run_id,
+            hub=self.context.hub,
+            lines=self.lines,
+            renderer=renderer,
+            look_after=look_after,
+        )

@@ -1,0 +1,125 @@
+"""Server-sent events: any number of topics in one stream, written to the socket as they are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from longwatch.server.live.broadcast import CHUNK_BYTES
+from longwatch.server.live.feed import Feed
+from longwatch.server.live.messages import CLOSING
+from longwatch.server.live.subscription import Taking
+from longwatch.server.live.topics import Topic, join_cursors
+from longwatch.server.live.viewers import Viewer
+
+RETRY_MS = 1_000  # after which a browser comes back
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store, no-transform"),
+    (b"x-accel-buffering", b"no"),  # a proxy must not collect what is meant for now
+    (b"x-content-type-options", b"nosniff"),
+]
+GREETING = b"retry: %d\n\n" % RETRY_MS  # so that a client knows at once that it is connected
+
+
+class FeedStream(Response):
+    """The answer of the stream route. It writes to the server itself: each layer more costs each delivery."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, feed: Feed, topics: Sequence[Topic], cursors: Sequence[str]) -> None:
+        super().__init__(media_type=self.media_type)
+        self._feed = feed
+        self._topics = topics
+        self._cursors = cursors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        viewer = Viewer()
+        gone = asyncio.get_running_loop().create_task(until_gone(receive))
+        gone.add_done_callback(lambda _: viewer.leave())
+        takings: list[Taking] = []
+        self._feed.viewers.enter(viewer)
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await send({"type": "http.response.body", "body": GREETING, "more_body": True})
+            for topic, cursor in zip(self._topics, self._cursors, strict=True):
+                takings.append(self._feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
+            writer = OneTopic(takings[0]) if len(takings) == 1 else ManyTopics(takings)
+            # A task of its own is woken directly. Here, every coroutine that this one was called through
+            # would be passed on the way, for each delivery.
+            bare: Send = getattr(send, "bare", send)
+            viewer.task = asyncio.get_running_loop().create_task(write(viewer, writer, bare))
+            await viewer.task
+        except asyncio.CancelledError:
+            if not viewer.is_closing:
+                raise
+            # It took nothing while the server went down; there is nobody to be told.
+        finally:
+            self._feed.viewers.exit(viewer)
+            for taking in takings:
+                taking.close()
+            gone.cancel()
+
+
+async def write(viewer: Viewer, writer: OneTopic | ManyTopics, send: Send) -> None:
+    """Send everything until one side goes. A viewer that takes nothing waits in `send`, and only it."""
+    chunk, wait = writer.chunk, viewer.wait
+    while True:
+        data = chunk()
+        if viewer.has_word:
+            beat = viewer.take_beat()
+            if viewer.is_gone:
+                return
+            if viewer.is_closing:
+                await send({"type": "http.response.body", "body": data + CLOSING.sse, "more_body": False})
+                return
+            if beat is not None:
+                data += beat.sse
+        if data:
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+        else:
+            await wait()
+
+
+class OneTopic:
+    """A stream of one topic: its pieces are the same for all who follow it."""
+
+    def __init__(self, taking: Taking) -> None:
+        self.chunk = taking.chunk
+
+
+class ManyTopics:
+    """A stream of several topics: the id of each message says where all of them stand."""
+
+    def __init__(self, takings: Sequence[Taking]) -> None:
+        self._takings = takings
+        self._cursors = [taking.cursor for taking in takings]
+        self._next = 0  # the topic to begin with
+
+    def chunk(self) -> bytes:
+        """Something of each topic until the piece is large enough; the next piece begins after that topic."""
+        parts: list[bytes] = []
+        size = 0
+        for _ in self._takings:
+            index = self._next
+            self._next = (index + 1) % len(self._takings)
+            for frame in self._takings[index].take():
+                if frame.cursor is not None:
+                    self._cursors[index] = frame.cursor
+                    parts.append(b"id: %b\n" % join_cursors(self._cursors).encode())
+                parts.append(frame.body)
+                size += len(frame.body)
+            if size >= CHUNK_BYTES:
+                break
+        return b"".join(parts)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the other side has left."""
+    with suppress(asyncio.CancelledError):
+        while (await receive())["type"] != "http.disconnect":
+            pass

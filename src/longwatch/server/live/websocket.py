@@ -1,0 +1,139 @@
+"""The WebSocket: the same messages, and topics can be followed and left while it is open."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from starlette.types import Message, Receive, Scope, Send
+
+from longwatch.errors import InvalidInput, LongwatchError
+from longwatch.server.live.feed import Feed
+from longwatch.server.live.messages import CLOSING, Frame, failure, failure_of
+from longwatch.server.live.subscription import Taking
+from longwatch.server.live.topics import MAX_CURSOR_CHARACTERS, MAX_TOPICS, Topic
+from longwatch.server.live.viewers import Viewer
+
+GOING_AWAY = 1012  # "service restart": a client comes back by itself
+MAX_COMMAND_CHARACTERS = MAX_CURSOR_CHARACTERS + 8 * 1024
+ANSWERS = 100  # to commands that may wait before the socket is closed as abused
+POLICY = 1008
+
+
+class FeedSocket:
+    """An ASGI application for one path: one connection each time it is called."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (await receive())["type"] != "websocket.connect":
+            return
+        await send({"type": "websocket.accept"})
+        await _Connection(self._feed, receive, send).serve()
+
+
+class _Connection:
+    def __init__(self, feed: Feed, receive: Receive, send: Send) -> None:
+        self._feed = feed
+        self._receive = receive
+        self._send = send
+        self._viewer = Viewer()
+        self._takings: dict[str, Taking] = {}
+        self._answers: list[Frame] = []  # to commands
+
+    async def serve(self) -> None:
+        viewer = self._viewer
+        self._feed.viewers.enter(viewer)
+        listening = asyncio.get_running_loop().create_task(self._listen())
+        listening.add_done_callback(lambda _: viewer.leave())
+        try:
+            await self._talk()
+        except asyncio.CancelledError:
+            if not viewer.is_closing:
+                raise
+        finally:
+            self._feed.viewers.exit(viewer)
+            listening.cancel()
+            for taking in self._takings.values():
+                taking.close()
+
+    async def _talk(self) -> None:
+        viewer = self._viewer
+        while not viewer.is_gone:
+            if viewer.is_closing:
+                await self._text(CLOSING)
+                await self._send({"type": "websocket.close", "code": GOING_AWAY})
+                return
+            if len(self._answers) > ANSWERS:
+                await self._send({"type": "websocket.close", "code": POLICY, "reason": "too many commands"})
+                return
+            answers, self._answers = self._answers, []
+            beat = viewer.take_beat()
+            is_quiet = not await self._texts([*answers, *([beat] if beat is not None else ())])
+            for taking in list(self._takings.values()):  # one after the other: some of each may be much
+                if await self._texts(taking.take()):
+                    is_quiet = False
+            if is_quiet:
+                await viewer.wait()
+
+    async def _texts(self, frames: Sequence[Frame]) -> bool:
+        for frame in frames:
+            await self._text(frame)
+        return bool(frames)
+
+    async def _text(self, frame: Frame) -> None:
+        with suppress(OSError):  # it left in this very moment; `receive` tells as well
+            await self._send({"type": "websocket.send", "text": frame.wire})
+
+    async def _listen(self) -> None:
+        with suppress(asyncio.CancelledError):
+            while (received := await self._receive())["type"] == "websocket.receive":
+                try:
+                    self._obey(command_of(received))
+                except LongwatchError as error:
+                    self._answers.append(failure_of("", "invalid_command", str(error)))
+                self._viewer.wake()
+
+    def _obey(self, command: dict[str, Any]) -> None:
+        unwanted = command.get("unfollow")
+        if unwanted is not None:
+            taking = self._takings.pop(unwanted, None)
+            if taking is not None:
+                taking.close()
+            return
+        name = command["follow"]
+        try:
+            topic = Topic.of(name)
+            if name not in self._takings and len(self._takings) >= MAX_TOPICS:
+                raise InvalidInput(f"{MAX_TOPICS} topics are followed already; leave one with unfollow")
+            before = self._takings.pop(name, None)
+            if before is not None:
+                before.close()
+            after, viewer = command.get("after") or "", self._viewer
+            self._takings[name] = self._feed.open(topic, after, viewer.wake, viewer.read_ahead)
+        except LongwatchError as error:
+            self._answers.append(failure(name, error))
+
+
+def command_of(received: Message) -> dict[str, Any]:
+    """`{"follow": topic, "after": cursor}` or `{"unfollow": topic}`, else `InvalidInput`."""
+    text = received.get("text")
+    if text is None or len(text) > MAX_COMMAND_CHARACTERS:
+        raise InvalidInput(f"a command is JSON text of at most {MAX_COMMAND_CHARACTERS} characters")
+    try:
+        command: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"not JSON: {error}") from error
+    if not isinstance(command, dict):
+        raise InvalidInput("a command is a JSON object")
+    wanted = [name for name in ("follow", "unfollow") if name in command]
+    if len(wanted) != 1 or not isinstance(command[wanted[0]], str):
+        raise InvalidInput('a command is {"follow": topic, "after": cursor} or {"unfollow": topic}')
+    after = command.get("after")
+    if after is not None and not (isinstance(after, str) and after.isascii() and after.isprintable()):
+        raise InvalidInput("`after` is the cursor of an earlier message, or left out")
+    return command

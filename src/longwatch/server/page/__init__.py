@@ -1,0 +1,1 @@
+"""The page: its static files, the bundle and the HTML report."""

@@ -1,0 +1,136 @@
+"""A run as one HTML file that needs nothing else: the same viewer, with the events inside.
+
+What was recorded lies in the file as data in which `<`, `>` and `&` are escaped, so no recorded text can end
+the element it stands in. A policy in the file lets its one script run and nothing be fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import html
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from longwatch.journal.codec import to_line
+from longwatch.journal.views import summary_view
+from longwatch.model.event import Event
+from longwatch.model.run import Run, RunSummary
+from longwatch.server.page.bundle import VIEWER, joined_script, joined_style
+
+ENTRY = "app/report.js"
+STYLES = ("tokens", "base", "shell", "parts", "run", "views", "details")
+
+_ESCAPES = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+
+_HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="longwatch">
+<title>{title} · longwatch</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip-link" href="#main">Skip to content</a>
+<header class="topbar">
+<span class="brand">{brand}longwatch</span>
+<span class="spread"></span>
+<div class="tools">
+<button type="button" class="icon quiet" id="theme" aria-label="Theme"></button>
+<button type="button" class="icon quiet" id="help" aria-label="Keyboard help" title="Keyboard (?)"></button>
+</div>
+</header>
+<main id="main" tabindex="-1">
+<noscript><p>This report needs JavaScript; the events are in its source as JSON.</p></noscript>
+</main>
+<script type="application/json" id="recorded">{{"made_at":{made_at},"summary":{summary},"events":[
+"""
+_TAIL = """
+]}}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportParts:
+    """What stands before and after the events of a report, which may be more than memory holds."""
+
+    head: bytes
+    tail: bytes
+
+    @classmethod
+    def of(cls, summary: RunSummary, *, now_ms: int) -> ReportParts:
+        """The report of a run as it stood at that moment."""
+        script, style = _script(), _style()
+        policy = (
+            f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+            "base-uri 'none'; form-action 'none'"
+        )
+        head = _HEAD.format(
+            policy=html.escape(policy, quote=True).replace("&#x27;", "'"),
+            title=html.escape(summary.name or summary.run_id),
+            style=style,
+            brand=_brand(),
+            made_at=int(now_ms),
+            summary=_embedded(json.dumps(summary_view(summary, now_ms=now_ms), ensure_ascii=False)),
+        )
+        return cls(head.encode(), _TAIL.format(script=script).encode())
+
+
+class EventWriter:
+    """Writes events as they stand between the head and the tail. The viewer puts them in order."""
+
+    def __init__(self) -> None:
+        self._separator = ""
+
+    def __call__(self, event: Event) -> bytes:
+        separator, self._separator = self._separator, ",\n"
+        return f"{separator}{_embedded(to_line(event))}".encode()
+
+
+def render_report(run: Run | RunSummary, events: Iterable[Event], *, now_ms: int) -> bytes:
+    """The whole report, with its events in order."""
+    summary = run.summary if isinstance(run, Run) else run
+    parts = ReportParts.of(summary, now_ms=now_ms)
+    lines = map(EventWriter(), sorted(events, key=lambda event: event.order))
+    return b"".join((parts.head, *lines, parts.tail))
+
+
+def report_name(run_id: str) -> str:
+    """A file name for the report that every system takes."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', run_id).strip('.-')[:100] or 'run'}.html"
+
+
+@functools.cache
+def _script() -> str:
+    return f"\n{joined_script(ENTRY)}"
+
+
+@functools.cache
+def _style() -> str:
+    return f"\n{joined_style(STYLES)}"
+
+
+@functools.cache
+def _brand() -> str:
+    return (VIEWER / "style" / "icon.svg").read_text(encoding="utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _embedded(text: str) -> str:
+    """JSON that can stand in an HTML element and says the same."""
+    return text.translate(_ESCAPES)

@@ -1,0 +1,104 @@
+"""Responses as bytes: JSON written once, ETags, and the same caching rules everywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from starlette.responses import Response
+
+from longwatch.model.run import Condition, Run, RunSummary, conditions
+
+JSON_TYPE = "application/json"
+LINES_TYPE = "application/x-ndjson"
+REVALIDATE = "private, no-cache"  # may be kept, must be asked for again
+POSITION = "Longwatch-Position"  # the header of what a write stored, and of a read that has to include it
+STALE = "Longwatch-Stale"  # the header of an answer that is the last that was known, and why
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def to_json(value: object) -> bytes:
+    """The value as JSON. A lone surrogate, which a foreign producer may have written, is told as it is."""
+    text = _encode(value)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def json_answer(
+    value: object, *, status: int = 200, tag: str | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A JSON answer, with its tag if it has one."""
+    return bytes_answer(to_json(value), JSON_TYPE, status=status, tag=tag, headers=headers)
+
+
+def bytes_answer(
+    body: bytes,
+    media_type: str,
+    *,
+    status: int = 200,
+    tag: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """An answer that is written already."""
+    all_headers: dict[str, Any] = {"Cache-Control": REVALIDATE, **(headers or {})}
+    if tag is not None:
+        all_headers["ETag"] = tag
+    return Response(body, status, all_headers, media_type=media_type)
+
+
+def not_modified(tag: str, headers: Mapping[str, str] | None = None) -> Response:
+    """What the caller has is still true."""
+    return Response(status_code=304, headers={"Cache-Control": REVALIDATE, "ETag": tag, **(headers or {})})
+
+
+TAG_BYTES = 12
+
+
+def weak_tag(*parts: object) -> str:
+    """A tag that is the same exactly if all parts are."""
+    text = "\0".join(map(str, parts))
+    return f'W/"{blake2b(text.encode(errors="surrogatepass"), digest_size=TAG_BYTES).hexdigest()}"'
+
+
+def matches(if_none_match: str | None, tag: str) -> bool:
+    """Whether the caller has this already. Compared weakly, as RFC 9110 has it for GET."""
+    if not if_none_match:
+        return False
+    if if_none_match == tag:
+        return True
+    bare = tag.removeprefix("W/")
+    return any(
+        each == "*" or each.removeprefix("W/") == bare for each in map(str.strip, if_none_match.split(","))
+    )
+
+
+def run_tag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = ()) -> str:
+    """A tag for a run, in a list or whole. An open run grows older, which is no change; that it fell silent,
+    that its process is gone or that its interval became narrower is one.
+    """
+    # What is missing needs no part of its own: it differs only if the events do. So a summary is enough.
+    found = conditions(Run(summary), now_ms, observed=observed)
+    names = ",".join(each.name if each.name == "silent" else each.message for each in found)
+    return weak_tag(
+        summary.run_id,
+        summary.status,
+        summary.events,
+        summary.last_order,
+        summary.ended_at,
+        summary.ended_between,
+        len(summary.attempts),
+        summary.expired_before,
+        summary.kind,
+        summary.name,
+        names,
+    )
+
+
+def list_tag(tags: Iterable[str], cursor: str | None) -> str:
+    """The tag of a list of things that have tags of their own."""
+    return weak_tag(*tags, cursor)

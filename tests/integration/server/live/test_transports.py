@@ -1,0 +1,228 @@
+"""One protocol over three transports, on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+import httpx2
+import pytest
+import websockets
+
+from longwatch.journal.sqlite import SqliteJournal
+from tests.integration.server.live.clients import Told, socket_messages, sse_messages
+from tests.integration.server.live.servers import ServerProcess
+from tests.integration.server.live.viewing import events_of, ids
+from tests.patience import PATIENCE_SECONDS
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def run_id() -> str:
+    return f"wf-{secrets.token_hex(6)}"
+
+
+async def take_until(messages: AsyncIterator[T], is_last: Callable[[T], bool]) -> list[T]:
+    """Messages up to one."""
+    found: list[T] = []
+    async with asyncio.timeout(PATIENCE_SECONDS), aclosing(messages):  # type: ignore[type-var]
+        async for each in messages:
+            found.append(each)
+            if is_last(each):
+                return found
+    raise AssertionError(f"the last one never came; so far {found}")
+
+
+def is_caught_up(told: Told) -> bool:
+    return told.event == "caught_up"
+
+
+async def test_a_stream_is_what_browsers_and_proxies_expect(http: httpx2.AsyncClient, run_id: str) -> None:
+    async with http.stream("GET", "/api/stream", params={"topic": f"run:{run_id}"}) as answer:
+        first = await anext(answer.aiter_bytes())
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-store, no-transform"
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert "content-encoding" not in answer.headers
+    assert first.startswith(b"retry: ")
+
+
+async def test_the_id_of_one_topic_is_its_cursor_and_of_several_all_of_theirs(
+    http: httpx2.AsyncClient, shared_journal: SqliteJournal, run_id: str
+) -> None:
+    shared_journal.append(events_of(run_id, 2))
+    topics = [f"run:{run_id}", f"run:{run_id}-other"]
+
+    alone = await take_until(sse_messages(http, topics[:1], ""), is_caught_up)
+    together = await take_until(sse_messages(http, topics, ""), lambda told: told.data["topic"] == topics[1])
+
+    assert all(told.cursor and ";" not in told.cursor for told in alone)
+    assert [told.cursor for told in alone[:2]] == [
+        told.cursor.partition(";")[0] for told in together[:2] if told.cursor
+    ]
+    assert all(told.cursor and told.cursor.count(";") == 1 for told in together[:2])
+
+
+@pytest.mark.parametrize("where", ["Last-Event-ID", "last_event_id", "after"])
+async def test_a_stream_resumes_from_the_header_or_either_parameter(
+    http: httpx2.AsyncClient, shared_journal: SqliteJournal, run_id: str, where: str
+) -> None:
+    events = events_of(run_id, 5)
+    shared_journal.append(events)
+    whole = await take_until(sse_messages(http, [f"run:{run_id}"], ""), is_caught_up)
+    cursor = whole[1].cursor
+    assert cursor is not None
+
+    if where == "Last-Event-ID":
+        messages = sse_messages(http, [f"run:{run_id}"], cursor)
+    else:
+        async with httpx2.AsyncClient(base_url=http.base_url, params={where: cursor}) as other:
+            messages = sse_messages(other, [f"run:{run_id}"], "")
+            rest = await take_until(messages, is_caught_up)
+            assert [told.data["event"]["event_id"] for told in rest[:-1]] == ids(events[2:])
+            return
+    rest = await take_until(messages, is_caught_up)
+
+    assert [told.data["event"]["event_id"] for told in rest[:-1]] == ids(events[2:])
+
+
+@pytest.mark.parametrize("path", ["/api/stream", "/api/feed"])
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("", 422, "invalid_request"),
+        ("topic=nonsense", 422, "invalid_request"),
+        ("topic=runs&topic=runs", 422, "invalid_request"),
+        ("topic=files:../etc", 422, "invalid_request"),
+        ("topic=runs&after=a1;a2", 400, "invalid_cursor"),
+        ("&".join(f"topic=run:{number}" for number in range(101)), 422, "invalid_request"),
+    ],
+)
+async def test_what_cannot_be_followed_is_refused_in_the_shape_of_every_error(
+    http: httpx2.AsyncClient, path: str, query: str, status: int, code: str
+) -> None:
+    answer = await http.get(f"{path}?{query}")
+
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["error"]["code"] == code
+
+
+async def test_a_long_poll_gives_what_is_there_at_once(
+    http: httpx2.AsyncClient, shared_journal: SqliteJournal, run_id: str
+) -> None:
+    events = events_of(run_id, 3)
+    shared_journal.append(events)
+
+    answer = await http.get("/api/feed", params={"topic": f"run:{run_id}", "wait": "25"})
+
+    found = answer.json()
+    assert [said["event"] for said in found["messages"]] == ["event"] * 3 + ["caught_up"]
+    assert found["cursor"]
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_long_poll_waits_for_news_and_answers_with_them(
+    http: httpx2.AsyncClient, shared_journal: SqliteJournal, run_id: str
+) -> None:
+    events = events_of(run_id, 2)
+    shared_journal.append(events[:1])
+    parameters = {"topic": f"run:{run_id}", "wait": "25"}
+    first = (await http.get("/api/feed", params=parameters)).json()
+
+    asking = asyncio.create_task(http.get("/api/feed", params={**parameters, "after": first["cursor"]}))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(shared_journal.append, events[1:])
+    second = (await asking).json()
+
+    told = [said["data"]["event"]["event_id"] for said in second["messages"] if said["event"] == "event"]
+    assert told == ids(events[1:])
+    assert second["cursor"] != first["cursor"]
+
+
+async def test_a_long_poll_without_news_answers_with_the_same_cursor(
+    http: httpx2.AsyncClient, shared_journal: SqliteJournal, run_id: str
+) -> None:
+    shared_journal.append(events_of(run_id, 1))
+    parameters = {"topic": f"run:{run_id}"}
+    first = (await http.get("/api/feed", params=parameters)).json()
+
+    second = (
+        await http.get("/api/feed", params={**parameters, "after": first["cursor"], "wait": "1"})
+    ).json()
+
+    assert second["cursor"] == first["cursor"]
+    assert [said["event"] for said in second["messages"]] == ["caught_up"]
+
+
+async def test_a_socket_follows_leaves_and_resumes_topics(
+    shared_server: ServerProcess, shared_journal: SqliteJournal, run_id: str
+) -> None:
+    events = events_of(run_id, 4)
+    shared_journal.append(events)
+    topic = f"run:{run_id}"
+    whole = await take_until(
+        socket_messages(shared_server.websocket_url, {"follow": topic}),
+        lambda said: said["event"] == "caught_up",
+    )
+
+    rest = await take_until(
+        socket_messages(
+            shared_server.websocket_url,
+            {"follow": "runs"},
+            {"unfollow": "runs"},
+            {"follow": topic, "after": whole[1]["cursor"]},
+        ),
+        lambda said: said["event"] == "caught_up" and said["data"]["topic"] == topic,
+    )
+
+    told = [said["data"]["event"]["event_id"] for said in rest if said["event"] == "event"]
+    assert told == ids(events[2:])
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["no json", "[]", "{}", '{"follow": 3}', '{"follow": "nonsense"}', '{"follow": "runs", "after": 5}'],
+)
+async def test_a_socket_says_what_is_wrong_with_a_command_and_goes_on(
+    shared_server: ServerProcess, command: str
+) -> None:
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        websockets.connect(f"{shared_server.websocket_url}/api/socket") as socket,
+    ):
+        await socket.send(command)
+        refused = json.loads(await socket.recv())
+        await socket.send(json.dumps({"follow": "run:wf-none"}))
+        said = json.loads(await socket.recv())
+
+    assert refused["event"] == "error"
+    assert refused["data"]["message"]
+    assert said["event"] == "caught_up"
+
+
+async def test_a_socket_from_a_foreign_page_is_refused(shared_server: ServerProcess) -> None:
+    url = f"{shared_server.websocket_url}/api/socket"
+
+    with pytest.raises(websockets.InvalidStatus) as refused:
+        await websockets.connect(url, origin=websockets.Origin("http://evil.example"))
+
+    assert refused.value.response.status_code == 403
+
+
+async def test_the_schema_tells_what_the_stream_is(http: httpx2.AsyncClient) -> None:
+    schema: dict[str, Any] = (await http.get("/openapi.json")).json()
+
+    stream = schema["paths"]["/api/stream"]["get"]
+    content = stream["responses"]["200"]["content"]
+    assert list(content) == ["text/event-stream"]
+    assert content["text/event-stream"]["itemSchema"]["required"] == ["event", "data"]
+    assert {each["name"] for each in stream["parameters"]} >= {"topic", "after", "Last-Event-ID"}
+    assert "/api/feed" in schema["paths"]

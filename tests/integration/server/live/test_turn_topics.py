@@ -1,0 +1,169 @@
+"""Turns and conversations as topics: the turn, its blocks, and all turns of a session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longwatch.journal.base import Journal
+from longwatch.server.live.feed import Feed
+from longwatch.turns.views import turn_view
+from tests.integration.server.live.viewing import JOURNALS, Follower, make_journal, serving
+
+SAID = ("thinking about it", "first answer", "second answer", "third answer")
+
+
+@pytest.fixture(params=JOURNALS)
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Journal:
+    return make_journal(request.param, tmp_path)
+
+
+@pytest.fixture
+async def feed(journal: Journal) -> AsyncIterator[Feed]:
+    async with serving(journal) as feed:
+        await feed.context.call(feed.context.conversations.create_project, "p")
+        await feed.context.call(feed.context.conversations.create_conversation, "p", "s")
+        yield feed
+
+
+def line(text: str) -> str:
+    return json.dumps({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}})
+
+
+async def new_turn(feed: Feed, prompt: str = "do it") -> str:
+    made = await feed.context.call(feed.context.conversations.create_turn, "p", "s", prompt)
+    return made.turn_id
+
+
+async def tell(feed: Feed, turn_id: str, *texts: str, end: bool = False) -> None:
+    lines = [line(text) for text in texts]
+    if end:
+        lines.append(json.dumps({"type": "result", "is_error": False, "result": "done"}))
+    await feed.context.call(feed.context.conversations.feed, "p", "s", turn_id, lines)
+
+
+def texts_of(follower: Follower) -> list[str]:
+    """What the blocks say, in their places, as a client keeps them: by id."""
+    blocks: dict[str, dict[str, Any]] = {}
+    for said in follower.data("block"):
+        blocks[said["block"]["id"]] = said["block"]
+    ordered = sorted(blocks.values(), key=lambda block: block["sequence"])
+    return [block["content"]["text"] for block in ordered]
+
+
+async def test_a_turn_is_told_with_its_blocks_then_what_is_added(feed: Feed) -> None:
+    turn_id = await new_turn(feed)
+    await tell(feed, turn_id, *SAID[:2])
+
+    follower = await Follower(feed, f"turn:p/s/{turn_id}").until_caught_up()
+    await tell(feed, turn_id, *SAID[2:], end=True)
+    await follower.until(lambda found: found.data("turn")[-1]["turn"]["status"] == "completed")
+
+    assert texts_of(follower) == list(SAID)
+    assert len(follower.data("block")) == 4
+    assert [said["block"]["sequence"] for said in follower.data("block")] == [0, 1, 2, 3]
+    statuses = [said["turn"]["status"] for said in follower.data("turn")]
+    assert statuses == ["pending", "running", "completed"]
+    state = await feed.context.call(feed.context.conversations.turn, "p", "s", turn_id)
+    assert follower.data("turn")[-1]["turn"] == turn_view(state, blocks=False)
+
+
+async def test_a_turn_resumes_after_any_message_without_a_double(feed: Feed) -> None:
+    turn_id = await new_turn(feed)
+    await tell(feed, turn_id, *SAID, end=True)
+    topic = f"turn:p/s/{turn_id}"
+    whole = await Follower(feed, topic).until_caught_up()
+    cursors = [(place, frame.cursor) for place, frame in enumerate(whole.frames) if frame.cursor is not None]
+
+    for place, cursor in cursors[:-1]:
+        assert cursor is not None
+        rest = await Follower(feed, topic, cursor).until_caught_up()
+        assert [frame.data for frame in rest.frames] == [frame.data for frame in whole.frames[place + 1 :]]
+
+
+async def test_many_who_follow_a_turn_share_its_messages(feed: Feed) -> None:
+    turn_id = await new_turn(feed)
+    followers = [Follower(feed, f"turn:p/s/{turn_id}") for _ in range(3)]
+    for follower in followers:
+        await follower.until_caught_up()
+
+    for number, text in enumerate(SAID, 1):
+        await tell(feed, turn_id, text)
+        for follower in followers:
+            await follower.until(has_blocks(number))
+
+    assert all(texts_of(follower) == list(SAID) for follower in followers)
+    last = [[frame for frame in follower.frames if frame.name == "block"][-1] for follower in followers]
+    assert len({id(frame) for frame in last}) == 1
+
+
+async def test_an_unknown_turn_is_told_as_not_found(feed: Feed) -> None:
+    follower = Follower(feed, "turn:p/s/turn-000000000000")
+
+    await follower.until(lambda found: found.is_over)
+
+    assert [said["code"] for said in follower.data("error")] == ["turn_not_found"]
+
+
+async def test_a_session_tells_all_its_turns_and_those_that_come(feed: Feed) -> None:
+    first = await new_turn(feed, "one")
+    await tell(feed, first, SAID[0], end=True)
+    second = await new_turn(feed, "two")
+    await tell(feed, second, SAID[1])
+
+    follower = await Follower(feed, "session:p/s").until_caught_up()
+    third = await new_turn(feed, "three")
+    await tell(feed, third, SAID[2], end=True)
+    await follower.until(lambda found: is_finished(found, first, second, third))
+
+    assert {said["turn_id"]: said["block"]["content"]["text"] for said in follower.data("block")} == {
+        first: SAID[0],
+        second: SAID[1],
+        third: SAID[2],
+    }
+    assert follower.names().count("caught_up") == 1
+    last = {said["turn"]["id"]: said["turn"] for said in follower.data("turn")}
+    assert [last[turn_id]["status"] for turn_id in (first, second, third)] == [
+        "completed",
+        "failed",  # a new turn cancels the one before it
+        "completed",
+    ]
+
+
+async def test_a_session_resumes_after_any_message_without_a_double(feed: Feed) -> None:
+    turns = [await new_turn(feed, "one")]
+    await tell(feed, turns[0], SAID[0], end=True)
+    turns.append(await new_turn(feed, "two"))
+    await tell(feed, turns[1], SAID[1])
+    whole = await Follower(feed, "session:p/s").until_caught_up()
+    said = [(frame.name, frame.data) for frame in whole.frames if frame.name in ("turn", "block")]
+
+    for place, frame in enumerate(whole.frames):
+        if frame.cursor is None:
+            continue
+        rest = await Follower(feed, "session:p/s", frame.cursor).until_caught_up()
+        again = [(each.name, each.data) for each in rest.frames if each.name in ("turn", "block")]
+        before = whole.frames[: place + 1]
+        seen = [(each.name, each.data) for each in before if each.name in ("turn", "block")]
+        assert sorted(seen + again) == sorted(said)
+
+
+async def test_an_unknown_session_is_told_as_not_found(feed: Feed) -> None:
+    follower = Follower(feed, "session:p/nowhere")
+
+    await follower.until(lambda found: found.is_over)
+
+    assert [said["code"] for said in follower.data("error")] == ["session_not_found"]
+
+
+def has_blocks(count: int) -> Callable[[Follower], bool]:
+    return lambda follower: len(follower.data("block")) >= count
+
+
+def is_finished(follower: Follower, *turn_ids: str) -> bool:
+    last = {said["turn"]["id"]: said["turn"]["status"] for said in follower.data("turn")}
+    return all(last.get(turn_id) in ("completed", "failed") for turn_id in turn_ids)

@@ -1,0 +1,64 @@
+"""The page's files: what is in the folder is served, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from longwatch.server.errors import ApiError
+from longwatch.server.page.static_files import Pages
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    viewer = tmp_path / "viewer"
+    (viewer / "app").mkdir(parents=True)
+    (viewer / "index.html").write_text("<!doctype html>")
+    (viewer / "app" / "main.js").write_text("export {};")
+    (viewer / "notes.py").write_text("secret")
+    (tmp_path / "outside.js").write_text("secret")
+    (viewer / "link.js").symlink_to(tmp_path / "outside.js")
+    return viewer
+
+
+def test_a_module_has_the_type_that_browsers_demand_and_a_strict_policy(folder: Path) -> None:
+    answer = Pages(folder).answer("app/main.js", None)
+
+    assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_an_unchanged_file_is_304_and_a_changed_one_is_read_again(folder: Path) -> None:
+    pages = Pages(folder)
+    tag = pages.answer("index.html", None).headers["etag"]
+
+    same = pages.answer("index.html", tag)
+    (folder / "index.html").write_text("<!doctype html><p>new")
+    changed = pages.answer("index.html", tag)
+
+    assert (same.status_code, changed.status_code) == (304, 200)
+    assert bytes(changed.body).endswith(b"new")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside.js",
+        "app/../../outside.js",
+        "/etc/passwd",
+        "link.js",
+        "notes.py",
+        "none.js",
+        "app",
+        "",
+        "a\0.js",
+    ],
+)
+def test_what_is_not_a_file_of_the_page_is_not_there(folder: Path, name: str) -> None:
+    with pytest.raises(ApiError) as refusal:
+        Pages(folder).answer(name, None)
+
+    assert refusal.value.status == 404
