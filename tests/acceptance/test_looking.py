@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.cli.text import columns_of
+from longwatch.cli.render.text import columns_of
 from tests.acceptance.conftest import Longwatch, command, environment
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.cli.times import run_duration_text
+from longwatch.cli.render.times import run_duration_text
 from longwatch.journal.claims import ending_id
 from longwatch.journal.factory import open_journal
 from longwatch.model.leftovers import leftovers_of

@@ -9,7 +9,7 @@ from typing import Literal
 import boto3
 import pytest
 
-from longwatch.cli.checks import Finding, guarded
+from longwatch.cli.journal_checks import Finding, guarded
 from longwatch.cli.store_checks import look_at_documents, look_at_executions
 from longwatch.errors import TableProblem
 from longwatch.executions.stores.dynamodb import SHAPE as EXECUTIONS

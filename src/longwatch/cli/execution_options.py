@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from longwatch.cli.invocation import Invocation
+from longwatch.cli.options import Invocation
 from longwatch.errors import InvalidInput
 from longwatch.executions.model import Job, Stage
 from longwatch.executions.stores.factory import open_executions

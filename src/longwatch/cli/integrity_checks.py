@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from longwatch.cli.checks import Finding
-from longwatch.cli.journals import sqlite_path
-from longwatch.cli.progress import Progress
+from longwatch.cli.journal_checks import Finding
+from longwatch.cli.render.terminal import ProgressLine
+from longwatch.cli.resolve import sqlite_path
 from longwatch.clock import Clock
 from longwatch.journal.sqlite.salvage import Salvage
 from longwatch.model.event import UNREADABLE
@@ -31,7 +31,7 @@ def look_at_integrity(settings: Settings, clock: Clock, full: bool, finding: Fin
     finding.problems += [f"SQLite reports: {fault}" for fault in faults[:MOST_FAULTS]]
     with (
         Salvage(path, now_seconds=clock.now_ms() // 1000) as salvage,
-        Progress("Decoding events:", clock=clock) as progress,
+        ProgressLine("Decoding events:", clock=clock) as progress,
     ):
         # A sample is of no use in a file that is known to be damaged: what is affected is wanted then.
         every = 1 if full or faults else max(1, salvage.last_position() // SAMPLE)

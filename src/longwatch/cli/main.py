@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from longwatch.cli.invocation import Invocation
-from longwatch.cli.options import common_options
+from longwatch.cli.options import Invocation, common_options
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -28,26 +27,29 @@ FAILED, USAGE, CONTACT_LOST, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 # Name -> module with an attribute `command`, and its one line of help, compared with the real one in a test.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("longwatch.cli.demo", "Play a workflow of several agents, record it, and show it on a page."),
-    "init": ("longwatch.cli.init", "Write a commented longwatch.toml."),
-    "run": ("longwatch.cli.run", "Run a command and record what it does."),
-    "turn": ("longwatch.cli.turn", "Run a coding agent as a turn of a session."),
-    "record": ("longwatch.cli.record", "Record one event."),
-    "runs": ("longwatch.cli.runs", "List runs, newest first."),
-    "show": ("longwatch.cli.show", "Show a run: its agents, tools and times."),
-    "watch": ("longwatch.cli.watch", "Follow a run until it ends."),
-    "tail": ("longwatch.cli.tail", "Print a run's events, one line each."),
-    "verify": ("longwatch.cli.verify", "Check that no event of a run is missing or altered."),
-    "export": ("longwatch.cli.export", "Write runs as JSON lines, or one run as a page."),
-    "import": ("longwatch.cli.importing", "Read events from JSON lines."),
-    "ship": ("longwatch.cli.ship", "Deliver the events that wait in the outbox."),
-    "prune": ("longwatch.cli.prune", "Delete old events."),
-    "executions": ("longwatch.cli.executions", "Watch work that runs in other systems."),
-    "serve": ("longwatch.cli.serve", "Serve the API and the page."),
-    "package": ("longwatch.cli.package", "Build the Lambda code and the state machine."),
-    "simulate": ("longwatch.cli.simulate", "Play ways of watching against executions, and compare them."),
-    "doctor": ("longwatch.cli.doctor", "Check settings, journal, stores, outbox and versions."),
-    "recover": ("longwatch.cli.recover", "Salvage a damaged journal into a new file."),
-    "completion": ("longwatch.cli.completion", "Print the shell completion script."),
+    "init": ("longwatch.cli.commands.init", "Write a commented longwatch.toml."),
+    "run": ("longwatch.cli.commands.run", "Run a command and record what it does."),
+    "turn": ("longwatch.cli.commands.turn", "Run a coding agent as a turn of a session."),
+    "record": ("longwatch.cli.commands.record", "Record one event."),
+    "runs": ("longwatch.cli.commands.runs", "List runs, newest first."),
+    "show": ("longwatch.cli.commands.show", "Show a run: its agents, tools and times."),
+    "watch": ("longwatch.cli.commands.watch", "Follow a run until it ends."),
+    "tail": ("longwatch.cli.commands.tail", "Print a run's events, one line each."),
+    "verify": ("longwatch.cli.commands.verify", "Check that no event of a run is missing or altered."),
+    "export": ("longwatch.cli.commands.export", "Write runs as JSON lines, or one run as a page."),
+    "import": ("longwatch.cli.commands.import_", "Read events from JSON lines."),
+    "ship": ("longwatch.cli.commands.ship", "Deliver the events that wait in the outbox."),
+    "prune": ("longwatch.cli.commands.prune", "Delete old events."),
+    "executions": ("longwatch.cli.commands.executions", "Watch work that runs in other systems."),
+    "serve": ("longwatch.cli.commands.serve", "Serve the API and the page."),
+    "package": ("longwatch.cli.commands.package", "Build the Lambda code and the state machine."),
+    "simulate": (
+        "longwatch.cli.commands.simulate",
+        "Play ways of watching against executions, and compare them.",
+    ),
+    "doctor": ("longwatch.cli.commands.doctor", "Check settings, journal, stores, outbox and versions."),
+    "recover": ("longwatch.cli.commands.recover", "Salvage a damaged journal into a new file."),
+    "completion": ("longwatch.cli.commands.completion", "Print the shell completion script."),
 }
 
 
@@ -60,7 +62,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        from longwatch.cli.terminal import clean_logs
+        from longwatch.cli.render.terminal import clean_logs
 
         command = import_module(COMMANDS[cmd_name][0]).command
         clean_logs()
@@ -141,7 +143,7 @@ def run(arguments: Sequence[str]) -> int:
         _complain_no_more()
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  the last line of defence: a message, not a traceback
-        from longwatch.cli.terminal import remark
+        from longwatch.cli.render.terminal import remark
 
         if invocation.debug:
             import traceback

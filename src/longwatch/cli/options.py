@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from longwatch.cli.invocation import Invocation
+from longwatch.clock import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from longwatch.settings import Settings
+
+
+@dataclass(slots=True)
+class Invocation:
+    """Options that every command shares. They may stand before or after the command's name."""
+
+    journal: str | None = None
+    debug: bool = False
+    clock: Clock = field(default=SYSTEM_CLOCK)
+
+    def settings(self) -> Settings:
+        """The settings that hold here, with the journal from the command line if one was given."""
+        from longwatch.settings import absolute_journal, load_settings
+
+        settings = load_settings()
+        if self.journal is None:
+            return settings
+        origins = {**settings.origins, "journal": "--journal"}
+        return replace(settings, journal=absolute_journal(self.journal, Path.cwd()), origins=origins)
+
 
 COMPLETED_RUNS = 20
 
@@ -73,7 +97,7 @@ def _completed(context: click.Context, incomplete: str, *, kind: str | None = No
     from click.shell_completion import CompletionItem
 
     try:
-        from longwatch.cli.journals import execution_id_of, newest_runs_quickly
+        from longwatch.cli.resolve import execution_id_of, newest_runs_quickly
 
         invocation = context.find_object(Invocation) or Invocation()
         runs = newest_runs_quickly(invocation, COMPLETED_RUNS, kind=kind)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from longwatch.cli.times import duration_text
+from longwatch.cli.render.times import duration_text
 from longwatch.executions.model import Execution, ExecutionKey
 
 if TYPE_CHECKING:
     from longwatch.executions.poller import PollReport
 
-Scope = tuple[str, str, str]
+OutageScope = tuple[str, str, str]
 """A source, where it is polled, and the message of a problem that does not pass by itself."""
 
 
@@ -19,8 +19,8 @@ class Outages:
     """Which sources do not answer, since when, and for which executions."""
 
     def __init__(self) -> None:
-        self._since: dict[Scope, int] = {}
-        self._waiting: dict[ExecutionKey, Scope] = {}
+        self._since: dict[OutageScope, int] = {}
+        self._waiting: dict[ExecutionKey, OutageScope] = {}
 
     def line(self, polled: PollReport, *, now_ms: int) -> str | None:
         """What to report about a poll: that an outage begins or is over. None: nothing is new."""

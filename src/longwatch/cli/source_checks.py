@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from longwatch.cli.terminal import remark
-from longwatch.cli.text import clean
+from longwatch.cli.render.terminal import remark
+from longwatch.cli.render.text import clean
 from longwatch.errors import InvalidInput
 from longwatch.executions.sources.base import IdChecked, Source, SourceCheck, SourceProblem
 

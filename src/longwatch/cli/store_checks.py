@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longwatch.cli.checks import Finding, check_parent, look_at_file
+from longwatch.cli.journal_checks import Finding, check_parent, look_at_file
 from longwatch.documents.stores.factory import DEFAULT_TABLE as DOCUMENTS_TABLE
 from longwatch.documents.stores.factory import FORMS as DOCUMENTS_FORMS
 from longwatch.documents.stores.factory import documents_url

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from longwatch.cli.invocation import Invocation
-from longwatch.cli.turn import DEFAULT_PROJECT, Task, Wanted
+from longwatch.cli.commands.turn import DEFAULT_PROJECT, TurnRequest, TurnTarget
+from longwatch.cli.options import Invocation
 from longwatch.errors import LongwatchError
 from longwatch.journal.memory import MemoryJournal
 from longwatch.remote.blocking_client import ServerCalls
@@ -19,14 +19,14 @@ from longwatch.turns.events import EventMaker
 
 @contextmanager
 def on_server(
-    wanted: Wanted,
+    wanted: TurnRequest,
     server: str,
     token: str | None,
     settings: Settings,
     invocation: Invocation,
     *,
     tell: Callable[[str], None],
-) -> Iterator[Task]:
+) -> Iterator[TurnTarget]:
     """A turn on a server."""
     calls = ServerCalls(server, token=token)
     turns = RemoteTurns(calls, invocation.clock)
@@ -41,7 +41,7 @@ def on_server(
     )
     is_over = False
     try:
-        yield Task(
+        yield TurnTarget(
             name=turn.name,
             number=turn.number,
             prompt=turn.prompt if wanted.prompt is None else wanted.prompt,

@@ -7,8 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
+from longwatch.cli.options import Invocation
 from longwatch.errors import AlreadyThere, AmbiguousExecution, ExecutionNotFound, InvalidInput
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from longwatch.cli.demo import service
-from longwatch.cli.demo.drill import Orchestrator, new_drill
+from longwatch.cli.demo.drill import DemoOrchestrator, new_drill
 from longwatch.cli.demo.service import Hasty, drs_service
 from longwatch.executions.model import Execution
 from longwatch.executions.responses import SourceResponse
@@ -32,7 +32,7 @@ def test_nothing_that_is_set_for_somebodys_account_keeps_the_client_from_the_dem
             monkeypatch.setenv(name, "http://127.0.0.1:9")
         monkeypatch.setenv("AWS_CA_BUNDLE", "/nowhere")
         drill = new_drill("drill-1", FakeClock().now_ms())
-        drill = Orchestrator(drs.jobs, 0.5, FakeClock()).go_on(drill) or drill
+        drill = DemoOrchestrator(drs.jobs, 0.5, FakeClock()).go_on(drill) or drill
 
         assert isinstance(drs.source.ask([drill])[drill.key], SourceResponse)
 
@@ -41,7 +41,7 @@ def answers() -> list[SourceResponse]:
     clock, found = FakeClock(), list[SourceResponse]()
     with drs_service(clock, speed=2.0, ask_again_ms=40) as drs:
         assert isinstance(drs.source, Hasty)
-        orchestrator, drill = Orchestrator(drs.jobs, 0.5, clock), new_drill("drill-1", clock.now_ms())
+        orchestrator, drill = DemoOrchestrator(drs.jobs, 0.5, clock), new_drill("drill-1", clock.now_ms())
         for _ in range(7):
             drill = orchestrator.go_on(drill) or drill
             told = ask(drs.source, drill)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
+from longwatch.cli.options import Invocation
 from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.executions.operators import Operator, Statement
 from longwatch.executions.stores.sqlite import SqliteExecutionStore

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
+from longwatch.cli.options import Invocation
 from longwatch.executions.model import Execution, Job, Stage
 from longwatch.executions.poller import Claim, Poller, Result
 from longwatch.executions.sources.drs import DrsSource

@@ -11,17 +11,16 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from longwatch.cli.checks import Finding, guarded, misspelt_variables, size_text
-from longwatch.cli.doctor import finding_lines
-from longwatch.cli.init import settings_file
-from longwatch.cli.invocation import Invocation
+from longwatch.cli.commands.doctor import finding_lines
+from longwatch.cli.commands.init import settings_file
+from longwatch.cli.commands.record import field_from, payload_from
+from longwatch.cli.commands.runs import run_table
+from longwatch.cli.commands.ship import exit_code, summary
+from longwatch.cli.commands.verify import verification_lines
+from longwatch.cli.journal_checks import Finding, guarded, misspelt_variables, size_text
 from longwatch.cli.main import COMMANDS, cli
-from longwatch.cli.options import complete_executions, complete_runs
-from longwatch.cli.record import field_from, payload_from
-from longwatch.cli.runs import run_table
-from longwatch.cli.ship import exit_code, summary
-from longwatch.cli.styles import line_columns, paint
-from longwatch.cli.verify import verification_lines
+from longwatch.cli.options import Invocation, complete_executions, complete_runs
+from longwatch.cli.render.styles import line_columns, paint
 from longwatch.errors import InvalidInput, JournalUnusable
 from longwatch.executions.model import Execution
 from longwatch.executions.transitions import started
@@ -499,7 +498,7 @@ def test_a_watch_that_is_interrupted_says_that_the_run_continues(
     async def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("longwatch.cli.watch.attend", interrupted)
+    monkeypatch.setattr("longwatch.cli.commands.watch.attend", interrupted)
 
     done = invoke("watch", "wf-1a", "--journal", file)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
+from longwatch.cli.options import Invocation
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.recording.outbox import CLAIM_MS, Outbox
 from longwatch.settings import load_settings

@@ -11,7 +11,7 @@ import pytest
 from longwatch.cli.demo import drill
 from longwatch.cli.demo.drill import Drill, drill_line, ended_lines, new_drill, record_past_drills
 from longwatch.cli.demo.service import ScriptedJobs, Service
-from longwatch.cli.styles import Line
+from longwatch.cli.render.styles import StyledLine
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.executions.cadence.cadence import LearnedCadence
 from longwatch.executions.cadence.history import read_history
@@ -24,7 +24,7 @@ from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
 
 
-def text(line: Line) -> str:
+def text(line: StyledLine) -> str:
     return "".join(segment.text for segment in line)
 
 

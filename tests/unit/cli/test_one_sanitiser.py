@@ -1,4 +1,4 @@
-"""Every command prints through `longwatch.cli.terminal`, which is where text is cleaned."""
+"""Every command prints through `longwatch.cli.render.terminal`, which is where text is cleaned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import longwatch.cli
 
 FOLDER = Path(longwatch.cli.__file__).parent
 # The sanitiser's own module; fixed text of ours; the child process of a demo.
-ALLOWED = {"terminal.py", "main.py", "completion.py", "demo/killed.py", "progress.py"}
+ALLOWED = {"render/terminal.py", "main.py", "commands/completion.py", "demo/killed.py", "progress.py"}
 PRINTING = {
     "click.echo",
     "click.secho",

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from longwatch.cli.checks import Finding, guarded
+from longwatch.cli.journal_checks import Finding, guarded
 from longwatch.cli.store_checks import look_at_documents, look_at_executions
 from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.executions.stores.sqlite import SqliteExecutionStore

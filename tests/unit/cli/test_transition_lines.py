@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.cli.lines import words_of
+from longwatch.cli.render.event_line import words_of
 from longwatch.model.event import Event
 
 CASES = [

@@ -13,18 +13,17 @@ from pathlib import Path
 
 import click
 
+from longwatch.cli.commands.show import run_lines
+from longwatch.cli.demo.display import DemoDisplay, staged
 from longwatch.cli.demo.drill import Drill, ended_lines
 from longwatch.cli.demo.killed import KilledJob
 from longwatch.cli.demo.page import ServedPage, page_is_possible, say_what_is_missing
 from longwatch.cli.demo.session import Session
-from longwatch.cli.demo.stage import Stage, staged
 from longwatch.cli.demo.workflow import Pace, Team
-from longwatch.cli.invocation import Invocation
-from longwatch.cli.journals import sqlite_path
-from longwatch.cli.options import common_options, pass_invocation
-from longwatch.cli.show import run_lines
-from longwatch.cli.stopping import stopped_by_signals
-from longwatch.cli.terminal import Terminal, remark, write_text
+from longwatch.cli.options import Invocation, common_options, pass_invocation
+from longwatch.cli.render.terminal import Terminal, remark, write_text
+from longwatch.cli.resolve import sqlite_path
+from longwatch.cli.signals import stopped_by_signals
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.journal.base import Journal, Wakes
@@ -167,7 +166,9 @@ class Play:
             self._loop.close()
 
 
-def _watch(journal: Journal, team: Team, play: Play, drill: Drill | None, stage: Stage, clock: Clock) -> Run:
+def _watch(
+    journal: Journal, team: Team, play: Play, drill: Drill | None, stage: DemoDisplay, clock: Clock
+) -> Run:
     """Read the run as it grows, until it has ended and its producer has closed; the drill, too, has ended."""
     run: Run | None = None
     cursor: Cursor = START

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from longwatch.cli.demo.service import REGION, Hasty, Plays, ScriptedJobs, drs_service
-from longwatch.cli.styles import STATUS_LOOKS, Line, Segment
-from longwatch.cli.times import duration_text
+from longwatch.cli.demo.service import REGION, DrillService, Hasty, ScriptedJobs, drs_service
+from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
+from longwatch.cli.render.times import duration_text
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.executions.model import Evidence, Execution, Job, Stage, Verdict
@@ -86,7 +86,7 @@ class Drill:
     def join(self) -> None:
         self._thread.join(JOIN_SECONDS)
 
-    def line(self, width: int) -> Line | None:
+    def line(self, width: int) -> StyledLine | None:
         """How it stands, for the picture in the terminal."""
         return None if self.now is None else drill_line(self.now, now_ms=self._clock.now_ms(), width=width)
 
@@ -108,7 +108,7 @@ class Drill:
             poller = Poller(store, self._journal, {"drs": service.source}, clock=self._clock)
             self.now = store.add(new_drill(self.execution_id, self._clock.now_ms()))
             tell(self._journal, [started(self.now)])
-            orchestrator = Orchestrator(service.jobs, NEXT_WAVE_SECONDS * self._pace, self._clock)
+            orchestrator = DemoOrchestrator(service.jobs, NEXT_WAVE_SECONDS * self._pace, self._clock)
             while not self.now.closed and not self._stopped.is_set():
                 changed = orchestrator.go_on(self.now)
                 if changed is not None:
@@ -129,10 +129,10 @@ class Drill:
         self.now = store.update(replace(execution, verdict=verdict, closed=True))
 
 
-class Orchestrator:
+class DemoOrchestrator:
     """Begins one wave after the other, as the program does that carries out a plan."""
 
-    def __init__(self, jobs: Plays, seconds: float, clock: Clock) -> None:
+    def __init__(self, jobs: DrillService, seconds: float, clock: Clock) -> None:
         self._jobs = jobs
         self._seconds = seconds
         self._clock = clock
@@ -206,7 +206,7 @@ def _past_drill(
     return now
 
 
-def drill_line(execution: Execution, *, now_ms: int, width: int) -> Line:
+def drill_line(execution: Execution, *, now_ms: int, width: int) -> StyledLine:
     """Name, a bar of the servers that are done, and how many waves are over."""
     progress = progress_of(execution)
     outcomes = [wave_outcome(wave, execution.mode, execution.observed_at) for wave in execution.waves]
@@ -225,7 +225,7 @@ def drill_line(execution: Execution, *, now_ms: int, width: int) -> Line:
     ]
 
 
-def ended_lines(execution: Execution, *, now_ms: int, width: int | None) -> Iterator[Line]:
+def ended_lines(execution: Execution, *, now_ms: int, width: int | None) -> Iterator[StyledLine]:
     """How the drill ended: the bar, each wave, and the reasons."""
     yield drill_line(execution, now_ms=now_ms, width=width or PLAIN_COLUMNS)
     for wave in execution.waves:

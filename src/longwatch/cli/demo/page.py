@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
-from longwatch.cli.terminal import remark
+from longwatch.cli.render.terminal import remark
 from longwatch.errors import MissingExtra
 from longwatch.settings import Settings
 

@@ -22,7 +22,7 @@ from longwatch.testing.drs.scripts import JobScript, job_id_of
 REGION = "eu-north-1"
 
 
-class Plays(Protocol):
+class DrillService(Protocol):
     """Begins jobs."""
 
     def play(self, script: JobScript, *, job_id: str | None = None) -> str:
@@ -33,7 +33,7 @@ class Plays(Protocol):
 class Service:
     """Something that plays jobs, and the source that asks about them."""
 
-    jobs: Plays
+    jobs: DrillService
     source: Source
 
 

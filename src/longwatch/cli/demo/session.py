@@ -24,7 +24,7 @@ JOIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptedBlock:
     """After so many seconds at the pace for people: a file is written, then lines are said."""
 
     seconds: float
@@ -117,20 +117,22 @@ _LOAD = "\nLoad follows the cold: 720 hours of it are in the warehouse.\n"
 _NOTES, _PAGE = "notes/outline.md", "pages/brief.md"
 
 STEPS = (
-    Step(0.4, (_said(_thinking("Prices, news and load. A short outline first, then the page.")),)),
-    Step(0.7, (_said(_text("I begin with an outline."), _use("t1", "write_file", path=_NOTES)),)),
-    Step(0.5, (_result("t1", "34 bytes written"),), (_NOTES, "# Outline\n\n- prices\n- news\n- load\n")),
-    Step(0.5, (_said(_use("t2", "read_prices", area="NO2", days=30)),)),
-    Step(0.8, (_result("t2", "FeedTimeout: no answer in 800 ms", error=True),)),
-    Step(
+    ScriptedBlock(0.4, (_said(_thinking("Prices, news and load. A short outline first, then the page.")),)),
+    ScriptedBlock(0.7, (_said(_text("I begin with an outline."), _use("t1", "write_file", path=_NOTES)),)),
+    ScriptedBlock(
+        0.5, (_result("t1", "34 bytes written"),), (_NOTES, "# Outline\n\n- prices\n- news\n- load\n")
+    ),
+    ScriptedBlock(0.5, (_said(_use("t2", "read_prices", area="NO2", days=30)),)),
+    ScriptedBlock(0.8, (_result("t2", "FeedTimeout: no answer in 800 ms", error=True),)),
+    ScriptedBlock(
         0.4, (_said(_text("The feed was away. Once more."), _use("t3", "read_prices", area="NO2", days=30)),)
     ),
-    Step(0.9, (_result("t3", "mean 46.12, rising"),)),
-    Step(0.3, (_said(_use("t4", "write_file", path=_PAGE)),)),
-    Step(0.5, (), (_PAGE, _TITLE + _PRICES)),
-    Step(0.6, (), (_PAGE, _TITLE + _PRICES + _NEWS)),
-    Step(0.6, (_result("t4", "the page is written"),), (_PAGE, _TITLE + _PRICES + _NEWS + _LOAD)),
-    Step(0.6, (_said(_text(f"The page is in {_PAGE}, my notes are in {_NOTES}.")),)),
-    Step(0.2, ({"type": "result", "is_error": False, "result": "published", "duration_ms": 7000},)),
+    ScriptedBlock(0.9, (_result("t3", "mean 46.12, rising"),)),
+    ScriptedBlock(0.3, (_said(_use("t4", "write_file", path=_PAGE)),)),
+    ScriptedBlock(0.5, (), (_PAGE, _TITLE + _PRICES)),
+    ScriptedBlock(0.6, (), (_PAGE, _TITLE + _PRICES + _NEWS)),
+    ScriptedBlock(0.6, (_result("t4", "the page is written"),), (_PAGE, _TITLE + _PRICES + _NEWS + _LOAD)),
+    ScriptedBlock(0.6, (_said(_text(f"The page is in {_PAGE}, my notes are in {_NOTES}.")),)),
+    ScriptedBlock(0.2, ({"type": "result", "is_error": False, "result": "published", "duration_ms": 7000},)),
 )
 """What the agent thinks, says, asks its tools for and writes."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from longwatch.cli.invocation import Invocation
 from longwatch.cli.main import cli
+from longwatch.cli.options import Invocation
 from longwatch.testing import FakeClock
 
 JOURNAL = "sqlite:///watching.db"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from longwatch.cli.watching_source import Patience, SourceWatch
-from longwatch.cli.watching_views import SourceLines, picture
+from longwatch.cli.render.external_views import SourceLines, picture
+from longwatch.cli.watch_external import SourceWatch, WatchLimits
 from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.executions.model import (
     ActionState,
@@ -257,7 +257,7 @@ def test_whoever_is_interrupted_while_asking_keeps_nobody_else_from_it(clock: Fa
     watch = SourceWatch(store, journal, poller, SourceLines(lambda taken: None), clock=clock)
 
     with pytest.raises(KeyboardInterrupt):
-        watch.run(added, Patience())
+        watch.run(added, WatchLimits())
 
     left = store.get("x-1")
     assert left is not None

@@ -1,0 +1,1 @@
+"""The commands of longwatch, one module each."""

@@ -1,0 +1,130 @@
+"""`longwatch doctor`: is everything as it should be here, and if not, what to do about it?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import click
+
+from longwatch.cli.execution_options import store_option
+from longwatch.cli.integrity_checks import look_at_integrity
+from longwatch.cli.journal_checks import (
+    Finding,
+    check_settings,
+    guarded,
+    look_at_journal,
+    look_at_outbox,
+    look_at_versions,
+)
+from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
+from longwatch.cli.render.header import folded
+from longwatch.cli.render.styles import Segment, StyledLine
+from longwatch.cli.render.terminal import Terminal, write_json
+from longwatch.cli.render.text import clean, columns_of, pad
+from longwatch.cli.store_checks import look_at_documents, look_at_executions
+
+FREE_COLUMNS = 10_000
+_INDENT = 2
+
+
+@click.command()
+@click.option("--full", is_flag=True, help="Decode every event of a file.")
+@store_option
+@output_option("text", "json")
+@common_options
+@pass_invocation
+def command(invocation: Invocation, full: bool, url: str | None, output: str) -> int:
+    """Check settings, journal, stores, outbox and versions.
+
+    Prints every setting with where it came from, what the journal, the stores of documents and executions
+    and the outbox hold, and what is installed. A journal in a file is checked for damage: its structure by
+    SQLite's integrity check, and a sample of its events is decoded, with --full all. Exit code 1:
+    something is wrong, and the text says what to do.
+    """
+    findings = examine(invocation, full=full, executions=url)
+    if output == "json":
+        write_json(findings_view(findings))
+    else:
+        terminal = Terminal.of_stdout()
+        terminal.show(finding_lines(findings, width=terminal.columns))
+    return 1 if any(finding.problems for finding in findings) else 0
+
+
+def examine(invocation: Invocation, *, full: bool = False, executions: str | None = None) -> list[Finding]:
+    """Look at everything that can be looked at."""
+    about_settings, settings = check_settings(invocation.settings, os.environ)
+    findings = [about_settings]
+    if settings is not None:
+        findings.append(guarded("Journal", partial(look_at_journal, settings, invocation.clock)))
+        findings.append(guarded("Integrity", partial(look_at_integrity, settings, invocation.clock, full)))
+        findings.append(guarded("Documents", partial(look_at_documents, settings)))
+        findings.append(guarded("Executions", partial(look_at_executions, settings, url=executions)))
+        findings.append(guarded("Outbox", partial(look_at_outbox, settings, invocation.clock)))
+    return [*findings, guarded("Versions", look_at_versions)]
+
+
+def findings_view(findings: Sequence[Finding]) -> dict[str, object]:
+    """The findings as JSON."""
+    return {
+        "ok": not any(finding.problems for finding in findings),
+        "parts": {
+            finding.title.lower(): {
+                "facts": [
+                    {"name": name, "value": value, "about": about} for name, value, about in finding.facts
+                ],
+                "warnings": finding.warnings,
+                "problems": finding.problems,
+            }
+            for finding in findings
+        },
+    }
+
+
+def finding_lines(findings: Sequence[Finding], *, width: int | None) -> Iterator[StyledLine]:
+    """The findings for people: facts in columns, then warnings, problems last and red."""
+    room = width or FREE_COLUMNS
+    for finding in findings:
+        symbol, style = _look(finding)
+        yield [Segment(f"{symbol} ", style), Segment(finding.title, "strong")]
+        names = min(max((columns_of(name) for name, _, _ in finding.facts), default=0), room // 2)
+        for name, value, about in finding.facts:
+            yield from _fact_lines(clean(name), clean(value), clean(about), names, room)
+        for warning in finding.warnings:
+            yield from _marked("!", warning, "warn", room)
+        for problem in finding.problems:
+            yield from _marked("✗", problem, "bad", room)
+    count = sum(len(finding.problems) for finding in findings)
+    yield [Segment("")]
+    if count:
+        yield [Segment(f"{count} {'problem' if count == 1 else 'problems'}.", "bad")]
+    else:
+        yield [Segment("Everything is in order.", "good")]
+
+
+def _look(finding: Finding) -> tuple[str, str]:
+    if finding.problems:
+        return "✗", "bad"
+    return ("!", "warn") if finding.warnings else ("✓", "good")
+
+
+def _fact_lines(name: str, value: str, about: str, names: int, room: int) -> Iterator[StyledLine]:
+    left = " " * _INDENT + pad(name, names) + "  "
+    if columns_of(left) + columns_of(value) + 2 + columns_of(about) <= room:
+        yield [Segment(left, "dim"), Segment(value), Segment(f"  {about}" if about else "", "dim")]
+        return
+    deeper = " " * (_INDENT * 2)
+    yield [Segment(f"{' ' * _INDENT}{name}", "dim")]
+    if columns_of(deeper + value + about) + 2 <= room:
+        yield [Segment(deeper + value), Segment(f"  {about}", "dim")]
+        return
+    for text, style in ((value, ""), (about, "dim")):
+        for part in folded(text, room - len(deeper)):
+            yield [Segment(deeper + part, style)]
+
+
+def _marked(mark: str, text: str, style: str, room: int) -> Iterator[StyledLine]:
+    for number, part in enumerate(folded(clean(text), room - _INDENT - 2)):
+        lead = mark if number == 0 else " "
+        yield [Segment(f"{' ' * _INDENT}{lead} {part}", style)]

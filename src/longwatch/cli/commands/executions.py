@@ -1,0 +1,332 @@
+"""`longwatch executions`: work that runs in other systems, asked about until its end is known."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import click
+
+from longwatch.cli.commands.operate import add_wave, close, set_waves, stop_watching
+from longwatch.cli.execution_options import opened_store, store_option, wave_from, waves_with_servers
+from longwatch.cli.options import (
+    Invocation,
+    common_options,
+    execution_argument,
+    output_option,
+    pass_invocation,
+)
+from longwatch.cli.render.execution_lines import COLUMNS, fact_lines, list_row, wave_lines
+from longwatch.cli.render.executions import shown
+from longwatch.cli.render.table import table
+from longwatch.cli.render.terminal import Terminal, remark, write_data, write_json, write_json_lines
+from longwatch.cli.render.times import span_ms
+from longwatch.cli.resolve import meant
+from longwatch.cli.signals import interrupted, stopped_by_signals
+from longwatch.cli.source_checks import check_job_ids, unusable_sources
+from longwatch.errors import InvalidInput, LongwatchError
+from longwatch.executions.explain import explained
+from longwatch.executions.model import DEFAULT_DEADLINE_MS, Execution, ExecutionKey, Mode
+from longwatch.executions.sources.registry import sources
+from longwatch.executions.transitions import started
+from longwatch.executions.validation import check_new
+from longwatch.executions.views import execution_line, execution_view, facts_view
+from longwatch.journal.factory import open_journal
+from longwatch.model.run import Status
+
+if TYPE_CHECKING:
+    from longwatch.executions.cadence.cadence import LearnedCadence
+    from longwatch.executions.poller import PollReport
+
+SUCCEEDED, FAILED, RUNNING = 0, 1, 4
+PAST_SHOWN = 100  # executions that an ETA rests on: each is a read of the journal, and somebody waits
+NEVER = "never"
+
+
+@click.group()
+def command() -> None:
+    """Watch work that runs in other systems."""
+
+
+for decision in (close, stop_watching, add_wave, set_waves):
+    command.add_command(decision)
+
+
+@command.command("add")
+@click.option("--plan", required=True, metavar="ID", help="The plan that it carries out.")
+@click.option(
+    "--wave", "waves", multiple=True, metavar="NAME=JOB,…", help="A wave and its jobs; again for each wave."
+)
+@click.option(
+    "--servers",
+    multiple=True,
+    metavar="NAME=ID,…",
+    help="The servers that the plan names for a wave; again for each wave.",
+)
+@click.option(
+    "--total-waves",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many waves it has. [default: those given with --wave]",
+)
+@click.option("--id", "execution_id", metavar="ID", help="Its id. [default: a new one]")
+@click.option("--name", help="Its name. [default: the plan's]")
+@click.option(
+    "--mode",
+    type=click.Choice(list(Mode), case_sensitive=False),
+    help="When it is done. [default: DRILL for drs, else JOB]",
+)
+@click.option(
+    "--source",
+    default="drs",
+    show_default=True,
+    help="The system that it runs in; `longwatch watch --sources` lists them.",
+)
+@click.option("--region", help="The region of its jobs. [default: where the credentials point]")
+@click.option("--account", metavar="ID", help="The account of its jobs.")
+@click.option(
+    "--more-waves", is_flag=True, help="More waves may come; it stays open until their count is set."
+)
+@click.option(
+    "--deadline",
+    default="30m",
+    show_default=True,
+    help=f"After the start; past it the source is asked. Or {NEVER}.",
+)
+@store_option
+@output_option("text", "json")
+@common_options
+@pass_invocation
+def add(
+    invocation: Invocation,
+    plan: str,
+    waves: tuple[str, ...],
+    servers: tuple[str, ...],
+    total_waves: int | None,
+    execution_id: str | None,
+    name: str | None,
+    mode: str | None,
+    source: str,
+    region: str | None,
+    account: str | None,
+    more_waves: bool,
+    deadline: str,
+    url: str | None,
+    output: str,
+) -> None:
+    """Add an execution, to be watched.
+
+    Its jobs are running already: longwatch never starts or stops one. Prints the id.
+    """
+    now = invocation.clock.now_ms()
+    known = sources(invocation.settings())
+    if source not in known:
+        raise InvalidInput(f"There is no source {source!r}; known are {', '.join(known)}.")
+    if more_waves and total_waves is not None:
+        raise InvalidInput(
+            "--more-waves and --total-waves exclude each other. State the count if you know it."
+        )
+    named = [wave_from(text, region=region, account=account) for text in waves]
+    fresh = Execution(
+        execution_id=f"x-{secrets.token_hex(6)}" if execution_id is None else execution_id,
+        plan_id=plan,
+        name=name,
+        source=source,
+        mode=Mode(mode.upper()) if mode else Mode.DRILL if source == "drs" else Mode.JOB,
+        started_at=now - now % 1000,
+        waves=waves_with_servers(named, servers),
+        total_waves=None if more_waves else total_waves or len(waves) or None,
+        deadline_ms=_deadline(deadline),
+    )
+    check_new(fresh, is_count_stated=total_waves is not None)
+    check_job_ids(known[source], fresh.job_ids())
+    with opened_store(invocation, url) as store:
+        added = store.add(fresh)
+        with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
+            journal.append([started(added)])
+    if output == "json":
+        write_json(execution_view(added, now_ms=now))
+    else:
+        write_data([added.execution_id])
+    if more_waves:
+        name = added.execution_id
+        remark(f"It stays open until its wave count is set: longwatch executions set-waves {name} N")
+
+
+@command.command("list")
+@click.option(
+    "--status",
+    type=click.Choice([each.value for each in Status if each is not Status.DIED], case_sensitive=False),
+    help="Only those that stand like this.",
+)
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@store_option
+@output_option()
+@common_options
+@pass_invocation
+def list_(invocation: Invocation, status: str | None, limit: int, url: str | None, output: str) -> None:
+    """List executions, newest first."""
+    now = invocation.clock.now_ms()
+    with opened_store(invocation, url) as store:
+        found = store.find(status=Status(status) if status else None, limit=limit)
+    lessons = _lessons(invocation, found)
+    if output == "json":
+        write_json([execution_line(each, now_ms=now, lessons=lessons) for each in found])
+    elif output == "jsonl":
+        write_json_lines(execution_line(each, now_ms=now, lessons=lessons) for each in found)
+    elif found:
+        terminal = Terminal.of_stdout()
+        times = Counter(each.execution_id for each in found)
+        rows = [list_row(each, now, lessons, with_plan=times[each.execution_id] > 1) for each in found]
+        terminal.show(table(COLUMNS, rows, width=terminal.columns))
+    if not found:
+        remark("No executions. `longwatch executions add` adds one.")
+
+
+@command.command("show")
+@execution_argument
+@store_option
+@output_option("text", "json")
+@common_options
+@pass_invocation
+def show(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
+    """Show the waves, jobs and servers of an execution, and how long it still takes if the past tells."""
+    now = invocation.clock.now_ms()
+    with opened_store(invocation, url) as store:
+        found = meant(store, execution)
+    view = execution_view(found, now_ms=now, lessons=_lessons(invocation, [found]))
+    if output == "json":
+        write_json(view)
+    else:
+        Terminal.of_stdout().show(wave_lines(view, now_ms=now))
+
+
+@command.command("explain")
+@execution_argument
+@store_option
+@output_option()
+@common_options
+@pass_invocation
+def explain(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
+    """Say why an execution is still running, or how it ended."""
+    now = invocation.clock.now_ms()
+    with opened_store(invocation, url) as store:
+        found = meant(store, execution)
+    facts = list(explained(found, now, _lessons(invocation, [found])))
+    if output == "json":
+        write_json(facts_view(found, facts))
+    elif output == "jsonl":
+        write_json_lines([facts_view(found, facts)])
+    else:
+        Terminal.of_stdout().show(fact_lines(found, facts))
+
+
+@command.command("watch")
+@click.option("--once", is_flag=True, help="Ask once about everything that is due, and exit.")
+@click.option(
+    "--learned/--plain",
+    default=None,
+    help="Ask when the past says that something happens, or every 45/15/30 s. [default: as in the settings]",
+)
+@store_option
+@output_option()
+@common_options
+@pass_invocation
+def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | None, output: str) -> int:
+    """Ask about all open executions until none is open.
+
+    What is open is shown at once, with what it waits for: on a terminal as a picture, elsewhere as lines.
+    With -o jsonl each change is a line as of `list`, with -o json all of them are one document at the end.
+
+    Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all that ended
+    meanwhile succeeded; 1: one of them did not; 4: something is still running (with --once).
+    """
+    from longwatch.executions.poller import Poller
+    from longwatch.executions.poller import Result as PollResult
+    from longwatch.executions.watcher import Watcher
+    from longwatch.recording.redaction import redact_text
+
+    clock = invocation.clock
+    ended: list[Status] = []
+    seen_open: set[ExecutionKey] = set()
+
+    def report(polled: PollReport) -> None:
+        key, has_news = polled.execution.key, polled.result in (PollResult.ENDED, PollResult.CORRECTED)
+        if not polled.execution.closed:
+            seen_open.add(key)
+        elif has_news or key in seen_open:  # else it ended before, and another poller rechecks it
+            seen_open.discard(key)
+            ended.append(polled.execution.status)
+        elif polled.result in (PollResult.BUSY, PollResult.CLOSED):
+            return
+        view.take(polled)
+
+    settings = invocation.settings()
+    known = sources(settings, clock=clock)
+    try:
+        with ExitStack() as stack:
+            store = stack.enter_context(opened_store(invocation, url))
+            skipped = unusable_sources({each.source for each in store.open_executions()}, known)
+            view = stack.enter_context(shown(output, clock))
+            journal = stack.enter_context(open_journal(settings=settings, clock=clock))
+            found = [each for each in store.open_executions() if not each.closed]
+            seen_open.update(each.key for each in found)
+            view.begin(found)
+            lessons = None
+            if settings.learned_cadence if learned is None else learned:
+                from longwatch.executions.cadence.cadence import LearnedCadence
+                from longwatch.executions.cadence.history import read_history
+
+                lessons = LearnedCadence(read_history(journal))
+            poller = Poller(
+                store,
+                journal,
+                known,
+                clock=clock,
+                report=report,
+                lessons=lessons,
+                ttl_hours=settings.ttl_hours,
+                redact=redact_text,
+            )
+            watcher = Watcher(store, poller, clock=clock, on_tick=view.tick, skipped=skipped)
+            try:
+                with stopped_by_signals():
+                    if once:
+                        watcher.look()
+                    else:
+                        watcher.run(until_idle=True)
+            except KeyboardInterrupt:
+                return interrupted("watching stopped, the executions continue")
+            finally:
+                poller.release_leases()
+            is_open = any(not each.closed for each in store.open_executions())
+            view.finish()
+    finally:
+        known.close()
+    if any(status is not Status.SUCCEEDED for status in ended):
+        return FAILED
+    return RUNNING if is_open else SUCCEEDED
+
+
+def _deadline(text: str) -> int | None:
+    if text == NEVER:
+        return None
+    return span_ms(text) if text else DEFAULT_DEADLINE_MS
+
+
+def _lessons(invocation: Invocation, executions: Sequence[Execution]) -> LearnedCadence | None:
+    """What the journal says of past ones; None if none of these is open, so that there is nothing to ask."""
+    if not any(each.is_open for each in executions):
+        return None
+    from longwatch.executions.cadence.cadence import LearnedCadence
+    from longwatch.executions.cadence.history import read_history
+
+    with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
+        try:
+            return LearnedCadence(read_history(journal, most=PAST_SHOWN))
+        except LongwatchError as error:
+            remark(f"No word on how long it usually takes: {error}")
+            return None

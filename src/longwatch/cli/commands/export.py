@@ -1,0 +1,110 @@
+"""`longwatch export RUN…`: runs as JSON lines, to keep or to import elsewhere, or one run as a page."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, complete_runs, pass_invocation
+from longwatch.cli.render.terminal import remark, write_data
+from longwatch.cli.resolve import event_lines, find, read_counted, reading
+from longwatch.errors import InvalidInput
+from longwatch.journal.base import Journal
+from longwatch.model.run import RunSummary
+
+LINES_AT_ONCE = 500
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_runs)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write instead of stdout.")
+@click.option("--format", "form", type=click.Choice(["jsonl", "html"]), default="jsonl", show_default=True)
+@click.option("--html", is_flag=True, help="The same as --format html.")
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation, runs: tuple[str, ...], output: Path | None, form: str, html: bool
+) -> None:
+    """Write runs as JSON lines, or one run as a page.
+
+    RUN is the id of a run, the beginning of one, or `latest`. As JSON lines every event is one line, in
+    order; `longwatch import` reads them again. As HTML a run becomes one file that needs no server and no
+    network: log, timeline, calls and graph, as the page of `longwatch serve` shows them.
+    """
+    to_stdout = output is None or str(output) == "-"
+    with reading(invocation) as journal:
+        found = [find(journal, run) for run in dict.fromkeys(runs)]
+        if html or form == "html":
+            _export_page(journal, found, None if to_stdout else output, invocation)
+            return
+        count = 0
+
+        def lines() -> Iterator[str]:
+            nonlocal count
+            for run in found:
+                for line in event_lines(journal, run, clock=invocation.clock):
+                    count += 1
+                    yield line
+
+        if output is None or to_stdout:
+            for group in _groups(lines()):
+                write_data(group)
+        else:
+            _write_whole(output, (f"{line}\n".encode() for line in lines()))
+    remark(f"Exported {count:,} events of {len(found)} {'run' if len(found) == 1 else 'runs'}.")
+
+
+def _export_page(
+    journal: Journal, found: Sequence[RunSummary], output: Path | None, invocation: Invocation
+) -> None:
+    """One run as a page. Without a file it goes to stdout, but not onto a terminal."""
+    from longwatch.following.observation import Observer
+    from longwatch.server.page.report import render_report, report_name
+
+    if len(found) > 1:
+        raise InvalidInput(f"A page holds one run, and {len(found)} were named. Export them one by one.")
+    [run] = found
+    if output is None and sys.stdout.isatty():
+        output = Path(report_name(run.run_id))
+    events = list(read_counted(journal, run, clock=invocation.clock))
+    [observed] = Observer(journal, clock=invocation.clock).observed([run])
+    page = render_report(observed.run, events, now_ms=invocation.clock.now_ms())
+    if output is None:
+        write_data([page.decode().removesuffix("\n")])
+    else:
+        _write_whole(output, [page])
+        remark(f"Exported {len(events):,} events of {run.run_id} to {output}.")
+
+
+def _groups(lines: Iterable[str]) -> Iterator[list[str]]:
+    group: list[str] = []
+    for line in lines:
+        group.append(line)
+        if len(group) >= LINES_AT_ONCE:
+            yield group
+            group = []
+    yield group
+
+
+def _write_whole(path: Path, parts: Iterable[bytes]) -> None:
+    """Write beside the file and put it in place at the end: an interrupted export leaves no half file."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}. Choose another file.") from error
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as target:
+            target.writelines(parts)
+        part.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}. Choose another file.") from error
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()

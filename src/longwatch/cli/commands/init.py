@@ -1,0 +1,75 @@
+"""`longwatch init`: a settings file with every key in it, commented out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from longwatch.cli.options import common_options
+from longwatch.cli.render.terminal import remark, write_data
+from longwatch.errors import InvalidInput
+from longwatch.settings import FILE_NAME, SETTINGS, Setting
+
+LINE_COLUMNS = 100
+
+HEADING = """\
+# Settings of longwatch. Everything here is optional: a line that begins with # stands for the default.
+# A variable in the environment beats this file. `longwatch doctor` shows what holds, and where it came from.
+"""
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), default=Path(FILE_NAME))
+@click.option("--force", is_flag=True, help="Overwrite a file that is already there.")
+@common_options
+def command(path: Path, force: bool) -> None:
+    """Write a commented longwatch.toml.
+
+    PATH is the file to write, or the folder to write it in.
+    """
+    file = path / FILE_NAME if path.is_dir() else path
+    try:
+        with file.open("w" if force else "x", encoding="utf-8") as target:
+            target.write(settings_file())
+    except FileExistsError:
+        raise InvalidInput(f"{file} is already there. Overwrite it with --force.") from None
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written: {error.strerror}. Choose another place.") from error
+    write_data([str(file)])
+    remark("Uncomment what you want to change, then see what holds with `longwatch doctor`.")
+
+
+def settings_file() -> str:
+    """The text of a settings file that changes nothing yet."""
+    lines = [HEADING]
+    section = ""
+    for setting in SETTINGS:
+        table, _, name = setting.key.rpartition(".")
+        if table != section:
+            section = table
+            lines.append(f"[{table}]\n")
+        lines += [*_comments(setting), f"# {name} = {toml_value(_example(setting))}\n"]
+    return "\n".join(lines)
+
+
+def _comments(setting: Setting) -> Iterator[str]:
+    words = f"{setting.about}. ({setting.variable})"
+    line = "#"
+    for word in words.split():
+        if len(line) + 1 + len(word) > LINE_COLUMNS:
+            yield line
+            line = "#"
+        line += f" {word}"
+    yield line
+
+
+def _example(setting: Setting) -> object:
+    return setting.example if setting.default is None else setting.default
+
+
+def toml_value(value: object) -> str:
+    """The value as TOML writes it. A JSON string, number, boolean or list of strings is TOML too."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)

@@ -1,0 +1,79 @@
+"""`longwatch package`: build what the templates deploy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longwatch.cli.options import common_options
+from longwatch.cli.render.terminal import remark, write_text
+from longwatch.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from longwatch.aws.packaging import Artifact
+
+
+@click.command()
+@click.option(
+    "-d",
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("longwatch-package"),
+    show_default=True,
+    help="Folder for the files; made if it is not there.",
+)
+@click.option(
+    "--upload", "place", metavar="S3-URL", help="Also upload them: s3://BUCKET or s3://BUCKET/PREFIX."
+)
+@click.option("--endpoint", metavar="URL", help="Another address for S3, such as a local engine's.")
+@common_options
+def command(directory: Path, place: str | None, endpoint: str | None) -> None:
+    """Build the Lambda code and the state machine.
+
+    The file names are made from the content, so the same source gives the same names and bytes, and a change
+    gives new ones. Prints the parameters that the templates ask for.
+    """
+    from longwatch.aws.packaging import code, infrastructure, machine, split_s3_url
+
+    artifacts = {"CodeKey": code(), "DefinitionKey": machine()}
+    where = split_s3_url(place) if place is not None else None
+    directory.mkdir(parents=True, exist_ok=True)
+    for artifact in artifacts.values():
+        path = directory / artifact.name
+        path.write_bytes(artifact.content)
+        remark(f"{path}  {len(artifact.content):,} bytes")
+    if where is None:
+        remark(f"Upload them with --upload s3://BUCKET/PREFIX; the templates are in {infrastructure()}.")
+        for name, artifact in artifacts.items():
+            write_text(f"{name}={artifact.name}")
+        return
+    bucket, prefix = where
+    client = _s3(endpoint)
+    keys = {name: _uploaded(client, artifact, bucket, prefix) for name, artifact in artifacts.items()}
+    write_text(f"CodeBucket={bucket}")
+    for name, key in keys.items():
+        write_text(f"{name}={key}")
+
+
+def _s3(endpoint: str | None) -> Any:
+    try:
+        import boto3
+    except ImportError as error:
+        raise MissingExtra("Uploading to S3", "aws") from error
+    return boto3.client("s3", endpoint_url=endpoint)
+
+
+def _uploaded(client: Any, artifact: Artifact, bucket: str, prefix: str) -> str:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from longwatch.aws.packaging import upload
+
+    try:
+        return upload(client, artifact, bucket, prefix)
+    except (BotoCoreError, ClientError) as error:
+        raise InvalidInput(
+            f"{artifact.name} could not be uploaded to s3://{bucket}/{prefix} ({error}); check the bucket's "
+            "name and that this profile may write to it"
+        ) from error

@@ -1,0 +1,56 @@
+"""`longwatch prune`: deletes old events from a journal that does not do so by itself."""
+
+from __future__ import annotations
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, pass_invocation
+from longwatch.cli.render.terminal import remark, write_text
+from longwatch.cli.render.times import clock_text, span_ms
+from longwatch.cli.resolve import check, sqlite_path
+from longwatch.errors import InvalidInput
+from longwatch.journal.base import Journal, Prunes
+from longwatch.journal.factory import open_journal
+from longwatch.model.run_query import INDEX_KINDS, RunQuery
+
+
+@click.command()
+@click.option("--older-than", "age", required=True, metavar="AGE", help="Such as 30d or 12h.")
+@click.option("--dry-run", is_flag=True, help="Only say which runs this would touch.")
+@common_options
+@pass_invocation
+def command(invocation: Invocation, age: str, dry_run: bool) -> None:
+    """Delete old events.
+
+    Deletes the events that occurred longer than AGE ago, in small steps that let others write in between,
+    and the runs that have none left. A DynamoDB table needs no pruning: its events expire by their ttl.
+    """
+    before = invocation.clock.now_ms() - span_ms(age)
+    moment = clock_text(max(0, before), dated=True)
+    settings = invocation.settings()
+    if sqlite_path(settings.journal) is not None:  # a table is not pruned, so it need not be checked either
+        check(settings, clock=invocation.clock)
+    with open_journal(settings=settings, clock=invocation.clock) as journal:
+        if not isinstance(journal, Prunes):
+            raise InvalidInput(
+                f"{journal.url} is not pruned: its events expire by themselves. "
+                "Set recording.ttl_hours to choose after how long."
+            )
+        if dry_run:
+            count = _count(journal, before)
+            write_text(f"{count:,} runs have events from before {moment}; nothing was deleted.")
+            return
+        remark(f"Deleting events from before {moment} …")
+        gone = journal.prune(max(0, before))
+    write_text(f"{gone:,} events deleted.")
+
+
+def _count(journal: Journal, before: int) -> int:
+    count, cursor = 0, None
+    while True:
+        query = RunQuery(until=max(0, before), except_kinds=INDEX_KINDS)
+        page = journal.find_runs(query, after=cursor, limit=500)
+        count += len(page.runs)
+        cursor = page.cursor
+        if cursor is None:
+            return count

@@ -1,0 +1,124 @@
+"""`longwatch record`: one event, from a shell script."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, complete_runs, output_option, pass_invocation
+from longwatch.cli.render.terminal import remark, write_data, write_json
+from longwatch.errors import InvalidInput, JournalUnavailable
+from longwatch.model.attempts import FACT_TYPES
+from longwatch.model.event import Event
+from longwatch.recording.recorder import RecorderStats, configure
+from longwatch.recording.scope import RUN_ID_VARIABLE, attempt_from_environment, new_run_id
+
+FLUSH_SECONDS = 10.0
+
+
+@click.command()
+@click.argument("type", metavar="TYPE")
+@click.argument("fields", metavar="[KEY=VALUE]...", nargs=-1)
+@click.option(
+    "--run",
+    "run_id",
+    metavar="ID",
+    shell_complete=complete_runs,
+    help=f"Run the event belongs to; else {RUN_ID_VARIABLE}, else a new run.",
+)
+@click.option("--agent", metavar="NAME", help="Agent that did it.")
+@click.option("--data", metavar="JSON", help="Payload as a JSON object, @FILE to read one, - for stdin.")
+@output_option("text", "json")
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation,
+    type: str,
+    fields: Sequence[str],
+    run_id: str | None,
+    agent: str | None,
+    data: str | None,
+    output: str,
+) -> None:
+    """Record one event.
+
+    TYPE is what happened, such as workflow_start, note or workflow_complete. KEY=VALUE adds text to its
+    payload, KEY:=JSON a number, a list or anything else. Prints the id of the run.
+    """
+    payload = {**payload_from(data), **dict(field_from(field) for field in fields)}
+    run_id = run_id or os.environ.get(RUN_ID_VARIABLE) or new_run_id()
+    settings = invocation.settings()
+    if not settings.enabled:
+        origin = settings.origins["recording.enabled"]
+        raise InvalidInput(f"Recording is switched off by {origin}; set recording.enabled to true.")
+    attempt = attempt_from_environment(run_id)
+    if attempt is not None and type in FACT_TYPES:
+        payload.setdefault("attempt", attempt)
+    Event(run_id=run_id, event_id="-", type=type, occurred_at=0)  # refuses what no journal may hold
+    if not invocation.debug:  # what the recorder logs is told below, in one line
+        logging.getLogger("longwatch").addHandler(logging.NullHandler())
+    recorder = configure(settings=settings)
+    try:
+        recorder.record(run_id, type, payload, agent_name=agent)
+        flushed = recorder.flush(FLUSH_SECONDS)
+    finally:
+        recorder.close()
+    where = _where_it_went(recorder.stats(), flushed=flushed)
+    if output == "json":
+        write_json({"run_id": run_id, "stored_in": where})
+    else:
+        write_data([run_id])
+
+
+def payload_from(data: str | None) -> dict[str, object]:
+    """The payload that `--data` means."""
+    if data is None:
+        return {}
+    try:
+        if data == "-":
+            text = sys.stdin.read()
+        else:
+            text = Path(data[1:]).read_text(encoding="utf-8") if data.startswith("@") else data
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"--data {data} cannot be read: {error}") from error
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f'--data is not JSON: {error}. Write --data \'{{"key": "value"}}\'') from error
+    if not isinstance(value, dict):
+        raise InvalidInput(f"--data must be a JSON object, not {text.strip()[:40]!r}")
+    return value
+
+
+def field_from(text: str) -> tuple[str, object]:
+    """`key=text` or `key:=JSON`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.rstrip(":"):
+        raise InvalidInput(f"{text!r} is no field; write KEY=VALUE, or KEY:=JSON for what is not text")
+    if not key.endswith(":"):
+        return key, value
+    try:
+        return key[:-1], json.loads(value)
+    except ValueError as error:
+        raise InvalidInput(f"{text!r}: what follows := is not JSON. Write KEY=VALUE for text") from error
+
+
+def _where_it_went(stats: RecorderStats, *, flushed: bool) -> str:
+    if stats.refused:
+        raise InvalidInput(f"The journal refused the event: {stats.last_error}")
+    if stats.dropped or not flushed:
+        reason = stats.last_error or f"no answer within {FLUSH_SECONDS:.0f} s"
+        raise JournalUnavailable(f"The event was not recorded: {reason}")
+    if stats.in_outbox:
+        remark(
+            f"longwatch: the journal did not take it ({stats.last_error or 'no answer'}); "
+            "the event waits in the outbox. `longwatch ship` delivers it."
+        )
+        return "outbox"
+    return "journal"

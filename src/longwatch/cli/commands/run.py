@@ -1,0 +1,181 @@
+"""`longwatch run`: runs a command and records what it does."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, pass_invocation
+from longwatch.cli.render.terminal import remark
+from longwatch.cli.render.text import clean
+from longwatch.cli.render.times import duration_text
+from longwatch.journal.factory import open_journal
+from longwatch.model.event import Event
+from longwatch.recording.process.child_runner import GRACE_SECONDS
+from longwatch.recording.process.command import absolute_journal_url, child_environment, command_name
+from longwatch.recording.process.exit_status import failed_start
+from longwatch.recording.process.supervisor import CommandResult, CommandSpec, Supervisor
+from longwatch.recording.recorder import Recorder
+from longwatch.recording.scope import (
+    RUN_ID_VARIABLE,
+    attempt_from_environment,
+    new_attempt,
+    new_run_id,
+    new_trace_id,
+    trace_id_of,
+)
+from longwatch.settings import Settings
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("words", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
+@click.option("--name", metavar="NAME", help="Name of the run.  [default: the command's name]")
+@click.option("--run-id", metavar="ID", help="Id of the run.  [default: a new one]")
+@click.option("--kind", metavar="KIND", default="workflow", show_default=True, help="Kind of the run.")
+@click.option(
+    "--grace",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=GRACE_SECONDS,
+    show_default=True,
+    help="How long the command may go on after a signal, before it is killed.",
+)
+@click.option("--no-output", is_flag=True, help="Do not record lines of output that are no events.")
+@click.option("-q", "--quiet", is_flag=True, help="Print neither remarks nor the command's own output.")
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation,
+    words: Sequence[str],
+    name: str | None,
+    run_id: str | None,
+    kind: str,
+    grace: float,
+    no_output: bool,
+    quiet: bool,
+) -> int:
+    """Run a command and record what it does.
+
+    Lines of JSON that the command prints are recorded as events, all other output as it is. The command
+    finds the run in LONGWATCH_RUN_ID, and recorders in it join the run. Exits with the command's own code.
+
+    \b
+    longwatch run -- python flow.py
+    longwatch run --name nightly --grace 30 -- ./import.sh --all
+    """
+    if not words:
+        raise click.UsageError("There is no command to run. Write it last: longwatch run -- python flow.py")
+    settings = invocation.settings()
+    if not settings.enabled:
+        return _only_run(words)
+    settings = _anchored(settings, invocation)
+    task = _task(
+        words,
+        settings=settings,
+        name=name or command_name(words),
+        run_id=run_id,
+        kind=kind,
+        record_output=not no_output,
+        grace_seconds=grace,
+    )
+    show = _show_command(task.run_id, invocation)
+    if not quiet:
+        remark(f"longwatch: recording {clean(task.name)} as run {clean(task.run_id)}")
+    recorder = Recorder(settings=settings, clock=invocation.clock)
+    supervisor = Supervisor(
+        task,
+        recorder=recorder,
+        open_journal=lambda: open_journal(settings=settings, clock=invocation.clock),
+        tell=lambda text: remark(f"longwatch: {text}"),
+        sinks=(None, None) if quiet else _sinks(),
+    )
+    outcome = supervisor.run()
+    _tell_outcome(outcome, task, show, waiting=recorder.stats().in_outbox, quiet=quiet)
+    return outcome.exit_code
+
+
+def _anchored(settings: Settings, invocation: Invocation) -> Settings:
+    """The settings with an address of the journal that the command can use too, whatever its directory.
+
+    A wrong address or a missing extra is told before anything runs; an outage is not our business yet.
+    """
+    with open_journal(settings=settings, clock=invocation.clock):
+        return replace(settings, journal=absolute_journal_url(settings))
+
+
+def _task(
+    words: Sequence[str],
+    *,
+    settings: Settings,
+    name: str,
+    run_id: str | None,
+    kind: str,
+    record_output: bool,
+    grace_seconds: float,
+) -> CommandSpec:
+    chosen = run_id or new_run_id()
+    Event(run_id=chosen, event_id="-", type="workflow_start", occurred_at=0)  # refuses an id nobody may use
+    parent = os.environ.get(RUN_ID_VARIABLE)
+    attempt = attempt_from_environment(chosen) or new_attempt()
+    trace_id = trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id()
+    return CommandSpec(
+        command=words,
+        run_id=chosen,
+        attempt=attempt,
+        trace_id=trace_id,
+        name=name,
+        environment=child_environment(
+            os.environ, run_id=chosen, attempt=attempt, journal_url=settings.journal, trace_id=trace_id
+        ),
+        kind=kind,
+        parent_run_id=parent if parent != chosen else None,
+        run_is_new=run_id is None,
+        record_output=record_output,
+        grace_seconds=grace_seconds,
+        shares_group=_is_terminal(STDIN),
+    )
+
+
+def _only_run(words: Sequence[str]) -> int:
+    """Recording is switched off: become the command."""
+    try:
+        os.execvp(words[0], list(words))
+    except OSError as error:
+        code, message = failed_start(words[0], error)
+        remark(f"longwatch: {message}")
+        return code
+
+
+def _is_terminal(descriptor: int) -> bool:
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False
+
+
+def _sinks() -> tuple[int | None, int | None]:
+    """Where the output goes on to. A descriptor that was closed at our start may be something else by now."""
+    return (STDOUT if sys.stdout is not None else None, STDERR if sys.stderr is not None else None)
+
+
+def _show_command(run_id: str, invocation: Invocation) -> str:
+    journal = f" --journal {shlex.quote(invocation.journal)}" if invocation.journal else ""
+    return f"longwatch show{journal} {shlex.quote(run_id)}"
+
+
+def _tell_outcome(outcome: CommandResult, task: CommandSpec, show: str, *, waiting: int, quiet: bool) -> None:
+    if not outcome.started:
+        remark(f"longwatch: {outcome.words}")
+    elif not quiet:
+        length = duration_text(outcome.duration_ms)
+        code = "" if outcome.exit_code == 0 else f", {outcome.words}"
+        remark(f"longwatch: {clean(task.name)} {outcome.status} after {length}{code}. See it: {show}")
+    if waiting:
+        remark(f"longwatch: {waiting:,} events wait in the outbox. `longwatch ship` delivers them.")

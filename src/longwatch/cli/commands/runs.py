@@ -1,0 +1,197 @@
+"""`longwatch runs`: the list of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
+from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
+from longwatch.cli.render.table import Column, table
+from longwatch.cli.render.terminal import ProgressLine, Terminal, remark, write_json, write_json_lines
+from longwatch.cli.render.text import clean
+from longwatch.cli.render.times import ago_text, moment_ms, run_duration_text, start_text
+from longwatch.cli.resolve import reading
+from longwatch.clock import Clock
+from longwatch.errors import InvalidInput
+from longwatch.executions.progress import warnings_text
+from longwatch.journal.base import Journal
+from longwatch.journal.views import listed_view
+from longwatch.model.run import Condition, Run, RunSummary, Status, conditions
+from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
+
+if TYPE_CHECKING:
+    from longwatch.following.observation import ObservedRun, Observer
+
+PAGE_RUNS = 500
+NARROW_COLUMNS = 60
+AGE_COLUMNS = 8
+
+COLUMNS = (
+    Column("", 11, 1),
+    Column("RUN", 10, 11, elastic=True),
+    Column("STATUS", 7, 9),
+    Column("CONDITION", 6, 12, elastic=True),  # left out if no run has one
+    Column("KIND", 1, 8),
+    Column("NAME", 8, 12, elastic=True),
+    Column("STARTED", 3, 8),
+    Column("AGE", 9, AGE_COLUMNS),
+    Column("DURATION", 5, 8, right=True),
+    Column("EVENTS", 4, 6, right=True),
+    Column("AGENTS", 0, 6, right=True),
+    Column("LAST EVENT", 2, 16, elastic=True),
+)
+
+
+@click.command()
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in Status], case_sensitive=False),
+    help="Only runs that stand like this.",
+)
+@click.option("--kind", help="workflow, session, turn, project, conversation, or a kind of your own.")
+@click.option("--since", metavar="TIME", help="Began at or after TIME: 10m, 2h, 3d, an ISO time or epoch ms.")
+@click.option("--until", metavar="TIME", help="Began before TIME.")
+@click.option("-q", "--text", help="Part of the id or the name.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--scan", is_flag=True, help="Read the whole table for runs of other producers, not 4 MB.")
+@output_option()
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation,
+    status: str | None,
+    kind: str | None,
+    since: str | None,
+    until: str | None,
+    text: str | None,
+    limit: int,
+    everything: bool,
+    scan: bool,
+    output: str,
+) -> None:
+    """List runs, newest first."""
+    now = invocation.clock.now_ms()
+    query = RunQuery(
+        status=Status(status) if status else None,
+        kind=kind,
+        except_kinds=INDEX_KINDS if kind is None else frozenset(),
+        since=moment_ms(since, now_ms=now) if since else None,
+        until=moment_ms(until, now_ms=now) if until else None,
+        text=text,
+    )
+    from longwatch.following.merged_runs import MergedRuns
+    from longwatch.following.observation import Observer
+    from longwatch.following.unlisted_runs import scan_unlisted
+
+    most = None if everything else limit
+    with reading(invocation) as journal:
+        if scan:
+            scanned, more = _scan(journal, query, most, invocation.clock)
+            runs, notice = Observer(journal, clock=invocation.clock).observed(scanned), None
+        else:
+            unlisted = scan_unlisted(journal)
+            merged, notice = MergedRuns(journal, lambda: unlisted.runs), unlisted.notice
+            observer = Observer(journal, clock=invocation.clock, runs=merged)
+            runs, more = _list(observer, query, most, invocation.clock)
+    if output == "json":
+        write_json([_view(each, now) for each in runs])
+    elif output == "jsonl":
+        write_json_lines(_view(each, now) for each in runs)
+    elif runs:
+        terminal = Terminal.of_stdout()
+        terminal.show(run_table(runs, now_ms=now, width=terminal.columns))
+    if not runs:
+        remark("No runs." if query == WORK else "No runs like that.")
+    elif more:
+        remark(f"These are the newest {len(runs)}; --all or --limit shows more.")
+    if notice is not None:
+        remark(notice)
+
+
+def _view(found: ObservedRun, now_ms: int) -> dict[str, Any]:
+    return listed_view(found.run, now_ms=now_ms, observed=found.conditions)
+
+
+def _list(
+    observer: Observer, query: RunQuery, most: int | None, clock: Clock
+) -> tuple[list[ObservedRun], bool]:
+    runs: list[ObservedRun] = []
+    cursor = None
+    with ProgressLine("Reading runs:", clock=clock) as progress:
+        while True:
+            wanted = PAGE_RUNS if most is None else min(PAGE_RUNS, most - len(runs))
+            page = observer.find_runs(query, after=cursor, limit=wanted)
+            runs += page.runs
+            progress.add(len(page.runs))
+            cursor = page.cursor
+            if cursor is None or (most is not None and len(runs) >= most):
+                return runs, cursor is not None
+
+
+def _scan(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> tuple[list[RunSummary], bool]:
+    scan_runs = getattr(journal, "scan_runs", None)
+    if scan_runs is None:
+        raise InvalidInput(f"--scan is for DynamoDB tables; {journal.url} lists every run without it.")
+    runs: list[RunSummary] = []
+    with ProgressLine("Scanning, runs found:", clock=clock) as progress:
+        for run in scan_runs():
+            if query.accepts(run):
+                runs.append(run)
+                progress.add(1)
+    runs.sort(key=lambda run: (run.started_at, run.run_id), reverse=True)
+    return (runs, False) if most is None else (runs[:most], len(runs) > most)
+
+
+def run_table(
+    runs: Sequence[ObservedRun], *, now_ms: int, width: int | None, zone: tzinfo | None = None
+) -> list[StyledLine]:
+    """The runs as a table that fits the width, with the gravest condition of a run or its warnings."""
+    rows = [_row(each, now_ms, zone) for each in runs]
+    wanted = [
+        place for place, column in enumerate(COLUMNS) if column.title != "CONDITION" or _any(rows, place)
+    ]
+    columns = [COLUMNS[place] for place in wanted]
+    return table(columns, [[row[place] for place in wanted] for row in rows], width=width)
+
+
+def _any(rows: Sequence[Sequence[Segment]], place: int) -> bool:
+    return any(row[place].text for row in rows)
+
+
+def _condition_text(conditions: Sequence[Condition], now_ms: int, zone: tzinfo | None) -> str:
+    if not conditions:
+        return ""
+    gravest = max(conditions, key=lambda each: each.gravity)
+    if gravest.since is None:
+        return gravest.name
+    return f"{gravest.name} since {start_text(gravest.since, now_ms=now_ms, zone=zone)}"
+
+
+def _warnings(run: RunSummary) -> str:
+    return warnings_text(run.warning_count) if run.warning_count else ""
+
+
+def _row(found: ObservedRun, now_ms: int, zone: tzinfo | None) -> list[Segment]:
+    run = found.run
+    symbol, style = STATUS_LOOKS[run.status]
+    found_now = conditions(Run(run), now_ms, observed=found.conditions)
+    return [
+        Segment(symbol, style),
+        Segment(clean(run.run_id), "strong"),
+        Segment(run.status.value, style),
+        Segment(_condition_text(found_now, now_ms, zone) or _warnings(run), "warn"),
+        Segment(clean(run.kind)),
+        Segment(clean(run.name or "")),
+        Segment(start_text(run.started_at, now_ms=now_ms, zone=zone)),
+        # "2 s ago" as wide as "just now": which columns there is room for must not depend on a run's age.
+        Segment(ago_text(run.started_at, now_ms=now_ms).ljust(AGE_COLUMNS), "dim"),
+        Segment(run_duration_text(run, now_ms)),
+        Segment(f"{run.events:,}"),
+        Segment(f"{len(run.agents)}"),
+        Segment(clean(run.last_event_type), "dim"),
+    ]

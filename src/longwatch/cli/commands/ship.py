@@ -1,0 +1,79 @@
+"""`longwatch ship`: delivers what waits in the outbox."""
+
+from __future__ import annotations
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
+from longwatch.cli.render.terminal import ProgressLine, remark, write_json, write_text
+from longwatch.journal.base import Journal
+from longwatch.journal.factory import open_journal
+from longwatch.recording.outbox import Outbox, ShipReport
+
+WAITS_SECONDS = (1, 2, 4, 8, 15)  # between tries; then it gives up, and the events wait on
+
+DONE, REFUSED, LEFT_BEHIND = 0, 1, 3
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Try once, rather than for half a minute.")
+@output_option("text", "json")
+@common_options
+@pass_invocation
+def command(invocation: Invocation, once: bool, output: str) -> int:
+    """Deliver the events that wait in the outbox.
+
+    Events that could not be stored wait in a file on this machine. Each goes to the journal it was meant
+    for. Exit code 3: events still wait, and the text says why; 1: a journal refused events.
+    """
+    settings, clock = invocation.settings(), invocation.clock
+
+    def opened(url: str) -> Journal:
+        return open_journal(url, settings=settings, clock=clock)
+
+    total = ShipReport()
+    outbox = Outbox(settings.outbox_path, clock=clock)
+    try:
+        for wait in (0,) if once else (0, *WAITS_SECONDS):
+            if wait:
+                why = total.errors[0].removesuffix(".")
+                remark(f"longwatch: {why}. {total.left:,} events wait, next try in {wait} s.")
+                clock.sleep(wait)
+            with ProgressLine("Shipping:", clock=clock) as progress:
+                report = outbox.ship(opened, clock=clock, progress=progress.at)
+            total.shipped += report.shipped
+            total.refused += report.refused
+            total.left, total.errors = report.left, report.errors
+            if not total.errors:
+                break
+        refused = outbox.refused()
+    finally:
+        outbox.close()
+    for error in total.errors:
+        remark(f"longwatch: {error}")
+    for event_id, reason in refused:
+        remark(f"longwatch: event {event_id} was refused: {reason}")
+    if output == "json":
+        write_json(
+            {"shipped": total.shipped, "left": total.left, "refused": total.refused, "errors": total.errors}
+        )
+    else:
+        write_text(summary(total))
+    return exit_code(total)
+
+
+def summary(report: ShipReport) -> str:
+    """What happened, in one line."""
+    if not (report.shipped or report.left or report.refused):
+        return "Nothing waits in the outbox."
+    parts = [f"{report.shipped:,} shipped"]
+    parts += [f"{report.left:,} still wait"] if report.left else []
+    parts += [f"{report.refused:,} refused"] if report.refused else []
+    return ", ".join(parts) + "."
+
+
+def exit_code(report: ShipReport) -> int:
+    """0: all delivered; 1: some refused; 3: some still wait."""
+    if report.errors or report.left:
+        return LEFT_BEHIND
+    return REFUSED if report.refused else DONE

@@ -1,0 +1,122 @@
+"""`longwatch tail RUN`: the events of a run in order, one line each; with -f also those to come."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
+from longwatch.cli.render.event_line import event_line, need_dates, tells_of_failure
+from longwatch.cli.render.terminal import Terminal, remark, write_data
+from longwatch.cli.render.times import moment_ms
+from longwatch.cli.resolve import find, read_events, reading
+from longwatch.clock import Clock
+from longwatch.errors import JournalUnavailable
+from longwatch.journal.base import Journal
+from longwatch.journal.codec import to_line
+from longwatch.model.event import Event
+
+LINES_AT_ONCE = 200  # printed in one piece, so that a closed pipe is noticed early
+
+
+@click.command()
+@run_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until the run has ended.")
+@click.option("--since", metavar="TIME", help="From TIME on: 10m, 2h, 3d, an ISO time or epoch ms.")
+@click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last N.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only events of this type; repeatable.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent's; repeatable.")
+@click.option("--errors", is_flag=True, help="Only what failed.")
+@output_option()
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation,
+    run: str,
+    follow: bool,
+    since: str | None,
+    lines: int | None,
+    types: tuple[str, ...],
+    agents: tuple[str, ...],
+    errors: bool,
+    output: str,
+) -> None:
+    """Print a run's events, one line each.
+
+    RUN is the id of a run, the beginning of one, or `latest`. With -f what is there comes first, in order,
+    then every event as it arrives, marked if it is late.
+    """
+    if follow and output == "json":
+        raise click.UsageError("-o json is one document and has to end; with -f use -o jsonl.")
+    now = invocation.clock.now_ms()
+    first = moment_ms(since, now_ms=now) if since else 0
+    wanted = _filter(first, frozenset(types), frozenset(agents), errors)
+    with reading(invocation) as journal:
+        found = find(journal, run)
+        if follow:
+            _follow(journal, found.run_id, wanted, lines, output, invocation.clock)
+            return
+        events = _in_order(filter(wanted, read_events(journal, found, clock=invocation.clock)), lines)
+    if output == "json":
+        write_data(["[" + ",\n ".join(map(to_line, events)) + "]"])
+    elif output == "jsonl":
+        for group in _groups(events):
+            write_data(map(to_line, group))
+    else:
+        terminal = Terminal.of_stdout()
+        dated = need_dates(events, now_ms=now)
+        for group in _groups(events):
+            terminal.show(event_line(event, width=terminal.columns, dated=dated) for event in group)
+    if not events:
+        remark("No events." if not (since or types or agents or errors) else "No events like that.")
+
+
+def _follow(
+    journal: Journal,
+    run_id: str,
+    wanted: Callable[[Event], bool],
+    last: int | None,
+    output: str,
+    clock: Clock,
+) -> None:
+    """Print what there is, then what comes. How the run ended is no matter: `watch` tells that."""
+    # The engine that follows is loaded only here: without -f nothing of it is needed.
+    import asyncio
+
+    from longwatch.cli.follow_run import attend
+    from longwatch.cli.render.run_views import TailView, print_json_lines, text_printer
+
+    if output == "jsonl":
+        view = TailView(print_json_lines, wanted, last)
+    else:
+        view = TailView(text_printer(Terminal.of_stdout(), now_ms=clock.now_ms()), wanted, last)
+    outcome = asyncio.run(attend(journal, run_id, view, clock=clock))
+    if outcome.lost_contact:
+        raise JournalUnavailable(outcome.message or f"Run {run_id} cannot be followed any more.")
+
+
+def _filter(
+    first: int, types: frozenset[str], agents: frozenset[str], errors: bool
+) -> Callable[[Event], bool]:
+    def wanted(event: Event) -> bool:
+        return (
+            event.occurred_at >= first
+            and (not types or event.type in types)
+            and (not agents or event.agent_name in agents)
+            and (not errors or tells_of_failure(event))
+        )
+
+    return wanted
+
+
+def _in_order(events: Iterator[Event], last: int | None) -> list[Event]:
+    if last is None:
+        return sorted(events, key=lambda event: event.order)
+    return heapq.nlargest(last, events, key=lambda event: event.order)[::-1]
+
+
+def _groups(events: list[Event]) -> Iterator[list[Event]]:
+    for start in range(0, len(events), LINES_AT_ONCE):
+        yield events[start : start + LINES_AT_ONCE]

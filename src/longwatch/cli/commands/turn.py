@@ -1,0 +1,276 @@
+"""`longwatch turn`: runs a command as a turn of a conversation, in a journal here or on a server."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
+from longwatch.cli.render.terminal import Terminal, remark
+from longwatch.cli.render.text import clean
+from longwatch.cli.render.times import duration_text
+from longwatch.errors import InvalidInput
+from longwatch.journal.factory import open_journal
+from longwatch.model.event import Event
+from longwatch.recording.process.child_runner import GRACE_SECONDS
+from longwatch.recording.process.command import absolute_journal_url
+from longwatch.recording.scope import new_trace_id, trace_id_of
+from longwatch.settings import Settings
+from longwatch.turns import Conversations, TurnState
+from longwatch.turns.executor import (
+    EXIT_WAIT_SECONDS,
+    TOKEN_VARIABLE,
+    Executed,
+    Executor,
+    TurnCommand,
+    succeeded,
+    turn_environment,
+)
+from longwatch.turns.line_pump import Keep
+from longwatch.turns.turn_sink import JournalDesk, TurnName, TurnSink
+
+FAILED, INTERRUPTED = 1, 130
+STDIN, STDERR = 0, 2
+DEFAULT_PROJECT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRequest:
+    """Which turn is to be executed."""
+
+    project: str | None
+    session: str | None
+    prompt: str | None
+    turn_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnTarget:
+    """A turn, and where what its command says goes."""
+
+    name: TurnName
+    number: int
+    prompt: str | None
+    desk: TurnSink
+    journal_url: str | None  # for what the command itself records
+    look: str  # how to see the turn
+    keep: Keep | None = None
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("words", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
+@click.option("--project", metavar="ID", help=f"Project of the session.  [default: {DEFAULT_PROJECT}]")
+@click.option("--session", metavar="ID", help="Session to add the turn to.  [default: a new one]")
+@click.option("--prompt", metavar="TEXT", help="What the command is asked; - reads standard input.")
+@click.option("--turn", "turn_id", metavar="ID", help="Execute this turn, which was created before.")
+@click.option(
+    "--server", metavar="URL", help="The turn lives on this `longwatch serve`, not in a journal here."
+)
+@click.option(
+    "--token",
+    metavar="TEXT",
+    envvar=TOKEN_VARIABLE,
+    help=f"For the server. Better in {TOKEN_VARIABLE}, where other users of this machine do not see it.",
+)
+@click.option(
+    "--grace",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=GRACE_SECONDS,
+    show_default=True,
+    help="How long the command may go on when it is to stop, before it is killed.",
+)
+@click.option(
+    "--exit-wait",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=EXIT_WAIT_SECONDS,
+    show_default=True,
+    help="How long to wait for the command to exit once the agent has reported its result.",
+)
+@click.option("--kill-leftover", is_flag=True, help="Kill what still runs when the turn has ended.")
+@click.option("-q", "--quiet", is_flag=True, help="Print neither remarks nor blocks.")
+@output_option("text", "jsonl")
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation,
+    words: Sequence[str],
+    project: str | None,
+    session: str | None,
+    prompt: str | None,
+    turn_id: str | None,
+    server: str | None,
+    token: str | None,
+    grace: float,
+    exit_wait: float,
+    kill_leftover: bool,
+    quiet: bool,
+    output: str,
+) -> int:
+    """Run a coding agent as a turn of a session.
+
+    The command prints lines of JSON, as Claude Code and Codex do; they become blocks of the turn. It finds
+    the prompt on its standard input and in LONGWATCH_PROMPT. It is stopped when the turn is interrupted, or
+    cancelled by a newer one. Project and session are created if they are missing.
+
+    The turn succeeds if the agent reports success and its exit does not contradict that.
+
+    With --server the turn is on another machine. While that server is away the lines wait.
+
+    \b
+    longwatch turn --prompt "Fix the tests" -- claude -p --output-format stream-json --verbose
+    longwatch turn --prompt "Fix the tests" -- codex exec --json -
+    longwatch turn --turn turn-3f2a9c0d1e4b -- ./agent.sh
+    longwatch turn --server http://board:8321 --session roof --prompt "Mend it" -- ./agent.sh
+    """
+    if not words:
+        raise click.UsageError("There is no command to run. Write it last: longwatch turn -- ./agent.sh")
+    if turn_id is not None and prompt is not None:
+        raise click.UsageError("--turn has its own prompt; leave out --prompt.")
+    settings = invocation.settings()
+    if not settings.enabled:
+        origin = settings.origins["recording.enabled"]
+        raise InvalidInput(f"Recording is switched off by {origin}; set recording.enabled to true.")
+    if server is not None and invocation.journal is not None:
+        raise click.UsageError("The turn is either in a --journal or on a --server.")
+    if prompt == "-":
+        prompt = sys.stdin.read()
+    wanted = TurnRequest(project=project, session=session, prompt=prompt, turn_id=turn_id)
+    if server is None:
+        place = _in_journal(wanted, settings, invocation)
+    else:
+        from longwatch.cli.turn_server import on_server
+
+        place = on_server(wanted, server, token, settings, invocation, tell=_say)
+    with place as task:
+        if not quiet:
+            where = f"session {task.name.conversation_id} of project {task.name.project_id}"
+            remark(f"longwatch: {task.name.turn_id}, turn {task.number} in {where}")
+        executor = Executor(
+            _execution(task, words, grace, exit_wait, kill_leftover=kill_leftover),
+            task.desk,
+            show=_printer(output, quiet=quiet, invocation=invocation),
+            tell=_say,
+            remark=_say_nothing if quiet else _say,
+            clock=invocation.clock,
+            stderr=STDERR if sys.stderr is not None else None,
+            keep=task.keep,
+        )
+        executed = executor.run()
+    if not quiet:
+        _tell(executed, task)
+    return _exit_code(executed)
+
+
+def _execution(
+    task: TurnTarget, words: Sequence[str], grace: float, exit_wait: float, *, kill_leftover: bool
+) -> TurnCommand:
+    return TurnCommand(
+        command=words,
+        environment=turn_environment(
+            os.environ,
+            task.name,
+            prompt=task.prompt,
+            journal_url=task.journal_url,
+            trace_id=trace_id_of(os.environ.get("TRACEPARENT")) or new_trace_id(),
+        ),
+        prompt=task.prompt,
+        grace_seconds=grace,
+        exit_wait_seconds=exit_wait,
+        kill_leftover=kill_leftover,
+        shares_group=task.prompt is None and _is_terminal(STDIN),
+    )
+
+
+@contextmanager
+def _in_journal(wanted: TurnRequest, settings: Settings, invocation: Invocation) -> Iterator[TurnTarget]:
+    """A turn in the journal that the settings name."""
+    settings = replace(settings, journal=absolute_journal_url(settings))
+    with open_journal(settings=settings, clock=invocation.clock) as journal:
+        conversations = Conversations(journal, invocation.clock, settings=settings)
+        if wanted.turn_id is not None:
+            turn = _pending(conversations, wanted.turn_id, wanted.project, wanted.session)
+        else:
+            project = wanted.project or DEFAULT_PROJECT
+            turn = _created(conversations, project, wanted.session, wanted.prompt)
+        assert turn.creation is not None
+        option = f" --journal {shlex.quote(invocation.journal)}" if invocation.journal else ""
+        yield TurnTarget(
+            name=TurnName.of(turn),
+            number=turn.creation.number,
+            # The prompt as it was given: what is stored of it may be cut, and is freed of secrets.
+            prompt=turn.creation.prompt if wanted.prompt is None else wanted.prompt,
+            desk=JournalDesk(conversations, TurnName.of(turn)),
+            journal_url=settings.journal,
+            look=f"longwatch show{option} {turn.turn_id}",
+        )
+
+
+def _created(
+    conversations: Conversations, project: str, session: str | None, prompt: str | None
+) -> TurnState:
+    """A new turn, in a project and a session that are made if need be."""
+    conversations.create_project(project)
+    conversation = conversations.create_conversation(project, session)
+    return conversations.create_turn(project, conversation.id, prompt)
+
+
+def _pending(
+    conversations: Conversations, turn_id: str, project: str | None, session: str | None
+) -> TurnState:
+    """A turn that somebody else created."""
+    turn = conversations.find_turn(turn_id)
+    assert turn.creation is not None
+    for option, wanted, found in (
+        ("--project", project, turn.creation.project_id),
+        ("--session", session, turn.creation.conversation_id),
+    ):
+        if wanted is not None and wanted != found:
+            raise InvalidInput(f"Turn {turn_id} belongs to {found!r}; leave out {option} {wanted}.")
+    return turn
+
+
+def _printer(output: str, *, quiet: bool, invocation: Invocation) -> Callable[[Sequence[Event]], None]:
+    from longwatch.cli.render.run_views import print_json_lines, text_printer
+
+    if quiet and output == "text":
+        return lambda events: None
+    lines = text_printer(Terminal.of_stdout(), now_ms=invocation.clock.now_ms())
+    show = print_json_lines if output == "jsonl" else lines
+    return lambda events: show([(event, False) for event in events])
+
+
+def _is_terminal(descriptor: int) -> bool:
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False
+
+
+def _say(text: str) -> None:
+    remark(f"longwatch: {clean(text)}")
+
+
+def _say_nothing(text: str) -> None:
+    """With --quiet: waiting is not a result. Losses are reported all the same."""
+
+
+def _tell(executed: Executed, task: TurnTarget) -> None:
+    turn = executed.turn
+    length = f" after {duration_text(turn.duration_ms)}" if turn.duration_ms is not None else ""
+    reason = f": {clean(turn.error).removesuffix('.')}" if turn.error else ""
+    remark(f"longwatch: {turn.turn_id} {turn.status}{length}{reason}. See it: {task.look}")
+
+
+def _exit_code(executed: Executed) -> int:
+    if executed.interrupted_by == signal.SIGINT:
+        return INTERRUPTED
+    return 0 if succeeded(executed) else FAILED

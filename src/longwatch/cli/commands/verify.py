@@ -1,0 +1,84 @@
+"""`longwatch verify RUN`: is every event there, and as it was written?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
+from longwatch.cli.render.styles import Look, Segment, StyledLine
+from longwatch.cli.render.terminal import Terminal, write_json
+from longwatch.cli.render.text import clean
+from longwatch.cli.resolve import find, read_events, reading
+from longwatch.clock import iso_from_ms
+from longwatch.journal.base import Arrivals
+from longwatch.journal.verify import Completeness, Verification, Verifier
+from longwatch.journal.views import verification_view
+
+MOST_PLACES = 20  # of unreadable events, by their positions
+
+_LOOKS = {
+    Completeness.COMPLETE: Look("✓", "good"),
+    Completeness.OPEN: Look("●", "busy"),
+    Completeness.EXPIRED: Look("○", "dim"),
+    Completeness.MISSING: Look("✗", "bad"),
+    Completeness.ALTERED: Look("✗", "bad"),
+}
+
+
+@click.command()
+@run_argument
+@output_option("text", "json")
+@common_options
+@pass_invocation
+def command(invocation: Invocation, run: str, output: str) -> int:
+    """Check that no event of a run is missing or altered.
+
+    Every producer numbers its events, chains them by digests and states their count when it closes. The
+    answer is complete, open (a producer has not closed), missing, altered or expired; the exit code is 1 if
+    events are missing or altered, else 0.
+
+    This detects damage. It does not detect an adversary who rewrites the whole chain, and an event that is
+    the last of its producer has no successor to vouch for it.
+    """
+    clock = invocation.clock
+    verifier = Verifier()
+    with reading(invocation) as journal:
+        found = find(journal, run)
+        for event in read_events(journal, found, clock=clock):
+            verifier.add(event)
+        counts_exactly = isinstance(journal, Arrivals)
+    report = verifier.report(
+        clock.now_ms(),
+        started_at=found.started_at,
+        expired_before=found.expired_before,
+        counted=found.events if counts_exactly else None,
+    )
+    if output == "json":
+        write_json(verification_view(found.run_id, report))
+    else:
+        Terminal.of_stdout().show(verification_lines(found.run_id, report))
+    return 1 if report.answer.is_damage else 0
+
+
+def verification_lines(run_id: str, report: Verification) -> Iterator[StyledLine]:
+    """The answer for the run, then what was found for each producer."""
+    symbol, style = _LOOKS[report.answer]
+    yield [Segment(f"{symbol} {report.answer.value}", style), Segment(f"  {clean(run_id)}", "strong")]
+    if report.expired_before is not None and report.answer is not Completeness.EXPIRED:
+        yield [Segment(f"  expired before {iso_from_ms(report.expired_before)}", "dim")]
+    for producer in report.producers:
+        for sentence in producer.sentences():
+            yield [Segment(f"  {clean(sentence)}")]
+    if report.uncounted:
+        yield [Segment(f"  {report.uncounted:,} fewer events than the journal counted; `longwatch doctor`")]
+    if report.unreadable:
+        places = ", ".join(map(str, report.unreadable[:MOST_PLACES]))
+        more = ", …" if len(report.unreadable) > MOST_PLACES else ""
+        yield [Segment(f"  unreadable, without a number: at {clean(places)}{more}")]
+    if report.unnumbered:
+        yield [
+            Segment(f"  unnumbered: {report.unnumbered:,} events of other producers; ", "dim"),
+            Segment("nothing can be said of those", "dim"),
+        ]

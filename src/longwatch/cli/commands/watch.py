@@ -1,0 +1,287 @@
+"""`longwatch watch RUN`: follow a run, or work in another system, until it ends. The exit code says how."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from longwatch.cli.commands.show import run_lines
+from longwatch.cli.follow_run import View, WatchResult, attend
+from longwatch.cli.options import Invocation, common_options, complete_runs, output_option, pass_invocation
+from longwatch.cli.render.run_views import LineView, PictureView, print_json_lines, screen, text_printer
+from longwatch.cli.render.terminal import Terminal, remark
+from longwatch.cli.render.text import clean
+from longwatch.cli.render.times import between_text, duration_text, span_ms
+from longwatch.cli.resolve import NEWEST, check, find, named, sqlite_path
+from longwatch.cli.signals import interrupted
+from longwatch.clock import Clock
+from longwatch.errors import RunNotFound
+from longwatch.following import Reason
+from longwatch.journal.base import Journal
+from longwatch.journal.factory import open_journal
+from longwatch.model.run import Status
+from longwatch.model.run_query import WORK
+
+SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING, DIED = 0, 1, 3, 4, 5
+FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
+
+
+@click.command()
+@click.argument("run", metavar="[RUN]", required=False, shell_complete=complete_runs)
+@click.option("--wait", is_flag=True, help="Wait for the run if it has not begun. RUN is its whole id.")
+@click.option(
+    "--timeout", metavar="TIME", help="After TIME, such as 30s, ask once more and report how it stands."
+)
+@click.option("--silent-after", metavar="TIME", help="Give up when no event comes for TIME, such as 10m.")
+@click.option("--sources", "lists_sources", is_flag=True, help="List what can be watched besides runs.")
+@click.option("--every", metavar="TIME", help="Ask another system every TIME, such as 5s.")
+@click.option(
+    "--region", help="The AWS region to ask in. [default: the ARN's, or where the credentials point]"
+)
+@click.option("--status-path", metavar="PATH", help="Where a JSON answer has the status: job.state")
+@click.option(
+    "--outcome-path",
+    "outcome_paths",
+    multiple=True,
+    metavar="PATH",
+    help="Where it says how it ended, once the status says that it is over. "
+    "[default: conclusion, result, outcome, exit_code … beside the status]",
+)
+@click.option(
+    "--accept-status-code",
+    is_flag=True,
+    help="Take a 2xx response without a status for success. [default: it is not an answer]",
+)
+@click.option(
+    "--header", "headers", multiple=True, metavar="LINE", help="A header for the request. Never stored."
+)
+@click.option("--succeeded", multiple=True, metavar="WORD", help="A word that means: it went well.")
+@click.option("--failed", multiple=True, metavar="WORD", help="A word that means: it did not.")
+@click.option(
+    "--executions",
+    "executions_url",
+    metavar="URL",
+    help="Where executions are: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
+)
+@output_option()
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation,
+    run: str | None,
+    wait: bool,
+    lists_sources: bool,
+    timeout: str | None,
+    silent_after: str | None,
+    every: str | None,
+    region: str | None,
+    status_path: str | None,
+    outcome_paths: tuple[str, ...],
+    accept_status_code: bool,
+    headers: tuple[str, ...],
+    succeeded: tuple[str, ...],
+    failed: tuple[str, ...],
+    executions_url: str | None,
+    output: str,
+) -> int:
+    """Follow a run until it ends.
+
+    RUN is the id of a run, the beginning of one, or `latest`. On a terminal it draws the agents and tools
+    and how the watch stands; elsewhere it prints a line for each event. Why it ended is told on standard
+    error.
+
+    RUN may also be something in another system, such as aws:codebuild:ID, https://… or pid:123: it is asked
+    about until its end is known, and recorded as a run and as an execution.
+
+    The exit code is that of the run: 0 succeeded, 1 failed, partial or cancelled, 3 the watch gave up or
+    lost contact, 4 still running when the time was up, 5 died: its processes are gone and none reported an
+    outcome.
+    """
+    clock = invocation.clock
+    if lists_sources:
+        from longwatch.cli.external_target import show_sources
+
+        show_sources(invocation, output)
+        return SUCCEEDED
+    if run is None:
+        raise click.UsageError("Missing argument 'RUN'.")
+    if output == "json":
+        raise click.UsageError("A watch prints events as they come: use -o jsonl. -o json is for --sources.")
+    timeout_seconds = span_ms(timeout) / 1000 if timeout else None
+    silent_seconds = span_ms(silent_after) / 1000 if silent_after else None
+    began = clock.monotonic()
+    if ":" in run:
+        from longwatch.cli.external_target import SHORTEST_SECONDS, ExternalWatchOptions, watch_target
+        from longwatch.cli.watch_external import WatchLimits
+
+        asked = ExternalWatchOptions(
+            patience=WatchLimits(timeout_seconds=timeout_seconds, silent_after_seconds=silent_seconds),
+            wait=wait,
+            output=output,
+            region=region,
+            url=executions_url,
+            status_path=status_path,
+            outcome_paths=outcome_paths,
+            accept_status_code=accept_status_code,
+            headers=headers,
+            words={"succeeded": succeeded, "failed": failed},
+            every_seconds=max(SHORTEST_SECONDS, span_ms(every) / 1000) if every else None,
+        )
+        try:
+            watched = watch_target(invocation, run, asked)
+        except KeyboardInterrupt:
+            return interrupted(f"watching stopped, {clean(run)} continues")
+        if watched is not None:
+            name, outcome = watched
+            words = ending_words(name, outcome, clock.monotonic() - began, now_ms=clock.now_ms())
+            remark(f"longwatch: {words}")
+            return exit_code(outcome)
+    settings = invocation.settings()
+    if not wait or sqlite_path(settings.journal) is None:  # a file that is waited for is made
+        check(settings, clock=clock)
+    with open_journal(settings=settings, clock=clock) as journal:
+        try:
+            run_id = _run_id(journal, run, wait, clock, timeout_seconds)
+        except KeyboardInterrupt:
+            return interrupted("watching stopped before a run began")
+        if run_id is None:
+            remark(f"longwatch: no run has begun after {timeout}")
+            return STILL_RUNNING
+        if timeout_seconds is not None:
+            timeout_seconds = max(0.0, timeout_seconds - (clock.monotonic() - began))
+        try:
+            with _shown(run_id, output, clock) as view:
+                outcome = asyncio.run(
+                    attend(
+                        journal,
+                        run_id,
+                        view,
+                        clock=clock,
+                        timeout_seconds=timeout_seconds,
+                        silent_after_seconds=silent_seconds,
+                    )
+                )
+        except KeyboardInterrupt:
+            return interrupted(f"watching stopped, run {clean(run_id)} {_without_watch(journal, run_id)}")
+    remark(f"longwatch: {ending_words(run_id, outcome, clock.monotonic() - began, now_ms=clock.now_ms())}")
+    return exit_code(outcome)
+
+
+def _without_watch(journal: Journal, run_id: str) -> str:
+    """How a run stands whose watch is stopped."""
+    run = journal.find_run(run_id)
+    if run is None:
+        return "has not begun"
+    return "continues" if run.ending is None else _ENDED.get(run.status.value, "ended")
+
+
+def exit_code(outcome: WatchResult) -> int:
+    """The run's own end if it is known, else what became of the watch."""
+    if outcome.status is Status.DIED:
+        return DIED
+    if outcome.lost_contact:
+        return CONTACT_LOST
+    if outcome.status in (Status.PENDING, Status.RUNNING):
+        return STILL_RUNNING
+    return SUCCEEDED if outcome.status is Status.SUCCEEDED else FAILED
+
+
+def ending_words(run_id: str, outcome: WatchResult, watched_seconds: float, *, now_ms: int) -> str:
+    """Why the watch ended, in one sentence."""
+    message = clean(outcome.message or "")
+    watched = duration_text(watched_seconds * 1000)
+    name = clean(run_id)
+    if outcome.error is not None:
+        return f"time is up, and how run {name} stands is not known: {clean(outcome.error)}"
+    if outcome.reason is Reason.SILENT:
+        return f"gave up on run {name}: {message}"
+    if outcome.reason is Reason.UNUSABLE:
+        return f"run {name} cannot be followed any more: {message}"
+    if outcome.status is Status.PENDING:
+        return f"run {name} has not begun after {watched}"
+    if outcome.status is Status.RUNNING and outcome.reason is None:
+        return f"run {name} is still running; watched for {watched}"
+    ended = _ENDED.get(outcome.status.value, "ended")
+    if outcome.ended_between is not None:
+        ended = f"{ended} {between_text(*outcome.ended_between, now_ms=now_ms)}"
+    return f"run {name} {ended}{': ' if message else ''}{message}"
+
+
+_ENDED = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "partial": "succeeded in part",
+    "cancelled": "was cancelled",
+    "died": "died",
+    "unknown": "ended, and did not say how",
+}
+
+
+def _run_id(
+    journal: Journal, wanted: str, wait: bool, clock: Clock, timeout_seconds: float | None
+) -> str | None:
+    """The run that is meant, once there is one; None if the time is up before."""
+    if not wait:
+        try:
+            return find(journal, wanted).run_id
+        except RunNotFound as error:
+            hint = " Other systems: longwatch watch --sources" if ":" in wanted else ""
+            raise RunNotFound(f"{error} To wait for it, add --wait.{hint}") from None
+    if wanted not in NEWEST:
+        run = named(journal, wanted)
+        if run is None:
+            remark(f"longwatch: waiting for run {clean(wanted)} to begin")
+        return run.run_id if run else wanted
+    deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
+    told = False
+    while True:
+        runs = journal.find_runs(WORK, limit=1).runs
+        if runs:
+            return runs[0].run_id
+        if deadline is not None and clock.monotonic() >= deadline:
+            return None
+        if not told:
+            remark("longwatch: waiting for a first run to begin")
+        told = True
+        clock.sleep(FIRST_RUN_SECONDS)
+
+
+@contextmanager
+def _shown(run_id: str, output: str, clock: Clock) -> Iterator[View]:
+    """A picture on a terminal, which leaves the whole run behind; lines elsewhere."""
+    terminal = Terminal.of_stdout()
+    if output == "jsonl":
+        yield LineView(print_json_lines)
+        return
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        yield LineView(text_printer(terminal, now_ms=clock.now_ms()))
+        return
+    with screen(terminal) as opened:
+        view = PictureView(opened, run_id, clock)
+        try:
+            yield view
+        except BaseException:
+            opened.keep()
+            raise
+    view.fold()
+    if view.run is not None:
+        attempts = len(view.run.summary.attempts)
+        shown = view.run.at_attempt(attempts)
+        latest = [event for event, _ in view.latest]
+        terminal = Terminal.of_stdout()  # it may have been resized
+        lines, left_out = run_lines(
+            shown,
+            latest,
+            now_ms=clock.now_ms(),
+            width=terminal.columns,
+            most=opened.height,
+            attempt=(attempts, attempts),
+        )
+        terminal.show(lines)
+        if left_out:
+            remark(f"{left_out:,} more calls; `longwatch show {clean(run_id)} --all` shows them.")

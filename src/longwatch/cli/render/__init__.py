@@ -1,0 +1,1 @@
+"""How the command line draws runs, events and executions."""

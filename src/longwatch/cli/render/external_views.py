@@ -1,0 +1,129 @@
+"""Where a watched execution is shown: a line for each change, or a picture of how it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from longwatch.cli.render.event_line import followed_line
+from longwatch.cli.render.execution_lines import wave_lines
+from longwatch.cli.render.run_views import MOST_LATEST, ROWS_PER_LATEST, Print, Screen
+from longwatch.cli.render.styles import Segment, StyledLine
+from longwatch.cli.render.terminal import remark
+from longwatch.cli.render.text import fit
+from longwatch.cli.render.times import ago_text, duration_text
+from longwatch.executions.cadence.cadence import LearnedCadence
+from longwatch.executions.due import next_poll_at
+from longwatch.executions.explain import conditions
+from longwatch.executions.model import Execution
+from longwatch.executions.views import execution_view
+from longwatch.model.event import Event
+
+MOST_NOTES = 3
+
+
+class SourceView(Protocol):
+    """Where an execution is shown while it is watched."""
+
+    def take(self, events: Sequence[Event]) -> None:
+        """What is new, each event once."""
+
+    def note(self, text: str) -> None:
+        """Something about the watch itself."""
+
+    def tick(self, execution: Execution, *, now_ms: int) -> None:
+        """Time has passed, or the execution has changed."""
+
+
+class SourceLines:
+    """Prints each event; remarks go to standard error."""
+
+    def __init__(self, show: Print) -> None:
+        self._show = show
+
+    def take(self, events: Sequence[Event]) -> None:
+        self._show([(event, False) for event in events])
+
+    def note(self, text: str) -> None:
+        remark(text)
+
+    def tick(self, execution: Execution, *, now_ms: int) -> None:
+        """Lines tell what happens, and nothing else."""
+
+
+class SourcePicture:
+    """Draws the steps of the execution, the latest changes and when it is polled next."""
+
+    def __init__(self, screen: Screen, lessons: LearnedCadence | None = None) -> None:
+        self._screen = screen
+        self._lessons = lessons  # how long others of its kind took
+        self._latest: list[Event] = []
+        self._notes: list[str] = []
+
+    def take(self, events: Sequence[Event]) -> None:
+        self._latest = [*self._latest, *events][-MOST_LATEST:]
+
+    def note(self, text: str) -> None:
+        self._notes = [*self._notes, text][-MOST_NOTES:]
+
+    def tick(self, execution: Execution, *, now_ms: int) -> None:
+        self._screen.draw(
+            picture(
+                execution,
+                self._latest,
+                self._notes,
+                now_ms=now_ms,
+                width=self._screen.width,
+                height=self._screen.height,
+                lessons=self._lessons,
+            )
+        )
+
+
+def picture(
+    execution: Execution,
+    latest: Sequence[Event],
+    notes: Sequence[str],
+    *,
+    now_ms: int,
+    width: int,
+    height: int,
+    lessons: LearnedCadence | None = None,
+) -> list[StyledLine]:
+    """One picture that fits the screen: the steps, the last changes, how the watch stands."""
+    count = max(1, min(MOST_LATEST, height // ROWS_PER_LATEST))
+    changes = [followed_line(event, late=False, width=width) for event in latest[-count:]]
+    below: list[StyledLine] = [[Segment(fit(watch_words(execution, now_ms=now_ms), width), "dim")]]
+    below += [[Segment(fit(text, width), "warn")] for text in notes]
+    room = max(1, height - len(changes) - len(below) - 3)  # blank lines between, and the cursor's own
+    view = execution_view(execution, now_ms=now_ms, lessons=lessons)
+    steps = [_fitted(line, width) for line in wave_lines(view, now_ms=now_ms)]
+    if len(steps) > room:  # the end of a long list is where something happens
+        head = min(room, 1 + (view["eta"] is not None) + (view["waiting_for"] is not None))
+        steps = [*steps[:head], *(steps[head - room :] if room > head else [])]
+    blank: StyledLine = [Segment("")]
+    return [*steps, blank, *changes, blank, *below]
+
+
+def watch_words(execution: Execution, *, now_ms: int) -> str:
+    """When it was polled, when it is polled next, and what is wrong."""
+    facts = [f"running for {duration_text(max(0, now_ms - execution.started_at))}"]
+    if execution.last_polled_at is not None:
+        facts.append(f"polled {ago_text(execution.last_polled_at, now_ms=now_ms)}")
+    if execution.is_open:
+        wait = max(0, next_poll_at(execution) - now_ms)
+        facts.append(f"next poll in {wait / 1000:.0f} s")
+    facts += [each.name for each in conditions(execution, now_ms)]
+    return " · ".join(facts)
+
+
+def _fitted(line: StyledLine, width: int) -> StyledLine:
+    fitted: list[Segment] = []
+    left = width
+    for segment in line:
+        if left <= 0:
+            break
+        text = fit(segment.text, left)
+        fitted.append(Segment(text, segment.style))
+        left -= len(text)
+    return fitted

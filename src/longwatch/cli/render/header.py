@@ -1,0 +1,112 @@
+"""The first lines about a run: how it stands, when it was, and what is worth knowing at this moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
+
+from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
+from longwatch.cli.render.text import clean, columns_of, fit
+from longwatch.cli.render.times import ago_text, between_text, day_text, duration_text, ran_text
+from longwatch.executions.progress import warnings_text
+from longwatch.model.run import Condition, Run, Status, conditions
+
+_LABEL_COLUMNS = 10
+
+
+def header(
+    run: Run,
+    *,
+    now_ms: int,
+    width: int | None,
+    zone: tzinfo | None = None,
+    attempt: tuple[int, int] | None = None,
+    observed: Sequence[Condition] = (),
+) -> list[StyledLine]:
+    """The lines above the tree. Long ones are folded at the width.
+
+    `attempt` is which attempt at the run this is, and of how many.
+    """
+    summary = run.summary
+    symbol, style = STATUS_LOOKS[summary.status]
+    name = f"  {clean(summary.name)}" if summary.name else ""
+    warnings = f" with {warnings_text(summary.warning_count)}" if summary.warning_count else ""
+    title = f"{symbol} {summary.status.value}{warnings}"
+    room = (width or 10_000) - columns_of(title) - 2
+    run_id = fit(clean(summary.run_id), room)
+    lines: list[StyledLine] = [
+        [
+            Segment(title, style),
+            Segment(f"  {run_id}", "strong"),
+            Segment(fit(name, room - columns_of(run_id))),
+        ]
+    ]
+    facts = [*_attempt_facts(attempt), *_facts(run, now_ms, zone, observed)]
+    columns = max([_LABEL_COLUMNS, *(len(label) + 1 for label, _, _ in facts)])
+    for label, text, look in facts:
+        for number, part in enumerate(folded(text, (width or 10_000) - columns)):
+            lines.append([Segment((label if number == 0 else "").ljust(columns), "dim"), Segment(part, look)])
+    return lines
+
+
+def _attempt_facts(attempt: tuple[int, int] | None) -> Iterator[tuple[str, str, str]]:
+    if attempt is not None and attempt[1] > 1:
+        number, count = attempt
+        others = "" if number == count else f"; the last one is --attempt {count}"
+        yield "attempt", f"{number} of {count}{others}", ""
+
+
+def _facts(
+    run: Run, now_ms: int, zone: tzinfo | None, observed: Sequence[Condition]
+) -> Iterator[tuple[str, str, str]]:
+    summary = run.summary
+    yield "kind", clean(summary.kind), ""
+    if summary.parent_run_id:
+        yield "part of", clean(summary.parent_run_id), ""
+    started = day_text(summary.started_at, now_ms=now_ms, zone=zone)
+    yield "started", f"{started} ({ago_text(summary.started_at, now_ms=now_ms)})", ""
+    yield from _times(run, now_ms, zone)
+    counts = sorted(run.counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    kinds = ", ".join(f"{clean(kind)}\u00a0{count:,}" for kind, count in counts)
+    if counts:
+        yield "events", f"{sum(run.counts.values()):,}: {kinds}", ""
+    if run.producers:
+        closed = sum(tally.count is not None for tally in run.producers.values())
+        yield "producers", f"{len(run.producers)} ({closed} closed)", ""
+    for condition in conditions(run, now_ms, observed=observed):
+        yield condition.name, clean(condition.message), "warn"
+    if summary.error:
+        yield "error", clean(summary.error), "bad"
+
+
+def _times(run: Run, now_ms: int, zone: tzinfo | None) -> Iterator[tuple[str, str, str]]:
+    """When it ended and how long it took, as far as that is known."""
+    summary = run.summary
+    if summary.ended_between is not None and summary.duration_between is not None:
+        label = "died" if summary.status is Status.DIED else "ended"
+        yield label, between_text(*summary.ended_between, now_ms=now_ms, zone=zone), ""
+        yield "ran", ran_text(*summary.duration_between), ""
+        return
+    if summary.ended_at is not None:
+        yield "ended", day_text(summary.ended_at, now_ms=now_ms, zone=zone), ""
+    length = duration_text(summary.duration_ms(now_ms) or 0)
+    yield "duration", length if summary.ending is not None else f"{length} so far", ""
+
+
+def folded(text: str, columns: int) -> Iterator[str]:
+    """The text in lines of at most this many columns, broken between words where there are any."""
+    line = ""
+    for word in text.split(" "):
+        joined = f"{line} {word}" if line else word
+        if columns_of(joined) <= columns:
+            line = joined
+            continue
+        if line:
+            yield line
+        line = word
+        while columns_of(line) > columns:
+            cut = max(1, len(fit(line, columns)) - 1)
+            yield line[:cut]
+            line = line[cut:]
+    if line:
+        yield line

@@ -1,0 +1,171 @@
+"""The terminal: what it can display, and a progress line on standard error for slow work.
+
+Every text that a command prints passes through here, and so through `longwatch.cli.render.text`: names and
+messages come from payloads, and none may steer the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+import click
+
+from longwatch.cli.render.styles import StyledLine, paint
+from longwatch.cli.render.text import clean, clean_json, clean_lines
+from longwatch.clock import Clock
+
+if TYPE_CHECKING:
+    import logging
+
+SHOWN_AFTER_SECONDS = 0.5
+REDRAWN_EVERY_SECONDS = 0.1
+
+
+class ProgressLine:
+    """Counts, and shows the count once the work turns out to be slow. Silent when nobody looks."""
+
+    def __init__(self, label: str, *, clock: Clock, total: int | None = None) -> None:
+        self._label = label
+        self._clock = clock
+        self._total = total
+        self._count = 0
+        self._next_draw = clock.monotonic() + SHOWN_AFTER_SECONDS
+        self._drawn = False
+        self._visible = sys.stderr.isatty()
+
+    def add(self, count: int) -> None:
+        """So much more is done."""
+        self.at(self._count + count)
+
+    def at(self, count: int, total: int | None = None) -> None:
+        """So much is done, of so much."""
+        self._count = count
+        self._total = total if total is not None else self._total
+        if self._visible and self._clock.monotonic() >= self._next_draw:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._next_draw = self._clock.monotonic() + REDRAWN_EVERY_SECONDS
+        self._drawn = True
+        sys.stderr.write(f"\r\x1b[K{clean(progress_text(self._label, self._count, self._total))}")
+        sys.stderr.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def progress_text(label: str, count: int, total: int | None) -> str:
+    """`Reading 1,500 of 12,000 (12 %)`."""
+    if not total or count > total:
+        return f"{label} {count:,}"
+    return f"{label} {count:,} of {total:,} ({100 * count // total} %)"
+
+
+NARROWEST_COLUMNS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Where lines are printed. Without a width nothing is cut: the reader is a file or another program."""
+
+    columns: int | None = None
+    colour: bool = False
+
+    @classmethod
+    def of_stdout(cls) -> Terminal:
+        """What standard output is right now."""
+        return cls(columns=_columns(sys.stdout, os.environ), colour=wants_colour(sys.stdout, os.environ))
+
+    def show(self, lines: Iterable[StyledLine]) -> None:
+        """Print these lines, in one piece."""
+        text = "\n".join(paint(line, colour=self.colour) for line in lines)
+        if text:
+            click.echo(text, color=self.colour)
+
+
+def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """NO_COLOR forbids, FORCE_COLOR demands, otherwise a terminal that can."""
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return stream.isatty() and environment.get("TERM") != "dumb"
+
+
+def _columns(stream: TextIO, environment: Mapping[str, str]) -> int | None:
+    told = environment.get("COLUMNS", "")
+    if told.isdigit() and int(told) > 0:
+        return max(int(told), NARROWEST_COLUMNS)
+    try:
+        return max(os.get_terminal_size(stream.fileno()).columns, NARROWEST_COLUMNS) or None
+    except (OSError, ValueError):
+        return None
+
+
+def remark(text: str) -> None:
+    """Say something about the work on standard error, out of the way of the data."""
+    click.echo(clean_lines(text), err=True)
+
+
+def write_text(text: str = "") -> None:
+    """Write a result for people to standard output."""
+    click.echo(clean_lines(text))
+
+
+def write_data(lines: Iterable[str]) -> None:
+    """Write lines of data to standard output. Data is UTF-8 whatever the terminal's own encoding.
+
+    Other programs get it as it is. On a terminal, control characters are written as JSON escapes them.
+    """
+    text = "\n".join(lines)
+    if text:
+        sys.stdout.flush()
+        stream = sys.stdout.buffer
+        shown = clean_json(text) if sys.stdout.isatty() else text
+        stream.write(shown.encode() + b"\n")
+        stream.flush()
+
+
+def clean_logs() -> None:
+    """Let log records of libraries and of longwatch pass through the sanitiser too."""
+    import logging
+
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(log_formatter("%(message)s"))
+
+
+def log_formatter(form: str) -> logging.Formatter:
+    """A formatter whose records cannot steer the terminal."""
+    import logging
+
+    class CleanFormatter(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return clean_lines(super().format(record))
+
+    return CleanFormatter(form)
+
+
+def write_json(value: object) -> None:
+    """Write one JSON document for people and programs."""
+    write_data([json.dumps(value, indent=2, ensure_ascii=False)])
+
+
+def write_json_lines(values: Iterable[object]) -> None:
+    """Write one JSON document a line."""
+    write_data(json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in values)

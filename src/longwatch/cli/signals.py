@@ -1,0 +1,48 @@
+"""Signals that end a command: it leaves by an exception, so that it gives back what it holds."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from longwatch.cli.render.terminal import remark
+
+INTERRUPTED = 130
+STOPPING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit with the exit code that a shell expects, 128 + the number.
+
+    A signal that is ignored, such as SIGHUP under `nohup`, stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    taken = [
+        number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN
+    ]  # as `nohup` does
+    before = {number: signal.signal(number, _stop) for number in taken}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def interrupted(words: str) -> int:
+    """Say what Ctrl-C stopped and what it did not; the exit code."""
+    line = f"longwatch: {words}"
+    remark(
+        f"\n{line}" if sys.stderr.isatty() else line
+    )  # the terminal has echoed `^C` without ending its line
+    return INTERRUPTED
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from longwatch.cli.commands.watch import ending_words, exit_code
+from longwatch.cli.follow_run import WatchResult
+from longwatch.cli.render.times import between_text
+from longwatch.following import Reason
+from longwatch.model.run import Status
+
+CASES = [
+    (WatchResult(Status.SUCCEEDED, Reason.ENDED), 0, "run wf-1 succeeded"),
+    (WatchResult(Status.FAILED, Reason.ENDED, "ValueError: no"), 1, "run wf-1 failed: ValueError: no"),
+    (WatchResult(Status.PARTIAL, Reason.ENDED), 1, "run wf-1 succeeded in part"),
+    (WatchResult(Status.CANCELLED, Reason.ENDED), 1, "run wf-1 was cancelled"),
+    (WatchResult(Status.UNKNOWN, Reason.ENDED), 1, "run wf-1 ended, and did not say how"),
+    (WatchResult(Status.DIED, Reason.DIED, "Process 7 exited"), 5, "run wf-1 died: Process 7 exited"),
+    (
+        WatchResult(Status.RUNNING, Reason.SILENT, "no event for 9 s"),
+        3,
+        "gave up on run wf-1: no event for 9 s",
+    ),
+    (
+        WatchResult(Status.PENDING, Reason.SILENT, "no event for 9 s"),
+        3,
+        "gave up on run wf-1: no event for 9 s",
+    ),
+    (
+        WatchResult(Status.RUNNING, Reason.UNUSABLE, "no table"),
+        3,
+        "run wf-1 cannot be followed any more: no table",
+    ),
+    (WatchResult(Status.RUNNING), 4, "run wf-1 is still running; watched for 30.0 s"),
+    (WatchResult(Status.PENDING), 4, "run wf-1 has not begun after 30.0 s"),
+    (WatchResult(Status.SUCCEEDED), 0, "run wf-1 succeeded"),
+    (WatchResult(Status.FAILED, message="no"), 1, "run wf-1 failed: no"),
+    (
+        WatchResult(Status.DIED, Reason.DIED, "Process 7 exited.", ended_between=(0, None)),
+        5,
+        f"run wf-1 died {between_text(0, None, now_ms=0)}: Process 7 exited.",
+    ),
+    (
+        WatchResult(Status.RUNNING, error="no answer"),
+        3,
+        "time is up, and how run wf-1 stands is not known: no answer",
+    ),
+]
+
+
+@pytest.mark.parametrize(("outcome", "code", "words"), CASES)
+def test_the_exit_code_and_the_words_say_how_it_ended(outcome: WatchResult, code: int, words: str) -> None:
+    assert exit_code(outcome) == code
+    assert ending_words("wf-1", outcome, 30.0, now_ms=0) == words
+
+
+def test_an_error_cannot_steer_the_terminal() -> None:
+    outcome = WatchResult(Status.FAILED, Reason.ENDED, "\x1b[2Jgone")
+
+    assert "\x1b" not in ending_words("wf-1", outcome, 1.0, now_ms=0)

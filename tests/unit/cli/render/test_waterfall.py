@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.cli.render.styles import line_columns, paint
+from longwatch.cli.render.waterfall import waterfall
+from longwatch.model.event import Event
+from longwatch.model.run import Run, fold
+from tests.unit.cli.samples import START_MS, Story, killed, research
+
+
+def run_of(events: list[Event]) -> Run:
+    run = fold(events)
+    assert run is not None
+    return run
+
+
+def shown(events: list[Event], width: int, *, now_ms: int = START_MS + 60_000) -> list[str]:
+    lines, _ = waterfall(run_of(events), now_ms=now_ms, width=width)
+    return [paint(line, colour=False) for line in lines]
+
+
+def test_tree_durations_and_bars_stand_in_columns() -> None:
+    assert shown(research(), 72) == [
+        "                                   0                              10.2 s",
+        "✓ planner                    1.2 s ━━━━╸",
+        "└─ ✓ outline                850 ms ╺━━╸",
+        "✓ researcher                 9.0 s     ╺━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━",
+        "├─ ✗ web.search (try 1)      3.0 s     ╺━━━━━━━━━━╸",
+        "│    TimeoutError: no answer in 3 s",
+        "├─ ✓ web.search (try 2)      1.2 s                  ━━━━╸",
+        "└─ ✓ 資料を読む              4.2 s                      ╺━━━━━━━━━━━━━━━",
+    ]
+
+
+def test_a_phone_shows_the_same_with_shorter_bars() -> None:
+    lines = shown(research(), 40)
+
+    assert lines[3] == "✓ researcher            9.0 s  ━━━━━━━━━"
+    assert lines[4].startswith("├ ✗ web.search #1       3.0 s ")
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 100, 200])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    lines, _ = waterfall(run_of(research()), now_ms=START_MS, width=width)
+
+    assert max(line_columns(line) for line in lines) <= width
+
+
+def test_a_call_that_still_runs_reaches_to_now() -> None:
+    story = Story()
+    story.tell("agent_start", agent="planner", call="a1")
+
+    lines = shown(story.events, 60, now_ms=START_MS + 10_000)
+
+    assert lines[1].rstrip().endswith("━")
+    assert "…" in lines[1]
+    assert "10.0 s" in lines[0]
+
+
+def test_a_call_without_an_end_in_a_run_that_has_ended_is_abandoned() -> None:
+    assert [line[:24] for line in shown(killed(), 72)[1:]] == [
+        "† planner     abandoned ",
+        "└─ † dig      abandoned ",
+    ]
+
+
+def test_a_very_deep_call_shows_its_level_instead_of_its_rails() -> None:
+    story = Story()
+    for level in range(30):
+        story.tell("agent_start", after=1, agent=f"agent-{level}", call=f"a{level}", parent=f"a{level - 1}")
+
+    lines = shown(story.events, 40)
+
+    assert lines[-1].startswith("29› ● agent-29")
+
+
+def test_more_calls_than_anyone_reads_are_counted_instead() -> None:
+    story = Story()
+    for number in range(12):
+        story.tool("fetch", agent="a", call=f"t{number}", takes=1)
+
+    lines, left_out = waterfall(run_of(story.events), now_ms=START_MS, width=80, most=10)
+
+    assert (len(lines), left_out) == (11, 2)
+
+
+@given(st.text(max_size=60), st.text(max_size=60), st.integers(30, 120))
+def test_whatever_a_producer_writes_stays_on_its_line(name: str, error: str, width: int) -> None:
+    story = Story()
+    story.tool(name, agent="a", call="t1", takes=5, error=error)
+
+    lines = waterfall(run_of(story.events), now_ms=START_MS, width=width)[0]
+
+    assert max(line_columns(line) for line in lines) <= width
+    assert "\x1b" not in "".join(paint(line, colour=False) for line in lines)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longwatch.cli.render.waterfall import Scale
+
+
+def test_a_bar_lies_where_its_time_lies() -> None:
+    scale = Scale(0, 100, 10)
+
+    assert scale.bar(0, 100) == "━━━━━━━━━━"
+    assert scale.bar(20, 50) == "  ━━━     "
+    assert scale.bar(25, 55) == "  ╺━━╸    "
+
+
+def test_what_took_no_time_is_still_visible() -> None:
+    scale = Scale(0, 100, 4)
+
+    assert scale.bar(50, 50) == "  ╸ "
+    assert scale.bar(100, 100) == "   ╺"
+
+
+def test_a_run_without_length_draws_all_at_its_beginning() -> None:
+    assert Scale(5, 5, 4).bar(5, 5) == "╸   "
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.integers(1, 80))
+def test_a_bar_is_as_wide_as_its_scale_whatever_it_shows(start: float, end: float, columns: int) -> None:
+    bar = Scale(0, 1000, columns).bar(start, end)
+
+    assert len(bar) == columns
+    assert bar.strip()
