@@ -46,7 +46,7 @@ unit: .venv/.dev
 
 simulate: .venv/.dev
 	@.venv/bin/python -m longwatch.testing.simulate --seeds $(SEEDS) --jobs $(WORKERS) $(ARGS)
-	@.venv/bin/python -m longwatch.testing.simulate_executions --executions $(EXECUTIONS) --jobs $(WORKERS) $(ARGS)
+	@.venv/bin/python -m tests.simulation.simulate_executions --executions $(EXECUTIONS) --jobs $(WORKERS) $(ARGS)
 
 load: .venv/.dev engines
 	@LONGWATCH_LOAD=full .venv/bin/pytest tests/load -s -q $(ARGS)

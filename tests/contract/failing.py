@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from longwatch.errors import LongwatchError
 from longwatch.journal.base import Arrivals, Journal
-from longwatch.testing.intercepted import Intercepted, InterceptedArrivals
+from longwatch.testing.faults import Intercepted, InterceptedArrivals
 
 FOR_EVER = -1
 READS = ("read", "arrivals")

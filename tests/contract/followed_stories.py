@@ -12,8 +12,7 @@ from longwatch.errors import Throttled
 from longwatch.following import CaughtUp, Ended, Followed, Hub, Reason
 from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor, Event
-from longwatch.testing.simulation.executors import AtOnce
-from longwatch.testing.simulation.loop import LoopClock
+from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
 from tests.contract.failing import Fails
 from tests.contract.making import event, new_run
 from tests.contract.stories import MOST_SKEW_MS, CutOff, Pass, Ship, Write, Writer

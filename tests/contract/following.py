@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 
 from longwatch.journal.base import Journal
-from longwatch.testing.simulation.loop import LoopClock, in_virtual_time
+from longwatch.testing.simulation.virtual_loop import LoopClock, in_virtual_time
 from tests.contract.followed_stories import FollowedPlay, FollowedStory, followed_stories
 from tests.contract.following_delivery import DeliveryContract
 from tests.contract.following_endings import EndingsContract

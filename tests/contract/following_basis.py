@@ -15,8 +15,7 @@ from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.model.process import process_of
 from longwatch.testing.clock import START_MS
-from longwatch.testing.simulation.executors import AtOnce
-from longwatch.testing.simulation.loop import LoopClock
+from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
 from tests.contract.making import OpenAgain, event
 from tests.contract.watches import Listen
 

@@ -10,7 +10,7 @@ from longwatch.following import Hub, PollingService
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.testing import FakeClock
-from longwatch.testing.simulation.executors import AtOnce
+from longwatch.testing.simulation.virtual_loop import AtOnce
 from tests.patience import PATIENCE_SECONDS
 
 T = TypeVar("T")

@@ -15,8 +15,7 @@ from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.model.event import START, Page
 from longwatch.storage.dynamodb.errors import TableAddress
-from longwatch.testing.simulation.executors import AtOnce
-from longwatch.testing.simulation.loop import LoopClock, in_virtual_time
+from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock, in_virtual_time
 from longwatch.testing.tables import SimulatedTable
 from tests.contract.following import FollowingContract, StoriesContract
 from tests.contract.following_basis import numbered

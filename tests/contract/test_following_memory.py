@@ -11,8 +11,7 @@ import pytest
 from longwatch.following import Hub
 from longwatch.journal.memory import MemoryJournal, MemorySignal
 from longwatch.storage.change_signal import ChangeSignal
-from longwatch.testing.simulation.executors import AtOnce
-from longwatch.testing.simulation.loop import LoopClock
+from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
 from tests.contract.following import FollowingContract, StoriesContract
 from tests.contract.making import OpenAgain, new_run
 from tests.contract.watches import Watch

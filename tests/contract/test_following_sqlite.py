@@ -11,7 +11,7 @@ import pytest
 
 from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.testing.simulation.loop import LoopClock
+from longwatch.testing.simulation.virtual_loop import LoopClock
 from tests.contract.following import FollowingContract, StoriesContract
 from tests.contract.making import OpenAgain
 from tests.contract.watches import Listen

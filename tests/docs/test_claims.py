@@ -15,9 +15,9 @@ from longwatch.cli.main import COMMANDS, PROGRAM, cli
 from longwatch.recording.recorder import Recorder
 from longwatch.recording.redaction import SecretNames
 from longwatch.recording.secret_shapes import PLAIN, PREFIXED
-from longwatch.testing.executions import bugs as execution_bugs
 from longwatch.testing.simulation import bugs as simulation_bugs
 from tests.docs.pages import ROOT, all_pages, page
+from tests.simulation.executions import bugs as execution_bugs
 
 # Not published yet: `pip install longwatch` would install nothing, or a package of another author.
 _FROM_AN_INDEX = re.compile(r"pip3? install (?:-\S+ )*['\"]?longwatch|`longwatch\[")
@@ -221,8 +221,8 @@ def test_flush_does_not_count_events_that_no_journal_takes() -> None:
 def test_numbers_and_versions_in_pages_are_those_of_the_code() -> None:
     words = {5: "five", 16: "sixteen", 17: "seventeen", 18: "eighteen"}
     simulation = page("explanation/simulation.md").text
-    assert f"So {words[len(simulation_bugs.Bug)]} bugs can be planted" in simulation
-    assert f"For executions there are {words[len(execution_bugs.Bug)]} more" in simulation
+    assert f"So {words[len(simulation_bugs.FollowerBug)]} bugs can be planted" in simulation
+    assert f"For executions there are {words[len(execution_bugs.ExecutionBug)]} more" in simulation
 
     react = json.loads((ROOT / "web/react/package.json").read_text(encoding="utf-8"))
     assert f"longwatch-react-{react['version']}.tgz" in page("how-to/react.md").text

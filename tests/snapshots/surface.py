@@ -59,7 +59,6 @@ PUBLIC_MODULES = (  # those that docs/reference/python.md describes
     "longwatch.polling",
     "longwatch.testing",
     "longwatch.testing.drs",
-    "longwatch.testing.executions",
 )
 VIEWER = ROOT / "src" / "longwatch" / "server" / "page" / "viewer"
 BROWSER_FILES = (ROOT / "web" / "react" / "index.js", ROOT / "web" / "react" / "index.d.ts")

@@ -163,7 +163,7 @@ def test_importing_longwatch_needs_nothing_but_the_standard_library() -> None:
     assert result.returncode == 0
 
 
-def test_rooms_import_one_way() -> None:
+def test_packages_import_one_way() -> None:
     command = Path(sys.executable).with_name("lint-imports")
 
     result = subprocess.run([command, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True)

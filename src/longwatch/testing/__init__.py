@@ -2,7 +2,7 @@
 
 from longwatch.journal.memory import MemoryJournal
 from longwatch.testing.clock import FakeClock
-from longwatch.testing.journals import FaultyJournal
+from longwatch.testing.faults import FaultyJournal
 from longwatch.testing.simulation import Consumer, Desk, Outcome, Simulation
 
 __all__ = ["Consumer", "Desk", "FakeClock", "FaultyJournal", "MemoryJournal", "Outcome", "Simulation"]

@@ -10,9 +10,12 @@ Answers are checked against the model, so that a test can not make the service s
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -20,22 +23,164 @@ from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
 from longwatch.clock import iso_from_ms
-from longwatch.testing.drs.wire import Reply, mistakes_in, routes, service_model
+from longwatch.errors import MissingExtra
 
-Said = Mapping[str, Any]
-Answering = Callable[[Said], Said]
+DENIED = "AccessDeniedException"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP answer."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class ServiceError(Exception):
+    """An error of the service, by the name of its shape."""
+
+    def __init__(self, shape: str, message: str, **members: Any) -> None:
+        super().__init__(shape, message)
+        self.shape = shape
+        self.members = {"message": message, **members}
+
+
+@cache
+def service_model(service: str = "drs") -> Any:
+    """botocore's model of the service."""
+    try:
+        import botocore.session
+    except ImportError as error:
+        raise MissingExtra("Simulating an AWS service", "aws") from error
+    return botocore.session.get_session().get_service_model(service)
+
+
+@cache
+def routes(service: str = "drs") -> Mapping[tuple[str, str], str]:
+    """Operation names by method and path."""
+    model = service_model(service)
+    found = {}
+    for name in model.operation_names:
+        http = model.operation_model(name).http
+        found[http["method"], http["requestUri"].partition("?")[0]] = name
+    return found
+
+
+def parsed(operation: str, body: bytes) -> dict[str, Any]:
+    """The request's parameters. Raises `ServiceError` for what the service would not take."""
+    from botocore.validate import ParamValidator
+
+    try:
+        said = json.loads(body or b"{}")
+    except ValueError as error:
+        raise ServiceError("ValidationException", f"the body is no JSON: {error}", code="400") from error
+    shape = service_model().operation_model(operation).input_shape
+    report = ParamValidator().validate(said, shape) if shape is not None else None
+    if report is not None and report.has_errors():
+        raise ServiceError("ValidationException", report.generate_report(), code="400")
+    mistakes = mistakes_in(said, shape) if shape is not None else []
+    if mistakes:
+        raise ServiceError("ValidationException", "; ".join(mistakes), code="400")
+    return dict(said)
+
+
+def answered(operation: str, said: Mapping[str, Any]) -> Reply:
+    """The answer on the wire. Raises AssertionError for what the service could never say."""
+    model = service_model().operation_model(operation)
+    mistakes = mistakes_in(said, model.output_shape)
+    if mistakes:
+        raise AssertionError(f"{operation} could not answer so: {'; '.join(mistakes)}")
+    return Reply(int(model.http.get("responseCode", 200)), _json(said), {})
+
+
+def refused(operation: str, error: ServiceError) -> Reply:
+    """The error on the wire, as the model of the operation has it."""
+    shapes = {shape.name: shape for shape in service_model().operation_model(operation).error_shapes}
+    shapes[DENIED] = service_model().shape_for(DENIED)  # a common error, which no operation lists
+    if error.shape not in shapes:
+        raise AssertionError(f"{operation} never answers {error.shape}")
+    shape = shapes[error.shape]
+    headers, body = {"x-amzn-ErrorType": error.shape}, {}
+    for name, value in error.members.items():
+        where = shape.members[name].serialization
+        if where.get("location") == "header":
+            headers[where["name"]] = str(value)
+        else:
+            body[name] = value
+    return Reply(int(shape.metadata["error"]["httpStatusCode"]), _json(body), headers)
+
+
+def mistakes_in(value: Any, shape: Any, path: str = "") -> list[str]:
+    """Everything in a value that its shape does not allow."""
+    match shape.type_name:
+        case "structure":
+            return _structure_mistakes(value, shape, path)
+        case "list":
+            return [
+                mistake
+                for number, each in enumerate(value)
+                for mistake in mistakes_in(each, shape.member, f"{path}[{number}]")
+            ]
+        case "map":
+            return [
+                mistake
+                for key, each in value.items()
+                for mistake in mistakes_in(each, shape.value, f"{path}.{key}")
+            ]
+        case "string":
+            return _text_mistakes(value, shape, path)
+    return []
+
+
+def _structure_mistakes(value: Any, shape: Any, path: str) -> list[str]:
+    if not isinstance(value, Mapping):
+        return [f"{path or 'the answer'} is no structure"]
+    found = [f"{path}.{name} is missing" for name in shape.required_members if name not in value]
+    for name, each in value.items():
+        if name not in shape.members:
+            found.append(f"{path}.{name} is unknown")
+        else:
+            found += mistakes_in(each, shape.members[name], f"{path}.{name}")
+    return found
+
+
+def _text_mistakes(value: Any, shape: Any, path: str) -> list[str]:
+    if not isinstance(value, str):
+        return [f"{path} is no text"]
+    if shape.enum and value not in shape.enum:
+        return [f"{path} is {value!r}, not one of {', '.join(shape.enum)}"]
+    pattern = shape.metadata.get("pattern")
+    if pattern and not _matches(pattern, value):
+        return [f"{path} is {value!r}, which {pattern} does not allow"]
+    return []
+
+
+def _matches(pattern: str, value: str) -> bool:
+    try:
+        return re.search(pattern, value) is not None
+    except re.error:  # some models have patterns of another dialect, which nobody here can read
+        return True
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value).encode()
+
+
+ServiceReply = Mapping[str, Any]
+Answering = Callable[[ServiceReply], ServiceReply]
 
 
 class AwsService:
     """One service of the protocols json, rest-json or query. What it was asked is in `calls`."""
 
     def __init__(self, service: str) -> None:
-        self.calls: list[tuple[str, Said]] = []
+        self.calls: list[tuple[str, ServiceReply]] = []
         self._service = service
         self._protocol = service_model(service).metadata["protocol"]
         if self._protocol not in ("json", "rest-json", "query"):
             raise ValueError(f"{service} speaks {self._protocol}, and this stands in for json and query only")
-        self._answers: dict[str, list[Said | Answering]] = {}
+        self._answers: dict[str, list[ServiceReply | Answering]] = {}
         self._faults: list[Reply | None] = []
         self._lock = threading.Lock()
         self._server = _Server(self)
@@ -57,7 +202,7 @@ class AwsService:
         self._thread.join()
         self._server.server_close()
 
-    def answer(self, operation: str, *said: Said | Answering) -> None:
+    def answer(self, operation: str, *said: ServiceReply | Answering) -> None:
         """What it says from now on, one after the other; the last is said again and again."""
         shape = service_model(self._service).operation_model(operation).output_shape
         for each in said:
@@ -104,7 +249,9 @@ class AwsService:
             said = answers.pop(0) if len(answers) > 1 else answers[0]
         return Reply(200, self._body(operation, said(asked) if callable(said) else said), {})
 
-    def _asked(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[str, Said]:
+    def _asked(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[str, ServiceReply]:
         if self._protocol == "query":
             form = dict(parse_qsl(body.decode()))
             form.pop("Version", None)
@@ -113,7 +260,7 @@ class AwsService:
             return headers["X-Amz-Target"].rpartition(".")[2], json.loads(body or b"{}")
         return routes(self._service)[method, path], json.loads(body or b"{}")
 
-    def _body(self, operation: str, said: Said) -> bytes:
+    def _body(self, operation: str, said: ServiceReply) -> bytes:
         shape = service_model(self._service).operation_model(operation).output_shape
         if self._protocol != "query":
             return json.dumps(said, default=lambda value: value.timestamp()).encode()

@@ -15,7 +15,7 @@ from longwatch.journal.dynamodb.table import ItemPage, KeyRange, PutCondition, T
 from longwatch.storage.dynamodb.errors import KEYS
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
-Plan = Callable[[], str]
+TableFaultPlan = Callable[[], str]
 """What becomes of a call: "" is answered, "before" does nothing and fails, "after" is done and fails."""
 
 
@@ -127,8 +127,8 @@ class FailingTable:
     """A table whose puts and queries fail as the plans say for each of them."""
 
     table: Table
-    plan: Plan  # of puts
-    query_plan: Plan = lambda: ""
+    plan: TableFaultPlan  # of puts
+    query_plan: TableFaultPlan = lambda: ""
 
     def put(self, item: AttributeMap, condition: PutCondition) -> AttributeMap | None:
         failure = self.plan()
@@ -173,7 +173,7 @@ def no_answer() -> LongwatchError:
     return Unreachable("no answer in time, by the test")
 
 
-def failing_at(number: int, failure: str) -> Plan:
+def failing_at(number: int, failure: str) -> TableFaultPlan:
     """A plan that lets only this one call fail, counted from 1."""
     lock, calls = threading.Lock(), [0]
 
@@ -185,7 +185,7 @@ def failing_at(number: int, failure: str) -> Plan:
     return plan
 
 
-def failing_by_chance(seed: int, share: float) -> Plan:
+def failing_by_chance(seed: int, share: float) -> TableFaultPlan:
     """A plan that lets about this share of all calls fail, before or after they were done."""
     random, lock = Random(seed), threading.Lock()
 

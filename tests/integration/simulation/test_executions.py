@@ -6,32 +6,36 @@ import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from longwatch.testing.executions import ExecutionSimulation
-from longwatch.testing.executions.bugs import Bug
-from longwatch.testing.executions.faults import Fault
-from longwatch.testing.executions.simulation import PLAYED_FAULTS
-from longwatch.testing.simulate_executions import Executions
-from longwatch.testing.simulation.running import play_seeds
+from longwatch.testing.simulate import play_seeds
 from tests.patience import PATIENCE_SECONDS
+from tests.simulation.executions import ExecutionSimulation
+from tests.simulation.executions.bugs import ExecutionBug
+from tests.simulation.executions.faults import Fault
+from tests.simulation.executions.simulation import PLAYED_FAULTS
+from tests.simulation.simulate_executions import ExecutionSubject
 
+ROOT = Path(__file__).resolve().parents[3]
 ENOUGH_SEEDS = 150  # within which each planted bug is found; CI plays many more without one
-RARE = {Bug.RECORD_ALONE: range(700, 900)}  # it takes a poller that dies, and a job that is forgotten
+RARE = {
+    ExecutionBug.RECORD_ALONE: range(700, 900)
+}  # it takes a poller that dies, and a job that is forgotten
 
 
 def test_every_promise_is_kept() -> None:
-    summary = play_seeds(Executions(), range(1_000_000, 1_000_030))
+    summary = play_seeds(ExecutionSubject(), range(1_000_000, 1_000_030))
 
     assert summary.failed is None
     assert summary.seeds == 30
 
 
-@pytest.mark.parametrize("bug", Bug)
-def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: Bug) -> None:
-    faults = frozenset({Fault.CLOCKS}) if bug is Bug.LOCAL_TIME else PLAYED_FAULTS
-    found = play_seeds(Executions(bug=bug, faults=faults), RARE.get(bug, range(ENOUGH_SEEDS))).failed
+@pytest.mark.parametrize("bug", ExecutionBug)
+def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: ExecutionBug) -> None:
+    faults = frozenset({Fault.CLOCKS}) if bug is ExecutionBug.LOCAL_TIME else PLAYED_FAULTS
+    found = play_seeds(ExecutionSubject(bug=bug, faults=faults), RARE.get(bug, range(ENOUGH_SEEDS))).failed
 
     assert found is not None
     ExecutionSimulation(faults=faults).play(found.seed).check()
@@ -39,13 +43,13 @@ def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: Bug) -> No
 
 @pytest.mark.parametrize("fault", sorted({*PLAYED_FAULTS, Fault.CLOCKS}))
 def test_every_promise_is_kept_with_each_fault_alone(fault: Fault) -> None:
-    summary = play_seeds(Executions(faults=frozenset({fault})), range(2_000_000, 2_000_015))
+    summary = play_seeds(ExecutionSubject(faults=frozenset({fault})), range(2_000_000, 2_000_015))
 
     assert summary.failed is None
 
 
 def test_what_goes_wrong_is_what_was_planned() -> None:
-    tally = play_seeds(Executions(), range(150)).tally
+    tally = play_seeds(ExecutionSubject(), range(150)).tally
 
     assert {
         "answers lost",
@@ -97,13 +101,14 @@ def test_a_seed_replays_byte_for_byte() -> None:
 
 def test_a_seed_is_the_same_in_another_process_with_other_hashes() -> None:
     code = (
-        "from longwatch.testing.simulate_executions import Executions; "
-        "print([Executions().simulation().play(n).digest for n in range(6)])"
+        "from tests.simulation.simulate_executions import ExecutionSubject; "
+        "print([ExecutionSubject().simulation().play(n).digest for n in range(6)])"
     )
 
     printed = {
         subprocess.run(
             [sys.executable, "-c", code],
+            cwd=ROOT,
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
@@ -112,12 +117,13 @@ def test_a_seed_is_the_same_in_another_process_with_other_hashes() -> None:
         for seed in ("1", "2")
     }
 
-    assert printed == {f"{[Executions().simulation().play(n).digest for n in range(6)]}\n"}
+    assert printed == {f"{[ExecutionSubject().simulation().play(n).digest for n in range(6)]}\n"}
 
 
 def simulate(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "longwatch.testing.simulate_executions", *words],
+        [sys.executable, "-m", "tests.simulation.simulate_executions", *words],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
@@ -139,7 +145,7 @@ def test_the_summary_says_what_was_played() -> None:
 def test_a_failing_seed_is_named_and_replays_exactly() -> None:
     found = simulate("--executions", "100", "--jobs", "1", "--bug", "job-decides")
     *_, told, how = found.stdout.splitlines()
-    replay = how.removeprefix("replay it: python -m longwatch.testing.simulate_executions ").split()
+    replay = how.removeprefix("replay it: python -m tests.simulation.simulate_executions ").split()
 
     first, again = simulate(*replay), simulate(*replay)
 

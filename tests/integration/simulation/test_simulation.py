@@ -17,32 +17,32 @@ from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.event import START, Cursor, Event
 from longwatch.testing import Desk, Outcome, Simulation
-from longwatch.testing.simulation.bugs import Bug
-from longwatch.testing.simulation.loop import LoopClock
-from longwatch.testing.simulation.running import Subject, play_seeds
+from longwatch.testing.simulate import SimulationSubject, play_seeds
+from longwatch.testing.simulation.bugs import FollowerBug
 from longwatch.testing.simulation.stores import STORES
+from longwatch.testing.simulation.virtual_loop import LoopClock
 
 ENOUGH_SEEDS = 60  # within which each planted bug is found; CI plays many more without one
 
 
 @pytest.mark.parametrize("store", STORES)
 def test_every_promise_is_kept(store: str) -> None:
-    summary = play_seeds(Subject(store=store), range(1_000_000, 1_000_008))
+    summary = play_seeds(SimulationSubject(store=store), range(1_000_000, 1_000_008))
 
     assert summary.failed is None
     assert summary.seeds == 8
 
 
-@pytest.mark.parametrize("bug", Bug)
-def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: Bug) -> None:
-    found = play_seeds(Subject(bug=bug), range(40, 40 + ENOUGH_SEEDS)).failed
+@pytest.mark.parametrize("bug", FollowerBug)
+def test_a_planted_bug_is_found_and_its_seed_is_clean_without_it(bug: FollowerBug) -> None:
+    found = play_seeds(SimulationSubject(bug=bug), range(40, 40 + ENOUGH_SEEDS)).failed
 
     assert found is not None
     Simulation().play(found.seed).check()
 
 
 def test_what_goes_wrong_is_what_was_planned() -> None:
-    tally = play_seeds(Subject(), range(25)).tally
+    tally = play_seeds(SimulationSubject(), range(25)).tally
 
     assert {
         "crashes of followers",
@@ -92,7 +92,7 @@ def test_a_trace_is_kept_only_on_request() -> None:
 
 
 def test_several_processes_find_the_same_seed_as_one() -> None:
-    subject = Subject(bug=Bug.NO_DRAIN)
+    subject = SimulationSubject(bug=FollowerBug.NO_DRAIN)
 
     alone, together = (play_seeds(subject, range(30), jobs=jobs) for jobs in (1, 2))
 

@@ -17,7 +17,7 @@ from longwatch.following.process_watch import ProcessWatch
 from longwatch.following.timers import alarms
 from longwatch.model.process import Presence, ProcessIdentity, process_of, this_process
 from longwatch.testing.clock import START_MS, FakeClock
-from longwatch.testing.simulation.loop import LoopClock
+from longwatch.testing.simulation.virtual_loop import LoopClock
 
 ONE, TWO = ProcessIdentity("h", 1, 10, boot="b"), ProcessIdentity("h", 2, 20, boot="b")
 

@@ -8,7 +8,7 @@ import pytest
 
 from longwatch.testing.drs import ActionScript, JobScript, ServerScript, drill, recovery
 from longwatch.testing.drs.scripts import job_id_of, server_id_of
-from longwatch.testing.drs.wire import Refused, answered, parsed, refused
+from longwatch.testing.services import ServiceError, answered, parsed, refused
 
 JOB = job_id_of("j")
 
@@ -101,7 +101,7 @@ def test_what_the_service_could_never_say_is_refused(job: dict[str, Any], mistak
     "body", [b"{", b'{"maxResults": 0}', b'{"filters": {"jobIDs": ["x"]}}', b'{"jobs": []}']
 )
 def test_what_the_service_would_not_take_is_refused(body: bytes) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ServiceError) as caught:
         parsed("DescribeJobs", body)
 
     assert caught.value.shape == "ValidationException"
@@ -110,7 +110,7 @@ def test_what_the_service_would_not_take_is_refused(body: bytes) -> None:
 
 def test_an_error_that_the_operation_does_not_have_is_a_mistake_of_the_test() -> None:
     with pytest.raises(AssertionError, match="never answers ConflictException"):
-        refused("DescribeJobs", Refused("ConflictException", "no"))
+        refused("DescribeJobs", ServiceError("ConflictException", "no"))
 
 
 def test_short_names_become_ids_of_the_right_shape() -> None:

@@ -8,8 +8,14 @@ import time
 import pytest
 
 from longwatch.testing.clock import START_MS
-from longwatch.testing.simulation.executors import PretendedThreads
-from longwatch.testing.simulation.loop import LoopClock, SkewedClock, Stuck, VirtualLoop, in_virtual_time
+from longwatch.testing.simulation.virtual_loop import (
+    LoopClock,
+    PretendedThreads,
+    SkewedClock,
+    Stuck,
+    VirtualLoop,
+    in_virtual_time,
+)
 
 
 def test_waiting_takes_no_time_and_time_passes_nevertheless() -> None:
@@ -32,7 +38,7 @@ def test_whoever_waits_for_nothing_is_told_so() -> None:
 
 
 def test_a_loop_that_goes_round_without_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longwatch.testing.simulation.loop.IDLE_TURNS", 100)
+    monkeypatch.setattr("longwatch.testing.simulation.virtual_loop.IDLE_TURNS", 100)
 
     async def story() -> None:
         while True:  # noqa: ASYNC110

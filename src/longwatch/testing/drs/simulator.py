@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.testing.drs.scripts import JobScript, drill, job_id_of, recovery
-from longwatch.testing.drs.wire import Refused, Reply, answered, parsed, refused, routes
+from longwatch.testing.services import Reply, ServiceError, answered, parsed, refused, routes
 
 PAGE = 100  # jobs in an answer, unless the caller asks for fewer
 
@@ -26,9 +26,9 @@ class DrsSimulator:
         self._page = page
         self._lock = threading.Lock()
         self._jobs: dict[str, tuple[int, JobScript]] = {}  # when it began, in epoch ms
-        self._faults: list[Refused | None] = []  # of the next calls; None: the answer is lost
+        self._faults: list[ServiceError | None] = []  # of the next calls; None: the answer is lost
         self._denied: set[str] = set()  # operations
-        self._server = _Server(self)
+        self._server = _DrsServer(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
@@ -71,7 +71,7 @@ class DrsSimulator:
     def fail(self, shape: str, times: int = 1, **members: Any) -> None:
         """Answer the next calls with this error of the service's model."""
         with self._lock:
-            self._faults += [Refused(shape, f"{shape}, by the test", **members)] * times
+            self._faults += [ServiceError(shape, f"{shape}, by the test", **members)] * times
 
     def lose_answers(self, times: int = 1) -> None:
         """Close the connection of the next calls without a word."""
@@ -96,16 +96,16 @@ class DrsSimulator:
             return Reply(404, b"{}", {"x-amzn-ErrorType": "UnknownOperationException"})
         with self._lock:
             self.calls[operation] += 1
-            fault: Refused | object | None = self._faults.pop(0) if self._faults else _NONE
+            fault: ServiceError | object | None = self._faults.pop(0) if self._faults else _NONE
             if operation in self._denied:
-                fault = Refused("AccessDeniedException", f"no right to {operation}, by the test")
+                fault = ServiceError("AccessDeniedException", f"no right to {operation}, by the test")
         if fault is None:
             return None
         try:
-            if isinstance(fault, Refused):
+            if isinstance(fault, ServiceError):
                 raise fault
             return answered(operation, self._perform(operation, parsed(operation, body)))
-        except Refused as error:
+        except ServiceError as error:
             return refused(operation, error)
 
     def _perform(self, operation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class DrsSimulator:
                 return self._describe_log(asked)
             case "StartRecovery":
                 return self._start(asked)
-        raise Refused("InternalServerException", f"{operation} is not simulated")
+        raise ServiceError("InternalServerException", f"{operation} is not simulated")
 
     def _describe_jobs(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         wanted = asked.get("filters", {}).get("jobIDs")
@@ -157,19 +157,19 @@ def _paged(items: Sequence[Mapping[str, Any]], asked: Mapping[str, Any], page: i
     return {"items": list(items[begin:end]), **({"nextToken": str(end)} if end < len(items) else {})}
 
 
-class _Server(ThreadingHTTPServer):
+class _DrsServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
     def __init__(self, simulator: DrsSimulator) -> None:
         self.simulator = simulator
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), _DrsHandler)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _DrsHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # one packet for head and body: else each answer waits 40 ms for an acknowledgement
-    server: _Server
+    server: _DrsServer
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -16,7 +16,7 @@ from longwatch.testing.simulation.hubs import MakeChannel
 from longwatch.testing.simulation.stores import MakeReader
 
 
-class Bug(StrEnum):
+class FollowerBug(StrEnum):
     """What is left out."""
 
     STRICT_CURSOR = "strict-cursor"  # reads only what is later than the last time it saw
@@ -26,23 +26,23 @@ class Bug(StrEnum):
     NO_REFERENCE_COUNT = "no-reference-count"  # the first one who leaves ends the poll for everybody
 
 
-def reader_with(bug: Bug | None) -> MakeReader:
+def reader_with(bug: FollowerBug | None) -> MakeReader:
     """How a DynamoDB journal reads."""
     match bug:
-        case Bug.STRICT_CURSOR:
+        case FollowerBug.STRICT_CURSOR:
             return _StrictReader
-        case Bug.UNBOUNDED_SEEN_SET:
+        case FollowerBug.UNBOUNDED_SEEN_SET:
             return _HoardingReader
         case _:
             return TableReader
 
 
-def channel_with(bug: Bug | None) -> MakeChannel:
+def channel_with(bug: FollowerBug | None) -> MakeChannel:
     """How a hub shares a run."""
     match bug:
-        case Bug.NO_DRAIN:
+        case FollowerBug.NO_DRAIN:
             return _UndrainedChannel
-        case Bug.NO_REFERENCE_COUNT:
+        case FollowerBug.NO_REFERENCE_COUNT:
             return _UncountedChannel
         case _:
             return RunChannel

@@ -43,7 +43,7 @@ class SavingConsumer:
         """Nothing of its own."""
 
 
-class Checked:
+class CheckedConsumer:
     """A consumer under the eyes of the simulator. Raises AssertionError at the first broken promise."""
 
     def __init__(self, run_id: str, consumer: Consumer) -> None:

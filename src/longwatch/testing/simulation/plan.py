@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
+from longwatch.testing.simulation.network import READING, WRITING, FaultRates, SimulatedOutage
 from longwatch.testing.simulation.stores import STORES
-from longwatch.testing.simulation.weather import READING, WRITING, Climate, Outage
 
 # On DynamoDB a reader looks back 30 s, and what is stored 20 s after its time is announced. What is left
 # between the two is for clocks that differ by up to 8 s, and for requests that take up to 1.5 s.
@@ -53,14 +53,14 @@ class RunPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SimulationPlan:
     """A whole simulation."""
 
     store: str
     page_items: int  # of the store
     page_events: int  # of the hubs
     buffer_events: int
-    climate: Climate
+    climate: FaultRates
     runs: tuple[RunPlan, ...]
     processes: int  # that follow
     process_crashes: tuple[float, ...]  # when one of them ends
@@ -68,14 +68,14 @@ class Plan:
     has_manager: bool
 
 
-def draw_plan(seed: int, random: Random, *, store: str | None = None) -> Plan:
+def draw_plan(seed: int, random: Random, *, store: str | None = None) -> SimulationPlan:
     """The plan of a seed."""
     longest = random.choice([3.0, 6.0, 6.0, 12.0, 12.0, 25.0, 60.0])
     runs = tuple(
         _run(f"wf-{seed:x}-{index}", random, longest) for index in range(random.choice([1, 1, 2, 3]))
     )
     longest_run = max(run.seconds for run in runs)
-    return Plan(
+    return SimulationPlan(
         store=store if store is not None else random.choice(STORES),
         # With small pages a look far back takes many requests, which in bad weather never all succeed.
         page_items=random.choice([3, 7, LARGE_PAGE]) if longest_run < LONG_SECONDS else LARGE_PAGE,
@@ -120,14 +120,14 @@ def _writer(random: Random, seconds: float) -> WriterPlan:
     )
 
 
-def _climate(random: Random, longest: float) -> Climate:
+def _climate(random: Random, longest: float) -> FaultRates:
     outages = tuple(
-        Outage(side, begins, begins + random.choice([0.5, 5.0, 45.0]))
+        SimulatedOutage(side, begins, begins + random.choice([0.5, 5.0, 45.0]))
         for side in (READING, WRITING)
         if random.random() < 0.4
         for begins in [random.uniform(0.0, longest)]
     )
-    return Climate(
+    return FaultRates(
         throttled=random.choice([0.0, 0.01, 0.05]),
         lost=random.choice([0.0, 0.01, 0.05]),
         slow=random.choice([0.0, 0.05, 0.3]),

@@ -1,17 +1,145 @@
-"""A simulation: what is simulated, and what came of one seed."""
+"""A simulation: what is simulated, how a seed is played, and what came of it."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import traceback
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from longwatch.testing.simulation.bugs import Bug
-from longwatch.testing.simulation.desks import Producer
-from longwatch.testing.simulation.loop import Stuck, in_virtual_time
-from longwatch.testing.simulation.plan import draw_plan
-from longwatch.testing.simulation.playing import play
-from longwatch.testing.simulation.trace import Tally
-from longwatch.testing.simulation.world import MakeConsumer, MakeJournal, World
+from longwatch.testing.simulation.bugs import FollowerBug
+from longwatch.testing.simulation.plan import RunEnd, draw_plan
+from longwatch.testing.simulation.polling_users import ManagerUser, ServiceUser
+from longwatch.testing.simulation.producers import ProducerProgram
+from longwatch.testing.simulation.virtual_loop import Stuck, in_virtual_time
+from longwatch.testing.simulation.watchers import SimulatedProcess, SimulatedWatcher
+from longwatch.testing.simulation.world import MakeConsumer, MakeJournal, SimulationCounts, World
+from longwatch.testing.simulation.writers import RunWork
+
+QUIET_SECONDS = 40.0  # after which nothing may be left of those who are gone, nor anything be asked for them
+
+
+async def play(world: World, produce: ProducerProgram | None) -> list[str]:
+    """Everything at once, until all is over. Returns what is wrong, which is nothing or one thing."""
+    world.loop.set_exception_handler(lambda loop, context: world.broken(_complaint(context)))
+    try:
+        with _logging_to(world):
+            await _everything(world, produce)
+    except AssertionError as error:
+        world.broken(error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the seed that shows it is wanted
+        world.broken(RuntimeError("".join(traceback.format_exception(error)).rstrip()))
+    finally:
+        world.tally.virtual_seconds = world.loop.time()
+        world.store.close()
+    return world.problems
+
+
+@contextmanager
+def _logging_to(world: World) -> Iterator[None]:
+    """What longwatch logs belongs into the trace: a seed that fails on purpose is no news for anybody."""
+    logger, handler = logging.getLogger("longwatch"), _Traced(world)
+    before = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = before
+
+
+class _Traced(logging.Handler):
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._world.mark("log", record.getMessage())
+
+
+async def _everything(world: World, produce: ProducerProgram | None) -> None:
+    works = [RunWork(world, plan, produce) for plan in world.plan.runs]
+    processes = [
+        SimulatedProcess(world, f"process-{index}", sees_processes=index == 0)
+        for index in range(world.plan.processes)
+    ]
+    actors: list[Coroutine[Any, Any, None]] = [work.play() for work in works]
+    for work in works:
+        # Of those who see that a process is gone, one writes the end: only one is asked to.
+        able = processes[:1] if work.plan.end is RunEnd.DEAD else processes
+        for index in range(work.plan.watchers):
+            actors.append(SimulatedWatcher(world, work, able, f"{work.run_id}.w{index}").live())
+    actors += [_crash(world, processes, at) for at in world.plan.process_crashes]
+    actors.append(_calm(world, works))
+    if world.plan.has_service:
+        actors.append(ServiceUser(world, works).live())
+    if world.plan.has_manager:
+        actors.append(ManagerUser(world, works).live())
+    await _all(world, actors)
+    await _check_rest(world, works, processes)
+
+
+async def _all(world: World, actors: list[Coroutine[Any, Any, None]]) -> None:
+    """Until all have ended, or the first has found something wrong."""
+    tasks = [asyncio.create_task(actor) for actor in (*actors, world.until_broken())]
+    *busy, sentinel = tasks
+    try:
+        while busy and not sentinel.done():
+            await asyncio.wait([*busy, sentinel], return_when=asyncio.FIRST_COMPLETED)
+            for task in [task for task in busy if task.done()]:
+                busy.remove(task)
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def _calm(world: World, works: list[RunWork]) -> None:
+    """When all runs are over, nothing goes wrong any more: whoever still waits has no excuse."""
+    for work in works:
+        await work.is_over.wait()
+    world.weather.calm_down()
+    world.is_calm.set()
+    world.mark("weather", "calms down")
+
+
+async def _crash(world: World, processes: list[SimulatedProcess], at: float) -> None:
+    await asyncio.sleep(at)
+    await world.random(f"crash at {at}").choice(processes).crash()
+
+
+async def _check_rest(world: World, works: list[RunWork], processes: list[SimulatedProcess]) -> None:
+    for work in works:
+        there = {event.event_id: event for event in world.store.events(work.run_id)}
+        world.tally.events += len(there)
+        lost = [event_id for event_id in (each.event_id for each in work.promised) if event_id not in there]
+        assert not lost, f"recorded, and not in the store: {', '.join(lost)}"
+    await asyncio.sleep(QUIET_SECONDS)
+    calls = world.store.calls
+    await asyncio.sleep(QUIET_SECONDS)
+    assert world.store.calls == calls, f"the store was asked {world.store.calls - calls} times for nobody"
+    for process in processes:
+        left = process.hub.leftovers()
+        assert not left, f"in {process.name}: {', '.join(left)}"
+        await process.hub.aclose()
+    timers, tasks = world.loop.timers(), len(asyncio.all_tasks()) - 1
+    assert not timers, f"{timers} timers of the event loop are left"
+    assert not tasks, f"{tasks} tasks are left"
+
+
+def _complaint(context: dict[str, Any]) -> Exception:
+    error = context.get("exception")
+    if isinstance(error, AssertionError):
+        return error
+    told = "".join(traceback.format_exception(error)).rstrip() if isinstance(error, Exception) else ""
+    return RuntimeError(f"{context.get('message')}\n{told}".rstrip())
+
 
 MOST_TOLD = 40  # lines of a trace in a message
 
@@ -23,7 +151,7 @@ class Outcome:
     seed: int
     problem: str | None  # None: every promise was kept
     digest: str  # of the trace: the same as long as the same happened
-    tally: Tally
+    tally: SimulationCounts
     trace: tuple[str, ...] = field(default=(), repr=False)  # empty unless it was asked for
 
     def check(self) -> None:
@@ -44,9 +172,9 @@ class Simulation:
 
     journal: MakeJournal | None = None
     consumer: MakeConsumer | None = None
-    producer: Producer | None = None
+    producer: ProducerProgram | None = None
     store: str | None = None
-    bug: Bug | None = None
+    bug: FollowerBug | None = None
 
     def play(self, seed: int, *, trace: bool = False) -> Outcome:
         """Play this seed. With `trace` every step is kept, to be read."""

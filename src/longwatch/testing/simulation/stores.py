@@ -17,8 +17,8 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Event
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
-from longwatch.testing.intercepted import Gate, intercepted
-from longwatch.testing.simulation.weather import READING, WRITING, Weather
+from longwatch.testing.faults import Gate, intercepted
+from longwatch.testing.simulation.network import READING, WRITING, FaultModel
 from longwatch.testing.tables import FailingTable, SimulatedTable
 
 MEMORY, WORKFLOW, SESSION = "memory", "dynamodb-workflow", "dynamodb-session"
@@ -36,7 +36,7 @@ class Store(Protocol):
     def calls(self) -> int:
         """How many reached it so far."""
 
-    def journal(self, weather: Weather | None) -> Journal:
+    def journal(self, weather: FaultModel | None) -> Journal:
         """The store as one more process opens it; without weather, nothing goes wrong."""
 
     def events(self, run_id: str) -> list[Event]:
@@ -62,7 +62,7 @@ class TableStore:
     def calls(self) -> int:
         return len(self._table.calls)
 
-    def journal(self, weather: Weather | None) -> Journal:
+    def journal(self, weather: FaultModel | None) -> Journal:
         table: Table = self._table
         if weather is not None:
             table = FailingTable(table, partial(weather.fate, WRITING), partial(weather.fate, READING))
@@ -121,10 +121,10 @@ class JournalStore:
     def calls(self) -> int:
         return self._calls
 
-    def journal(self, weather: Weather | None) -> Journal:
+    def journal(self, weather: FaultModel | None) -> Journal:
         return self._journal if weather is None else intercepted(self._journal, self._gate(weather))
 
-    def _gate(self, weather: Weather) -> Gate:
+    def _gate(self, weather: FaultModel) -> Gate:
         def gate(name: str, call: Callable[[], T]) -> T:
             self._calls += 1
             return weather.gate(WRITING if name == "append" else READING, call)

@@ -1,24 +1,72 @@
-"""What everybody in one simulation shares."""
+"""The world of one simulation: what all its programs share, and the trace of what happened."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from longwatch.following.hub import Hub
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
-from longwatch.testing.simulation.bugs import Bug, channel_with, reader_with
-from longwatch.testing.simulation.consumers import Checked, Consumer, SavingConsumer
-from longwatch.testing.simulation.executors import PretendedThreads
+from longwatch.testing.simulation.bugs import FollowerBug, channel_with, reader_with
+from longwatch.testing.simulation.consumers import CheckedConsumer, Consumer, SavingConsumer
 from longwatch.testing.simulation.hubs import SimulatedHub
-from longwatch.testing.simulation.loop import LoopClock, VirtualLoop
-from longwatch.testing.simulation.network import Network
-from longwatch.testing.simulation.plan import Plan
+from longwatch.testing.simulation.network import FaultModel, Network
+from longwatch.testing.simulation.plan import SimulationPlan
 from longwatch.testing.simulation.stores import JournalStore, Store, open_store
-from longwatch.testing.simulation.trace import Tally, Trace, named
-from longwatch.testing.simulation.weather import Weather
+from longwatch.testing.simulation.virtual_loop import LoopClock, PretendedThreads, VirtualLoop
+
+
+@dataclass
+class SimulationCounts:
+    """Numbers for a summary. Those of many seeds can be added."""
+
+    events: int = 0  # that the stores hold
+    delivered: int = 0  # to followers and subscribers, again after a crash included
+    virtual_seconds: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)  # by kind
+    endings: Counter[str] = field(default_factory=Counter)  # of watches, by reason
+
+    def add(self, other: SimulationCounts) -> None:
+        """Count what the other has counted too."""
+        self.events += other.events
+        self.delivered += other.delivered
+        self.virtual_seconds += other.virtual_seconds
+        self.faults += other.faults
+        self.endings += other.endings
+
+
+class Trace:
+    """Every line goes into the digest; they are kept only if somebody wants to read them."""
+
+    def __init__(self, now: Callable[[], float], *, keep: bool) -> None:
+        self.lines: list[str] = []
+        self._now = now
+        self._keep = keep
+        self._digest = hashlib.sha256()
+
+    def mark(self, who: str, what: str) -> None:
+        """Somebody did something, now."""
+        line = f"{self._now():11.6f} {who}: {what}"
+        self._digest.update(line.encode())
+        self._digest.update(b"\n")
+        if self._keep:
+            self.lines.append(line)
+
+    @property
+    def digest(self) -> str:
+        """The same for the same lines."""
+        return self._digest.hexdigest()[:32]
+
+
+def named(events: Iterable[object]) -> str:
+    """Events as a trace shows them: their ids."""
+    return " ".join(str(getattr(event, "event_id", event)) for event in events)
+
 
 MakeConsumer = Callable[[str], Consumer]
 MakeJournal = Callable[[LoopClock], Journal]
@@ -30,9 +78,9 @@ class World:
     def __init__(
         self,
         seed: int,
-        plan: Plan,
+        plan: SimulationPlan,
         *,
-        bug: Bug | None,
+        bug: FollowerBug | None,
         make_journal: MakeJournal | None,
         make_consumer: MakeConsumer | None,
         keep_trace: bool,
@@ -44,13 +92,13 @@ class World:
         self.bug = bug
         self.loop = loop
         self.clock = LoopClock()
-        self.tally = Tally()
+        self.tally = SimulationCounts()
         self.trace = Trace(loop.time, keep=keep_trace)
         self.problems: list[str] = []
         self._is_broken = asyncio.Event()
         self.is_calm = asyncio.Event()  # all runs are over, and nothing goes wrong any more
         self.gone: set[int] = set()  # ids of processes that have ended without a word
-        self.weather = Weather(plan.climate, self.random("weather"), loop.time, self.count)
+        self.weather = FaultModel(plan.climate, self.random("weather"), loop.time, self.count)
         self.network = Network(self.random("network"), self.weather.delay, self._landed)
         self.weather.writes_land(self.network.land_one)
         self.store: Store
@@ -102,11 +150,11 @@ class World:
         """The same, as a polling service makes one for each run."""
         return self.hub(journal)
 
-    def consumer(self, run_id: str, who: str) -> Checked:
+    def consumer(self, run_id: str, who: str) -> CheckedConsumer:
         """Somebody who is about to follow this run."""
         if self._make_consumer is not None:
-            return Checked(run_id, self._make_consumer(run_id))
-        return Checked(run_id, SavingConsumer(self.random(f"{who}/saving").choice([1, 1, 3, 8])))
+            return CheckedConsumer(run_id, self._make_consumer(run_id))
+        return CheckedConsumer(run_id, SavingConsumer(self.random(f"{who}/saving").choice([1, 1, 3, 8])))
 
     def _landed(self, answer: str, events: Sequence[Event]) -> None:
         self.mark("store", f"{answer} {named(events)}")

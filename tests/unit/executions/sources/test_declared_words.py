@@ -11,7 +11,7 @@ from longwatch.executions.sources.aws_errors import NO_RIGHT, NO_SUCH_ID, THROTT
 from longwatch.executions.sources.declarations import AwsCall, Declaration, Items, normal
 from longwatch.executions.sources.expressions import steps
 from longwatch.executions.sources.shipped import AWS
-from longwatch.testing.drs.wire import service_model
+from longwatch.testing.services import service_model
 
 DECLARATIONS = list(AWS.values())
 CALLS = [

@@ -16,7 +16,7 @@ from longwatch.executions.sources.drs_log import (
     wants_log,
     with_log,
 )
-from longwatch.testing.drs.wire import service_model
+from longwatch.testing.services import service_model
 
 FINISHED, STARTED = JobState.FINISHED, JobState.STARTED
 

@@ -8,7 +8,7 @@ import pytest
 
 from longwatch.executions.model import ActionState, ItemState, JobState, WorkItem
 from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_STATES, job_from
-from longwatch.testing.drs.wire import service_model
+from longwatch.testing.services import service_model
 
 
 @pytest.mark.parametrize(

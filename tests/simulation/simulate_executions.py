@@ -1,4 +1,4 @@
-"""`python -m longwatch.testing.simulate_executions`: plays executions by seeds, and names one that failed.
+"""`python -m tests.simulation.simulate_executions`: plays executions by seeds, and names one that failed.
 
 Exit codes: 0 every promise was kept, 1 one was broken, 2 usage, 130 interrupted.
 """
@@ -12,22 +12,21 @@ from dataclasses import dataclass
 
 import click
 
-from longwatch.testing.executions.bugs import Bug
-from longwatch.testing.executions.faults import Fault
-from longwatch.testing.executions.simulation import EXECUTIONS, PLAYED_FAULTS, ExecutionSimulation
-from longwatch.testing.simulate import FAILED, INTERRUPTED, Progress, counted
-from longwatch.testing.simulation.running import Summary, play_seeds
+from longwatch.testing.simulate import FAILED, INTERRUPTED, SeedProgress, Summary, counted, play_seeds
 from longwatch.testing.simulation.simulation import Outcome
+from tests.simulation.executions.bugs import ExecutionBug
+from tests.simulation.executions.faults import Fault
+from tests.simulation.executions.simulation import EXECUTIONS, PLAYED_FAULTS, ExecutionSimulation
 
-PROGRAM = "python -m longwatch.testing.simulate_executions"
+PROGRAM = "python -m tests.simulation.simulate_executions"
 PLAYED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Executions:
+class ExecutionSubject:
     """What to simulate, in words that another process understands."""
 
-    bug: Bug | None = None
+    bug: ExecutionBug | None = None
     faults: frozenset[Fault] = PLAYED_FAULTS
 
     def simulation(self) -> ExecutionSimulation:
@@ -42,7 +41,7 @@ class Executions:
 @click.option("--seed", type=click.IntRange(0), help="Play only this one, and print its trace.")
 @click.option("--jobs", default=None, type=click.IntRange(1), help="Processes. Default: one per core.")
 @click.option(
-    "--bug", type=click.Choice([each.value for each in Bug]), help="Plant this bug, to see it found."
+    "--bug", type=click.Choice([each.value for each in ExecutionBug]), help="Plant this bug, to see it found."
 )
 @click.option(
     "--fault",
@@ -59,12 +58,12 @@ def command(
     Each seed has five executions.
     """
     played = frozenset(map(Fault, faults)) or PLAYED_FAULTS
-    subject = Executions(bug=None if bug is None else Bug(bug), faults=played)
+    subject = ExecutionSubject(bug=None if bug is None else ExecutionBug(bug), faults=played)
     if seed is not None:
         _replay(subject, seed)
         return
     seeds = math.ceil(executions / EXECUTIONS)
-    progress = Progress(seeds)
+    progress = SeedProgress(seeds)
     summary = play_seeds(
         subject, range(start, start + seeds), jobs=jobs or os.cpu_count() or 1, progress=progress.show
     )
@@ -87,7 +86,7 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-def _replay(subject: Executions, seed: int) -> None:
+def _replay(subject: ExecutionSubject, seed: int) -> None:
     outcome = subject.simulation().play(seed, trace=True)
     for line in outcome.trace:
         click.echo(line)
@@ -111,7 +110,7 @@ def _told(summary: Summary, seconds: float) -> str:
     )
 
 
-def _failure(outcome: Outcome, subject: Executions) -> str:
+def _failure(outcome: Outcome, subject: ExecutionSubject) -> str:
     bug = "" if subject.bug is None else f" --bug {subject.bug}"
     named = () if subject.faults == PLAYED_FAULTS else sorted(subject.faults)
     faults = "".join(f" --fault {each}" for each in named)

@@ -34,10 +34,10 @@ from longwatch.executions.transitions import tell
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.model.summary import Status
-from longwatch.testing.executions import world
+from tests.simulation.executions import world
 
 
-class Bug(StrEnum):
+class ExecutionBug(StrEnum):
     """What is left out."""
 
     EMPTY_IS_DONE = "empty-is-done"  # nothing listed counts as everything done
@@ -62,7 +62,7 @@ class Bug(StrEnum):
 
 
 @contextmanager
-def planted(bug: Bug) -> Iterator[None]:
+def planted(bug: ExecutionBug) -> Iterator[None]:
     """With this bug in longwatch."""
     with ExitStack() as patches:
         for target, name, value in _PATCHES[bug]:
@@ -182,22 +182,22 @@ def _operator_forgets(self: Operator, execution: Execution, decide: operators.De
     return done
 
 
-_PATCHES: Mapping[Bug, tuple[tuple[Any, str, Any], ...]] = {
-    Bug.EMPTY_IS_DONE: ((outcomes, "wave_outcome", _empty_is_done),),
-    Bug.STORED_WAVES_ARE_ALL: ((outcomes, "execution_outcome", _stored_waves_are_all),),
-    Bug.NO_GRACE: ((outcomes, "GRACE_MS", 0), (outcomes, "GRACE_POLLS", 0)),
-    Bug.JOB_DECIDES: ((outcomes, "wave_outcome", _job_decides),),
-    Bug.DEADLINE_DECIDES: ((poller, "verdict", _deadline_decides),),
-    Bug.SILENCE_DECIDES: ((Poller, "settle", _silence_decides),),
-    Bug.RECORD_BEFORE_JOURNAL: ((Poller, "_settle", _record_before_journal),),
-    Bug.RECORD_ALONE: ((poller, "untaken", _record_alone),),
-    Bug.IDS_BY_TIME: ((transitions, "_event", _id_by_time),),
-    Bug.NO_CONDITION: ((memory, "GUARDED", ()),),
-    Bug.NO_REREAD: ((Poller, "_read", _no_reread),),
-    Bug.ANSWERS_BY_ID: ((Poller, "ask", _answers_by_id),),
-    Bug.LEASE_FOR_EVER: ((poller, "is_leased", _lease_for_ever),),
-    Bug.LOCAL_TIME: ((world, "observed_at", _local_time), (outcomes, "GRACE_POLLS", 0)),
-    Bug.STATUS_OVERWRITTEN: ((records, "_is_our_status", lambda record: True),),
-    Bug.UNKNOWN_FAILS: ((outcomes, "server_outcome", _unknown_fails),),
-    Bug.OPERATOR_FORGETS: ((Operator, "_apply", _operator_forgets),),
+_PATCHES: Mapping[ExecutionBug, tuple[tuple[Any, str, Any], ...]] = {
+    ExecutionBug.EMPTY_IS_DONE: ((outcomes, "wave_outcome", _empty_is_done),),
+    ExecutionBug.STORED_WAVES_ARE_ALL: ((outcomes, "execution_outcome", _stored_waves_are_all),),
+    ExecutionBug.NO_GRACE: ((outcomes, "GRACE_MS", 0), (outcomes, "GRACE_POLLS", 0)),
+    ExecutionBug.JOB_DECIDES: ((outcomes, "wave_outcome", _job_decides),),
+    ExecutionBug.DEADLINE_DECIDES: ((poller, "verdict", _deadline_decides),),
+    ExecutionBug.SILENCE_DECIDES: ((Poller, "settle", _silence_decides),),
+    ExecutionBug.RECORD_BEFORE_JOURNAL: ((Poller, "_settle", _record_before_journal),),
+    ExecutionBug.RECORD_ALONE: ((poller, "untaken", _record_alone),),
+    ExecutionBug.IDS_BY_TIME: ((transitions, "_event", _id_by_time),),
+    ExecutionBug.NO_CONDITION: ((memory, "GUARDED", ()),),
+    ExecutionBug.NO_REREAD: ((Poller, "_read", _no_reread),),
+    ExecutionBug.ANSWERS_BY_ID: ((Poller, "ask", _answers_by_id),),
+    ExecutionBug.LEASE_FOR_EVER: ((poller, "is_leased", _lease_for_ever),),
+    ExecutionBug.LOCAL_TIME: ((world, "observed_at", _local_time), (outcomes, "GRACE_POLLS", 0)),
+    ExecutionBug.STATUS_OVERWRITTEN: ((records, "_is_our_status", lambda record: True),),
+    ExecutionBug.UNKNOWN_FAILS: ((outcomes, "server_outcome", _unknown_fails),),
+    ExecutionBug.OPERATOR_FORGETS: ((Operator, "_apply", _operator_forgets),),
 }

@@ -14,15 +14,15 @@ from longwatch.executions.poller import Claim, Poller, PollReport, Result
 from longwatch.executions.sources.base import SourceAnswers, SourceProblem
 from longwatch.executions.stores.records import is_foreign
 from longwatch.executions.watcher import Watcher
-from longwatch.testing.executions.faults import Fault
-from longwatch.testing.executions.plans import ExecutionPlan, WavePlan
-from longwatch.testing.executions.world import (
+from tests.simulation.executions.faults import Fault
+from tests.simulation.executions.plans import ExecutionPlan, WavePlan
+from tests.simulation.executions.world import (
     CALM,
     Died,
+    ExecutionWorld,
     FragileJournal,
     FragileStore,
     SimulatedDrs,
-    World,
 )
 
 TICK_SECONDS = 15.0
@@ -36,7 +36,7 @@ JUMP_MS = 600_000
 class Noting(Poller):
     """A poller of which the simulation knows what it has written down."""
 
-    def __init__(self, world: World, *arguments: Any, **options: Any) -> None:
+    def __init__(self, world: ExecutionWorld, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._world = world
 
@@ -71,7 +71,7 @@ class Skewed:
 class Machine:
     """A process that polls. It dies where chance wants it, and comes back as another."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: ExecutionWorld, name: str) -> None:
         self.world, self.name = world, name
         self.random = Random(f"{world.random.random()}/{name}")
         self.clock = Skewed(world.clock, self.random.randint(-MOST_SKEW_MS, MOST_SKEW_MS))
@@ -136,7 +136,7 @@ class Machine:
         """From now on it works by itself."""
 
 
-def _wrong_clock(world: World, random: Random) -> Skewed:
+def _wrong_clock(world: ExecutionWorld, random: Random) -> Skewed:
     """A clock that is wrong by up to 50 seconds, or jumps by ten minutes and perhaps back."""
     skew = random.choice([-1, 1]) * random.randint(0, FAR_SKEW_MS)
     if random.random() < 0.5:
@@ -193,7 +193,7 @@ class EmbeddedMachine(Machine):
 class Orchestrator:
     """The program that started the jobs. It writes to the same records, and knows nothing of versions."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ExecutionWorld) -> None:
         self._world = world
         self.cancelled: set[ExecutionKey] = set()
         self.statuses: dict[ExecutionKey, str] = {}  # what it has set last, beside a cancel
@@ -293,7 +293,7 @@ def _seems_open(record: Mapping[str, Any]) -> bool:
 class Meddling:
     """Somebody else's work, done in the middle of a machine's: the other machine's, or the orchestrator's."""
 
-    def __init__(self, world: World, machines: list[Machine], orchestrator: Orchestrator) -> None:
+    def __init__(self, world: ExecutionWorld, machines: list[Machine], orchestrator: Orchestrator) -> None:
         self._world, self._machines, self._orchestrator = world, machines, orchestrator
         self._random = Random(f"{world.random.random()}/meddling")
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from longwatch.model.event import Event
-from longwatch.testing.simulation.desks import Desk, Producer
 from longwatch.testing.simulation.hubs import HOST
-from longwatch.testing.simulation.loop import SkewedClock
 from longwatch.testing.simulation.plan import RunEnd, RunPlan, WriterPlan
-from longwatch.testing.simulation.recorder import Recorder, write_foreign
+from longwatch.testing.simulation.producers import Desk, ProducerProgram, SimulatedRecorder, write_foreign
+from longwatch.testing.simulation.virtual_loop import SkewedClock
 from longwatch.testing.simulation.world import World
 
 SETTLE_SECONDS = 900.0  # after which a producer that should have finished never will
@@ -20,10 +19,10 @@ STRAGGLE_SECONDS = 0.7  # at most between two stragglers: followers wait for 3 s
 TERMINAL = {RunEnd.COMPLETE: "workflow_complete", RunEnd.FAILED: "workflow_error"}
 
 
-class Work:
+class RunWork:
     """The writing side of one run."""
 
-    def __init__(self, world: World, plan: RunPlan, produce: Producer | None) -> None:
+    def __init__(self, world: World, plan: RunPlan, produce: ProducerProgram | None) -> None:
         self.plan = plan
         self.run_id = plan.run_id
         self.is_over = asyncio.Event()  # everything is stored that ever will be
@@ -31,7 +30,7 @@ class Work:
         self._world = world
         self._produce = produce
         self._random = world.random(f"{plan.run_id}/end")
-        self._recorders: dict[Desk, Recorder] = {}  # of those at work, the latest for each desk
+        self._recorders: dict[Desk, SimulatedRecorder] = {}  # of those at work, the latest for each desk
         self._desks = [
             self._desk(f"{plan.run_id}.p{index}", each.skew_ms) for index, each in enumerate(plan.writers)
         ]
@@ -111,7 +110,7 @@ class Work:
         if self._produce is not None:
             await self._produce(desk)
             return
-        recorder = self._recorders[desk] = Recorder(desk, plan, self._world.count)
+        recorder = self._recorders[desk] = SimulatedRecorder(desk, plan, self._world.count)
         await recorder.work()
         await recorder.settle()
 
@@ -142,7 +141,7 @@ class Work:
                 await asyncio.sleep(self._random.uniform(0.0, STRAGGLE_SECONDS))
                 await self._close(desk, recorder)
 
-    async def _close(self, desk: Desk, recorder: Recorder) -> None:
+    async def _close(self, desk: Desk, recorder: SimulatedRecorder) -> None:
         if recorder.number:
             await self._insist(desk, [recorder.event("producer_closed", count=recorder.number + 1)])
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from random import Random
 
 from longwatch.testing.drs.scripts import ActionScript, JobScript, ServerScript
-from longwatch.testing.executions.plans import ExecutionPlan, JobPlan
+from tests.simulation.executions.plans import ExecutionPlan, JobPlan
 
 OTHER_STATUSES = ("CANCELLING", "PAUSED", "TIMEOUT", "COMPLETED_WITH_WARNINGS", "ON_HOLD", "cancelling")
 OTHER_PLAN_ID = "plan/2"

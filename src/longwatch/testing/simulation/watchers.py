@@ -7,11 +7,11 @@ from contextlib import aclosing
 
 from longwatch.following import Ended, Follower, Reason, WatchPhase
 from longwatch.model.event import START
-from longwatch.testing.simulation.consumers import Checked
+from longwatch.testing.simulation.consumers import CheckedConsumer
 from longwatch.testing.simulation.hubs import SimulatedHub
 from longwatch.testing.simulation.plan import LARGE_PAGE, RunEnd
-from longwatch.testing.simulation.working import Work
 from longwatch.testing.simulation.world import World
+from longwatch.testing.simulation.writers import RunWork
 
 PATIENCE_SECONDS = 600.0  # for a watch to end once all runs are over and nothing goes wrong
 SILENT_SECONDS = 40.0  # longer than any event is on its way unannounced
@@ -28,7 +28,7 @@ REASONS = {
 }
 
 
-class Process:
+class SimulatedProcess:
     """A process with a hub. After a crash there is another one in its place."""
 
     def __init__(self, world: World, name: str, *, sees_processes: bool) -> None:
@@ -55,16 +55,16 @@ class Process:
         return self._world.hub(journal, sees_processes=self._sees_processes)
 
 
-class Watcher:
+class SimulatedWatcher:
     """Somebody who wants to know everything about one run, whatever happens on the way."""
 
-    def __init__(self, world: World, work: Work, processes: list[Process], name: str) -> None:
+    def __init__(self, world: World, work: RunWork, processes: list[SimulatedProcess], name: str) -> None:
         self.name = name
         self._world = world
         self._work = work
         self._processes = processes
         self._random = world.random(name)
-        self._consumer: Checked = world.consumer(work.run_id, name)
+        self._consumer: CheckedConsumer = world.consumer(work.run_id, name)
         self._cursor = START
         self._follower: Follower | None = None
 
@@ -139,7 +139,7 @@ class Watcher:
         await asyncio.wait([task], timeout=SILENT_SECONDS - 1.0)
         self._follower.stop()
 
-    async def _take(self, process: Process, follower: Follower) -> None:
+    async def _take(self, process: SimulatedProcess, follower: Follower) -> None:
         slow = self._random.choice([0.0, 0.0, 0.05, 0.3])
         async with aclosing(aiter(follower)) as items:
             async for item in items:

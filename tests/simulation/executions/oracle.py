@@ -5,7 +5,7 @@ from __future__ import annotations
 from longwatch.executions.model import Mode
 from longwatch.model.summary import Status
 from longwatch.testing.drs.scripts import ServerScript, word_at
-from longwatch.testing.executions.plans import NEVER, ExecutionPlan, JobPlan, WavePlan
+from tests.simulation.executions.plans import NEVER, ExecutionPlan, JobPlan, WavePlan
 
 GRACE = 120.0  # seconds, as the documents have it
 TOLERANCE = 6.0  # clocks of pollers differ by as much

@@ -10,11 +10,12 @@ from random import Random
 
 from longwatch.executions.explain import conditions
 from longwatch.executions.model import Execution
-from longwatch.testing.executions.bugs import Bug, planted
-from longwatch.testing.executions.checks import problems
-from longwatch.testing.executions.deciding import Operators
-from longwatch.testing.executions.faults import Fault, with_faults
-from longwatch.testing.executions.machines import (
+from longwatch.testing.simulation.simulation import Outcome
+from tests.simulation.executions.bugs import ExecutionBug, planted
+from tests.simulation.executions.checks import problems
+from tests.simulation.executions.deciding import Operators
+from tests.simulation.executions.faults import Fault, with_faults
+from tests.simulation.executions.machines import (
     JUMP_MS,
     EmbeddedMachine,
     LambdaMachine,
@@ -22,10 +23,9 @@ from longwatch.testing.executions.machines import (
     Meddling,
     Orchestrator,
 )
-from longwatch.testing.executions.oracle import GRACE
-from longwatch.testing.executions.plans import draw_execution
-from longwatch.testing.executions.world import CALM, Climate, World
-from longwatch.testing.simulation.simulation import Outcome
+from tests.simulation.executions.oracle import GRACE
+from tests.simulation.executions.plans import draw_execution
+from tests.simulation.executions.world import CALM, ExecutionFaultRates, ExecutionWorld
 
 EXECUTIONS = 5  # of each seed
 PLAYED_FAULTS = frozenset(Fault)
@@ -39,7 +39,7 @@ STEP_SECONDS = 60.0
 class ExecutionSimulation:
     """Executions in virtual time; the seed alone decides what happens. `bug` is for the simulator's tests."""
 
-    bug: Bug | None = None
+    bug: ExecutionBug | None = None
     faults: frozenset[Fault] = PLAYED_FAULTS
 
     def play(self, seed: int, *, trace: bool = False) -> Outcome:
@@ -66,12 +66,12 @@ def quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[World, list[str]]:
+def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[ExecutionWorld, list[str]]:
     random = Random(f"{seed}/executions")
     plans = with_faults([draw_execution(f"e{number}", random) for number in range(EXECUTIONS)], faults, seed)
     if Random(f"{seed}/{Fault.CLOCKS}").random() < 0.5:
         faults -= {Fault.CLOCKS}  # so that what wrong clocks may do is not overlooked where they are right
-    world = World(seed, plans, draw_climate(random), keep=keep, faults=faults)
+    world = ExecutionWorld(seed, plans, draw_climate(random), keep=keep, faults=faults)
     machines = [_machine(world, name, random) for name in random.choice([("a",), ("a", "b"), ("a", "b")])]
     orchestrator, operators = Orchestrator(world), Operators(world)
     orchestrator.begin()
@@ -92,7 +92,7 @@ def _play(seed: int, faults: frozenset[Fault], *, keep: bool) -> tuple[World, li
     return world, found
 
 
-def _calm_down(world: World) -> None:
+def _calm_down(world: ExecutionWorld) -> None:
     """Let the pollers finish: until all is closed, or a while has passed and what is open says why."""
     least = world.seconds + CALM_SECONDS + (JUMP_MS / 1000 if Fault.CLOCKS in world.faults else 0.0)
     most = max(least, world.seconds + PENDING_SECONDS)
@@ -106,10 +106,10 @@ def _calm_down(world: World) -> None:
             return
 
 
-def draw_climate(random: Random) -> Climate:
+def draw_climate(random: Random) -> ExecutionFaultRates:
     """From fair to foul."""
     worst = random.choice([0.0, 0.3, 1.0])
-    return Climate(
+    return ExecutionFaultRates(
         fails=0.04 * worst,
         lost=0.04 * worst,
         dies=0.01 * worst,
@@ -121,17 +121,17 @@ def draw_climate(random: Random) -> Climate:
     )
 
 
-def _machine(world: World, name: str, random: Random) -> Machine:
+def _machine(world: ExecutionWorld, name: str, random: Random) -> Machine:
     kind = random.choice([LambdaMachine, EmbeddedMachine])
     return kind(world, name)
 
 
-def _records(world: World) -> list[Execution]:
+def _records(world: ExecutionWorld) -> list[Execution]:
     keys = world.plans
     return [found for key in keys if (found := world.store.get(key.execution_id, key.plan_id)) is not None]
 
 
-def _review(world: World, machine: Machine, records: Sequence[Execution]) -> None:
+def _review(world: ExecutionWorld, machine: Machine, records: Sequence[Execution]) -> None:
     """Ask again about those that are closed: later truth is told, and nothing else."""
 
     def review_all() -> None:
@@ -141,7 +141,7 @@ def _review(world: World, machine: Machine, records: Sequence[Execution]) -> Non
     machine.guarded(review_all)
 
 
-def _count(world: World) -> None:
+def _count(world: ExecutionWorld) -> None:
     for plan in world.plans.values():
         world.tally.faults.update(plan.words)
     for record in _records(world):

@@ -8,8 +8,8 @@ from longwatch.errors import LongwatchError
 from longwatch.executions.model import ExecutionKey
 from longwatch.executions.operators import OUTCOMES, Operator, Statement
 from longwatch.model.summary import Status
-from longwatch.testing.executions.plans import ExecutionPlan
-from longwatch.testing.executions.world import Died, FragileJournal, FragileStore, World
+from tests.simulation.executions.plans import ExecutionPlan
+from tests.simulation.executions.world import Died, ExecutionWorld, FragileJournal, FragileStore
 
 NAME = "operator"
 WHY = Statement("ana", "decided by the simulation")
@@ -18,7 +18,7 @@ WHY = Statement("ana", "decided by the simulation")
 class Operators:
     """Decides about executions at the times of their plans."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ExecutionWorld) -> None:
         self._world = world
         self._random = Random(f"{world.random.random()}/operators")
         self._operator = Operator(FragileStore(world, NAME), FragileJournal(world, NAME), clock=world.clock)

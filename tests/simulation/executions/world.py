@@ -27,9 +27,9 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.summary import Status
 from longwatch.testing.clock import FakeClock
-from longwatch.testing.executions.faults import Fault
-from longwatch.testing.executions.plans import ExecutionPlan, JobPlan
-from longwatch.testing.simulation.trace import Tally, Trace
+from longwatch.testing.simulation.world import SimulationCounts, Trace
+from tests.simulation.executions.faults import Fault
+from tests.simulation.executions.plans import ExecutionPlan, JobPlan
 
 DEEPEST = 2  # pieces of work inside each other
 
@@ -39,7 +39,7 @@ class Died(BaseException):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Climate:
+class ExecutionFaultRates:
     """How bad it gets. Shares are of all calls."""
 
     fails: float = 0.0  # before anything was done
@@ -52,17 +52,17 @@ class Climate:
     late: float = 0.0  # an answer is settled long after it was given
 
 
-CALM = Climate()
+CALM = ExecutionFaultRates()
 
 
-class World:
+class ExecutionWorld:
     """Time, chance, and everything that is shared."""
 
     def __init__(
         self,
         seed: int,
         plans: Sequence[ExecutionPlan],
-        climate: Climate,
+        climate: ExecutionFaultRates,
         *,
         keep: bool,
         faults: frozenset[Fault] = frozenset(),
@@ -75,7 +75,7 @@ class World:
         self.random = Random(f"{seed}/world")
         self.store = MemoryExecutionStore()
         self.journal = MemoryJournal(clock=self.clock)
-        self.tally = Tally()
+        self.tally = SimulationCounts()
         self.trace = Trace(lambda: self.seconds, keep=keep)
         self.asked_at: dict[tuple[ExecutionKey, int], float] = {}  # by execution and stamp: true seconds
         self.visible: dict[ExecutionKey, set[tuple[str, str]]] = {}  # what answers that were written down had
@@ -156,7 +156,7 @@ class World:
 class FragileStore:
     """The store as one machine reaches it."""
 
-    def __init__(self, world: World, who: str) -> None:
+    def __init__(self, world: ExecutionWorld, who: str) -> None:
         self._world, self._who = world, who
 
     def add(self, execution: Execution) -> Execution:
@@ -201,7 +201,7 @@ class FragileStore:
 class FragileJournal(MemoryJournal):
     """The journal as one machine reaches it."""
 
-    def __init__(self, world: World, who: str) -> None:
+    def __init__(self, world: ExecutionWorld, who: str) -> None:
         super().__init__(clock=world.clock)
         self._world, self._who = world, who
 
@@ -222,7 +222,7 @@ class SimulatedDrs:
 
     name = "drs"
 
-    def __init__(self, world: World, now_ms: Callable[[], int], who: str) -> None:
+    def __init__(self, world: ExecutionWorld, now_ms: Callable[[], int], who: str) -> None:
         self._world, self._now_ms, self._who = world, now_ms, who
 
     def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:

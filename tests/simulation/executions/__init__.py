@@ -1,5 +1,5 @@
 """Simulated executions: drills and recoveries, pollers that die, an orchestrator, and what they come to."""
 
-from longwatch.testing.executions.simulation import ExecutionSimulation
+from tests.simulation.executions.simulation import ExecutionSimulation
 
 __all__ = ["ExecutionSimulation"]

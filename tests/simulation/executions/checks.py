@@ -11,12 +11,12 @@ from longwatch.executions.model import Execution, Verdict
 from longwatch.executions.stores.records import is_foreign
 from longwatch.model.event import START, Event
 from longwatch.model.summary import Status
-from longwatch.testing.executions.deciding import Operators
-from longwatch.testing.executions.faults import Fault
-from longwatch.testing.executions.machines import Orchestrator
-from longwatch.testing.executions.oracle import changes_after_the_end, status_at, visits
-from longwatch.testing.executions.plans import NEVER, ExecutionPlan
-from longwatch.testing.executions.world import World
+from tests.simulation.executions.deciding import Operators
+from tests.simulation.executions.faults import Fault
+from tests.simulation.executions.machines import Orchestrator
+from tests.simulation.executions.oracle import changes_after_the_end, status_at, visits
+from tests.simulation.executions.plans import NEVER, ExecutionPlan
+from tests.simulation.executions.world import ExecutionWorld
 
 MOST_EVENTS = 10_000
 
@@ -25,7 +25,7 @@ MOST_EVENTS = 10_000
 class Case:
     """One execution after the simulation: what was planned, what others did, and what is left of it."""
 
-    world: World
+    world: ExecutionWorld
     plan: ExecutionPlan
     record: Execution
     events: list[Event]
@@ -39,7 +39,7 @@ class Case:
         return self.record.verdict is not None and self.record.verdict.is_by_operator
 
 
-def problems(world: World, orchestrator: Orchestrator, operators: Operators) -> Iterator[str]:
+def problems(world: ExecutionWorld, orchestrator: Orchestrator, operators: Operators) -> Iterator[str]:
     """Every promise that was broken."""
     for key, plan in world.plans.items():
         record = world.store.get(plan.execution_id, plan.plan_id)

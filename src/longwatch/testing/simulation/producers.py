@@ -1,4 +1,4 @@
-"""The simulator's own producer. It does what the recorder promises, without its threads and files.
+"""Producers of a simulation: where they write, their clock, a disk that survives crashes, and a recorder.
 
 It numbers its events, keeps what it cannot store in an outbox, and announces what is late.
 """
@@ -6,17 +6,60 @@ It numbers its events, keeps what it cannot store in an outbox, and announces wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 from longwatch.errors import JournalUnavailable
+from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.recording.delivery import retry_seconds
 from longwatch.recording.outbox import announcements
-from longwatch.testing.simulation.desks import Desk
+from longwatch.testing.simulation.network import Network
 from longwatch.testing.simulation.plan import MOST_LATE_MS, WriterPlan
+from longwatch.testing.simulation.virtual_loop import SkewedClock
+
+
+class Desk:
+    """All that a producer needs. It is the same one after a crash; only what is on the disk is left of it."""
+
+    def __init__(
+        self,
+        run_id: str,
+        name: str,
+        *,
+        clock: SkewedClock,
+        journal: Journal,
+        network: Network,
+        random: Random,
+    ) -> None:
+        self.run_id = run_id
+        self.name = name
+        self.clock = clock
+        self.random = random
+        self.disk: dict[str, Any] = {}
+        self.starts = 0  # before this one
+        self.closing = asyncio.Event()  # set when it is time to finish and return
+        self.promised: dict[str, Event] = {}
+        self.announce_after_ms = journal.announce_after_ms
+        self._journal = journal
+        self._network = network
+
+    async def append(self, events: Sequence[Event]) -> None:
+        """Send these to the store. Raises as a journal does; some may be stored nevertheless."""
+        await self._network.append(self._journal, events)
+
+    def promise(self, events: Sequence[Event]) -> None:
+        """From now on these count as recorded: every follower has to get each of them once."""
+        for event in events:
+            self.promised[event.event_id] = event
+
+
+ProducerProgram = Callable[[Desk], Awaitable[None]]
+"""Writes events until `desk.closing` is set, and returns when all that it promised is stored."""
+
 
 SHIPPED_TOGETHER = 10  # events: the more, the less likely that all of them get through bad weather
 AGAIN_SECONDS = 12.0  # a duplicate is sent up to so much later
@@ -25,7 +68,7 @@ FOREIGN_PATIENCE_MS = 8_000  # whoever does not number events gives up before th
 Count = Callable[[str], None]
 
 
-class Recorder:
+class SimulatedRecorder:
     """One producer from its start to its end or its crash."""
 
     def __init__(self, desk: Desk, plan: WriterPlan, count: Count) -> None:
