@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.storage.change_signal import ChangeSignal
-from longwatch.storage.sqlite.file_signal import Inotify
+from longwatch.storage.sqlite.file_signal import CHECK_FILES_SECONDS, Inotify
 from tests.contract.making import event, new_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -88,6 +89,20 @@ def test_without_inotify_asking_tells_the_same(journal: SqliteJournal, writer: S
         assert not listening.changed()
 
 
+def test_a_file_that_was_moved_counts_as_changed_within_a_second(
+    journal: SqliteJournal, writer: SqliteJournal, path: Path
+) -> None:
+    writer.append([event(new_run(), 1)])
+    with closing(journal.listen(lambda: None, inotify=False)) as listening:
+        assert not listening.changed()
+        assert listening.check_seconds is not None
+        checks = math.ceil(CHECK_FILES_SECONDS / listening.check_seconds)
+
+        path.rename(path.with_name("moved.db"))
+
+        assert any(listening.changed() for _ in range(checks))
+
+
 def test_a_system_without_watches_to_spare_is_asked_instead(
     journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +160,7 @@ def test_a_locked_file_counts_as_changed_rather_than_being_waited_for(
 
     with closing(journal.listen(lambda: None, inotify=False)) as listening:
 
-        def busy(self: Database, query: str, parameters: object = ()) -> list[tuple[int]]:
+        def busy(self: Database, query: str, *, check_files: bool) -> list[tuple[int]]:
             raise JournalBusy("held by another process")
 
         monkeypatch.setattr(Database, "fetch", busy)

@@ -183,15 +183,20 @@ class Database:
         parameters: Sequence[object] = (),
         *,
         is_last: Callable[[tuple[Any, ...]], bool] | None = None,
+        check_files: bool = True,
     ) -> list[tuple[Any, ...]]:
-        """All rows of one query; with `is_last`, up to such a row. Those after it are not read."""
+        """All rows of one query; with `is_last`, up to such a row. Those after it are not read.
+
+        Without `check_files` a file that was replaced while it was open goes unnoticed.
+        """
         while True:
             opened, idle = self._readers()
             try:
                 with self._reader(opened, idle) as connection:
                     found = connection.execute(query, parameters)
                     rows = found.fetchall() if is_last is None else _rows_up_to(found, is_last)
-                    self._refuse_if_changed(opened)
+                    if check_files:
+                        self._refuse_if_changed(opened)
                     return rows
             except (sqlite3.Error, OSError, UnicodeDecodeError, _FilesChanged) as error:
                 with self._write_lock:

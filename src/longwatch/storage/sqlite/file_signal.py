@@ -23,6 +23,7 @@ from longwatch.storage.sqlite.local_signal import OnChange, subscribe, unsubscri
 
 CHECK_SECONDS = 0.015  # without inotify
 CHECK_BESIDE_INOTIFY_SECONDS = 1.0
+CHECK_FILES_SECONDS = 1.0  # whether the path still leads to the open file, which costs more than the query
 
 IN_MODIFY, IN_MOVED_TO, IN_CREATE, IN_IGNORED, IN_Q_OVERFLOW = 0x2, 0x80, 0x100, 0x8000, 0x4000
 _HEADER = struct.Struct("iIII")  # watch, mask, cookie, length of the name
@@ -49,6 +50,7 @@ class PollingSignal:
     def __init__(self, database: Database, heard: OnChange) -> None:
         self._database = database
         self._heard = heard
+        self._unchecked_seconds = 0.0
         self._version = self._data_version()
         subscribe(database.path, heard)
 
@@ -65,7 +67,11 @@ class PollingSignal:
 
     def _data_version(self) -> tuple[int, int]:
         # One connection of one thread: the number means nothing on another.
-        version = int(self._database.fetch("PRAGMA data_version")[0][0])
+        self._unchecked_seconds += self.check_seconds or 0.0
+        check_files = self._unchecked_seconds >= CHECK_FILES_SECONDS
+        if check_files:
+            self._unchecked_seconds = 0.0
+        version = int(self._database.fetch("PRAGMA data_version", check_files=check_files)[0][0])
         return self._database.openings, version
 
     def close(self) -> None:
