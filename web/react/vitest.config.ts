@@ -28,6 +28,7 @@ export default defineConfig({
   test: {
     environment: "jsdom",
     globalSetup: "./tests/support/server.ts",
+    setupFiles: "./tests/support/unmount.ts",
     include: ["tests/**/*.test.tsx"],
     testTimeout: 120_000,
   },

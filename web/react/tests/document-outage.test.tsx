@@ -1,5 +1,5 @@
-import { act, cleanup, renderHook, waitFor } from "@testing-library/react";
-import { afterEach, describe, expect, test } from "vitest";
+import { act, renderHook, waitFor } from "@testing-library/react";
+import { describe, expect, test } from "vitest";
 import * as Y from "yjs";
 
 import { LongwatchProvider, PollingManager, useDocumentPolling, type UseDocumentPollingOptions } from "../index.js";
@@ -25,8 +25,6 @@ async function opened(options: UseDocumentPollingOptions = {}, projectId?: strin
 
 const stored = (projectId: string, text: string) =>
   waitFor(async () => expect(await fileText(projectId, "a.md")).toBe(text), SOON);
-
-afterEach(cleanup); // a page that stays open polls on after the test's window is gone
 
 describe("documents in an outage", () => {
   test("edits are kept while the server is away, shown as unsaved, and sent when it is back", async () => {
