@@ -30,6 +30,7 @@ from longwatch.executions.model import Execution, Mode
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.executions.stores.factory import open_executions
 from longwatch.settings import load_settings
+from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 
 EXECUTIONS_VARIABLE = "LONGWATCH_EXECUTIONS"
 POLLER_VARIABLE = "LONGWATCH_POLLER_FUNCTION"
@@ -39,7 +40,7 @@ DEFAULT_ENVIRONMENT = "production"
 RUN_SECONDS = 59.0  # the rule's next call comes after 60
 LAST_LOOK_SECONDS = 10.0  # kept of the function's time for the look after the last nap
 PAUSE_SECONDS = 5.0  # after the table did not answer
-CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, ATTEMPTS = 2, 5, 3
+OPTIONS = ClientOptions(connect_seconds=2, read_seconds=5, attempts=3)
 
 log = logging.getLogger(__name__)
 
@@ -171,14 +172,4 @@ def request(execution: Execution) -> Mapping[str, str]:
 
 def lambda_client() -> Any:
     """A client that does not wait long: a look that hangs delays all others."""
-    import boto3
-    from botocore.config import Config
-
-    return boto3.client(
-        "lambda",
-        config=Config(
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
-            read_timeout=READ_TIMEOUT_SECONDS,
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-        ),
-    )
+    return make_client(new_session(core_session("Invoking the poller")), "lambda", options=OPTIONS)

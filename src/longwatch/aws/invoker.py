@@ -14,6 +14,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from functools import cache
 from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -30,6 +31,7 @@ from longwatch.recording.sessions.recorder import (
     failure_text,
     open_session_journal,
 )
+from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 
 RUNTIME_VARIABLE = "LONGWATCH_AGENT_RUNTIME_ARN"
 QUALIFIER_VARIABLE = "LONGWATCH_AGENT_QUALIFIER"  # a version or endpoint of the runtime
@@ -113,16 +115,19 @@ def agent_from(environment: Mapping[str, str]) -> Agent:
     """The agent that the environment names."""
     seconds = _seconds(environment.get(TIMEOUT_VARIABLE))
     if arn := environment.get(RUNTIME_VARIABLE):
-        import boto3
-        from botocore.config import Config
-
         # One try: asking an agent twice could start it twice.
-        config = Config(connect_timeout=5, read_timeout=seconds, retries={"total_max_attempts": 1})
-        client = boto3.client("bedrock-agentcore", config=config)
+        options = ClientOptions(connect_seconds=5, read_seconds=seconds, attempts=1)
+        client = make_client(_session(), "bedrock-agentcore", options=options)
         return AgentCoreAgent(client, arn, qualifier=environment.get(QUALIFIER_VARIABLE))
     if url := environment.get(URL_VARIABLE):
         return HttpAgent(url, timeout_seconds=seconds)
     raise InvalidSettings([f"no agent is named; set {RUNTIME_VARIABLE} or {URL_VARIABLE}"])
+
+
+@cache
+def _session() -> Any:
+    """One for the life of the container: a new session reads the models of AWS again, which takes 60 ms."""
+    return new_session(core_session("Invoking an agent on AgentCore"))
 
 
 def _seconds(text: str | None) -> float:

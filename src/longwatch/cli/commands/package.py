@@ -9,7 +9,8 @@ import click
 
 from longwatch.cli.options import common_options
 from longwatch.cli.render.terminal import remark, write_text
-from longwatch.errors import InvalidInput, MissingExtra
+from longwatch.errors import InvalidInput
+from longwatch.storage.aws import core_session, make_client, new_session
 
 if TYPE_CHECKING:
     from longwatch.aws.packaging import Artifact
@@ -50,19 +51,11 @@ def command(directory: Path, place: str | None, endpoint: str | None) -> None:
             write_text(f"{name}={artifact.name}")
         return
     bucket, prefix = where
-    client = _s3(endpoint)
+    client = make_client(new_session(core_session("Uploading to S3")), "s3", endpoint=endpoint)
     keys = {name: _uploaded(client, artifact, bucket, prefix) for name, artifact in artifacts.items()}
     write_text(f"CodeBucket={bucket}")
     for name, key in keys.items():
         write_text(f"{name}={key}")
-
-
-def _s3(endpoint: str | None) -> Any:
-    try:
-        import boto3
-    except ImportError as error:
-        raise MissingExtra("Uploading to S3", "aws") from error
-    return boto3.client("s3", endpoint_url=endpoint)
 
 
 def _uploaded(client: Any, artifact: Artifact, bucket: str, prefix: str) -> str:

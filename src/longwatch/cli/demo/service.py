@@ -17,6 +17,7 @@ from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.base import Source, SourceAnswers
 from longwatch.executions.sources.drs import CALL, DrsSource, job_from
+from longwatch.storage.aws import ClientOptions, isolated_session, make_client
 from longwatch.testing.drs.scripts import JobScript, job_id_of
 
 REGION = "eu-north-1"
@@ -115,17 +116,6 @@ class Hasty:
 
 def _client(url: str) -> Any:
     """A client that nothing around it disturbs: neither a profile of somebody's account nor a proxy."""
-    import boto3
-    import botocore.session
-    from botocore.config import Config
-
-    nothing = (None, None, None, None)
-    alone: Any = botocore.session.Session(session_vars={"profile": nothing, "ca_bundle": nothing})
-    return boto3.Session(botocore_session=alone).client(
-        "drs",
-        endpoint_url=url,
-        region_name=REGION,
-        aws_access_key_id="demo",
-        aws_secret_access_key="demo",
-        config=Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5, proxies={}),
-    )
+    session = isolated_session(access_key="demo", secret_key="demo")
+    options = ClientOptions(connect_seconds=2, read_seconds=5, attempts=1, use_proxies=False)
+    return make_client(session, "drs", region=REGION, endpoint=url, options=options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 from longwatch.errors import MissingExtra
@@ -16,14 +16,12 @@ from longwatch.executions.sources.declarations import AwsCall, Declaration
 from longwatch.executions.sources.declared import AwsTarget, FoundJobs, side_by_side
 from longwatch.executions.sources.expressions import filled, steps, value_at
 from longwatch.executions.sources.mapping import Thing
-
-if TYPE_CHECKING:
-    from botocore.config import Config
+from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 
 MOST_PAGES = 50  # of one call: a service that never stops is a problem, not an answer
-CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 2, 10
 _SHOWN_BYTES = 60  # of a response that can not be read
 ATTEMPTS = 2  # boto3's own, for requests without a response; the poller backs off outside
+OPTIONS = ClientOptions(connect_seconds=2, read_seconds=10, attempts=ATTEMPTS)  # over long before a lease is
 
 ConnectClient = Callable[[str, str | None, str | None], Any]
 """A boto3 client for this service in this region, with the rights in this account."""
@@ -166,22 +164,20 @@ def _parameters(call: AwsCall, id_: str) -> dict[str, Any]:
 
 def aws_client(service: str, region: str | None, account: str | None = None) -> Any:
     """A client with our timeouts. Whose account it asks in is up to the credentials around it."""
-    try:
-        import boto3
-    except ImportError as error:
-        raise MissingExtra(f"Asking {service}", "aws") from error
-    return client_of(boto3.Session(), service, region)
+    session = new_session(core_session(f"Asking {service}"))
+    return make_client(session, service, region=region, options=OPTIONS)
 
 
 def credentials_problem(call: AwsCall) -> SourceProblem | None:
     """What keeps AWS from being called from here: the extra is missing, or there are no credentials."""
     try:
-        import boto3
-        from botocore.exceptions import BotoCoreError, NoCredentialsError
-    except ImportError:
-        return SourceProblem(str(MissingExtra(f"Asking {call.service}", "aws")), lasting=True)
+        session = core_session(f"Asking {call.service}")
+    except MissingExtra as missing:
+        return SourceProblem(str(missing), lasting=True)
+    from botocore.exceptions import BotoCoreError, NoCredentialsError
+
     try:
-        found = boto3.Session().get_credentials()
+        found = session.get_credentials()
         if found is None:
             raise NoCredentialsError
         found.get_frozen_credentials()  # fetches those that have to be fetched
@@ -189,11 +185,6 @@ def credentials_problem(call: AwsCall) -> SourceProblem | None:
         problem = sdk_problem(error, call, "the default region")
         return problem if problem.lasting else None  # an outage is waited out
     return None
-
-
-def client_of(session: Any, service: str, region: str | None) -> Any:
-    """A client of a boto3 session, with our timeouts."""
-    return session.client(service, region_name=region, config=client_config())
 
 
 def prepared(client: Any) -> Any:
@@ -208,17 +199,6 @@ def prepared(client: Any) -> Any:
         client.meta.events.register_first(f"needs-retry.{name}", _leave_responses_alone)
         client.meta.events.register_first(f"before-parse.{name}", _check_response)
     return client
-
-
-def client_config() -> Config:
-    """Timeouts and attempts that are over long before a lease is."""
-    from botocore.config import Config
-
-    return Config(
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        read_timeout=READ_TIMEOUT_SECONDS,
-        retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-    )
 
 
 def _leave_responses_alone(response: object = None, **_: object) -> bool | None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import LongwatchError, TableProblem
+from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 from longwatch.storage.dynamodb.errors import TableAddress, sdk_errors, translated
 from longwatch.storage.dynamodb.fast_query import (
     CONNECT_TIMEOUT_SECONDS,
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
     from botocore.session import Session
     from types_boto3_dynamodb import DynamoDBClient
 
-ATTEMPTS = 3  # boto3's own, within a second or two; callers back off outside
+OPTIONS = ClientOptions(
+    connect_seconds=CONNECT_TIMEOUT_SECONDS,
+    read_seconds=READ_TIMEOUT_SECONDS,
+    attempts=3,  # within a second or two
+    connections=MAX_CONNECTIONS,
+)
 
 
 class DynamoClient:
@@ -41,22 +47,14 @@ class DynamoClient:
 
     def connect(self) -> DynamoDBClient:
         """A new client, with our timeouts and retries."""
-        import boto3
-        from botocore.config import Config
-        from botocore.session import get_session
-
+        self._session = core_session("A table of DynamoDB")
         try:
-            self._session = get_session()  # the shared default one would keep yesterday's credentials
-            client = boto3.Session(botocore_session=self._session).client(
+            client: DynamoDBClient = make_client(
+                new_session(self._session),
                 "dynamodb",
-                region_name=self.address.region,
-                endpoint_url=self.address.endpoint,
-                config=Config(
-                    connect_timeout=CONNECT_TIMEOUT_SECONDS,
-                    read_timeout=READ_TIMEOUT_SECONDS,
-                    retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-                    max_pool_connections=MAX_CONNECTIONS,
-                ),
+                region=self.address.region,
+                endpoint=self.address.endpoint,
+                options=OPTIONS,
             )
             return check_responses(client)
         except sdk_errors() as error:

@@ -12,7 +12,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import InvalidJournalUrl, MissingExtra, TableProblem
+from longwatch.errors import InvalidJournalUrl, TableProblem
+from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 from longwatch.storage.dynamodb.errors import (
     KEYS,
     TableAddress,
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_dynamodb.type_defs import TableDescriptionTypeDef
 
-CONNECT_TIMEOUT_SECONDS = 2
-READ_TIMEOUT_SECONDS = 3
-ATTEMPTS = 2
+OPTIONS = ClientOptions(connect_seconds=2, read_seconds=3, attempts=2)
 
 TTL_ATTRIBUTE = "ttl"
 
@@ -160,21 +159,10 @@ def _missing_indexes(described: TableDescriptionTypeDef, wanted: Sequence[str]) 
 
 
 def _connect(at: TableAddress) -> DynamoDBClient:
+    core = core_session("A journal on DynamoDB")
     try:
-        import boto3
-        from botocore.config import Config
-    except ImportError as error:
-        raise MissingExtra("A journal on DynamoDB", "aws") from error
-    try:
-        client = boto3.Session().client(  # the shared default session would keep yesterday's credentials
-            "dynamodb",
-            region_name=at.region,
-            endpoint_url=at.endpoint,
-            config=Config(
-                connect_timeout=CONNECT_TIMEOUT_SECONDS,
-                read_timeout=READ_TIMEOUT_SECONDS,
-                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-            ),
+        client: DynamoDBClient = make_client(
+            new_session(core), "dynamodb", region=at.region, endpoint=at.endpoint, options=OPTIONS
         )
         return check_responses(client)
     except sdk_errors() as error:

@@ -1,0 +1,105 @@
+"""Sessions and clients of boto3. No other module makes one; a contract in pyproject.toml enforces it.
+
+Every session is new. The default session, which a whole process shares, keeps the credentials that it found
+first, even after the file that they came from was rewritten.
+
+Timeouts, attempts and connections differ between callers on purpose, so each has its own `ClientOptions`: a
+poll ends before its lease, a command waits for a table check, and no agent may be invoked twice.
+
+`longwatch.testing.services` reads service models from botocore, without a client and so without this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from longwatch.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from botocore.config import Config
+    from botocore.session import Session as CoreSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """How long a client waits, and how often it tries."""
+
+    connect_seconds: float
+    read_seconds: float
+    attempts: int  # including the first; callers back off outside
+    connections: int = 10  # boto3's own
+    use_proxies: bool = True  # of the environment
+
+    def config(self) -> Config:
+        """These options in the terms of botocore."""
+        from botocore.config import Config
+
+        return Config(
+            connect_timeout=self.connect_seconds,
+            read_timeout=self.read_seconds,
+            retries={"mode": "standard", "total_max_attempts": self.attempts},
+            max_pool_connections=self.connections,
+            proxies=None if self.use_proxies else {},
+        )
+
+
+def core_session(what: str) -> CoreSession:
+    """A session of botocore. Raises `MissingExtra`, which names `what` needs it, where boto3 is missing."""
+    try:
+        import boto3  # noqa: F401 - botocore alone makes no client
+        from botocore.session import get_session
+    except ImportError as error:
+        raise MissingExtra(what, "aws") from error
+    return get_session()
+
+
+def new_session(core: CoreSession) -> Any:
+    """The boto3 session of this core. Make one only: each adds its handlers to the core."""
+    import boto3
+
+    return boto3.Session(botocore_session=core)
+
+
+def role_session(role_arn: str, *, session_name: str, options: ClientOptions) -> Any:
+    """A boto3 session with this role. Its credentials are fetched when first used, and anew before they end.
+
+    A container lives longer than the hour for which they hold.
+    """
+    from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+    from botocore.session import get_session
+
+    own, other = get_session(), get_session()
+    own.set_default_client_config(options.config())  # an STS that hangs must not take all of a poll's time
+    fetcher = AssumeRoleCredentialFetcher(
+        client_creator=own.create_client,
+        source_credentials=own.get_credentials(),
+        role_arn=role_arn,
+        extra_args={"RoleSessionName": session_name},
+    )
+    renewed = DeferredRefreshableCredentials(method="assume-role", refresh_using=fetcher.fetch_credentials)
+    other._credentials = renewed  # type: ignore[attr-defined]  # there is no other way to hand them over
+    return new_session(other)
+
+
+def isolated_session(*, access_key: str, secret_key: str) -> Any:
+    """A boto3 session with these keys, whatever profile and certificates the environment names."""
+    from botocore.session import Session
+
+    unset: Any = (None, None, None, None)
+    core = Session(session_vars={"profile": unset, "ca_bundle": unset})
+    core.set_credentials(access_key, secret_key)
+    return new_session(core)
+
+
+def make_client(
+    session: Any,
+    service: str,
+    *,
+    region: str | None = None,
+    endpoint: str | None = None,
+    options: ClientOptions | None = None,
+) -> Any:
+    """A client of this boto3 session. Without options, everything is as boto3 is configured."""
+    config = None if options is None else options.config()
+    return session.client(service, region_name=region, endpoint_url=endpoint, config=config)
