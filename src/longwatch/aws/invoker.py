@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from functools import cache
 from hashlib import sha256
@@ -32,6 +30,7 @@ from longwatch.recording.sessions.recorder import (
     open_session_journal,
 )
 from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
+from longwatch.storage.http import HttpClient
 
 RUNTIME_VARIABLE = "LONGWATCH_AGENT_RUNTIME_ARN"
 QUALIFIER_VARIABLE = "LONGWATCH_AGENT_QUALIFIER"  # a version or endpoint of the runtime
@@ -85,20 +84,18 @@ class HttpAgent:
         self._timeout_seconds = timeout_seconds
 
     def invoke(self, session_id: str, payload: Mapping[str, Any]) -> object:
-        request = urllib.request.Request(
-            self._url,
-            data=json.dumps(payload).encode(),
-            headers={
-                "Content-Type": "application/json",
-                "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": header_text(session_id),  # as AgentCore's SDK
-            },
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=self._timeout_seconds) as answer:
-                return _decoded(answer.read(ANSWER_BYTES))
-        except urllib.error.HTTPError as error:
-            said = error.read(500).decode(errors="replace")
-            raise AgentRefused(f"the agent at {self._url} answered {error.code}: {said}") from error
+        headers = {
+            "Content-Type": "application/json",
+            "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": header_text(session_id),  # as AgentCore's SDK
+        }
+        body = json.dumps(payload).encode()
+        with _http().send(
+            "POST", self._url, headers=headers, body=body, timeout_seconds=self._timeout_seconds
+        ) as answer:
+            if not 200 <= answer.status < 300:
+                said = answer.read(500).decode(errors="replace")
+                raise AgentRefused(f"the agent at {self._url} answered {answer.status}: {said}")
+            return _decoded(answer.read(ANSWER_BYTES))
 
 
 def header_text(session_id: str) -> str:
@@ -122,6 +119,11 @@ def agent_from(environment: Mapping[str, str]) -> Agent:
     if url := environment.get(URL_VARIABLE):
         return HttpAgent(url, timeout_seconds=seconds)
     raise InvalidSettings([f"no agent is named; set {RUNTIME_VARIABLE} or {URL_VARIABLE}"])
+
+
+@cache
+def _http() -> HttpClient:
+    return HttpClient(follow_redirects=True)
 
 
 @cache

@@ -5,16 +5,15 @@ An executor of turns runs where the agent is. There nothing has to be installed 
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from longwatch.errors import InvalidInput, RequestRefused, Throttled, Unreachable
+from longwatch.storage.http import HttpClient
 
 TIMEOUT_SECONDS = 15.0
 MAY_PASS = frozenset({408, 425})  # refusals that waiting may cure
@@ -45,7 +44,8 @@ class ServerCalls:
                 raise InvalidInput("The token holds characters that no token has. Copy it again, whole.")
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeout = timeout_seconds
-        self._opener = _opener(self.base_url)
+        # It follows no redirect, as a token is for the server that was named; no proxy leads to this machine.
+        self._http = HttpClient(use_proxies=urlsplit(self.base_url).hostname not in LOOPBACK)
 
     def get(
         self,
@@ -81,17 +81,16 @@ class ServerCalls:
     ) -> ServerResponse:
         url = f"{self.base_url}{path}"
         address = f"{url}?{urlencode(query)}" if query else url
-        request = Request(address, data=body, headers={**self._headers, **headers}, method=method)
+        sent = {**self._headers, **headers}
         try:
-            with self._opener.open(request, timeout=timeout) as answer:
+            with self._http.send(method, address, headers=sent, body=body, timeout_seconds=timeout) as answer:
+                if answer.status == 304:
+                    return ServerResponse(304, answer.headers.get("ETag"), None)
+                if not 200 <= answer.status < 300:
+                    raise _refusal(method, url, answer)
                 said = answer.read(MOST_ANSWER_BYTES)
                 return ServerResponse(answer.status, answer.headers.get("ETag"), json.loads(said))
-        except HTTPError as error:
-            with error:
-                if error.code == 304:
-                    return ServerResponse(304, error.headers.get("ETag"), None)
-                raise _refusal(method, url, error) from error
-        except (URLError, OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or str(error) or type(error).__name__
             raise Unreachable(f"{url} gave no answer: {reason}. Is the server running?") from error
 
@@ -111,29 +110,15 @@ def checked_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def _refusal(method: str, url: str, error: HTTPError) -> Exception:
+def _refusal(method: str, url: str, answer: HTTPResponse) -> Exception:
     """What a status from 300 on means; also from a proxy that speaks otherwise."""
     try:
-        said = json.loads(error.read(MOST_ANSWER_BYTES))["error"]
+        said = json.loads(answer.read(MOST_ANSWER_BYTES))["error"]
         code, message = str(said["code"]), str(said["message"])
-    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
-        code, message = "http_error", f"the answer was {error.code} {error.reason}"
-    if error.code == 429:
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
+        code, message = "http_error", f"the answer was {answer.status} {answer.reason}"
+    if answer.status == 429:
         return Throttled(f"{method} {url}: {message}")
-    if error.code >= 500 or error.code in MAY_PASS:
+    if answer.status >= 500 or answer.status in MAY_PASS:
         return Unreachable(f"{method} {url}: {message}")
-    return RequestRefused(error.code, code, message)
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Goes nowhere else: a token is for the server that was named."""
-
-    def redirect_request(self, *_: object, **__: object) -> None:
-        return None
-
-
-def _opener(base_url: str) -> OpenerDirector:
-    handlers: list[Any] = [_NoRedirects()]
-    if urlsplit(base_url).hostname in LOOPBACK:
-        handlers.append(ProxyHandler({}))  # no proxy leads to this machine
-    return build_opener(*handlers)
+    return RequestRefused(answer.status, code, message)

@@ -215,9 +215,16 @@ class TestAgentCore:
 
 
 class Posted(BaseHTTPRequestHandler):
-    """Answers every request with what it got."""
+    """Answers every request with what it got, below `/refused` with 503, and below `/moved` elsewhere."""
 
     def do_POST(self) -> None:
+        if self.path != "/invocations":
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response({"/refused": 503, "/moved": 302}.get(self.path, 307))
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+            self.wfile.write(b"no " * 1_000)
+            return
         got = {
             "header": self.headers["X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"],
             "payload": json.loads(self.rfile.read(int(self.headers["Content-Length"]))),
@@ -227,6 +234,11 @@ class Posted(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.path.encode() * 100_000)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -253,6 +265,22 @@ def test_an_agent_behind_http_gets_any_session_id(url: str, session_id: str, hea
     assert answer["status"] == "succeeded"
     assert answer["answer"]["header"] == header
     assert answer["answer"]["payload"]["session_id"] == session_id
+
+
+@pytest.mark.parametrize(("path", "status"), [("refused", 503), ("kept", 307)])
+def test_an_agent_behind_http_that_answers_otherwise_has_refused(url: str, path: str, status: int) -> None:
+    agent = HttpAgent(url.replace("invocations", path))
+
+    with pytest.raises(AgentRefused, match=rf"/{path} answered {status}: (no )+") as refused:
+        agent.invoke(SESSION, {})
+
+    assert str(refused.value).count("no ") == 166  # 500 bytes: the beginning is enough
+
+
+def test_of_a_long_answer_from_where_an_agent_has_moved_the_beginning_is_read(url: str) -> None:
+    answer = HttpAgent(url.replace("invocations", "moved")).invoke(SESSION, {})
+
+    assert answer == "/elsewhere" * 10_000
 
 
 class TestTheEnvironment:

@@ -24,10 +24,10 @@ from urllib.parse import SplitResult, quote, urlsplit
 from longwatch.errors import InvalidInput
 from longwatch.executions.sources.aws_errors import epoch_in, seconds_in, wait_in
 from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.sources.dates import response_date_ms
 from longwatch.executions.sources.declarations import Declaration, HttpCall, normal
 from longwatch.executions.sources.declared import AwsTarget, FoundJobs, side_by_side
 from longwatch.executions.sources.expressions import filled
-from longwatch.executions.sources.http_client import HttpResponse, fetched
 from longwatch.executions.sources.http_url import (
     checked,
     expanded,
@@ -38,6 +38,7 @@ from longwatch.executions.sources.http_url import (
 )
 from longwatch.executions.sources.mapping import Thing, storable
 from longwatch.executions.sources.outcome_fields import status_values
+from longwatch.storage.http import HttpResponse, fetched
 
 MOST_KEPT, MOST_KEPT_BYTES = 500, 16 * 1024  # answers with an ETag
 LONGEST_WORD_BYTES = 64  # of an answer that is a word and nothing else
@@ -97,7 +98,7 @@ class HttpAsker:
             return unreachable(urlsplit(address), getattr(error, "reason", None) or error)
         # As it is declared: what the environment adds may be a secret.
         found = found_in(page, declaration, self._filled(self._call.url, what))
-        return replace(found, date=page.date_ms) if isinstance(found, Thing) else found
+        return replace(found, date=response_date_ms(page.headers)) if isinstance(found, Thing) else found
 
     def _filled(self, url: str, what: str) -> str:
         if self._call.url == "{id}":

@@ -11,14 +11,14 @@ import pytest
 
 from longwatch.executions.model import Execution, ItemState, JobState
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources import http_client
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.declaration_parser import declaration_from
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.http import HttpAsker
-from longwatch.executions.sources.http_client import MOST_BYTES
 from longwatch.executions.sources.http_url import address_of
 from longwatch.executions.sources.shipped import HTTP
+from longwatch.storage import http as http_client
+from longwatch.storage.http import MOST_BYTES
 from longwatch.testing import FakeClock
 from tests.integration.executions.sources.conftest import Endpoint, Said
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from longwatch.executions.model import Execution
-from longwatch.executions.sources import http_client
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.declaration_parser import declaration_from
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.http import HttpAsker
 from longwatch.executions.sources.shipped import HTTP
+from longwatch.storage import http as http_client
 from longwatch.testing import FakeClock
 from tests.integration.executions.sources.conftest import Endpoint, Said
 

@@ -12,9 +12,9 @@ from longwatch.executions.model import Job, JobState
 from longwatch.executions.sources.declarations import Declaration, normal
 from longwatch.executions.sources.expressions import value_at
 from longwatch.executions.sources.http import found_in
-from longwatch.executions.sources.http_client import HttpResponse
 from longwatch.executions.sources.mapping import Thing, begun, job_of, superseded, understood
 from longwatch.executions.sources.shipped import AWS, HTTP
+from longwatch.storage.http import HttpResponse
 
 NAMES = sorted(
     {

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from longwatch.executions.sources.declaration_parser import declaration_from
 from longwatch.executions.sources.declarations import Declaration, Meaning, normal
 from longwatch.executions.sources.http import found_in
-from longwatch.executions.sources.http_client import HttpResponse
 from longwatch.executions.sources.mapping import Thing, understood
 from longwatch.executions.sources.outcome_fields import MAX_DEPTH, OUTCOME_WORDS
 from longwatch.executions.sources.shipped import COMMON_WORDS, HTTP
+from longwatch.storage.http import HttpResponse
 
 SUCCEEDED, FAILED, CANCELLED = Meaning.SUCCEEDED, Meaning.FAILED, Meaning.CANCELLED
 RUNNING, PENDING, ENDED, OPEN = Meaning.RUNNING, Meaning.PENDING, Meaning.ENDED, None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.executions.sources.http_client import followed
+from longwatch.storage.http import followed
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,17 @@
-"""One GET request: whole, or not at all.
+"""The blocking HTTP client, on the standard library alone.
 
-An answer that was cut off could be taken for another. So its length is held against what was announced, and
-time, size and redirects have an end, whatever the server does. Headers, which may hold secrets, follow a
-redirect only to the same origin.
+`HttpClient` sends one request and returns the response, whatever its status. How a response is read differs
+between callers on purpose:
+
+- `fetched`, for sources: whole, or not at all. An answer that was cut off could be taken for another. So its
+  length is held against what was announced, and time, size and redirects have an end, whatever the server
+  does. Headers, which may hold secrets, follow a redirect only to the same origin.
+- `longwatch.remote.blocking_client`: a long poll has no end but its timeout, a refusal counts by its status
+  even if its body is cut off, and a redirect is a refusal, because a token is for the server that was named.
+- `longwatch.aws.invoker`: of an agent's answer the beginning is read, and redirects are urllib's.
+
+Two clients do without it: `longwatch.remote.client` has many polls on one event loop (httpx2), and
+`longwatch.storage.dynamodb.fast_query` keeps its connections open to save time on each query.
 """
 
 from __future__ import annotations
@@ -19,9 +28,6 @@ from email.message import Message
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any
 from urllib.parse import urljoin, urlsplit
-
-from longwatch.executions.sources.dates import response_date_ms
-from longwatch.executions.sources.http_url import checked
 
 TIMEOUT_SECONDS = 10.0  # without a byte
 WHOLE_SECONDS = 30.0  # for an answer with all of its redirects
@@ -43,10 +49,44 @@ class HttpResponse:
     headers: Message
     moved_to: str | None = None  # where it came from, if not from the address that was asked for
 
-    @property
-    def date_ms(self) -> int | None:
-        """The server's time when it answered, in epoch ms."""
-        return response_date_ms(self.headers)
+
+class HttpClient:
+    """Sends requests, each on a connection of its own. Threads may share it."""
+
+    def __init__(
+        self,
+        *handlers: urllib.request.BaseHandler,
+        follow_redirects: bool = False,
+        use_proxies: bool = True,  # of the environment
+    ) -> None:
+        added = [*handlers]
+        if not follow_redirects:
+            added.append(_NoRedirects())
+        if not use_proxies:
+            added.append(urllib.request.ProxyHandler({}))
+        # Made once: from Python 3.12 on, an opener reads the certificates of the machine.
+        self._opener = urllib.request.build_opener(*added)
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        timeout_seconds: float,  # without a byte
+    ) -> HTTPResponse:
+        """The response, which the caller closes; a refusal and a redirect are responses too.
+
+        Raises OSError, HTTPException or ValueError where there is none.
+        """
+        request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
+        response: Any
+        try:
+            response = self._opener.open(request, timeout=timeout_seconds)
+        except urllib.error.HTTPError as error:
+            response = error  # which reads like any response
+        return response  # type: ignore[no-any-return]
 
 
 def fetched(url: str, headers: Mapping[str, str]) -> HttpResponse:
@@ -71,23 +111,23 @@ def followed(address: str, location: str) -> str:
     """Where a redirect leads. Raises ValueError if it is not followed, and tells no secret of it."""
     host = urlsplit(address).netloc
     try:
-        there = checked(urljoin(address, location))
+        there = urljoin(address, location)
+        parts = urlsplit(there)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+            raise ValueError(there)
     except ValueError:
         raise ValueError(f"{host} redirects to something that is no address of an HTTP server") from None
-    if urlsplit(address).scheme == "https" and urlsplit(there).scheme != "https":
+    if urlsplit(address).scheme == "https" and parts.scheme != "https":
         raise ValueError(f"{host} redirects from https to http, where anybody on the way could answer")
     return there
 
 
 def _one(url: str, headers: Mapping[str, str], until: float) -> HttpResponse:
     """One answer, which may be a redirect. The body of that is not read."""
-    request = urllib.request.Request(url, headers=dict(headers))
     with _ended_at(until) as line:
-        opener = urllib.request.build_opener(_NoRedirects, _Plain(line), _Secure(line))
+        client = HttpClient(_Plain(line), _Secure(line))
         try:
-            response: Any = opener.open(request, timeout=TIMEOUT_SECONDS)
-        except urllib.error.HTTPError as error:
-            response = error
+            response = client.send("GET", url, headers=headers, timeout_seconds=TIMEOUT_SECONDS)
         except (OSError, HTTPException):
             line.check()
             raise
