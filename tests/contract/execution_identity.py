@@ -10,14 +10,12 @@ import pytest
 
 from longwatch.errors import AmbiguousExecution
 from longwatch.executions.model import Execution, Job, Stage
-from longwatch.executions.poller import Poller
 from longwatch.executions.stores.base import ExecutionStore, resolve
-from longwatch.executions.watcher import Watcher
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from tests.contract.executions import Reads, Writes, foreign
 from tests.unit.executions.making import FAILED, LAUNCHED, START, finished
-from tests.unit.executions.playing import PlayedSource, types_of
+from tests.unit.executions.playing import PlayedSource, types_of, watching
 
 
 class IdentityContract:
@@ -60,7 +58,7 @@ class IdentityContract:
         source = PlayedSource(clock, finished(LAUNCHED, job_id="j-1"), finished(FAILED, job_id="j-2"))
         journal = MemoryJournal(clock=clock)
 
-        Watcher(store, Poller(store, journal, {"drs": source}, clock=clock), clock=clock).run(until_idle=True)
+        watching(store, journal, source, clock).watcher().run(until_idle=True)
 
         plans = ("p-1", "p/2")
         found = {plan: each.status for plan in plans if (each := store.get(execution_id, plan))}
@@ -91,7 +89,7 @@ class IdentityContract:
         write({**foreign(execution_id), "Version": 3, "Source": "drs", "Failures": 0})
         source, journal = PlayedSource(clock, finished(LAUNCHED)), MemoryJournal(clock=clock)
 
-        Watcher(store, Poller(store, journal, {"drs": source}, clock=clock), clock=clock).run(until_idle=True)
+        watching(store, journal, source, clock).watcher().run(until_idle=True)
 
         found = store.get(execution_id)
         assert found is not None
@@ -109,7 +107,7 @@ class IdentityContract:
         source = PlayedSource(clock, finished(LAUNCHED, job_id="j-1"), finished(FAILED, job_id="j-2"))
         journal = MemoryJournal(clock=clock)
 
-        Watcher(store, Poller(store, journal, {"drs": source}, clock=clock), clock=clock).run(until_idle=True)
+        watching(store, journal, source, clock).watcher().run(until_idle=True)
 
         runs = {run.run_id: (run.status, run.name) for run in journal.find_runs().runs}
         assert runs == {

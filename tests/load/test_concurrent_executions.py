@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from longwatch.executions.finder import Finder, survey
+from longwatch.executions.finder import survey
 from longwatch.executions.model import Execution
-from longwatch.executions.poller import Poller, PollReport, Result
+from longwatch.executions.poller import PollReport, Result
 from longwatch.executions.sources.drs import DrsSource
-from longwatch.executions.watcher import Watcher
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator
@@ -22,7 +21,7 @@ from tests.load.crowds import KINDS, WAVES, Kind, crowd
 from tests.load.measuring import INDEX_QUERY, POLL, Timings, told
 from tests.load.places import IN_A_FILE, IN_TABLES, Place
 from tests.load.sizes import CONCURRENT, FULL
-from tests.unit.executions.playing import events_of
+from tests.unit.executions.playing import events_of, watching
 
 POLLERS = 16  # at a time, each its own function on AWS
 
@@ -43,8 +42,8 @@ class Functions:
         self.results: list[PollReport] = []
         self._place, self._clock = place, clock
         self._handed: list[Execution] = []
-        self._finder = Finder(place.store, self._handed.append, clock=clock)
-        self._poller = Poller(place.store, place.journal, {"drs": source}, clock=clock)
+        parts = watching(place.store, place.journal, source, clock)
+        self._finder, self._poller = parts.finder(self._handed.append), parts.poller
 
     def run(self) -> None:
         """Look whenever something is due, until nothing is open."""
@@ -94,8 +93,8 @@ def test_one_process_asks_about_all_of_them_in_one_call(
     count: int, place: Place, drs: DrsSimulator, source: DrsSource, clock: FakeClock
 ) -> None:
     kinds = crowd(count, place.store, drs, clock)
-    poller = Poller(place.store, place.journal, {"drs": source}, clock=clock)
-    watcher, rounds, asked, moments = Watcher(place.store, poller, clock=clock), Timings(), 0, set()
+    watcher = watching(place.store, place.journal, source, clock).watcher()
+    rounds, asked, moments = Timings(), 0, set()
 
     while (left := survey(place.store.open_executions(), clock.now_ms())).open:
         if left.due:

@@ -17,10 +17,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from longwatch.errors import TableProblem
-from longwatch.executions.poller import Poller
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE, DynamoExecutionStore
-from longwatch.executions.watcher import Watcher
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import Status
 from longwatch.storage.dynamodb.errors import TableAddress
@@ -32,6 +30,7 @@ from tests.docs.pages import Page
 from tests.patience import PATIENCE_SECONDS
 from tests.stack.deploying import ASK_EVERY_SECONDS, client, settled
 from tests.stack.templates import ROOT, load_template
+from tests.unit.executions.playing import watching
 
 PAGE = Page(ROOT / "docs" / "how-to" / "add-the-index.md")
 KEYS = ("ExecutionId", "PlanId")
@@ -151,7 +150,7 @@ def watched(store: DynamoExecutionStore, drs: DrsSimulator, clock: FakeClock, pa
 
     journal = SqliteJournal(path / "journal.db", clock=clock)
     source = DrsSource(connect, clock=clock)
-    Watcher(store, Poller(store, journal, {"drs": source}, clock=clock), clock=clock).run(until_idle=True)
+    watching(store, journal, source, clock).watcher().run(until_idle=True)
     source.close()
     return journal
 

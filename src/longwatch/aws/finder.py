@@ -24,11 +24,9 @@ from typing import Any, Protocol
 from longwatch.aws.metrics import tick_documents, write
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidSettings, WorthAnotherTry
-from longwatch.executions.cadence.learned import QUICKEST
-from longwatch.executions.finder import SHORTEST_SECONDS, Finder, Tick
+from longwatch.executions.compose import WatchingParts
+from longwatch.executions.finder import Tick
 from longwatch.executions.model import Execution, Mode
-from longwatch.executions.stores.base import ExecutionStore
-from longwatch.executions.stores.factory import open_executions
 from longwatch.settings import load_settings
 from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 
@@ -87,10 +85,9 @@ class FinderTicks:
 class Parts:
     """What a container keeps from one invocation to the next."""
 
-    store: ExecutionStore
+    watching: WatchingParts
     hand_out: HandOut
     environment: str
-    shortest_seconds: float
     seen: set[Mode]
 
 
@@ -98,25 +95,19 @@ def handler(event: object, context: LambdaContext | None = None) -> dict[str, in
     """What Lambda calls. Returns how often it looked, and what it handed out."""
     parts = open_parts()
     return find(
-        parts.store,
+        parts.watching,
         parts.hand_out,
         FinderTicks(parts.environment, parts.seen),
         seconds=run_seconds(context),
-        shortest_seconds=parts.shortest_seconds,
     )
 
 
 def find(
-    store: ExecutionStore,
-    hand_out: HandOut,
-    looks: FinderTicks,
-    *,
-    seconds: float = RUN_SECONDS,
-    shortest_seconds: float = SHORTEST_SECONDS,
+    watching: WatchingParts, hand_out: HandOut, looks: FinderTicks, *, seconds: float = RUN_SECONDS
 ) -> dict[str, int]:
     """Hand out what is due for so many seconds. A table that does not answer is asked again meanwhile."""
     clock = looks.clock
-    finder = Finder(store, hand_out, clock=clock, report=looks.report, shortest_seconds=shortest_seconds)
+    finder = watching.finder(hand_out, on_tick=looks.report)
     until = clock.monotonic() + seconds
     while True:
         try:
@@ -145,11 +136,9 @@ def open_parts() -> Parts:
     if not name:
         raise InvalidSettings([f"no poller is named; set {POLLER_VARIABLE} to the name of its function"])
     return Parts(
-        store=open_executions(os.environ.get(EXECUTIONS_VARIABLE), settings=settings),
+        watching=WatchingParts(settings, executions_url=os.environ.get(EXECUTIONS_VARIABLE)),
         hand_out=invoking(lambda_client(), name),
         environment=os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_ENVIRONMENT,
-        # Pollers that learn may want to look sooner than the shortest phase.
-        shortest_seconds=SHORTEST_SECONDS * (QUICKEST if settings.learned_cadence else 1),
         seen=set(),
     )
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, Protocol
 
@@ -27,17 +27,13 @@ from longwatch.aws.metrics import failure_document, poll_document, write
 from longwatch.aws.roles import connecting
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidInput
-from longwatch.executions.cadence.cadence import LearnedCadence
-from longwatch.executions.cadence.history import DurationHistory, ExecutionKind, Sample, read_history
+from longwatch.executions.compose import WatchingParts
 from longwatch.executions.poller import Poller, PollReport
 from longwatch.executions.sources.aws import AwsAsker
 from longwatch.executions.sources.base import Source
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.executions.sources.shipped import AWS
-from longwatch.executions.stores.factory import open_executions
-from longwatch.journal.base import Journal
-from longwatch.journal.factory import open_journal
 from longwatch.recording.redaction import redact_text
 from longwatch.settings import load_settings
 
@@ -95,46 +91,15 @@ def answer(polled: PollReport) -> dict[str, Any]:
 @cache
 def open_poller(own: str | None = None) -> Poller:
     """The poller of this container, from its environment. Nothing is connected before the first poll."""
-    settings = load_settings()
-    journal = open_journal(settings=settings)
     stream = os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME", "poller")  # where to read on about a lease
-    return Poller(
-        open_executions(os.environ.get(EXECUTIONS_VARIABLE), settings=settings),
-        journal,
-        sources(own),
+    return WatchingParts(
+        load_settings(),
+        executions_url=os.environ.get(EXECUTIONS_VARIABLE),
+        sources=sources(own),
+        history_limit=EXECUTIONS_READ,
         holder=f"{stream}-{secrets.token_hex(4)}",
-        lessons=LearnedCadence(LazyHistory(journal)) if settings.learned_cadence else None,
-        ttl_hours=settings.ttl_hours,
         redact=redact_text,
-    )
-
-
-class LazyHistory(DurationHistory):
-    """What the newest executions in the journal say, read when it is first asked for.
-
-    By then the poller has its lease. Before, the finder would hand the execution out again and again, each
-    time to a container that begins to read.
-    """
-
-    def __init__(self, journal: Journal) -> None:
-        super().__init__()
-        self._journal = journal
-        self._known: DurationHistory | None = None
-
-    def add(self, sample: Sample) -> None:
-        if self._known is not None:  # else it is read with the others
-            self._known.add(sample)
-
-    def samples(self, kind: ExecutionKind, *, fewest: int = 1) -> tuple[Sample, ...]:
-        return self._read().samples(kind, fewest=fewest)
-
-    def kinds(self) -> Iterator[ExecutionKind]:
-        return self._read().kinds()
-
-    def _read(self) -> DurationHistory:
-        if self._known is None:
-            self._known = read_history(self._journal, most=EXECUTIONS_READ)
-        return self._known
+    ).poller
 
 
 def sources(own: str | None = None) -> Mapping[str, Source]:

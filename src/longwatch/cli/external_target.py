@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from longwatch.cli.commands.executions import PAST_SHOWN
 from longwatch.cli.follow_run import WatchResult
 from longwatch.cli.options import Invocation
 from longwatch.cli.render.external_views import SourceLines, SourcePicture, SourceView
@@ -23,11 +22,10 @@ from longwatch.cli.source_checks import check_source
 from longwatch.cli.watch_external import SourceWatch, WatchLimits, wait_for_readers
 from longwatch.clock import Clock
 from longwatch.errors import ExecutionNotFound, InvalidInput
-from longwatch.executions.cadence.cadence import LearnedCadence
-from longwatch.executions.cadence.history import read_history
+from longwatch.executions.cadence.cadence import read_cadence
+from longwatch.executions.compose import WatchingParts
 from longwatch.executions.due import SOURCE_BACKOFF
 from longwatch.executions.model import Execution
-from longwatch.executions.poller import Poller
 from longwatch.executions.sources.base import Source, SourceProblem
 from longwatch.executions.sources.declarations import normal
 from longwatch.executions.sources.declared import DeclaredSource
@@ -36,10 +34,8 @@ from longwatch.executions.sources.http_url import address_of
 from longwatch.executions.sources.registry import SourceEntry, Sources, sources
 from longwatch.executions.sources.resolve import taken_up
 from longwatch.executions.stores.base import ExecutionStore
-from longwatch.executions.stores.factory import open_executions
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
-from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
 
@@ -104,27 +100,19 @@ def watch_target(
         )
     if sqlite_path(settings.journal) is None:
         check(settings, clock=clock)
-    store = open_executions(asked.url, settings=settings, clock=clock)
-    try:
-        with stopped_by_signals(), open_journal(settings=settings, clock=clock) as journal:
-            began = clock.monotonic()
-            begun = _begun(store, known, entry, target, what, asked, clock)
-            if isinstance(begun, WatchResult):
-                return target, begun
-            if begun.is_open:
-                check_source(known[entry.name])
-            learned = LearnedCadence(read_history(journal)) if settings.learned_cadence else None
-            hours = settings.ttl_hours
-            poller = Poller(
-                store, journal, known, clock=clock, lessons=learned, ttl_hours=hours, redact=redact_text
-            )
-            patience = asked.patience.after(clock.monotonic() - began)
-            with _shown(asked.output, clock, journal) as view:
-                watch = SourceWatch(store, journal, poller, view, clock=clock)
-                return begun.execution_id, watch.run(begun, patience)
-    finally:
-        known.close()
-        store.close()
+    parts = WatchingParts(settings, executions_url=asked.url, sources=known, redact=redact_text, clock=clock)
+    with stopped_by_signals(), closing(known), parts:
+        store, journal = parts.store, parts.journal
+        began = clock.monotonic()
+        begun = _begun(store, known, entry, target, what, asked, clock)
+        if isinstance(begun, WatchResult):
+            return target, begun
+        if begun.is_open:
+            check_source(known[entry.name])
+        patience = asked.patience.after(clock.monotonic() - began)
+        with _shown(asked.output, clock, journal) as view:
+            watch = SourceWatch(store, journal, parts.poller, view, clock=clock)
+            return begun.execution_id, watch.run(begun, patience)
 
 
 def _unambiguous(words: Mapping[str, Sequence[str]]) -> None:
@@ -218,7 +206,7 @@ def _shown(output: str, clock: Clock, journal: Journal) -> Iterator[SourceView]:
     else:
         with screen(terminal) as opened:
             opened.keep()
-            yield SourcePicture(opened, LearnedCadence(read_history(journal, most=PAST_SHOWN)))
+            yield SourcePicture(opened, read_cadence(journal))
 
 
 def show_sources(invocation: Invocation, output: str) -> None:

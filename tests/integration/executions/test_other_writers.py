@@ -13,17 +13,17 @@ from click.testing import CliRunner
 from longwatch.cli.main import cli
 from longwatch.cli.options import Invocation
 from longwatch.executions.model import Execution, Job, Stage
-from longwatch.executions.poller import Claim, Poller, Result
+from longwatch.executions.poller import Claim, Result
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.executions.stores.dynamodb import DynamoExecutionStore
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
-from longwatch.executions.watcher import Watcher
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 from tests.contract.test_executions_dynamodb import new_execution_table
+from tests.unit.executions.playing import watching
 
 SetStatus = Callable[[str], None]
 
@@ -76,8 +76,8 @@ def test_a_drill_that_is_paused_meanwhile_is_polled_to_its_end_and_keeps_that_st
         Execution(execution_id="x-1", plan_id="p-1", started_at=clock.now_ms(), waves=(wave,), total_waves=1)
     )
     journal = SqliteJournal(tmp_path / "journal.db", clock=clock)
-    poller = Poller(store, journal, {"drs": source}, clock=clock)
-    watcher = Watcher(store, poller, clock=clock)
+    parts = watching(store, journal, source, clock)
+    poller, watcher = parts.poller, parts.watcher()
     watcher.look()
     set_status(word)
     clock.advance(30)

@@ -11,15 +11,14 @@ import pytest
 
 from longwatch.executions.explain import conditions
 from longwatch.executions.model import Execution, Job, Mode, Stage
-from longwatch.executions.poller import Poller, Result
+from longwatch.executions.poller import Result
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
-from longwatch.executions.watcher import Watcher
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import ActionScript, DrsSimulator, JobScript, ServerScript, drill, recovery
-from tests.unit.executions.playing import events_of
+from tests.unit.executions.playing import events_of, watching
 
 MINUTE = 60
 
@@ -31,8 +30,8 @@ class Place:
         self.clock, self.source = clock, source
         self.store = SqliteExecutionStore(path, clock=clock)
         self.journal = SqliteJournal(path, clock=clock)
-        self.poller = Poller(self.store, self.journal, {"drs": source}, clock=clock)
-        self.watcher = Watcher(self.store, self.poller, clock=clock)
+        parts = watching(self.store, self.journal, source, clock)
+        self.poller, self.watcher = parts.poller, parts.watcher()
 
     def add(
         self, *jobs: str, mode: Mode = Mode.DRILL, total: int | None = None, name: str = "x-1"

@@ -23,11 +23,12 @@ from longwatch.aws.finder import (
     run_seconds,
 )
 from longwatch.errors import InvalidSettings, Throttled
-from longwatch.executions.finder import SHORTEST_SECONDS
+from longwatch.executions.compose import WatchingParts
 from longwatch.executions.model import Execution, ItemState, Verdict
 from longwatch.executions.stores.factory import open_executions
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.summary import Status
+from longwatch.settings import Settings
 from longwatch.testing import FakeClock
 from tests.unit.executions.making import EVIDENCE, IN_PROGRESS, LAUNCHED, PENDING, START, drill
 
@@ -55,7 +56,8 @@ class Container:
         self.store.update(replace(known, last_polled_at=self.clock.now_ms()))
 
     def find(self, seconds: float = RUN_SECONDS) -> dict[str, int]:
-        return find(self.store, self.hand_out, self.looks, seconds=seconds)
+        watching = WatchingParts(Settings("memory://"), store=self.store, clock=self.clock)
+        return find(watching, self.hand_out, self.looks, seconds=seconds)
 
 
 class Remaining:
@@ -255,12 +257,12 @@ class TestLambdaItself:
 
         assert open_parts() is open_parts()
 
-    @pytest.mark.parametrize(("learned", "share"), [("false", 1), ("true", 1 / 6)])
-    def test_looks_sooner_again_where_pollers_learn(
-        self, environment: pytest.MonkeyPatch, learned: str, share: float
+    @pytest.mark.parametrize("learned", ["false", "true"])
+    def test_knows_from_the_environment_whether_pollers_learn(
+        self, environment: pytest.MonkeyPatch, learned: str
     ) -> None:
         environment.setenv("LONGWATCH_EXECUTIONS", "memory://learned")
         environment.setenv("LONGWATCH_POLLER_FUNCTION", "poller")
         environment.setenv("LONGWATCH_LEARNED_CADENCE", learned)
 
-        assert open_parts().shortest_seconds == SHORTEST_SECONDS * share
+        assert open_parts().watching.is_learned is (learned == "true")

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from longwatch.aws.poller import (
-    EXECUTIONS_READ,
-    LazyHistory,
     handler,
     open_poller,
     own_account,
@@ -19,8 +17,6 @@ from longwatch.aws.poller import (
     sources,
 )
 from longwatch.errors import AmbiguousExecution, ExecutionNotFound, InvalidInput, Unreachable
-from longwatch.executions.cadence.cadence import LearnedCadence
-from longwatch.executions.cadence.history import recorded_sample
 from longwatch.executions.model import Execution, ExecutionKey, Job, JobState, Stage
 from longwatch.executions.poller import Poller
 from longwatch.executions.sources.base import Source, SourceAnswers, SourceProblem
@@ -28,11 +24,9 @@ from longwatch.executions.sources.shipped import AWS
 from longwatch.executions.stores.factory import open_executions
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.journal.base import Journal
-from longwatch.model.event import Page
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from longwatch.testing.drs import DrsSimulator
 from longwatch.testing.drs import drill as drill_script
-from tests.unit.executions.cadence.samples import DRILLS, START_MS, story
 from tests.unit.executions.making import IN_PROGRESS, LAUNCHED, PENDING, START, answer, drill, job
 
 EVENT = {"execution_id": "x-1", "plan_id": "p-1"}
@@ -195,55 +189,6 @@ def test_a_poller_that_learns_polls_as_well(environment: pytest.MonkeyPatch) -> 
 
     assert said["result"] == "unanswered"
     assert "nobody here can ask 'unheard-of'" in said["problem"]
-
-
-class TestThePast:
-    class Counted(MemoryJournal):
-        """A journal that counts how often it is read, which is a query on DynamoDB."""
-
-        def __init__(self, executions: int) -> None:
-            super().__init__()
-            self.reads = 0
-            for number in range(executions):
-                at = START_MS + number * 3_600_000
-                self.append(story((60, (IN_PROGRESS,)), ended=120, execution_id=f"x-{number}", started_at=at))
-
-        def read(self, *args: Any, **options: Any) -> Page:
-            self.reads += 1
-            return super().read(*args, **options)
-
-    def test_is_read_when_it_is_first_asked_for_and_only_so_much_of_it(self) -> None:
-        journal = self.Counted(EXECUTIONS_READ + 20)
-        past = LazyHistory(journal)
-        before = journal.reads
-
-        samples = [past.samples(DRILLS), past.samples(DRILLS)]
-
-        assert (before, journal.reads) == (0, EXECUTIONS_READ)
-        assert [len(each) for each in samples] == [EXECUTIONS_READ] * 2
-        assert DRILLS in past.kinds()
-
-    def test_has_each_execution_that_ends_once(self) -> None:
-        journal = self.Counted(3)
-        past, last = LazyHistory(journal), recorded_sample(journal, "plan-1/x-2")
-        assert last is not None
-
-        past.add(last)  # before anything was read: it is in the journal
-        read = len(past.samples(DRILLS))
-        past.add(last)
-
-        assert (read, len(past.samples(DRILLS))) == (3, 4)
-
-    def test_is_not_read_by_a_poller_that_comes_too_late(self) -> None:
-        journal, store = self.Counted(3), MemoryExecutionStore()
-        store.add(replace(drill(IN_PROGRESS), lease_holder="another", lease_until=START + 60_000))
-        made = Poller(
-            store, journal, {}, clock=FakeClock(START + 1_000), lessons=LearnedCadence(LazyHistory(journal))
-        )
-
-        said = poll(EVENT, made, "test")
-
-        assert (said["result"], journal.reads) == ("busy", 0)
 
 
 def test_every_aws_service_that_is_declared_can_be_asked_and_nothing_outside_aws(

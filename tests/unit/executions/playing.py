@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from longwatch.clock import Clock
+from longwatch.executions.compose import WatchingParts
 from longwatch.executions.model import Execution, ExecutionKey, Job
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.base import Source, SourceAnswers, SourceProblem
+from longwatch.executions.stores.base import ExecutionStore
 from longwatch.journal.base import Journal
 from longwatch.model.event import START as FROM_START
 from longwatch.model.event import Event
+from longwatch.settings import Settings
 
 
 class PlayedSource:
@@ -39,6 +42,13 @@ class PlayedSource:
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+def watching(store: ExecutionStore, journal: Journal, source: Source, clock: Clock) -> WatchingParts:
+    """The parts that a process watches with, around this store, journal and source."""
+    return WatchingParts(
+        Settings("memory://"), store=store, journal=journal, sources={source.name: source}, clock=clock
+    )
 
 
 def events_of(journal: Journal, run_id: str) -> list[Event]:

@@ -8,15 +8,13 @@ from itertools import product
 import pytest
 
 from longwatch.executions.model import ExecutionKey, Job, Stage
-from longwatch.executions.poller import Poller
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.executions.stores.records import execution_from, record_of
-from longwatch.executions.watcher import Watcher
 from longwatch.model.event import Event
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from tests.unit.executions.making import FAILED, LAUNCHED, execution, finished
-from tests.unit.executions.playing import PlayedSource
+from tests.unit.executions.playing import PlayedSource, watching
 
 AWKWARD = ("p", "p/", "/p", "p%2F", "p%25", "%", "a/b", "p q", "é", "https://host/a?b=1")
 
@@ -61,7 +59,7 @@ def test_two_plans_with_one_execution_id_get_their_own_answers_from_one_question
         store.add(replace(fresh, plan_id=plan_id))
     journal = MemoryJournal(clock=clock)
 
-    Watcher(store, Poller(store, journal, {"drs": source}, clock=clock), clock=clock).run(until_idle=True)
+    watching(store, journal, source, clock).watcher().run(until_idle=True)
 
     statuses = {each.plan_id: each.status for each in store.find()}
     assert statuses == {"shop": Status.SUCCEEDED, "web": Status.FAILED}

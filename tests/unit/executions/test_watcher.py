@@ -10,13 +10,14 @@ from dataclasses import replace
 import pytest
 
 from longwatch.errors import Unreachable
+from longwatch.executions.compose import WatchingParts
 from longwatch.executions.model import Execution, Job, Stage
-from longwatch.executions.poller import Poller, Result
+from longwatch.executions.poller import Result
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.executions.watcher import MOST_AT_ONCE, NAP_SECONDS, Watcher
 from longwatch.testing import FakeClock, FaultyJournal, MemoryJournal
 from tests.unit.executions.making import LAUNCHED, PENDING, execution, finished, job
-from tests.unit.executions.playing import PlayedSource, types_of
+from tests.unit.executions.playing import PlayedSource, types_of, watching
 
 
 class Moody(MemoryExecutionStore):
@@ -51,10 +52,10 @@ class Place:
         self.store.add(replace(fresh, execution_id=name))
 
     def another(self) -> Watcher:
-        sources = {"drs": self.source}
-        return Watcher(
-            self.store, Poller(self.store, self.journal, sources, clock=self.clock), clock=self.clock
-        )
+        return self.parts().watcher()
+
+    def parts(self) -> WatchingParts:
+        return watching(self.store, self.journal, self.source, self.clock)
 
     def cancel(self, name: str) -> None:
         found = self.store.get(name)
@@ -166,7 +167,6 @@ def test_with_nothing_to_do_it_rests_for_a_while() -> None:
 
 def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
     place, ticks, stop = Place("a"), [], threading.Event()
-    poller = Poller(place.store, place.journal, {"drs": place.source}, clock=place.clock)
 
     def on_tick(found: Collection[Execution]) -> None:
         assert [each.execution_id for each in found] == ["a"]
@@ -174,7 +174,7 @@ def test_a_view_is_told_of_time_while_the_watcher_rests() -> None:
         if len(ticks) == 3:
             stop.set()
 
-    Watcher(place.store, poller, clock=place.clock, on_tick=on_tick).run(stop=stop)
+    place.parts().watcher(on_tick=on_tick).run(stop=stop)
 
     assert [later - ticks[0] for later in ticks] == [0, 500, 1000]
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from longwatch.executions.poller import PollReport
 
 SUCCEEDED, FAILED, RUNNING = 0, 1, 4
-PAST_SHOWN = 100  # executions that an ETA rests on: each is a read of the journal, and somebody waits
 NEVER = "never"
 
 
@@ -244,9 +243,8 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
     Any number of processes may do this at once, also beside pollers on AWS. Exit code 0: all that ended
     meanwhile succeeded; 1: one of them did not; 4: something is still running (with --once).
     """
-    from longwatch.executions.poller import Poller
+    from longwatch.executions.compose import WatchingParts
     from longwatch.executions.poller import Result as PollResult
-    from longwatch.executions.watcher import Watcher
     from longwatch.recording.redaction import redact_text
 
     clock = invocation.clock
@@ -264,48 +262,36 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
             return
         view.take(polled)
 
-    settings = invocation.settings()
-    known = sources(settings, clock=clock)
-    try:
-        with ExitStack() as stack:
-            store = stack.enter_context(opened_store(invocation, url))
-            skipped = unusable_sources({each.source for each in store.open_executions()}, known)
-            view = stack.enter_context(shown(output, clock))
-            journal = stack.enter_context(open_journal(settings=settings, clock=clock))
-            found = [each for each in store.open_executions() if not each.closed]
-            seen_open.update(each.key for each in found)
-            view.begin(found)
-            lessons = None
-            if settings.learned_cadence if learned is None else learned:
-                from longwatch.executions.cadence.cadence import LearnedCadence
-                from longwatch.executions.cadence.history import read_history
-
-                lessons = LearnedCadence(read_history(journal))
-            poller = Poller(
-                store,
-                journal,
-                known,
-                clock=clock,
-                report=report,
-                lessons=lessons,
-                ttl_hours=settings.ttl_hours,
+    with ExitStack() as stack:
+        parts = stack.enter_context(
+            WatchingParts(
+                invocation.settings(),
+                executions_url=url,
+                learned=learned,
+                on_poll=report,
                 redact=redact_text,
+                clock=clock,
             )
-            watcher = Watcher(store, poller, clock=clock, on_tick=view.tick, skipped=skipped)
-            try:
-                with stopped_by_signals():
-                    if once:
-                        watcher.look()
-                    else:
-                        watcher.run(until_idle=True)
-            except KeyboardInterrupt:
-                return interrupted("watching stopped, the executions continue")
-            finally:
-                poller.release_leases()
-            is_open = any(not each.closed for each in store.open_executions())
-            view.finish()
-    finally:
-        known.close()
+        )
+        known, store = parts.sources, parts.store
+        skipped = unusable_sources({each.source for each in store.open_executions()}, known)
+        view = stack.enter_context(shown(output, clock))
+        watcher = parts.watcher(on_tick=view.tick, skipped=skipped)
+        found = [each for each in store.open_executions() if not each.closed]
+        seen_open.update(each.key for each in found)
+        view.begin(found)
+        try:
+            with stopped_by_signals():
+                if once:
+                    watcher.look()
+                else:
+                    watcher.run(until_idle=True)
+        except KeyboardInterrupt:
+            return interrupted("watching stopped, the executions continue")
+        finally:
+            parts.poller.release_leases()
+        is_open = any(not each.closed for each in store.open_executions())
+        view.finish()
     if any(status is not Status.SUCCEEDED for status in ended):
         return FAILED
     return RUNNING if is_open else SUCCEEDED
@@ -321,12 +307,11 @@ def _lessons(invocation: Invocation, executions: Sequence[Execution]) -> Learned
     """What the journal says of past ones; None if none of these is open, so that there is nothing to ask."""
     if not any(each.is_open for each in executions):
         return None
-    from longwatch.executions.cadence.cadence import LearnedCadence
-    from longwatch.executions.cadence.history import read_history
+    from longwatch.executions.cadence.cadence import read_cadence
 
     with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
         try:
-            return LearnedCadence(read_history(journal, most=PAST_SHOWN))
+            return read_cadence(journal)
         except LongwatchError as error:
             remark(f"No word on how long it usually takes: {error}")
             return None

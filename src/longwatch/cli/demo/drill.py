@@ -17,12 +17,11 @@ from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
 from longwatch.cli.render.times import duration_text
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
+from longwatch.executions.compose import WatchingParts
 from longwatch.executions.model import Evidence, Execution, Job, Stage, Verdict
 from longwatch.executions.outcomes import wave_outcome
-from longwatch.executions.poller import Poller
 from longwatch.executions.progress import progress_of
 from longwatch.executions.stores.base import ExecutionStore
-from longwatch.executions.stores.factory import open_executions
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.executions.transitions import ended, started, tell
 from longwatch.journal.base import Journal
@@ -91,35 +90,40 @@ class Drill:
         return None if self.now is None else drill_line(self.now, now_ms=self._clock.now_ms(), width=width)
 
     def _play(self) -> None:
+        ask_seconds = max(LEAST_ASK_SECONDS, ASK_SECONDS * self._pace)
+        speed = 1 / self._pace
         try:
-            store = open_executions(settings=self._settings, clock=self._clock)
-            try:
-                record_past_drills(store, self._journal, self._clock)
-                self._watch(store)
-            finally:
-                store.close()
+            with (
+                drs_service(self._clock, speed=speed, ask_again_ms=round(ask_seconds * 1000)) as service,
+                WatchingParts(
+                    replace(self._settings, ttl_hours=None),
+                    journal=self._journal,
+                    sources={"drs": service.source},
+                    learned=False,  # the script of the demo decides when to poll
+                    clock=self._clock,
+                ) as parts,
+            ):
+                record_past_drills(parts.store, self._journal, self._clock)
+                self._watch(parts, service.jobs, ask_seconds)
         except LongwatchError as error:
             self.error = error  # the workflow goes on; whoever watches tells it
 
-    def _watch(self, store: ExecutionStore) -> None:
-        ask_seconds = max(LEAST_ASK_SECONDS, ASK_SECONDS * self._pace)
-        speed = 1 / self._pace
-        with drs_service(self._clock, speed=speed, ask_again_ms=round(ask_seconds * 1000)) as service:
-            poller = Poller(store, self._journal, {"drs": service.source}, clock=self._clock)
-            self.now = store.add(new_drill(self.execution_id, self._clock.now_ms()))
-            tell(self._journal, [started(self.now)])
-            orchestrator = DemoOrchestrator(service.jobs, NEXT_WAVE_SECONDS * self._pace, self._clock)
-            while not self.now.closed and not self._stopped.is_set():
-                changed = orchestrator.go_on(self.now)
-                if changed is not None:
-                    self.now = store.update(changed)
-                polled = poller.poll(self.execution_id, self.now.plan_id)
-                self.now = polled.execution
-                if polled.problem is not None and self.now.failures >= MOST_FAILURES:
-                    raise LongwatchError(polled.problem.message)
-                self._stopped.wait(ask_seconds)
-            if not self.now.closed:
-                self._call_off(store, self.now)
+    def _watch(self, parts: WatchingParts, jobs: DrillService, ask_seconds: float) -> None:
+        store, poller = parts.store, parts.poller
+        self.now = store.add(new_drill(self.execution_id, self._clock.now_ms()))
+        tell(self._journal, [started(self.now)])
+        orchestrator = DemoOrchestrator(jobs, NEXT_WAVE_SECONDS * self._pace, self._clock)
+        while not self.now.closed and not self._stopped.is_set():
+            changed = orchestrator.go_on(self.now)
+            if changed is not None:
+                self.now = store.update(changed)
+            polled = poller.poll(self.execution_id, self.now.plan_id)
+            self.now = polled.execution
+            if polled.problem is not None and self.now.failures >= MOST_FAILURES:
+                raise LongwatchError(polled.problem.message)
+            self._stopped.wait(ask_seconds)
+        if not self.now.closed:
+            self._call_off(store, self.now)
 
     def _call_off(self, store: ExecutionStore, execution: Execution) -> None:
         """End it as its orchestrator would: or somebody would ask the real DRS about it one day."""
@@ -199,7 +203,9 @@ def _past_drill(
         script = script_of(servers[:2], pending=pending, slower=slower)
         waves.append(Stage(name, (Job(jobs.play(script, job_id=f"past{number}x{at}"), region=REGION),)))
     now = store.add(replace(new_drill(execution_id, past.now_ms()), waves=tuple(waves)))
-    poller = Poller(store, journal, {"drs": Hasty(jobs, 1)}, clock=past)
+    poller = WatchingParts(
+        Settings("memory://"), store=store, journal=journal, sources={"drs": Hasty(jobs, 1)}, clock=past
+    ).poller
     for seconds in PAST_LOOKS:
         past.set(now.started_at + round(seconds * slower * 1000))
         now = poller.poll(now.execution_id, now.plan_id).execution

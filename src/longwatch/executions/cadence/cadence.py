@@ -12,6 +12,7 @@ from longwatch.executions.cadence.history import (
     DurationHistory,
     ExecutionKind,
     Sample,
+    read_history,
     recorded_sample,
 )
 from longwatch.executions.cadence.learned import FEWEST, Learned, learn
@@ -19,6 +20,13 @@ from longwatch.executions.due import deadline_at, phase_of
 from longwatch.executions.model import Execution
 from longwatch.journal.base import Journal
 from longwatch.polling.schedules import EXECUTION_PHASES, Phased
+
+ETA_EXECUTIONS = 100  # that an ETA rests on: each is a read of the journal, and somebody waits
+
+
+def read_cadence(journal: Journal, *, most: int = ETA_EXECUTIONS) -> LearnedCadence:
+    """What the newest executions in the journal say, read now: for ETAs."""
+    return LearnedCadence(read_history(journal, most=most))
 
 
 class LearnedCadence:

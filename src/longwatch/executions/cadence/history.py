@@ -99,6 +99,34 @@ class DurationHistory:
         return iter(self._samples)
 
 
+class LazyHistory(DurationHistory):
+    """What the newest `most` executions in the journal say, read when it is first asked for.
+
+    By then a poller has its lease. Before, the finder would hand the execution out again and again, each time
+    to a process that begins to read.
+    """
+
+    def __init__(self, journal: Journal, *, most: int = EXECUTIONS_READ) -> None:
+        super().__init__()
+        self._journal, self._most_read = journal, most
+        self._known: DurationHistory | None = None
+
+    def add(self, sample: Sample) -> None:
+        if self._known is not None:  # else it is read with the others
+            self._known.add(sample)
+
+    def samples(self, kind: ExecutionKind, *, fewest: int = 1) -> tuple[Sample, ...]:
+        return self._read().samples(kind, fewest=fewest)
+
+    def kinds(self) -> Iterator[ExecutionKind]:
+        return self._read().kinds()
+
+    def _read(self) -> DurationHistory:
+        if self._known is None:
+            self._known = read_history(self._journal, most=self._most_read)
+        return self._known
+
+
 class Timeline:
     """The moments of one execution that matter, gathered from its events one by one."""
 

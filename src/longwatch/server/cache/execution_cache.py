@@ -23,8 +23,7 @@ from longwatch.errors import (
     LongwatchError,
     TableProblem,
 )
-from longwatch.executions.cadence.cadence import LearnedCadence
-from longwatch.executions.cadence.history import read_history
+from longwatch.executions.cadence.cadence import LearnedCadence, read_cadence
 from longwatch.executions.model import Execution, Mode
 from longwatch.executions.stores.base import Changes, ExecutionStore, ListPosition, place_of, resolve
 from longwatch.journal.base import Journal
@@ -32,7 +31,6 @@ from longwatch.model.summary import Status
 
 READ_AT_ONCE = 200
 MOST_READS = 25  # for one page of a list: past them it is shorter than asked for, and goes on from its cursor
-PAST_EXECUTIONS = 100  # that an ETA is learned from
 LEARN_SECONDS = 300.0  # what was learned holds for so long
 REMEMBERED = 64  # questions whose answers are kept
 
@@ -132,7 +130,7 @@ class ExecutionCache:
             if self._learned_at is None or now - self._learned_at > LEARN_SECONDS:
                 self._learned_at = now
                 try:
-                    self._lessons = LearnedCadence(read_history(self._journal, most=PAST_EXECUTIONS))
+                    self._lessons = read_cadence(self._journal)
                 except LongwatchError as error:  # what was known before still holds
                     log.debug("past executions cannot be read: %s", error)
             return self._lessons

@@ -11,7 +11,9 @@ from longwatch.executions.cadence.history import (
     DurationHistory,
     ExecutionKind,
     ExecutionSize,
+    LazyHistory,
     read_history,
+    recorded_sample,
     sample_of,
 )
 from longwatch.executions.due import ExecutionPhase
@@ -146,3 +148,18 @@ def test_a_journal_is_read_from_its_newest_executions() -> None:
     history = read_history(journal, most=3)
 
     assert [each.whole for each in history.samples(DRILLS)] == [1186.0, 1187.0, 1188.0]
+
+
+def test_a_lazy_history_has_each_execution_that_ends_once() -> None:
+    journal = MemoryJournal()
+    for number in range(3):
+        journal.append(drill(execution_id=f"ex-{number}", started_at=START_MS + number * 10_000_000))
+    past, last = LazyHistory(journal, most=10), recorded_sample(journal, "plan-1/ex-2")
+    assert last is not None
+
+    past.add(last)  # before anything was read: it is in the journal
+    read = len(past.samples(DRILLS))
+    past.add(last)
+
+    assert (read, len(past.samples(DRILLS))) == (3, 4)
+    assert DRILLS in past.kinds()
