@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from longwatch.server.errors import ApiError
-from longwatch.server.page.static_files import Pages
+from longwatch.server.page.bundle import VIEWER
+from longwatch.server.page.static_files import SECTIONS, Pages
 
 
 @pytest.fixture
@@ -62,3 +64,13 @@ def test_what_is_not_a_file_of_the_page_is_not_there(folder: Path, name: str) ->
         Pages(folder).answer(name, None)
 
     assert refusal.value.status == 404
+
+
+def test_the_sections_are_those_that_the_page_routes() -> None:
+    router = (VIEWER / "app" / "router.js").read_text(encoding="utf-8")
+    routes = router.partition("const ROUTES")[2].partition("];")[0]
+
+    routed = re.findall(r"/\^\\/(?:\(\?:)?(\w+)", routes)  # `/^\/NAME` or `/^\/(?:NAME`
+
+    assert len(routed) == routes.count("/^")
+    assert set(routed) == set(SECTIONS)
