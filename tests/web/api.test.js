@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { interrupt, newTurn } from "../../src/longwatch/server/page/viewer/core/actions.js";
+import { interrupt, newTurn } from "../../web/react/src/polling/session.js";
 import { Api } from "../../src/longwatch/server/page/viewer/core/api.js";
 import { ApiError } from "../../src/longwatch/server/page/viewer/core/errors.js";
 import { documentPath, runPath, turnPath, turnsPath } from "../../src/longwatch/server/page/viewer/core/routes.js";

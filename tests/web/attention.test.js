@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { Attention } from "../../src/longwatch/server/page/viewer/core/attention.js";
 import { FeedClient } from "../../src/longwatch/server/page/viewer/core/feed.js";
-import { PollingManager } from "../../src/longwatch/server/page/viewer/core/polling-manager.js";
+import { PollingManager } from "../../web/react/src/polling/polling-manager.js";
 import { FakeWorld } from "./support/world.js";
 
 class FakeDocument extends EventTarget {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Api } from "../../src/longwatch/server/page/viewer/core/api.js";
-import { DocumentPolling } from "../../src/longwatch/server/page/viewer/core/document-polling.js";
-import { PollingManager } from "../../src/longwatch/server/page/viewer/core/polling-manager.js";
+import { Api } from "../../web/react/core/api.js";
+import { DocumentPolling } from "../../web/react/src/polling/documents.js";
+import { PollingManager } from "../../web/react/src/polling/polling-manager.js";
 import { FakeWorld } from "./support/world.js";
 
 const at = (version) => new Date(Date.UTC(2025, 0, 6, 10, 0, version)).toISOString();

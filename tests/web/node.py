@@ -17,6 +17,7 @@ from tests.patience import PATIENCE_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 WEB = ROOT / "web"
 CORE = ROOT / "src" / "longwatch" / "server" / "page" / "viewer" / "core"
+POLLING = WEB / "react" / "src" / "polling"
 OLDEST_NODE = 20
 
 
@@ -39,6 +40,11 @@ def tool(name: str) -> list[str]:
     if not script.exists():
         pytest.skip(f"`{name}` is not installed; run `make web`, which needs npm")
     return [node(), str(script.resolve())]
+
+
+def take_core() -> None:
+    """Copy the core into the React package, whose modules import it from there."""
+    subprocess.run([node(), "react/scripts/take-core.js"], cwd=WEB, check=True, timeout=PATIENCE_SECONDS)
 
 
 class NodeLines:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { PollingManager, pollingManager } from "../../src/longwatch/server/page/viewer/core/polling-manager.js";
+import { PollingManager, pollingManager } from "../../web/react/src/polling/polling-manager.js";
 import { FakeWorld, settled } from "./support/world.js";
 
 function started(options = {}) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Cadence } from "../../src/longwatch/server/page/viewer/core/cadence.js";
+import { Cadence } from "../../web/react/src/polling/cadence.js";
 import {
   Backoff,
   FEED_BACKOFF,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Api } from "../../src/longwatch/server/page/viewer/core/api.js";
-import { PollingManager } from "../../src/longwatch/server/page/viewer/core/polling-manager.js";
-import { SessionPolling, TurnFailed } from "../../src/longwatch/server/page/viewer/core/session-polling.js";
+import { Api } from "../../web/react/core/api.js";
+import { PollingManager } from "../../web/react/src/polling/polling-manager.js";
+import { SessionPolling, TurnFailed } from "../../web/react/src/polling/session.js";
 import { FakeWorld } from "./support/world.js";
 
 const AT = "2025-01-06T10:00:00.000Z";

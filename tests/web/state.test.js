@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { isSame, sharing } from "../../src/longwatch/server/page/viewer/core/equality.js";
+import { sharing } from "../../src/longwatch/server/page/viewer/core/cache.js";
 import { Numbers } from "../../src/longwatch/server/page/viewer/core/numbers.js";
 import { compareText } from "../../src/longwatch/server/page/viewer/core/order.js";
 import { fold, RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
 import { readTurn, TurnState } from "../../src/longwatch/server/page/viewer/core/turn-state.js";
+import { isSame } from "../../web/react/src/polling/shared-poll.js";
 
 const event = (id, type, values = {}) => ({ run_id: "r", event_id: id, type, occurred_at: 1_000, payload: {}, ...values });
 const turnMessage = (id, number, last_updated, values = {}) => ({

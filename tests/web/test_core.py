@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.node import CORE, ROOT, WEB, node, tool
+from tests.web.node import CORE, POLLING, ROOT, WEB, node, take_core, tool
 
 HERE = Path(__file__).parent
 SECONDS = 120
 
 
+@pytest.fixture(scope="module")
+def core_in_package() -> None:
+    take_core()
+
+
 @pytest.mark.parametrize("script", sorted(HERE.glob("*.test.js")), ids=lambda path: path.name)
+@pytest.mark.usefixtures("core_in_package")
 def test_the_browser_modules_pass_their_own_tests(script: Path) -> None:
     done = subprocess.run(
         [node(), "--test", str(script)], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS
@@ -34,13 +40,18 @@ def test_the_types_of_the_browser_modules_hold() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_browser_modules_import_nothing_but_each_other() -> None:
+@pytest.mark.parametrize(
+    ("folder", "allowed"), [(CORE, "./"), (POLLING, ("./", "../../core/"))], ids=["core", "polling"]
+)
+def test_the_browser_modules_import_nothing_but_each_other(
+    folder: Path, allowed: str | tuple[str, ...]
+) -> None:
     imports = [
         line
-        for path in CORE.glob("*.js")
+        for path in folder.glob("*.js")
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith(("import ", "export ")) and " from " in line
     ]
 
     assert imports
-    assert [line for line in imports if ' from "./' not in line] == []
+    assert [line for line in imports if not line.partition(' from "')[2].startswith(allowed)] == []

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.server.live.schemas import EVENT_NAMES
-from tests.web.node import CORE, ROOT, WEB, node, tool
+from tests.web.node import CORE, POLLING, ROOT, WEB, node, take_core, tool
 
 REACT = WEB / "react"
 SECONDS = 300
@@ -85,9 +85,14 @@ def test_the_package_holds_the_core_and_loads_without_a_build(tmp_path: Path) ->
         text=True,
     )
 
-    names = {path.name for path in (modules / "@longwatch" / "react" / "core").iterdir()}
-    assert names == {path.name for path in CORE.glob("*.js")}
+    package = modules / "@longwatch" / "react"
+    assert module_names(package / "core") == module_names(CORE)
+    assert module_names(package / "src" / "polling") == module_names(POLLING)
     assert "useSessionPolling" in done.stdout.strip().split(","), done.stderr
+
+
+def module_names(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("*.js")}
 
 
 def test_installing_the_package_runs_no_script() -> None:
@@ -104,10 +109,6 @@ def test_the_types_name_every_message_that_the_feed_delivers() -> None:
     inside = {"beat", "closing"}  # of the connection; the client keeps them to itself
 
     assert set(re.findall(r'"(\w+)"', declared)) == set(EVENT_NAMES) - inside
-
-
-def take_core() -> None:
-    subprocess.run([node(), "react/scripts/take-core.js"], cwd=WEB, check=True, timeout=SECONDS)
 
 
 def test_the_core_is_in_the_tree_once() -> None:

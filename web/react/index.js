@@ -1,8 +1,8 @@
 /** React hooks for longwatch. The types are in `index.d.ts`. */
 
 export { ApiError } from "./core/errors.js";
-export { PollingManager, pollingManager } from "./core/polling-manager.js";
-export { TurnFailed } from "./core/session-polling.js";
+export { PollingManager, pollingManager } from "./src/polling/polling-manager.js";
+export { TurnFailed } from "./src/polling/session.js";
 export { LongwatchProvider } from "./src/provider.js";
 export { useDocumentPolling } from "./src/use-document-polling.js";
 export { useFeed } from "./src/use-feed.js";

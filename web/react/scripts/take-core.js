@@ -1,7 +1,7 @@
 // Copies the framework-free core into this package. It lives with the viewer, whose pages serve it as it is;
 // npm runs this before the package is packed (`prepack`), so no copy is kept in git.
 
-import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const source = fileURLToPath(new URL("../../../src/longwatch/server/page/viewer/core/", import.meta.url));
@@ -10,9 +10,14 @@ const target = fileURLToPath(new URL("../core/", import.meta.url));
 if (existsSync(source)) {
   const wanted = readdirSync(source).filter((name) => name.endsWith(".js"));
   for (const name of existsSync(target) ? readdirSync(target) : []) {
-    if (!wanted.includes(name)) rmSync(`${target}${name}`);
+    if (name.endsWith(".js") && !wanted.includes(name)) rmSync(`${target}${name}`, { force: true });
   }
-  for (const name of wanted) cpSync(`${source}${name}`, `${target}${name}`);
+  mkdirSync(target, { recursive: true });
+  for (const name of wanted) {
+    const fresh = `${target}.copy-${process.pid}`;
+    cpSync(`${source}${name}`, fresh);
+    renameSync(fresh, `${target}${name}`); // whoever reads the module meanwhile never sees half of it
+  }
 } else if (!existsSync(target)) {
   throw new Error(`The core modules are in neither ${source} nor ${target}. Install from a whole checkout.`);
 }

@@ -6,10 +6,10 @@ import { createContext, createElement, useContext, useEffect, useMemo, useState 
 import { Api } from "../core/api.js";
 import { pageAttention } from "../core/attention.js";
 import { FeedClient } from "../core/feed.js";
-import { pollingManager } from "../core/polling-manager.js";
+import { pollingManager } from "./polling/polling-manager.js";
 
 /** @import { LongwatchProviderProps } from "../index.js" */
-/** @import { PollingManager } from "../core/polling-manager.js" */
+/** @import { PollingManager } from "./polling/polling-manager.js" */
 
 /**
  * @typedef {object} Longwatch

@@ -3,14 +3,13 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 
-import { DocumentPolling, filesKey } from "../core/document-polling.js";
-import { projectFiles } from "../core/project-files.js";
+import { DocumentPolling, filesKey, projectFiles } from "./polling/documents.js";
 import { useLongwatch } from "./provider.js";
 import { useLatest } from "./use-latest.js";
 import { queryKeyOf, usePolledQuery, usePollState } from "./use-polled.js";
 import { DocumentSync } from "./yjs-sync.js";
 
-/** @import { Listing } from "../core/project-files.js" */
+/** @import { Listing } from "./polling/documents.js" */
 /** @import { UseDocumentPollingOptions, UseDocumentPollingResult } from "../index.js" */
 
 const NONE = Object.freeze({});

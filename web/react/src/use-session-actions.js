@@ -2,10 +2,9 @@
 
 import { useMemo } from "react";
 
-import { ensureSession, interrupt, newTurn } from "../core/actions.js";
 import { sessionPath } from "../core/routes.js";
-import { turnKey } from "../core/session-polling.js";
 import { readTurn } from "../core/turn-state.js";
+import { ensureSession, interrupt, newTurn, turnKey } from "./polling/session.js";
 import { useLongwatch } from "./provider.js";
 
 /** @import { SessionActions } from "../index.js" */

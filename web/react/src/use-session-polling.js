@@ -3,8 +3,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 
-import { SessionPolling, turnKey, turnPoll } from "../core/session-polling.js";
 import { readTurn } from "../core/turn-state.js";
+import { SessionPolling, turnKey, turnPoll } from "./polling/session.js";
 import { useLongwatch } from "./provider.js";
 import { useLatest } from "./use-latest.js";
 import { queryKeyOf, usePolledQuery, usePollState } from "./use-polled.js";

@@ -15,7 +15,7 @@ import { childOf } from "../core/waiting.js";
 import { worldWith } from "../core/world.js";
 
 /** @import { Api } from "../core/api.js" */
-/** @import { FileEntry } from "../core/project-files.js" */
+/** @import { FileEntry } from "./polling/documents.js" */
 /** @import { World } from "../core/world.js" */
 
 const EMPTY_UPDATE_BYTES = 2; // a Yjs update without any change

@@ -2,8 +2,8 @@
 
 import type * as Declared from "../index.js";
 import { ApiError } from "../core/errors.js";
-import { PollingManager, pollingManager } from "../core/polling-manager.js";
-import { TurnFailed } from "../core/session-polling.js";
+import { PollingManager, pollingManager } from "../src/polling/polling-manager.js";
+import { TurnFailed } from "../src/polling/session.js";
 import { LongwatchProvider } from "../src/provider.js";
 import { useDocumentPolling } from "../src/use-document-polling.js";
 import { useFeed } from "../src/use-feed.js";

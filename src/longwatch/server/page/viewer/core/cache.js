@@ -5,8 +5,6 @@
  * it, and taking the change back never brings back an older answer.
  */
 
-import { sharing } from "./equality.js";
-
 const MOST_ENTRIES = 500; // unwatched ones are forgotten, oldest first
 
 /**
@@ -156,4 +154,35 @@ function viewOf(entry) {
   let view = entry.body;
   for (const { change } of entry.layers) view = change(view);
   return view;
+}
+
+/**
+ * The new JSON value with every part that equals the old one's replaced by that part, so that `===` finds what changed.
+ *
+ * @template T
+ * @param {unknown} before
+ * @param {T} after
+ * @returns {T}
+ */
+export function sharing(before, after) {
+  if (Object.is(before, after)) return after;
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const shared = after.map((value, at) => sharing(before[at], value));
+    const isEqual = before.length === after.length && shared.every((value, at) => value === before[at]);
+    return /** @type {T} */ (isEqual ? before : shared);
+  }
+  if (!isPlain(before) || !isPlain(after)) return after;
+  const entries = Object.entries(after).map(([key, value]) => [key, sharing(before[key], value)]);
+  const isEqual =
+    entries.length === Object.keys(before).length &&
+    entries.every(([key, value]) => Object.hasOwn(before, key) && value === before[key]);
+  return isEqual ? /** @type {T} */ (before) : Object.fromEntries(entries);
+}
+
+/**
+ * @param {unknown} value
+ * @returns {value is Record<string, any>}
+ */
+function isPlain(value) {
+  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }

@@ -1,9 +1,9 @@
 /** A schedule while all is well and a backoff while it fails, as one value that people can be shown. */
 
-import { REQUEST_BACKOFF } from "./backoff.js";
+import { REQUEST_BACKOFF } from "../../core/backoff.js";
 
-/** @import { Backoff } from "./backoff.js" */
-/** @import { Schedule } from "./schedule.js" */
+/** @import { Backoff } from "../../core/backoff.js" */
+/** @import { Schedule } from "../../core/schedule.js" */
 
 /** @template {Schedule} [S=Schedule] */
 export class Cadence {

@@ -5,21 +5,20 @@
  * timer for each key that waits for its next look and one for each request in flight, and none otherwise.
  */
 
-import { pageAttention } from "./attention.js";
-import { REQUEST_BACKOFF } from "./backoff.js";
-import { PauseReasons } from "./pause-reasons.js";
-import { Registration } from "./registration.js";
-import { Request, RequestQueue } from "./request-queue.js";
-import { scheduleFor } from "./schedule.js";
-import { SharedPoll, Subscriber } from "./shared-poll.js";
-import { worldWith } from "./world.js";
+import { pageAttention } from "../../core/attention.js";
+import { REQUEST_BACKOFF } from "../../core/backoff.js";
+import { PauseReasons } from "../../core/pause-reasons.js";
+import { scheduleFor } from "../../core/schedule.js";
+import { worldWith } from "../../core/world.js";
+import { Request, RequestQueue } from "./requests.js";
+import { Registration, SharedPoll, Subscriber } from "./shared-poll.js";
 
-/** @import { Backoff } from "./backoff.js" */
+/** @import { Backoff } from "../../core/backoff.js" */
+/** @import { PauseReason } from "../../core/pause-reasons.js" */
+/** @import { World } from "../../core/world.js" */
 /** @import { Cadence } from "./cadence.js" */
-/** @import { PauseReason } from "./pause-reasons.js" */
-/** @import { Poll } from "./request-queue.js" */
+/** @import { Poll } from "./requests.js" */
 /** @import { Callbacks } from "./shared-poll.js" */
-/** @import { World } from "./world.js" */
 
 export const MAX_CONCURRENT = 3; // requests in flight
 export const CACHE_MS = 500;
@@ -33,7 +32,7 @@ export const TIMEOUT_MS = 30_000; // three polls that never answer would stop al
  * @property {number | null} [timeoutMs]
  * @property {Partial<World>} [world]
  * @property {() => number} [draw] For a backoff with jitter.
- * @property {() => number} [slowdown] What delays are multiplied by, asked before each: see `attention.js`.
+ * @property {() => number} [slowdown] What delays are multiplied by, asked before each: see `core/attention.js`.
  */
 
 export class PollingManager {
@@ -182,7 +181,7 @@ export class PollingManager {
 
   /**
    * Poll everything at once, but let a failing poll wait for the rest of its backoff. Lifts the application's own
-   * pause only: see `pause-reasons.js`.
+   * pause only: see `core/pause-reasons.js`.
    */
   resume() {
     this.#resumeFrom("application");

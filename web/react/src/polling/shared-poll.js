@@ -1,12 +1,11 @@
 /** The one poll that all subscribers of a key share, and what each of them gets from it. */
 
+import { asError } from "../../core/errors.js";
+import { Soonest } from "../../core/schedule.js";
 import { Cadence } from "./cadence.js";
-import { isSame } from "./equality.js";
-import { asError } from "./errors.js";
-import { Soonest } from "./schedule.js";
 
-/** @import { Backoff } from "./backoff.js" */
-/** @import { Poll, Request } from "./request-queue.js" */
+/** @import { Backoff } from "../../core/backoff.js" */
+/** @import { Poll, Request } from "./requests.js" */
 
 /**
  * @typedef {object} Callbacks
@@ -164,6 +163,82 @@ export class Subscriber {
       reportError(mistake);
     }
   }
+}
+
+/** What a subscriber holds in its hand. */
+export class Registration {
+  #subscriber;
+  #leave;
+  #isPaused;
+
+  /**
+   * @param {Subscriber} subscriber
+   * @param {(subscriber: Subscriber) => void} leave
+   * @param {() => boolean} isPaused
+   */
+  constructor(subscriber, leave, isPaused) {
+    this.#subscriber = subscriber;
+    this.#leave = leave;
+    this.#isPaused = isPaused;
+  }
+
+  get key() {
+    return this.#subscriber.shared.key;
+  }
+
+  /** Whether anything may still be delivered. */
+  get active() {
+    return this.#subscriber.active;
+  }
+
+  /** Whether another poll will be sent: not while polling is paused, nor after the poll has stopped. */
+  get isPolling() {
+    return this.active && !this.state.stopped && !this.#isPaused();
+  }
+
+  /**
+   * When the poll looks next, how often it failed, whether it has stopped and why.
+   *
+   * @returns {Cadence}
+   */
+  get state() {
+    return this.#subscriber.shared.cadence;
+  }
+
+  /** The moment of the next look; null while none is planned. */
+  get dueAt() {
+    return this.active ? this.#subscriber.shared.dueAt : null;
+  }
+
+  /** Leave. Nothing is delivered any more, also not from a poll under way. Again, it does nothing. */
+  dispose() {
+    this.#leave(this.#subscriber);
+  }
+}
+
+/**
+ * Whether two values say the same, however deep.
+ *
+ * @param {unknown} one
+ * @param {unknown} other
+ * @returns {boolean}
+ */
+export function isSame(one, other) {
+  if (Object.is(one, other)) return true;
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
+  if (Object.getPrototypeOf(one) !== Object.getPrototypeOf(other)) return false;
+  if (Array.isArray(one)) return Array.isArray(other) && one.length === other.length && sameEntries(one, other);
+  if (one instanceof Date) return one.getTime() === /** @type {Date} */ (other).getTime();
+  if (Object.getPrototypeOf(one) !== Object.prototype) return false; // a class of its own: only itself
+  return Object.keys(one).length === Object.keys(other).length && sameEntries(one, other);
+}
+
+/**
+ * @param {Record<string, any>} one
+ * @param {Record<string, any>} other
+ */
+function sameEntries(one, other) {
+  return Object.keys(one).every((key) => Object.hasOwn(other, key) && isSame(one[key], other[key]));
 }
 
 /** @param {unknown} mistake */

@@ -1,8 +1,8 @@
 /** Requests under way: at most so many at a time, first come, first served. */
 
-import { ApiError } from "./errors.js";
+import { ApiError } from "../../core/errors.js";
 
-/** @import { World } from "./world.js" */
+/** @import { World } from "../../core/world.js" */
 
 /**
  * @typedef {(asked: {signal: AbortSignal}) => any} Poll Gives the answer, or a promise of it.
