@@ -10,12 +10,12 @@ import { followAttention, tryNow } from "./live.js";
 import { place, startRouter } from "./router.js";
 import { state } from "./states.js";
 import { restoreTheme, themeButton } from "./theme.js";
-import "./executions-view.js";
+import "./executions-list.js";
 import "./live-execution.js";
 import "./live-run.js";
 import "./login.js";
 import "./projects-view.js";
-import "./runs-view.js";
+import "./runs-list.js";
 import "./session-view.js";
 
 /** @typedef {import("./router.js").Route} Route */

@@ -1,40 +1,85 @@
 /**
- * One execution as a row of the board: a link, with its waves, and a line that says why it is still running.
+ * `<lw-executions>`: the list of executions. A row is a link, with its waves, and a line that says why it still runs.
  */
 
-import { fill, h, say } from "./dom.js";
+import { h, say } from "./dom.js";
+import { define } from "./element.js";
 import { conditionsAt, endingText, etaText, isOpen, nextPoll } from "./execution-words.js";
 import { ago, isoTime, length, ticking } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
+import { ListView } from "./list-view.js";
 import { executionPath } from "./router.js";
+import { commandLine, state } from "./states.js";
 import { progressText, waveStrip } from "./wave-strip.js";
 
 /** @typedef {import("./types.js").ExecutionLine} ExecutionLine */
 
-/** @type {WeakMap<HTMLElement, ExecutionLine>} */
-const shown = new WeakMap();
+const ADD = "longwatch executions add --plan PLAN --wave NAME=JOB";
+const WATCH = "longwatch executions watch";
+const ABOUT =
+  "An execution is work that runs in another system: a recovery drill, a build, a job. Add one that is under way, and let longwatch ask about it. It appears here by itself.";
 
-/**
- * @param {ExecutionLine} execution
- * @param {number} now
- */
-export function executionRow(execution, now) {
-  const row = h("li", {}, h("a", { class: "execution-row", href: executionPath(execution) }));
-  updateRow(row, execution, now);
-  return row;
+/** @type {import("./list-model.js").Items<ExecutionLine>} */
+const ITEMS = {
+  path: "/api/executions",
+  topic: "executions",
+  message: "execution",
+  filters: ["status", "mode", "source", "text"],
+  key: ({ execution_id: id, plan_id: plan }) => `${id}\n${plan}`, // an id is one of its plan's
+  matches,
+  newer: (known, told) => (told.version >= known.version ? told : known),
+};
+
+/** @type {import("./list-view.js").List<ExecutionLine>} */
+const EXECUTIONS = {
+  noun: "execution",
+  nouns: "executions",
+  title: "Executions",
+  items: ITEMS,
+  filters: {
+    search: { label: "Search executions", placeholder: "Search names, plans and ids" },
+    statuses: ["running", "succeeded", "partial", "failed", "cancelled"],
+    choices: [
+      { name: "mode", label: "Type", all: "All types", options: [["DRILL", "Drills"], ["RECOVERY", "Recoveries"], ["JOB", "Jobs"]] },
+    ],
+  },
+  columns: ["Execution", "Type", "Waves and servers", "Time", "State"],
+  skeleton: 8,
+  href: executionPath,
+  cells,
+  tick,
+  empty: (hint) => {
+    const deploy = hint?.includes("Deploy ") ? hint : null;
+    const commands = deploy ? [] : [commandLine(ADD), commandLine(WATCH)];
+    return state({ symbol: "board", title: "No executions yet", text: deploy ?? ABOUT }, ...commands);
+  },
+};
+
+/** @extends {ListView<ExecutionLine>} */
+class ExecutionsView extends ListView {
+  constructor() {
+    super(EXECUTIONS);
+  }
 }
 
+define("lw-executions", ExecutionsView);
+
 /**
- * @param {HTMLElement} row
  * @param {ExecutionLine} execution
- * @param {number} now
+ * @param {import("./list-model.js").Query} query
  */
-export function updateRow(row, execution, now) {
-  if (shown.get(row) === execution) return;
-  shown.set(row, execution);
+function matches(execution, { status, mode, source, text }) {
+  if (status && execution.status !== status) return false;
+  if (mode && execution.mode !== mode) return false;
+  if (source && execution.source !== source) return false;
+  const words = text?.toLowerCase();
+  return !words || [execution.execution_id, execution.plan_id, execution.name ?? ""].some((name) => name.toLowerCase().includes(words));
+}
+
+/** @param {ExecutionLine} execution */
+function cells(execution) {
   const utc = isoTime(execution.started_at);
-  fill(
-    /** @type {HTMLElement} */ (row.firstElementChild),
+  return [
     h(
       "span",
       { class: "execution-what" },
@@ -46,24 +91,21 @@ export function updateRow(row, execution, now) {
     h("span", { class: "execution-waves" }, waveStrip(execution), h("span", { class: "dim cut nums" }, progressText(execution))),
     h("span", { class: "execution-time nums" }, h("span", { class: "took" }), h("time", { class: "dim", datetime: utc, title: `started ${utc} (UTC)` })),
     h("span", { class: "execution-why" }, h("span", { class: "cut first" }), h("span", { class: "cut dim nums second" })),
-  );
-  tickRow(row, now);
+  ];
 }
 
 /**
- * Only the texts that count: nothing is made anew.
  * @param {HTMLElement} row
+ * @param {ExecutionLine} execution
  * @param {number} now
  */
-export function tickRow(row, now) {
-  const execution = shown.get(row);
-  if (!execution) return;
+function tick(row, execution, now) {
   const { started_at: started, ended_at: ended } = execution;
   const [took, begun, first, second] = [".took", "time", ".first", ".second"].map((name) => /** @type {HTMLElement} */ (row.querySelector(name)));
   if (!took || !begun || !first || !second) return;
   say(took, ended === null ? ticking(now - started) : length(ended - started));
   say(begun, ago(started, now));
-  const [look, why, more] = state(execution, now);
+  const [look, why, more] = standing(execution, now);
   first.className = `cut first ${look}`;
   say(first, why);
   first.title = why;
@@ -77,7 +119,7 @@ export function tickRow(row, now) {
  * @param {number} now
  * @returns {[string, string, string]}
  */
-function state(execution, now) {
+function standing(execution, now) {
   if (execution.ended_at !== null) {
     return [`is-${statusOf(execution.status)}`, endingText(execution), execution.message ?? ""];
   }

@@ -1,59 +1,125 @@
 /**
- * One run as a row of the list: a link, with a line that says why it is still open.
+ * `<lw-runs>`: the list of runs. A row is a link, with a line that says why the run is still open.
  */
 
 import { SILENT_AFTER_MS } from "../core/run-fold.js";
-import { fill, h, say } from "./dom.js";
+import { h, say } from "./dom.js";
+import { define } from "./element.js";
 import { ago, conditionText, count, counted, isoTime } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
+import { ListView } from "./list-view.js";
 import { pathOf } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
+import { state } from "./states.js";
 
 /** @typedef {import("./types.js").Summary} Summary */
 
-/** @type {WeakMap<HTMLElement, Summary>} */
-const shown = new WeakMap();
+const HIDDEN_KINDS = ["project", "conversation"]; // they never end; asked for by their kind only
+const KINDS = ["workflow", "session", "turn", "execution", ...HIDDEN_KINDS];
+const UNITS_MS = /** @type {Record<string, number>} */ ({ m: 60_000, h: 3_600_000, d: 86_400_000 });
+const FIRST_COMMAND = "longwatch run -- sleep 60";
+
+/** @type {import("./list-model.js").Items<Summary>} */
+const ITEMS = {
+  path: "/api/runs",
+  topic: "runs",
+  message: "run",
+  filters: ["status", "kind", "text", "since"],
+  parameters: ({ since, ...rest }) => ({ ...rest, since: since ? sinceMs(since) : undefined }),
+  key: (run) => run.run_id,
+  matches,
+  newer: (known, told) =>
+    told.events >= known.events ? { ...told, conditions: told.conditions ?? (told.events === known.events ? known.conditions : []) } : known,
+  changesAlone: isOpen, // its conditions do
+};
+
+/** @type {import("./list-view.js").List<Summary>} */
+const RUNS = {
+  noun: "run",
+  nouns: "runs",
+  title: "Runs",
+  items: ITEMS,
+  filters: {
+    search: { label: "Search runs", placeholder: "Search names and ids" },
+    statuses: ["running", "succeeded", "failed", "died", "partial", "cancelled", "unknown"],
+    choices: [
+      { name: "kind", label: "Kind", all: "All kinds", options: KINDS.map((kind) => [kind, kind]) },
+      {
+        name: "since",
+        label: "Time",
+        all: "Any time",
+        options: [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]],
+      },
+    ],
+  },
+  columns: ["Run", "Kind", "Agents", "Duration", "Last event", "State"],
+  skeleton: 10,
+  showsHint: true,
+  href: pathOf,
+  cells,
+  tick,
+  empty: () =>
+    state({
+      title: "No runs yet",
+      text: "Record a first one: this runs a command and records it. It appears here by itself.",
+      command: FIRST_COMMAND,
+    }),
+};
+
+/** @extends {ListView<Summary>} */
+class RunsView extends ListView {
+  constructor() {
+    super(RUNS);
+  }
+}
+
+define("lw-runs", RunsView);
 
 /**
  * @param {Summary} run
- * @param {number} now
+ * @param {import("./list-model.js").Query} query
  */
-export function runRow(run, now) {
-  const row = h("li", {}, h("a", { class: "run-row", href: pathOf(run) }));
-  updateRow(row, run, now);
-  return row;
+function matches(run, { status, kind, text, since }) {
+  if (kind ? run.kind !== kind : HIDDEN_KINDS.includes(run.kind)) return false;
+  if (status && run.status !== status) return false;
+  if (since && run.started_at < sinceMs(since)) return false;
+  const words = text?.toLowerCase();
+  return !words || run.run_id.toLowerCase().includes(words) || (run.name ?? "").toLowerCase().includes(words);
 }
 
 /**
- * @param {HTMLElement} row
+ * A moment some time ago, rounded to the minute so that the same question has the same address.
+ * @param {string} text such as `1h` or `7d`, or epoch milliseconds
+ */
+function sinceMs(text) {
+  const found = /^(\d+)([mhd])$/.exec(text);
+  if (!found) return Number(text) || 0;
+  const ms = Date.now() - Number(found[1]) * (UNITS_MS[found[2] ?? ""] ?? 0);
+  return Math.floor(ms / 60_000) * 60_000;
+}
+
+/**
  * @param {Summary} run
  * @param {number} now
  */
-export function updateRow(row, run, now) {
-  if (shown.get(row) === run) return;
-  shown.set(row, run);
-  const link = /** @type {HTMLElement} */ (row.firstElementChild);
+function cells(run, now) {
   const utc = isoTime(run.started_at);
-  fill(
-    link,
+  return [
     h("span", { class: "run-what" }, statusMark(run.status, { quiet: true }), h("span", { class: "run-name cut" }, run.name ?? run.run_id), run.name ? h("code", { class: "cut dim" }, run.run_id) : null, run.attempts.length > 1 ? h("span", { class: "tag" }, `attempt ${run.attempts.length}`) : null),
     h("span", { class: "run-kind" }, h("span", { class: "tag" }, run.kind)),
     h("span", { class: "nums run-agents", title: run.agents.join(", ") }, run.agents.length ? count(run.agents.length) : "–", h("span", { class: "unit" }, run.agents.length === 1 ? " agent" : " agents")),
     h("span", { class: "nums run-length", title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utc} (UTC)` }),
     h("span", { class: "run-last cut" }, h("code", {}, run.last_event_type), " ", h("time", { class: "dim", datetime: isoTime(run.last_event_at), title: `${isoTime(run.last_event_at)} (UTC)` })),
     h("span", { class: "run-why cut" }, ...why(run, now)),
-  );
-  tickRow(row, now);
+  ];
 }
 
 /**
- * Only the texts that count: nothing is made anew.
  * @param {HTMLElement} row
+ * @param {Summary} run
  * @param {number} now
  */
-export function tickRow(row, now) {
-  const run = shown.get(row);
-  if (!run) return;
+function tick(row, run, now) {
   const took = row.querySelector(".run-length");
   const last = row.querySelector("time");
   if (took) say(took, lengthText(run, now));

@@ -1,0 +1,97 @@
+/**
+ * The filters of a list. They only write the address; the view reads it.
+ */
+
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+import { setQuery } from "./router.js";
+
+/**
+ * @typedef {object} Filters
+ * @property {string} label of the bar
+ * @property {{label: string, placeholder: string}} search
+ * @property {readonly string[]} statuses
+ * @property {readonly Choice[]} choices
+ *
+ * @typedef {object} Choice
+ * @property {string} name in the address
+ * @property {string} label
+ * @property {string} all what no choice is called
+ * @property {readonly (readonly [value: string, label: string])[]} options
+ */
+
+const TYPING_MS = 180;
+
+export class ListFilters {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #typing;
+  #search;
+  #statuses;
+  #fields;
+
+  /** @param {Filters} filters */
+  constructor({ label, search, statuses, choices }) {
+    this.#search = h("input", {
+      type: "search",
+      placeholder: search.placeholder,
+      "aria-label": search.label,
+      autocomplete: "off",
+      spellcheck: "false",
+      on: { input: () => this.#typed() },
+    });
+    this.#statuses = ["", ...statuses].map((status) =>
+      h(
+        "button",
+        { type: "button", class: "chip", data: { value: status }, on: { click: () => setQuery({ status }) } },
+        status ? `${status.slice(0, 1).toUpperCase()}${status.slice(1)}` : "All",
+      ),
+    );
+    this.#fields = choices.map((choice) => ({ name: choice.name, field: fieldOf(choice) }));
+    this.element = h(
+      "div",
+      { class: "toolbar filters", role: "search", "aria-label": label },
+      h("div", { class: "search" }, icon("search"), this.#search, h("kbd", {}, "/")),
+      h("div", { class: "chips", role: "group", "aria-label": "Status" }, ...this.#statuses),
+      ...this.#fields.map(({ field }) => field),
+    );
+  }
+
+  /** @param {URLSearchParams} query */
+  show(query) {
+    if (document.activeElement !== this.#search) this.#search.value = query.get("text") ?? "";
+    const status = query.get("status") ?? "";
+    for (const chip of this.#statuses) chip.setAttribute("aria-pressed", String(chip.dataset["value"] === status));
+    for (const { name, field } of this.#fields) choose(field, query.get(name) ?? "");
+  }
+
+  focusSearch() {
+    this.#search.focus();
+    this.#search.select();
+  }
+
+  #typed() {
+    clearTimeout(this.#typing);
+    this.#typing = setTimeout(() => setQuery({ text: this.#search.value.trim() }), TYPING_MS);
+  }
+}
+
+/** @param {Choice} choice */
+function fieldOf({ name, label, all, options }) {
+  const field = h(
+    "select",
+    { "aria-label": label, on: { change: () => setQuery({ [name]: field.value }) } },
+    h("option", { value: "" }, all),
+    ...options.map(([value, shown]) => h("option", { value }, shown)),
+  );
+  return field;
+}
+
+/**
+ * Show a choice, even one that only the address knows (a kind of the user's own).
+ * @param {HTMLSelectElement} field
+ * @param {string} value
+ */
+function choose(field, value) {
+  if (![...field.options].some((option) => option.value === value)) field.append(h("option", { value }, value));
+  field.value = value;
+}

@@ -1,0 +1,167 @@
+/**
+ * A list that fills the page: filters, rows of links, newest first, live. Filters are in the address.
+ */
+
+import { beforePaint, fill, h, keep } from "./dom.js";
+import { Part } from "./element.js";
+import { connection } from "./connection.js";
+import { offerKeys } from "./keys.js";
+import { ListFilters } from "./list-filters.js";
+import { ListModel, queryOf } from "./list-model.js";
+import { go, place, setQuery } from "./router.js";
+import { failure, loading, state } from "./states.js";
+import { everySecond } from "./ticker.js";
+
+/**
+ * @template Item
+ * @typedef {object} List
+ * @property {string} noun of one item
+ * @property {string} nouns of several, and the name of the view in an address
+ * @property {string} title
+ * @property {import("./list-model.js").Items<Item>} items
+ * @property {Omit<import("./list-filters.js").Filters, "label">} filters
+ * @property {readonly string[]} columns
+ * @property {number} skeleton lines that are shown while it loads
+ * @property {boolean} [showsHint] whether the server's hint is shown below the list
+ * @property {(item: Item) => string} href
+ * @property {(item: Item, now: number) => import("./dom.js").Child[]} cells of a row
+ * @property {(row: HTMLElement, item: Item, now: number) => void} tick only the texts that count; makes nothing anew
+ * @property {(hint: string | null) => HTMLElement} empty what is shown where there is nothing at all
+ */
+
+const REFRESH_SECONDS = 15;
+
+/** @template {{started_at: number}} Item */
+export class ListView extends Part {
+  #of;
+  /** @type {ListModel<Item>} */
+  #model;
+  #filters;
+  #list;
+  #head;
+  #foot = h("div", { class: "runs-foot" });
+  #hint = h("p", { class: "runs-hint dim", role: "status", hidden: true });
+  #draw = beforePaint(() => this.#drawNow());
+  #asked = "";
+  /** @type {WeakMap<Element, Item>} what each row shows */
+  #shown = new WeakMap();
+
+  /** @param {List<Item>} list */
+  constructor(list) {
+    super();
+    const { noun, title } = list;
+    this.#of = list;
+    this.#model = new ListModel(list.items);
+    this.#filters = new ListFilters({ ...list.filters, label: title });
+    this.#list = h("ul", { class: "runs", "aria-label": `${title}, newest first` });
+    this.#head = h("div", { class: `${noun}-row head`, "aria-hidden": "true" }, ...list.columns.map((name) => h("span", {}, name)));
+  }
+
+  connectedCallback() {
+    const { noun, title, tick, showsHint = false } = this.#of;
+    this.append(h("div", { class: "page-head" }, h("h1", {}, title)), this.#filters.element, this.#head, this.#list, this.#foot);
+    if (showsHint) this.append(this.#hint);
+    this.whenGone(this.#model.watch(this.#draw));
+    this.whenGone(() => this.#model.close());
+    this.whenGone(place.watch(() => this.#ask()));
+    this.whenGone(connection.watch(this.#draw));
+    let seconds = 0;
+    this.whenGone(everySecond((now) => {
+      seconds += 1;
+      if (seconds % REFRESH_SECONDS === 0) void this.#model.refresh();
+      for (const row of this.#list.children) {
+        const item = this.#shown.get(row);
+        if (item) tick(/** @type {HTMLElement} */ (row), item, now);
+      }
+    }));
+    this.whenGone(
+      offerKeys(title, [
+        { keys: ["j", "ArrowDown"], about: `Next ${noun}`, run: () => this.#move(1) },
+        { keys: ["k", "ArrowUp"], about: `${capital(noun)} before`, run: () => this.#move(-1) },
+        { keys: ["Enter"], about: `Open the ${noun}`, run: (event) => this.#open(event) },
+        { keys: ["/"], about: "Search", run: () => this.#filters.focusSearch() },
+      ]),
+    );
+  }
+
+  #ask() {
+    const { view, query } = place.value;
+    if (view !== this.#of.nouns) return;
+    this.#filters.show(query);
+    const wanted = queryOf(query, this.#of.items.filters);
+    const asked = JSON.stringify(wanted);
+    if (asked === this.#asked) return;
+    this.#asked = asked;
+    void this.#model.open(wanted);
+  }
+
+  #drawNow() {
+    const { items, hint } = this.#model;
+    const now = Date.now();
+    this.#head.hidden = !items.length;
+    this.#hint.hidden = hint === null;
+    this.#hint.textContent = hint ?? "";
+    keep(this.#list, items, {
+      key: this.#of.items.key,
+      make: (item) => h("li", {}, h("a", { class: `${this.#of.noun}-row`, href: this.#of.href(item) })),
+      update: (row, item) => this.#show(row, item, now),
+    });
+    fill(this.#foot, this.#end());
+  }
+
+  /**
+   * @param {HTMLElement} row
+   * @param {Item} item
+   * @param {number} now
+   */
+  #show(row, item, now) {
+    if (this.#shown.get(row) === item) return;
+    this.#shown.set(row, item);
+    fill(/** @type {HTMLElement} */ (row.firstElementChild), ...this.#of.cells(item, now));
+    this.#of.tick(row, item, now);
+  }
+
+  /** What comes after the last row. */
+  #end() {
+    const { nouns, skeleton } = this.#of;
+    const { items, state: at, error, more } = this.#model;
+    if (at === "loading") return items.length ? null : loading(nouns, skeleton);
+    if (at === "failed") return failure(`The list of ${nouns}`, error, () => void this.#model.again());
+    if (more) {
+      const text = at === "more" ? "Loading …" : items.length ? "Load more" : "Search further";
+      return h("button", { type: "button", disabled: at === "more", on: { click: () => void this.#model.loadMore() } }, text);
+    }
+    return items.length ? h("p", { class: "dim" }, `No more ${nouns}.`) : this.#nothing();
+  }
+
+  #nothing() {
+    const { noun, nouns, items, empty } = this.#of;
+    if (!Object.keys(queryOf(place.value.query, items.filters)).length) return empty(this.#model.hint);
+    const clear = () => setQuery(Object.fromEntries(items.filters.map((name) => [name, null])));
+    return state(
+      { symbol: "search", title: `No ${noun} matches`, text: `Choose other filters, or look at all ${nouns}.` },
+      h("button", { type: "button", on: { click: clear } }, `Show all ${nouns}`),
+    );
+  }
+
+  /** @param {number} step */
+  #move(step) {
+    const rows = [...this.#list.querySelectorAll("a")];
+    const at = rows.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
+    rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.max(0, Math.min(rows.length - 1, at + step))]?.focus();
+  }
+
+  /** @param {KeyboardEvent} event */
+  #open(event) {
+    const focused = document.activeElement;
+    if (focused instanceof HTMLButtonElement || focused instanceof HTMLAnchorElement) {
+      focused.click();
+      return;
+    }
+    const first = this.#model.items[0];
+    if (first && event.target === document.body) go(this.#of.href(first));
+  }
+}
+
+/** @param {string} word */
+const capital = (word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`;
