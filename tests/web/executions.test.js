@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Spans, spanKey, stretchOf } from "../../src/longwatch/server/page/viewer/app/execution-spans.js";
-import { conditionsAt, endingText, etaText, leaseText, nextPoll } from "../../src/longwatch/server/page/viewer/app/execution-words.js";
+import { conditionsAt, endingText, etaText, leaseText, nextPoll } from "../../src/longwatch/server/page/viewer/app/execution-text.js";
 import { isUnseen, lookOf, statesText } from "../../src/longwatch/server/page/viewer/app/server-states.js";
 import { progressText } from "../../src/longwatch/server/page/viewer/app/wave-strip.js";
-import { isFailure, wordsOf } from "../../src/longwatch/server/page/viewer/app/words.js";
+import { isFailure, wordsOf } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
 const MINUTE = 60_000;
 const START = 1_794_736_800_000;

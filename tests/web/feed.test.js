@@ -4,21 +4,21 @@ import { test } from "node:test";
 import { Api } from "../../src/longwatch/server/page/viewer/core/api.js";
 import { FeedClient } from "../../src/longwatch/server/page/viewer/core/feed.js";
 import { FeedServer } from "./support/feed-server.js";
-import { FakeWorld } from "./support/world.js";
+import { FakeEnvironment } from "./support/environment.js";
 
 function opened() {
-  const world = new FakeWorld();
-  const server = new FeedServer(world);
+  const environment = new FakeEnvironment();
+  const server = new FeedServer(environment);
   const states = [];
   const journals = [];
   const feed = new FeedClient({
     api: new Api({ fetch: server.fetch }),
-    world,
+    environment,
     draw: () => 0,
     onState: (state) => states.push(state),
     onJournal: (isAway) => journals.push(isAway),
   });
-  return { world, server, feed, states, journals };
+  return { environment, server, feed, states, journals };
 }
 
 /** Collects the ids of the events of a topic. */
@@ -38,13 +38,13 @@ function followed(feed, topic, after) {
 const isStream = (request) => request === "/api/stream";
 
 test("history comes first, then that it has caught up, then what happens", async () => {
-  const { world, server, feed, states } = opened();
+  const { environment, server, feed, states } = opened();
   server.record("run:a", "1");
   const { messages, ids } = followed(feed, "run:a");
-  await world.advance(10);
+  await environment.advance(10);
 
   server.record("run:a", "2");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.deepEqual(messages, ["event", "caught_up", "event"]);
   assert.deepEqual(ids, ["1", "2"]);
@@ -52,18 +52,18 @@ test("history comes first, then that it has caught up, then what happens", async
 });
 
 test("all topics of a page share one stream, and a new topic reopens it without a gap or a double", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const a = followed(feed, "run:a");
   const b = followed(feed, "run:b");
   server.record("run:a", "1");
-  await world.advance(10);
+  await environment.advance(10);
   assert.equal(server.requests.length, 1);
 
   server.record("run:b", "2");
   const c = followed(feed, "run:c");
   server.record("run:a", "3");
   server.record("run:c", "4");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.equal(server.requests.length, 2);
   assert.equal(server.viewers.size, 1);
@@ -71,38 +71,38 @@ test("all topics of a page share one stream, and a new topic reopens it without 
 });
 
 test("a second listener of a topic gets its history, and the first nothing twice", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   server.record("run:a", "1");
   const first = followed(feed, "run:a");
-  await world.advance(10);
+  await environment.advance(10);
 
   const second = followed(feed, "run:a");
-  await world.advance(10);
+  await environment.advance(10);
   server.record("run:a", "2");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.deepEqual([first.ids, second.ids], [["1", "2"], ["1", "2"]]);
 });
 
 test("who gives a cursor gets what came after it", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   for (const id of ["1", "2", "3"]) server.record("run:a", id);
 
   const { ids } = followed(feed, "run:a", "2");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.deepEqual(ids, ["3"]);
 });
 
 test("a stream that is cut goes on from its cursor", async () => {
-  const { world, server, feed, states } = opened();
+  const { environment, server, feed, states } = opened();
   const { ids } = followed(feed, "run:a");
   server.record("run:a", "1");
-  await world.advance(20_000); // a heartbeat has come
+  await environment.advance(20_000); // a heartbeat has come
 
   server.cut();
   server.record("run:a", "2");
-  await world.advance(1_000);
+  await environment.advance(1_000);
 
   assert.deepEqual(ids, ["1", "2"]);
   assert.deepEqual(states, ["live", "connecting", "live"]);
@@ -110,42 +110,42 @@ test("a stream that is cut goes on from its cursor", async () => {
 });
 
 test("each heartbeat says whether the journal behind the server is away", async () => {
-  const { world, server, feed, states, journals } = opened();
+  const { environment, server, feed, states, journals } = opened();
   followed(feed, "run:a");
-  await world.advance(16_000);
+  await environment.advance(16_000);
   server.isJournalAway = true;
-  await world.advance(15_000);
+  await environment.advance(15_000);
   server.isJournalAway = false;
-  await world.advance(15_000);
+  await environment.advance(15_000);
 
   assert.deepEqual(journals, [false, true, false]);
   assert.deepEqual(states, ["live"]);
 });
 
 test("a server that says it closes is asked again after a second", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
-  await world.advance(10);
+  await environment.advance(10);
 
   server.say("closing");
-  await world.advance(10);
+  await environment.advance(10);
   server.record("run:a", "1");
-  await world.advance(1_000);
+  await environment.advance(1_000);
 
   assert.deepEqual(ids, ["1"]);
   assert.ok(server.requests.every(isStream));
 });
 
 test("while the server is away the feed is offline, waits ever longer, and does not step down", async () => {
-  const { world, server, feed, states } = opened();
+  const { environment, server, feed, states } = opened();
   server.line = "refuses";
   const { ids } = followed(feed, "run:a");
 
-  await world.advance(60_000);
+  await environment.advance(60_000);
   assert.equal(server.requests.length, 6); // after 0, 1, 3, 7, 15 and 31 s
   server.line = "ok";
   server.record("run:a", "1");
-  await world.advance(30_000);
+  await environment.advance(30_000);
 
   assert.deepEqual(ids, ["1"]);
   assert.ok(server.requests.every(isStream));
@@ -153,76 +153,76 @@ test("while the server is away the feed is offline, waits ever longer, and does 
 });
 
 test("where a proxy holds the stream back, long polls take over within seconds", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   server.line = "buffers";
   server.record("run:a", "1");
   const { ids } = followed(feed, "run:a");
 
-  await world.advance(8_200);
+  await environment.advance(8_200);
   assert.deepEqual(ids, ["1"]);
   assert.deepEqual([feed.state, feed.way], ["polling", "long poll"]);
 
   server.record("run:a", "2");
-  await world.advance(200);
+  await environment.advance(200);
   assert.deepEqual(ids, ["1", "2"]);
 });
 
 test("a topic followed while long polls are used has caught up at once", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   server.line = "buffers";
   followed(feed, "run:a");
-  await world.advance(9_000);
+  await environment.advance(9_000);
   assert.equal(feed.way, "long poll");
   server.record("run:b", "1");
 
   const { messages } = followed(feed, "run:b", "1");
-  await world.advance(100);
+  await environment.advance(100);
 
   assert.deepEqual(messages, ["caught_up"]);
 });
 
 test("a stream that stalls after it was live is opened again, and given up when it stays silent", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
-  await world.advance(16_000);
+  await environment.advance(16_000);
 
   server.line = "buffers";
   server.record("run:a", "1");
-  await world.advance(56_000);
+  await environment.advance(56_000);
 
   assert.equal(feed.way, "long poll");
   assert.deepEqual(ids, ["1"]);
 });
 
 test("where long polls are cut as well, plain polls take over", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   server.line = "buffers";
   const { ids } = followed(feed, "run:a");
-  await world.advance(9_000);
+  await environment.advance(9_000);
 
   server.line = "cuts polls";
   feed.pause();
   feed.resume();
-  await world.advance(20_000);
+  await environment.advance(20_000);
   assert.equal(feed.way, "poll");
 
   server.record("run:a", "1");
-  await world.advance(5_000);
+  await environment.advance(5_000);
   assert.deepEqual(ids, ["1"]);
   assert.equal(server.requests.at(-1), "/api/feed at once");
 });
 
 test("a feed climbs back to the stream as soon as it comes through", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   server.line = "buffers";
   const { ids } = followed(feed, "run:a");
-  await world.advance(10_000);
+  await environment.advance(10_000);
   server.line = "ok";
 
   server.record("run:a", "1");
-  await world.advance(60_000);
+  await environment.advance(60_000);
   server.record("run:a", "2");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.equal(feed.way, "stream");
   assert.equal(feed.state, "live");
@@ -231,11 +231,11 @@ test("a feed climbs back to the stream as soon as it comes through", async () =>
 });
 
 test("a climb in vain leaves the polls alone and is tried less and less often", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   server.line = "buffers";
   followed(feed, "run:a");
 
-  await world.advance(3_600_000);
+  await environment.advance(3_600_000);
 
   const streams = server.requests.filter(isStream).length;
   assert.ok(streams >= 5 && streams <= 14, `${streams} tries`);
@@ -243,42 +243,42 @@ test("a climb in vain leaves the polls alone and is tried less and less often", 
 });
 
 test("an idle hour on the stream costs one request", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   followed(feed, "session:p/s");
 
-  await world.advance(3_600_000);
+  await environment.advance(3_600_000);
 
   assert.equal(server.requests.length, 1);
 });
 
 test("a hidden page has no connection, and goes on where it was", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
   server.record("run:a", "1");
-  await world.advance(10);
+  await environment.advance(10);
 
   feed.attend("hidden");
-  await world.advance(10);
+  await environment.advance(10);
   assert.equal(server.viewers.size, 0);
   server.record("run:a", "2");
-  await world.advance(60_000);
+  await environment.advance(60_000);
   feed.attend("active");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.deepEqual(ids, ["1", "2"]);
 });
 
 test("one who only looks keeps the stream but not the polls", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   followed(feed, "run:a");
-  await world.advance(10);
+  await environment.advance(10);
   feed.attend("idle");
   assert.ok(!feed.isPaused);
 
   server.line = "buffers";
   feed.pause();
   feed.resume();
-  await world.advance(10_000);
+  await environment.advance(10_000);
   assert.equal(feed.way, "long poll");
   feed.attend("idle");
 
@@ -286,62 +286,62 @@ test("one who only looks keeps the stream but not the polls", async () => {
 });
 
 test("the last to leave closes the stream, and no timer is left", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const a = followed(feed, "run:a");
   const b = followed(feed, "run:b");
-  await world.advance(10);
+  await environment.advance(10);
 
   a.stop();
   b.stop();
   b.stop();
-  await world.advance(20_000);
+  await environment.advance(20_000);
 
   assert.equal(server.viewers.size, 0);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 });
 
 test("a closed feed says nothing more", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
-  await world.advance(10);
+  await environment.advance(10);
 
   feed.close();
   server.record("run:a", "1");
-  await world.advance(20_000);
+  await environment.advance(20_000);
 
   assert.deepEqual(ids, []);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 });
 
 test("a run that has ended is asked for again after a while, because it may get late events", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
-  await world.advance(10);
+  await environment.advance(10);
   for (const viewer of server.viewers) viewer.send('event: ended\ndata: {"topic":"run:a","reason":"drained"}\n\n');
-  await world.advance(10);
+  await environment.advance(10);
 
-  await world.advance(300_000);
+  await environment.advance(300_000);
   server.record("run:a", "late");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.equal(server.requests.length, 2);
   assert.deepEqual(ids, ["late"]);
 });
 
 test("a topic that the server cannot give is told and left out, and the others go on", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const bad = followed(feed, "turn:p/s/none");
   const good = followed(feed, "run:a");
-  await world.advance(10);
+  await environment.advance(10);
   for (const viewer of server.viewers) {
     viewer.send('event: error\ndata: {"topic":"turn:p/s/none","code":"turn_not_found","message":"no"}\n\n');
   }
-  await world.advance(16_000);
+  await environment.advance(16_000);
 
   server.cut();
-  await world.advance(2_000);
+  await environment.advance(2_000);
   server.record("run:a", "1");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.ok(bad.messages.includes("error"));
   assert.deepEqual(good.ids, ["1"]);
@@ -349,17 +349,17 @@ test("a topic that the server cannot give is told and left out, and the others g
 });
 
 test("a cursor that the journal does not know any more begins at the start, without doubles", async () => {
-  const { world, server, feed } = opened();
+  const { environment, server, feed } = opened();
   const { ids, messages } = followed(feed, "run:a");
   server.record("run:a", "1");
-  await world.advance(10);
+  await environment.advance(10);
 
   for (const viewer of server.viewers) {
     viewer.send('event: error\ndata: {"topic":"run:a","code":"invalid_cursor","message":"other journal"}\n\n');
   }
-  await world.advance(10);
+  await environment.advance(10);
   server.record("run:a", "2");
-  await world.advance(10);
+  await environment.advance(10);
 
   assert.deepEqual(ids, ["1", "2"]);
   assert.ok(!messages.includes("error"));
@@ -367,7 +367,7 @@ test("a cursor that the journal does not know any more begins at the start, with
 
 test("whatever happens on the way, every listener ends up with what the journal holds, once", async () => {
   for (let seed = 1; seed <= 40; seed += 1) {
-    const { world, server, feed } = opened();
+    const { environment, server, feed } = opened();
     const random = randomFrom(seed);
     const listeners = { "run:a": followed(feed, "run:a"), "run:b": followed(feed, "run:b") };
     for (let step = 0; step < 60; step += 1) {
@@ -377,12 +377,12 @@ test("whatever happens on the way, every listener ends up with what the journal 
       else if (chance < 0.7) server.line = ["ok", "buffers", "refuses", "cuts polls"][Math.floor(random() * 4)];
       else if (chance < 0.75) feed.attend(random() < 0.5 ? "hidden" : "active");
       else if (chance < 0.8) followed(feed, "run:c").stop();
-      else await world.advance(random() * 30_000);
+      else await environment.advance(random() * 30_000);
     }
     server.line = "ok";
     feed.attend("active");
     server.cut();
-    await world.advance(120_000);
+    await environment.advance(120_000);
 
     for (const [topic, { ids }] of Object.entries(listeners)) {
       const stored = (server.topics.get(topic) ?? []).map((event) => event.event_id);

@@ -8,7 +8,7 @@ import { changedLines, treeOf } from "../../src/longwatch/server/page/viewer/app
 import { BOX, layOut } from "../../src/longwatch/server/page/viewer/app/graph-layout.js";
 import { graphOf } from "../../src/longwatch/server/page/viewer/app/announced-graph.js";
 import { labelSide, panned, share, ticks, zoomed } from "../../src/longwatch/server/page/viewer/app/time-scale.js";
-import { wordsOf } from "../../src/longwatch/server/page/viewer/app/words.js";
+import { wordsOf } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
 /** @param {string} id @param {Partial<import("../../src/longwatch/server/page/viewer/core/calls.js").CallView>} [more] */
 const call = (id, more = {}) => ({

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { PollingManager, pollingManager } from "../../web/react/src/polling/polling-manager.js";
-import { FakeWorld, settled } from "./support/world.js";
+import { FakeEnvironment, settled } from "./support/environment.js";
 
 function started(options = {}) {
-  const world = new FakeWorld();
-  return { world, manager: new PollingManager({ world, ...options }) };
+  const environment = new FakeEnvironment();
+  return { environment, manager: new PollingManager({ environment, ...options }) };
 }
 
 /** A poll that counts its calls and answers when it is told to. */
@@ -17,49 +17,49 @@ function held() {
 }
 
 test("a poll looks at once and then at its interval, counted from the beginning of a look", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const looks = [];
-  manager.register("a", () => looks.push(world.time), 2_000);
+  manager.register("a", () => looks.push(environment.time), 2_000);
 
-  await world.advance(5_000);
+  await environment.advance(5_000);
 
   assert.deepEqual(looks, [0, 2_000, 4_000]);
 });
 
 test("subscribers of one key share one poll and each gets its answers", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const got = [];
   let calls = 0;
   for (const name of ["x", "y"]) {
     manager.register("a", () => (calls += 1), 2_000, { onResult: (value) => got.push(`${name}${value}`) });
   }
 
-  await world.advance(2_000);
+  await environment.advance(2_000);
 
   assert.equal(calls, 2);
   assert.deepEqual(got, ["x1", "y1", "x2", "y2"]);
 });
 
 test("who comes within 500 ms of an answer gets it without a request, and later not", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   let calls = 0;
   const got = [];
   const poll = () => (calls += 1);
   manager.register("a", poll, 10_000);
-  await world.advance(499);
+  await environment.advance(499);
 
   manager.register("a", poll, 10_000, { onResult: (value) => got.push(value) });
-  await world.advance(0);
+  await environment.advance(0);
   assert.deepEqual([calls, got], [1, [1]]);
 
-  await world.advance(2);
+  await environment.advance(2);
   manager.register("a", poll, 10_000);
-  await world.advance(0);
+  await environment.advance(0);
   assert.equal(calls, 2);
 });
 
 test("at most three requests are in flight, and the others come in the order in which they fell due", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const order = [];
   const polls = ["a", "b", "c", "d", "e"].map((key) => {
     const { calls, poll } = held();
@@ -74,7 +74,7 @@ test("at most three requests are in flight, and the others come in the order in 
   await settled();
 
   assert.deepEqual(order, ["a", "b", "c", "d"]);
-  await world.advance(1_000); // b falls due again, behind e
+  await environment.advance(1_000); // b falls due again, behind e
   polls[0][0].resolve(1);
   polls[2][0].resolve(1);
   await settled();
@@ -82,39 +82,39 @@ test("at most three requests are in flight, and the others come in the order in 
 });
 
 test("a failing poll waits 2, 4, 8, 16 and 16 s, then stops until it is touched", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const looks = [];
   const errors = [];
   const registration = manager.register(
     "a",
     () => {
-      looks.push(world.time);
+      looks.push(environment.time);
       throw new Error("gone");
     },
     1_000,
     { onError: (error) => errors.push(error.message) },
   );
 
-  await world.advance(300_000);
+  await environment.advance(300_000);
 
   assert.deepEqual(looks, [0, 2_000, 6_000, 14_000, 30_000, 46_000]);
   assert.equal(errors.length, 6);
   assert.ok(registration.state.stopped);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
   manager.touch();
-  await world.advance(0);
+  await environment.advance(0);
   assert.equal(looks.length, 7);
 });
 
 test("a success clears the failures at once", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const looks = [];
   const registration = manager.register("a", () => {
-    looks.push(world.time);
+    looks.push(environment.time);
     if (looks.length < 3) throw new Error("gone");
   }, 1_000);
 
-  await world.advance(7_000);
+  await environment.advance(7_000);
 
   assert.deepEqual(looks, [0, 2_000, 6_000, 7_000]);
   assert.equal(registration.state.failures, 0);
@@ -154,76 +154,76 @@ test("an aborted request gives its place to the next", async () => {
 });
 
 test("a pause begins no looks, keeps everything, and its time does not count as time without news", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const looks = [];
-  const registration = manager.register("a", () => (looks.push(world.time), "same"));
-  await world.advance(10_000);
+  const registration = manager.register("a", () => (looks.push(environment.time), "same"));
+  await environment.advance(10_000);
   manager.pause();
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 
-  await world.advance(600_000);
+  await environment.advance(600_000);
   assert.equal(looks.length, 11);
   manager.resume();
-  await world.advance(0);
+  await environment.advance(0);
 
   assert.equal(looks.at(-1), 610_000);
   assert.ok(!registration.state.stopped);
 });
 
 test("after a pause, what is failing waits for the rest of its backoff", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const looks = [];
   manager.register("a", () => {
-    looks.push(world.time);
+    looks.push(environment.time);
     throw new Error("gone");
   }, 1_000);
-  await world.advance(100);
+  await environment.advance(100);
   manager.pause();
-  await world.advance(900);
+  await environment.advance(900);
 
   manager.resume();
-  await world.advance(2_000);
+  await environment.advance(2_000);
 
   assert.deepEqual(looks, [0, 2_000]);
 });
 
 test("a ramp stops after two minutes without news and leaves no timer", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const registration = manager.register("a", () => ({ same: [1, { deep: true }] }));
 
-  await world.advance(200_000);
+  await environment.advance(200_000);
 
   assert.equal(registration.state.reason, "no news for 120 s");
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 });
 
 test("on a phone delays are twice as long, but not the backoff", async () => {
-  const { world, manager } = started({ slowdown: () => 2 });
+  const { environment, manager } = started({ slowdown: () => 2 });
   const looks = [];
   manager.register("a", () => {
-    looks.push(world.time);
+    looks.push(environment.time);
     if (looks.length === 2) throw new Error("gone");
   }, 1_000);
 
-  await world.advance(6_000);
+  await environment.advance(6_000);
 
   assert.deepEqual(looks, [0, 2_000, 4_000, 6_000]);
 });
 
 test("a poll that never answers fails after 30 s and is aborted", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const { calls, poll } = held();
   const errors = [];
   manager.register("a", poll, 1_000, { onError: (error) => errors.push(error.message) });
 
-  await world.advance(30_000);
+  await environment.advance(30_000);
 
   assert.deepEqual(errors, ["The poll of a gave no answer in 30 s."]);
   assert.ok(calls[0].signal.aborted);
 });
 
 test("fetch asks once, shares the answer, and forgets it after the cache's time", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const { calls, poll } = held();
   const both = Promise.all([manager.fetch("a", poll), manager.fetch("a", poll)]);
   await settled();
@@ -232,9 +232,9 @@ test("fetch asks once, shares the answer, and forgets it after the cache's time"
   assert.deepEqual(await both, ["answer", "answer"]);
   assert.equal(await manager.fetch("a", poll), "answer");
   assert.equal(calls.length, 1);
-  await world.advance(500);
+  await environment.advance(500);
   assert.equal(manager.metrics.keys, 0);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 });
 
 test("what a fetched poll throws reaches all who wait for it", async () => {
@@ -261,7 +261,7 @@ test("a refresh drops the answer that is under way, and whoever waits gets the n
 });
 
 test("a subscriber that throws hurts nobody else and hears of it", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const got = [];
   manager.register("a", () => 1, 1_000, {
     onResult: () => {
@@ -271,40 +271,40 @@ test("a subscriber that throws hurts nobody else and hears of it", async () => {
   });
   manager.register("a", () => 1, 1_000, { onResult: (value) => got.push(value) });
 
-  await world.advance(0);
+  await environment.advance(0);
 
   assert.deepEqual(got, ["mine", 1]);
 });
 
 test("the shared poll goes on for who is left, as often as that one wants", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const looks = [];
-  const poll = () => looks.push(world.time);
+  const poll = () => looks.push(environment.time);
   const eager = manager.register("a", poll, 1_000);
   manager.register("a", poll, 4_000);
-  await world.advance(1_000);
+  await environment.advance(1_000);
 
   eager.dispose();
-  await world.advance(8_000);
+  await environment.advance(8_000);
 
   assert.deepEqual(looks, [0, 1_000, 5_000, 9_000]);
 });
 
 test("unregister takes out the latest of a key, and again does nothing", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   manager.register("a", () => 1, 1_000);
   manager.unregister("a");
   manager.unregister("a");
 
-  await world.advance(5_000);
+  await environment.advance(5_000);
 
   assert.equal(manager.metrics.keys, 0);
   assert.equal(manager.states().size, 0);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 });
 
 test("a closed manager rejects who waits, leaves no timer and takes nobody in", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const { poll } = held();
   const waiting = manager.fetch("a", poll);
   manager.register("b", () => 1, 1_000);
@@ -313,7 +313,7 @@ test("a closed manager rejects who waits, leaves no timer and takes nobody in", 
   manager.close();
 
   await assert.rejects(waiting, /closed/);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
   assert.throws(() => manager.register("c", poll), /closed/);
 });
 
@@ -322,7 +322,7 @@ test("there is one manager for the page", () => {
 });
 
 test("with the last who waits for it, a fetched request is aborted", async () => {
-  const { world, manager } = started();
+  const { environment, manager } = started();
   const { calls, poll } = held();
   const leaving = [new AbortController(), new AbortController()];
   const waiting = leaving.map(({ signal }) => manager.fetch("a", poll, { signal }));
@@ -335,5 +335,5 @@ test("with the last who waits for it, a fetched request is aborted", async () =>
   assert.ok(calls[0].signal.aborted);
   for (const each of waiting) await assert.rejects(each, { name: "AbortError" });
   assert.equal(manager.metrics.keys, 0);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 });

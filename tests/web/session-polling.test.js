@@ -4,14 +4,14 @@ import { test } from "node:test";
 import { Api } from "../../web/react/core/api.js";
 import { PollingManager } from "../../web/react/src/polling/polling-manager.js";
 import { SessionPolling, TurnFailed } from "../../web/react/src/polling/session.js";
-import { FakeWorld } from "./support/world.js";
+import { FakeEnvironment } from "./support/environment.js";
 
 const AT = "2025-01-06T10:00:00.000Z";
 const block = (sequence) => ({ id: `b${sequence}`, sequence, type: "content", created_at: AT, content: { text: "x" } });
 
 /** A server with one turn, whose tag is made from status and blocks as the real one's is. */
 function serving() {
-  const world = new FakeWorld();
+  const environment = new FakeEnvironment();
   const turn = { id: "t", status: "pending", blocks: [], error: null, created_at: AT, last_updated: AT };
   const server = { turn, answers: [], isAway: false };
   const fetch = async (_address, { headers }) => {
@@ -21,7 +21,7 @@ function serving() {
     server.answers.push(isKnown ? 304 : 200);
     return isKnown ? new Response(null, { status: 304 }) : Response.json(server.turn, { headers: { ETag: tag } });
   };
-  return { world, server, api: new Api({ fetch }), manager: new PollingManager({ world }) };
+  return { environment, server, api: new Api({ fetch }), manager: new PollingManager({ environment }) };
 }
 
 function polled({ api, manager }, options = {}) {
@@ -42,13 +42,13 @@ function polled({ api, manager }, options = {}) {
 
 test("it looks every 2 s, tells each change once, and stops when the turn is completed", async () => {
   const serve = serving();
-  const { world, server, manager } = serve;
+  const { environment, server, manager } = serve;
   const { heard, polling } = polled(serve);
-  await world.advance(4_000);
+  await environment.advance(4_000);
   server.turn = { ...server.turn, status: "running", blocks: [block(0)] };
-  await world.advance(2_000);
+  await environment.advance(2_000);
   server.turn = { ...server.turn, status: "completed", completed_at: AT };
-  await world.advance(60_000);
+  await environment.advance(60_000);
 
   assert.deepEqual(heard, ["update pending 0", "update running 1", "update completed 1", "complete completed"]);
   assert.deepEqual(server.answers, [200, 304, 304, 200, 200]);
@@ -56,18 +56,18 @@ test("it looks every 2 s, tells each change once, and stops when the turn is com
   assert.equal(polling.turn.started_at, undefined);
   assert.equal(polling.isPolling, false);
   assert.equal(manager.metrics.keys, 0);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 });
 
 test("an end that adds no block is seen", async () => {
   const serve = serving();
-  const { world, server } = serve;
+  const { environment, server } = serve;
   server.turn.blocks = [block(0)];
   const { heard } = polled(serve);
-  await world.advance(10);
+  await environment.advance(10);
 
   server.turn = { ...server.turn, status: "failed", error: "interrupted" };
-  await world.advance(2_000);
+  await environment.advance(2_000);
 
   assert.deepEqual(heard.slice(1), ["update failed 1", "error interrupted"]);
 });
@@ -77,7 +77,7 @@ test("a failed turn is an error that holds the turn", async () => {
   serve.server.turn = { ...serve.server.turn, status: "failed", error: "out of memory" };
   const { polling } = polled(serve);
 
-  await serve.world.advance(10);
+  await serve.environment.advance(10);
 
   assert.ok(polling.error instanceof TurnFailed);
   assert.equal(polling.error.turn.error, "out of memory");
@@ -87,7 +87,7 @@ test("two who look at one turn cost one request, and each hears everything", asy
   const serve = serving();
   const [one, other] = [polled(serve), polled(serve)];
 
-  await serve.world.advance(2_000);
+  await serve.environment.advance(2_000);
 
   assert.deepEqual(serve.server.answers, [200, 304]);
   assert.deepEqual(one.heard, other.heard);
@@ -95,15 +95,15 @@ test("two who look at one turn cost one request, and each hears everything", asy
 
 test("a look that fails is told, and the error is gone with the next answer", async () => {
   const serve = serving();
-  const { world, server } = serve;
+  const { environment, server } = serve;
   server.isAway = true;
   const { heard, polling } = polled(serve);
-  await world.advance(10);
+  await environment.advance(10);
   assert.match(heard[0], /^error No answer from/);
   assert.ok(polling.isPolling);
 
   server.isAway = false;
-  await world.advance(2_000);
+  await environment.advance(2_000);
 
   assert.equal(polling.error, null);
   assert.equal(polling.turn.status, "pending");
@@ -114,8 +114,8 @@ test("one who stops hears nothing more, also not of a look under way", async () 
   const { heard, polling } = polled(serve);
 
   polling.stop();
-  await serve.world.advance(10_000);
+  await serve.environment.advance(10_000);
 
   assert.deepEqual(heard, []);
-  assert.equal(serve.world.pending, 0);
+  assert.equal(serve.environment.pending, 0);
 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { sharing } from "../../src/longwatch/server/page/viewer/core/cache.js";
-import { Numbers } from "../../src/longwatch/server/page/viewer/core/numbers.js";
+import { sharing } from "../../src/longwatch/server/page/viewer/core/response-cache.js";
+import { NumberSet } from "../../src/longwatch/server/page/viewer/core/number-set.js";
 import { compareText } from "../../src/longwatch/server/page/viewer/core/order.js";
 import { fold, RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
 import { readTurn, TurnState } from "../../src/longwatch/server/page/viewer/core/turn-state.js";
@@ -69,7 +69,7 @@ test("a hundred thousand events fold to their calls", () => {
 });
 
 test("numbers in any order are kept as ranges, and gaps are named", () => {
-  const numbers = new Numbers();
+  const numbers = new NumberSet();
   for (const number of [5, 1, 2, 9, 6, 5, 4]) numbers.add(number);
 
   assert.equal(numbers.size, 6);

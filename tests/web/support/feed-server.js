@@ -1,6 +1,6 @@
 /** A journal behind the feed's two routes, and whatever stands between it and the page. */
 
-/** @import { FakeWorld } from "./world.js" */
+/** @import { FakeEnvironment } from "./environment.js" */
 
 const BEAT_MS = 15_000;
 
@@ -17,9 +17,9 @@ export class FeedServer {
   /** @type {Set<Viewer>} */
   viewers = new Set();
 
-  /** @param {FakeWorld} world */
-  constructor(world) {
-    this.world = world;
+  /** @param {FakeEnvironment} environment */
+  constructor(environment) {
+    this.environment = environment;
   }
 
   /** @param {string} topic @param {string} id */
@@ -69,13 +69,13 @@ export class FeedServer {
 
   /** @param {string[]} topics @param {number[]} places @param {number} waitMs @param {AbortSignal} [signal] */
   async #poll(topics, places, waitMs, signal) {
-    const until = this.world.time + waitMs;
-    const cutAt = this.line === "cuts polls" ? this.world.time + 5_000 : Infinity;
+    const until = this.environment.time + waitMs;
+    const cutAt = this.line === "cuts polls" ? this.environment.time + 5_000 : Infinity;
     while (!topics.some((topic, at) => (this.topics.get(topic)?.length ?? 0) > /** @type {number} */ (places[at]))) {
       if (signal?.aborted) throw new DOMException("aborted", "AbortError");
-      if (this.world.time >= cutAt) throw new TypeError("connection reset");
-      if (this.world.time >= until) break;
-      await new Promise((resolve) => this.world.setTimeout(() => resolve(undefined), 100));
+      if (this.environment.time >= cutAt) throw new TypeError("connection reset");
+      if (this.environment.time >= until) break;
+      await new Promise((resolve) => this.environment.setTimeout(() => resolve(undefined), 100));
     }
     const messages = topics.flatMap((topic, at) => {
       const news = (this.topics.get(topic) ?? []).slice(places[at]);
@@ -112,7 +112,7 @@ class Viewer {
   }
 
   beat() {
-    this.server.world.setTimeout(() => {
+    this.server.environment.setTimeout(() => {
       if (!this.server.viewers.has(this)) return;
       this.send(`event: beat\ndata: ${JSON.stringify({ now: 1, ...(this.server.isJournalAway && { journal: "away" }) })}\n\n`);
       this.beat();

@@ -4,7 +4,7 @@ import { QueryClient, QueryClientContext, QueryClientProvider } from "@tanstack/
 import { createContext, createElement, useContext, useEffect, useMemo, useState } from "react";
 
 import { Api } from "../core/api.js";
-import { pageAttention } from "../core/attention.js";
+import { pageActivity } from "../core/activity.js";
 import { FeedClient } from "../core/feed.js";
 import { pollingManager } from "./polling/polling-manager.js";
 
@@ -31,7 +31,7 @@ export function LongwatchProvider({ baseUrl, projectId, fetch, headers, manager,
     return { api, feed: new FeedClient({ api }), manager: polls, projectId };
   }, [baseUrl, fetch, headers, polls, projectId]);
   useEffect(() => {
-    const stops = [pageAttention.guide(longwatch.manager), pageAttention.guide(longwatch.feed)];
+    const stops = [pageActivity.guide(longwatch.manager), pageActivity.guide(longwatch.feed)];
     return () => stops.forEach((stop) => stop());
   }, [longwatch]);
   return createElement(

@@ -11,12 +11,12 @@ import * as Y from "yjs";
 import { SYNC_BACKOFF } from "../core/backoff.js";
 import { ApiError, asError } from "../core/errors.js";
 import { documentPath, filesPath } from "../core/routes.js";
-import { childOf } from "../core/waiting.js";
-import { worldWith } from "../core/world.js";
+import { childOf } from "../core/sleep.js";
+import { environmentWith } from "../core/environment.js";
 
 /** @import { Api } from "../core/api.js" */
 /** @import { FileEntry } from "./polling/documents.js" */
-/** @import { World } from "../core/world.js" */
+/** @import { Environment } from "../core/environment.js" */
 
 const EMPTY_UPDATE_BYTES = 2; // a Yjs update without any change
 const KEEPALIVE_BYTES = 60_000; // browsers refuse to outlive the page with more than 64 KiB
@@ -41,7 +41,7 @@ export class DocumentSync {
   #isPaused;
   #onError;
   #onUnsaved;
-  #world;
+  #environment;
   #window;
   #document;
   #backoff = SYNC_BACKOFF;
@@ -75,7 +75,7 @@ export class DocumentSync {
    * @param {() => boolean} [options.isPaused] Whether pulls have to wait. Edits are sent all the same.
    * @param {(error: Error) => void} [options.onError]
    * @param {(hasUnsaved: boolean, sync: DocumentSync) => void} [options.onUnsaved] When that changes.
-   * @param {Partial<World>} [options.world]
+   * @param {Partial<Environment>} [options.environment]
    * @param {EventTarget} [options.window]
    * @param {EventTarget & {visibilityState: string}} [options.document]
    */
@@ -87,7 +87,7 @@ export class DocumentSync {
     isPaused = () => false,
     onError,
     onUnsaved,
-    world,
+    environment,
     window = globalThis.window,
     document = globalThis.document,
   }) {
@@ -98,7 +98,7 @@ export class DocumentSync {
     this.#isPaused = isPaused;
     this.#onError = onError;
     this.#onUnsaved = onUnsaved;
-    this.#world = worldWith(world);
+    this.#environment = environmentWith(environment);
     this.#window = window;
     this.#document = document;
     this.#listen();
@@ -124,7 +124,7 @@ export class DocumentSync {
 
   /** Retry now what waits for its backoff: the network may be back. */
   retry() {
-    this.#world.clearTimeout(this.#timer);
+    this.#environment.clearTimeout(this.#timer);
     this.#timer = null;
     this.#start();
   }
@@ -289,7 +289,7 @@ export class DocumentSync {
     if (step === "pull") this.#needsPull = true;
     this.#backoff = this.#backoff.failed();
     const delay = Math.max(this.#backoff.delay ?? 0, told?.retryAfterMs ?? 0);
-    this.#timer = this.#world.setTimeout(() => this.retry(), delay);
+    this.#timer = this.#environment.setTimeout(() => this.retry(), delay);
     return true;
   }
 
@@ -306,13 +306,13 @@ export class DocumentSync {
    */
   async #inTime(signal, call) {
     const { controller, release } = childOf(signal);
-    const timer = this.#world.setTimeout(() => controller.abort(tooLate(this.#path)), TIMEOUT_MS);
+    const timer = this.#environment.setTimeout(() => controller.abort(tooLate(this.#path)), TIMEOUT_MS);
     try {
       return await call(controller.signal);
     } catch (error) {
       throw controller.signal.aborted ? controller.signal.reason : error;
     } finally {
-      this.#world.clearTimeout(timer);
+      this.#environment.clearTimeout(timer);
       release();
     }
   }

@@ -2,7 +2,7 @@ import { waitFor } from "@testing-library/react";
 import { describe, expect, test } from "vitest";
 import * as Y from "yjs";
 
-import { FakeWorld } from "../../../tests/web/support/world.js";
+import { FakeEnvironment } from "../../../tests/web/support/environment.js";
 import { Api } from "../core/api.js";
 import { DocumentSync, nextStep } from "../src/yjs-sync.js";
 import { address, deleteFile, fileText, newSession, putFile } from "./support/journal.js";
@@ -23,7 +23,7 @@ class FakeDocument extends EventTarget {
 /** A document and its file, with a clock, a page and a network in the hands of the test. */
 async function synced({ projectId = "", doc = new Y.Doc() } = {}) {
   const project = projectId || (await newSession()).projectId;
-  const world = new FakeWorld();
+  const environment = new FakeEnvironment();
   const net = network();
   const posts: { bytes: number; keepalive: boolean }[] = [];
   const page = { window: new EventTarget(), document: new FakeDocument() };
@@ -43,10 +43,10 @@ async function synced({ projectId = "", doc = new Y.Doc() } = {}) {
     isPaused: () => state.isPaused,
     onError: (error) => state.errors.push(error.message),
     onUnsaved: (hasUnsaved) => state.unsaved.push(hasUnsaved),
-    world,
+    environment,
     ...page,
   });
-  return { sync, doc, words: doc.getText("content"), world, net, posts, state, ...page, projectId: project };
+  return { sync, doc, words: doc.getText("content"), environment, net, posts, state, ...page, projectId: project };
 }
 
 const stored = (projectId: string, text: string) =>
@@ -74,16 +74,16 @@ describe("the next step of a sync", () => {
 
 describe("an outage", () => {
   test("edits made in it are sent when it ends, however long it was, with retries at most 30 s apart", async () => {
-    const { sync, words, world, net, posts, state, projectId } = await synced();
+    const { sync, words, environment, net, posts, state, projectId } = await synced();
     net.isCut = true;
     words.insert(0, "typed offline");
-    await world.advance(5 * HOUR);
+    await environment.advance(5 * HOUR);
     expect(posts.length).toBeGreaterThan(5 * 120 - 10);
     words.insert(13, ", hours later");
     expect(sync.hasUnsavedChanges).toBe(true);
 
     net.isCut = false;
-    await world.advance(30_000);
+    await environment.advance(30_000);
 
     await stored(projectId, "typed offline, hours later");
     await saved(sync);
@@ -92,10 +92,10 @@ describe("an outage", () => {
   });
 
   test.each(["online", "visible"])("a page that comes back (%s) does not wait for the backoff", async (how) => {
-    const { sync, words, world, net, window, document, projectId } = await synced();
+    const { sync, words, environment, net, window, document, projectId } = await synced();
     net.isCut = true;
     words.insert(0, "typed offline");
-    await world.advance(HOUR);
+    await environment.advance(HOUR);
     net.isCut = false;
 
     if (how === "online") window.dispatchEvent(new Event("online"));
@@ -106,34 +106,34 @@ describe("an outage", () => {
   });
 
   test("a pull that failed is retried", async () => {
-    const { sync, words, world, net, projectId } = await synced();
+    const { sync, words, environment, net, projectId } = await synced();
     await putFile(projectId, "a.md", "from the server");
     net.isCut = true;
     sync.pull();
-    await world.advance(HOUR);
+    await environment.advance(HOUR);
 
     net.isCut = false;
-    await world.advance(30_000);
+    await environment.advance(30_000);
 
     await shown(words, "from the server");
     sync.stop();
   });
 
   test("a pull that failed is not retried in a pause, and is when that ends", async () => {
-    const { sync, words, world, net, state, window, document, projectId } = await synced();
+    const { sync, words, environment, net, state, window, document, projectId } = await synced();
     await putFile(projectId, "a.md", "from the server");
     net.isCut = true;
     sync.pull();
-    await world.advance(1_000);
+    await environment.advance(1_000);
     state.isPaused = true;
     net.isCut = false;
     const asked = net.requests.length;
 
-    await world.advance(HOUR);
+    await environment.advance(HOUR);
     document.turn("hidden");
     document.turn("visible");
     window.dispatchEvent(new Event("online"));
-    await world.advance(HOUR);
+    await environment.advance(HOUR);
     expect(net.requests).toHaveLength(asked);
 
     state.isPaused = false;
@@ -143,16 +143,16 @@ describe("an outage", () => {
   });
 
   test("a request without a response is given up after two minutes and sent again", async () => {
-    const { sync, words, world, net, state, projectId } = await synced();
+    const { sync, words, environment, net, state, projectId } = await synced();
     const fetched = net.fetch;
     net.fetch = (_, options) =>
       new Promise((_, reject) => options?.signal?.addEventListener("abort", () => reject(options.signal?.reason)));
     words.insert(0, "sent into the void");
-    await world.advance(119_000);
+    await environment.advance(119_000);
     expect(state.errors).toEqual([]);
     net.fetch = fetched;
 
-    await world.advance(5_000);
+    await environment.advance(5_000);
 
     await stored(projectId, "sent into the void");
     expect(state.errors).toEqual(["No response for document a.md within 120 s. It is retried."]);
@@ -163,10 +163,10 @@ describe("an outage", () => {
 describe("leaving", () => {
   test("a page that is left sends what no request under way holds, in a request that outlives it", async () => {
     for (const leave of ["pagehide", "hidden"]) {
-      const { sync, words, world, net, posts, window, document, projectId } = await synced();
+      const { sync, words, environment, net, posts, window, document, projectId } = await synced();
       const release = net.hold();
       words.insert(0, "one");
-      await world.advance(0);
+      await environment.advance(0);
       words.insert(3, " two");
       expect(posts).toHaveLength(1);
 
@@ -196,35 +196,35 @@ describe("leaving", () => {
   });
 
   test("a sync that is stopped in an outage sends its edits after it, then leaves no timer and no listener", async () => {
-    const { sync, words, world, net, posts, window, projectId } = await synced();
+    const { sync, words, environment, net, posts, window, projectId } = await synced();
     net.isCut = true;
     words.insert(0, "typed offline");
-    await world.advance(1_000);
+    await environment.advance(1_000);
     sync.stop();
     words.insert(0, "not watched any more: ");
-    await world.advance(HOUR);
+    await environment.advance(HOUR);
 
     net.isCut = false;
-    await world.advance(30_000);
+    await environment.advance(30_000);
 
     await stored(projectId, "typed offline");
     await saved(sync);
     const sent = posts.length;
     window.dispatchEvent(new Event("online"));
-    await world.advance(HOUR);
+    await environment.advance(HOUR);
     expect(posts).toHaveLength(sent);
-    expect(world.pending).toBe(0);
+    expect(environment.pending).toBe(0);
   });
 });
 
 describe("a refusal", () => {
   test.each([400, 403, 404, 409, 413])("with %i is reported once, and the edits stay", async (status) => {
-    const { sync, words, world, posts, state, projectId } = await synced();
+    const { sync, words, environment, posts, state, projectId } = await synced();
     await putFile(projectId, "a.md", "of others");
     state.refusal = status;
     words.insert(0, "mine");
 
-    await world.advance(HOUR);
+    await environment.advance(HOUR);
     sync.pull();
 
     await waitFor(() => expect(words.toString()).toContain("of others"), SOON);
@@ -236,10 +236,10 @@ describe("a refusal", () => {
   });
 
   test("is tried again with the next edit, without the text that was removed since", async () => {
-    const { sync, words, world, posts, state, projectId } = await synced();
+    const { sync, words, environment, posts, state, projectId } = await synced();
     state.refusal = 413;
     words.insert(0, "x".repeat(50_000));
-    await world.advance(0);
+    await environment.advance(0);
     await waitFor(() => expect(state.errors).toHaveLength(1), SOON);
     state.refusal = 0;
 
@@ -271,14 +271,14 @@ describe("a file that is deleted", () => {
   });
 
   test("keeps what was typed before this page knew, and only that", async () => {
-    const { sync, words, world, net, projectId } = await synced();
+    const { sync, words, environment, net, projectId } = await synced();
     await putFile(projectId, "a.md", "old text");
     sync.pull();
     await shown(words, "old text");
     net.isCut = true;
     words.insert(8, ", new words");
     await deleteFile(projectId, "a.md");
-    await world.advance(60_000);
+    await environment.advance(60_000);
     net.isCut = false;
 
     sync.pull();
@@ -321,7 +321,7 @@ describe("a file that is deleted", () => {
   });
 
   test("is not one that the server has never had: the document keeps its text", async () => {
-    const { sync, words, world, net, state } = await synced();
+    const { sync, words, environment, net, state } = await synced();
     const fetched = net.fetch;
     words.insert(0, "the last copy");
     await saved(sync);
@@ -331,7 +331,7 @@ describe("a file that is deleted", () => {
     };
 
     sync.pull();
-    await world.advance(HOUR);
+    await environment.advance(HOUR);
 
     expect(words.toString()).toBe("the last copy");
     expect(state.errors).toEqual([]);

@@ -22,7 +22,7 @@ afterEach(async () => {
 
 async function followed(runId: string, faster = 10) {
   const proxy: Proxy = await proxyTo(address);
-  const feed = new FeedClient({ api: new Api({ baseUrl: proxy.address }), world: worldOf(faster) });
+  const feed = new FeedClient({ api: new Api({ baseUrl: proxy.address }), environment: worldOf(faster) });
   closing.push(() => feed.close(), () => proxy.close());
   const ids: string[] = [];
   const states: FeedState[] = [];

@@ -2,13 +2,13 @@
 
 import { ApiError } from "../../core/errors.js";
 import { filesPath } from "../../core/routes.js";
-import { worldWith } from "../../core/world.js";
+import { environmentWith } from "../../core/environment.js";
 import { pollingManager } from "./polling-manager.js";
 
 /** @import { Api } from "../../core/api.js" */
 /** @import { PollingManager } from "./polling-manager.js" */
 /** @import { Registration } from "./shared-poll.js" */
-/** @import { World } from "../../core/world.js" */
+/** @import { Environment } from "../../core/environment.js" */
 
 export const DOCUMENT_INTERVAL_MS = 3_000;
 export const RESTART_MS = 30_000; // after the failure that stops the poll, while documents are open
@@ -49,14 +49,14 @@ export const RESTART_MS = 30_000; // after the failure that stops the poll, whil
  *   is paused or resumed.
  * @property {() => boolean} [hasOpenDocuments] While true, an outage of any length does not end the polling.
  * @property {PollingManager} [manager]
- * @property {Partial<World>} [world]
+ * @property {Partial<Environment>} [environment]
  */
 
 export class DocumentPolling {
   #options;
   #paths;
   #manager;
-  #world;
+  #environment;
   /** @type {Registration | null} */
   #registration;
   /** @type {unknown} */
@@ -67,7 +67,7 @@ export class DocumentPolling {
     const { api, projectId, filePaths, interval = DOCUMENT_INTERVAL_MS, manager = pollingManager } = options;
     this.#options = options;
     this.#manager = manager;
-    this.#world = worldWith(options.world);
+    this.#environment = environmentWith(options.environment);
     this.#paths = filePaths ? new Set(filePaths) : null;
     /** @type {Listing | null} */
     this.listing = null;
@@ -112,14 +112,14 @@ export class DocumentPolling {
     this.#cancelRestart();
     const isTemporary = error instanceof ApiError && error.isWorthAnotherTry;
     if (isTemporary && this.#registration?.state.stopped && this.#options.hasOpenDocuments?.()) {
-      this.#restart = this.#world.setTimeout(() => this.#manager.touch(filesKey(this.#options)), RESTART_MS);
+      this.#restart = this.#environment.setTimeout(() => this.#manager.touch(filesKey(this.#options)), RESTART_MS);
     }
     this.#tellState();
     this.#options.onError?.(error);
   }
 
   #cancelRestart() {
-    this.#world.clearTimeout(this.#restart);
+    this.#environment.clearTimeout(this.#restart);
     this.#restart = null;
   }
 

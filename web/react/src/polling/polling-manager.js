@@ -5,17 +5,17 @@
  * timer for each key that waits for its next look and one for each request in flight, and none otherwise.
  */
 
-import { pageAttention } from "../../core/attention.js";
+import { pageActivity } from "../../core/activity.js";
 import { REQUEST_BACKOFF } from "../../core/backoff.js";
 import { PauseReasons } from "../../core/pause-reasons.js";
 import { scheduleFor } from "../../core/schedule.js";
-import { worldWith } from "../../core/world.js";
+import { environmentWith } from "../../core/environment.js";
 import { Request, RequestQueue } from "./requests.js";
 import { Registration, SharedPoll, Subscriber } from "./shared-poll.js";
 
 /** @import { Backoff } from "../../core/backoff.js" */
 /** @import { PauseReason } from "../../core/pause-reasons.js" */
-/** @import { World } from "../../core/world.js" */
+/** @import { Environment } from "../../core/environment.js" */
 /** @import { Cadence } from "./cadence.js" */
 /** @import { Poll } from "./requests.js" */
 /** @import { Callbacks } from "./shared-poll.js" */
@@ -30,13 +30,13 @@ export const TIMEOUT_MS = 30_000; // three polls that never answer would stop al
  * @property {number} [cacheMs]
  * @property {Backoff} [backoff]
  * @property {number | null} [timeoutMs]
- * @property {Partial<World>} [world]
+ * @property {Partial<Environment>} [environment]
  * @property {() => number} [draw] For a backoff with jitter.
- * @property {() => number} [slowdown] What delays are multiplied by, asked before each: see `core/attention.js`.
+ * @property {() => number} [slowdown] What delays are multiplied by, asked before each: see `core/activity.js`.
  */
 
 export class PollingManager {
-  #world;
+  #environment;
   #cacheMs;
   #backoff;
   #draw;
@@ -59,19 +59,19 @@ export class PollingManager {
     cacheMs = CACHE_MS,
     backoff = REQUEST_BACKOFF,
     timeoutMs = TIMEOUT_MS,
-    world,
+    environment,
     draw = Math.random,
     slowdown = () => 1,
   } = {}) {
     if (maxConcurrent < 1) {
       throw new RangeError(`a polling manager needs room for 1 request at least, not ${maxConcurrent}`);
     }
-    this.#world = worldWith(world);
+    this.#environment = environmentWith(environment);
     this.#cacheMs = cacheMs;
     this.#backoff = backoff;
     this.#draw = draw;
     this.#slowdown = slowdown;
-    this.#requests = new RequestQueue({ world: this.#world, room: maxConcurrent, timeoutMs });
+    this.#requests = new RequestQueue({ environment: this.#environment, room: maxConcurrent, timeoutMs });
   }
 
   /**
@@ -205,13 +205,13 @@ export class PollingManager {
   }
 
   /**
-   * Do as much as the attention of people asks for.
+   * Do as much as people's activity asks for.
    *
    * @param {"active" | "idle" | "hidden"} mode
    */
   attend(mode) {
-    if (mode !== "active") return this.#pauseFor("attention");
-    this.#resumeFrom("attention");
+    if (mode !== "active") return this.#pauseFor("activity");
+    this.#resumeFrom("activity");
     this.touch();
   }
 
@@ -262,7 +262,7 @@ export class PollingManager {
   /** @param {PauseReason} reason */
   #pauseFor(reason) {
     if (!this.#pauses.add(reason)) return;
-    this.#pausedAt = this.#world.now();
+    this.#pausedAt = this.#environment.now();
     for (const shared of this.#polls.values()) {
       if (shared.request !== null) this.#release(shared, shared.request);
       else if (shared.subscribers.size) this.#cancel(shared);
@@ -273,7 +273,7 @@ export class PollingManager {
   /** @param {PauseReason} reason */
   #resumeFrom(reason) {
     if (!this.#pauses.remove(reason) || this.#pausedAt === null) return;
-    this.#pausedMs += this.#world.now() - this.#pausedAt;
+    this.#pausedMs += this.#environment.now() - this.#pausedAt;
     this.#pausedAt = null;
     for (const shared of [...this.#polls.values()].sort((one, other) => one.since - other.since)) {
       if (shared.subscribers.size && shared.request === null) this.#look(shared);
@@ -304,12 +304,12 @@ export class PollingManager {
     this.#cancel(shared);
     shared.dueAt = this.#nextAt(shared);
     if (shared.dueAt === null) return;
-    shared.timer = this.#world.setTimeout(() => this.#fallDue(shared), shared.dueAt - this.#world.now());
+    shared.timer = this.#environment.setTimeout(() => this.#fallDue(shared), shared.dueAt - this.#environment.now());
   }
 
   /** @param {SharedPoll} shared */
   #nextAt(shared) {
-    const now = this.#world.now();
+    const now = this.#environment.now();
     if (shared.subscribers.size === 0) return shared.answer === null ? now : shared.answer.at + this.#cacheMs;
     const { nextDelay: delay, failures } = shared.cadence;
     if (delay === null || this.#pausedAt !== null) return null;
@@ -326,7 +326,7 @@ export class PollingManager {
 
   /** @param {SharedPoll} shared */
   #cancel(shared) {
-    this.#world.clearTimeout(shared.timer);
+    this.#environment.clearTimeout(shared.timer);
     shared.timer = null;
     shared.dueAt = null;
   }
@@ -381,13 +381,13 @@ export class PollingManager {
     if (error !== null) this.#failures += 1;
     const isWanted = this.#polls.get(shared.key) === shared; // or all left, and who came since has its own
     if (isWanted && error === null) {
-      const now = this.#world.now();
+      const now = this.#environment.now();
       shared.succeeded(value, { startedAt: request.startedAt, now, activeTime: this.#activeTime() });
       this.#plan(shared);
     } else if (isWanted && shared.subscribers.size === 0) {
       this.#polls.delete(shared.key);
     } else if (isWanted) {
-      shared.failed(error, this.#world.now(), this.#draw);
+      shared.failed(error, this.#environment.now(), this.#draw);
       this.#plan(shared);
     }
     for (const { resolve, reject } of request.waiters) error === null ? resolve(value) : reject(error);
@@ -401,12 +401,12 @@ export class PollingManager {
 
   /** @param {SharedPoll} shared */
   #isFresh(shared) {
-    return shared.answer !== null && this.#world.now() - shared.answer.at < this.#cacheMs;
+    return shared.answer !== null && this.#environment.now() - shared.answer.at < this.#cacheMs;
   }
 
   /** A clock that stands still during a pause. */
   #activeTime() {
-    return (this.#pausedAt ?? this.#world.now()) - this.#pausedMs;
+    return (this.#pausedAt ?? this.#environment.now()) - this.#pausedMs;
   }
 
   #checkOpen() {
@@ -414,8 +414,8 @@ export class PollingManager {
   }
 }
 
-/** The one that everybody in this page shares. `pageAttention.guide(pollingManager)` lets it pause by itself. */
-export const pollingManager = new PollingManager({ slowdown: () => pageAttention.slowdown });
+/** The one that everybody in this page shares. `pageActivity.guide(pollingManager)` lets it pause by itself. */
+export const pollingManager = new PollingManager({ slowdown: () => pageActivity.slowdown });
 
 function closedError() {
   return new Error("This polling manager is closed. Make a new one.");

@@ -2,7 +2,7 @@
 
 import { ApiError } from "../../core/errors.js";
 
-/** @import { World } from "../../core/world.js" */
+/** @import { Environment } from "../../core/environment.js" */
 
 /**
  * @typedef {(asked: {signal: AbortSignal}) => any} Poll Gives the answer, or a promise of it.
@@ -51,7 +51,7 @@ export class Request {
 }
 
 export class RequestQueue {
-  #world;
+  #environment;
   #room;
   #timeoutMs;
   /** @type {Set<Request>} */
@@ -60,9 +60,9 @@ export class RequestQueue {
   #inFlight = new Set();
   calls = 0;
 
-  /** @param {{world: World, room: number, timeoutMs: number | null}} options */
-  constructor({ world, room, timeoutMs }) {
-    this.#world = world;
+  /** @param {{environment: Environment, room: number, timeoutMs: number | null}} options */
+  constructor({ environment, room, timeoutMs }) {
+    this.#environment = environment;
     this.#room = room;
     this.#timeoutMs = timeoutMs;
   }
@@ -118,7 +118,7 @@ export class RequestQueue {
   /** @param {Request} request */
   async #call(request) {
     request.isStarted = true;
-    request.startedAt = this.#world.now();
+    request.startedAt = this.#environment.now();
     this.calls += 1;
     /** @type {any} */
     let value;
@@ -145,16 +145,16 @@ export class RequestQueue {
       const timer =
         timeoutMs === null
           ? null
-          : this.#world.setTimeout(() => {
+          : this.#environment.setTimeout(() => {
               reject(tooLate(request.key, timeoutMs));
               request.controller.abort();
             }, timeoutMs);
-      signal.addEventListener("abort", () => this.#world.clearTimeout(timer), { once: true });
+      signal.addEventListener("abort", () => this.#environment.clearTimeout(timer), { once: true });
       const poll = request.source() ?? request.offer;
       Promise.resolve()
         .then(() => poll?.({ signal }))
         .then(resolve, reject)
-        .finally(() => this.#world.clearTimeout(timer));
+        .finally(() => this.#environment.clearTimeout(timer));
     });
   }
 }

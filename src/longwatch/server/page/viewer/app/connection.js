@@ -5,16 +5,16 @@
 import { fill, h } from "./dom.js";
 import { moment } from "./format.js";
 import { icon } from "./icons.js";
-import { Store } from "./store.js";
+import { Observable } from "./observable.js";
 
 /** @typedef {"none" | "connecting" | "live" | "polling" | "offline" | "resting"} ConnectionState */
 /** @typedef {{state: ConnectionState, retryInMs: number | null, message: string}} Connection */
 
-/** @type {Store<Connection>} */
-export const connection = new Store(/** @type {Connection} */ ({ state: "none", retryInMs: null, message: "" }));
+/** @type {Observable<Connection>} */
+export const connection = new Observable(/** @type {Connection} */ ({ state: "none", retryInMs: null, message: "" }));
 
 /** Whether the server does not answer: until it does again, also while the page tries to connect. */
-export const offline = new Store(false);
+export const offline = new Observable(false);
 
 /** When the page noticed that the server does not answer: epoch milliseconds. */
 let offlineAt = Date.now();
@@ -31,10 +31,10 @@ export function offlineSince() {
 }
 
 /** Whether the server says that its journal does not answer. */
-export const journalAway = new Store(false);
+export const journalAway = new Observable(false);
 
 /** Whether the server has asked for a token. */
-export const signedOut = new Store(false);
+export const signedOut = new Observable(false);
 
 const LOOKS = /** @type {Record<ConnectionState, [string, string, string]>} */ ({
   none: ["live", "", "Nothing here changes by itself"],

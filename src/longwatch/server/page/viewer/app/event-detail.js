@@ -11,7 +11,7 @@ import { agentMark, iconButton, statusMark } from "./icons.js";
 import { betweenText } from "./run-times.js";
 import { copy } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
-import { deathOf, errorOf } from "./words.js";
+import { deathOf, errorOf } from "./event-text.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
 /** @typedef {import("./types.js").Call} Call */

@@ -4,7 +4,7 @@
  */
 
 import { fill, h, say } from "./dom.js";
-import { etaText, isOpen, leaseText, nextPoll, rounded } from "./execution-words.js";
+import { etaText, isOpen, leaseText, nextPoll, rounded } from "./execution-text.js";
 import { ago, counted, isoTime, length, moment, ticking, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { valueTree } from "./value-tree.js";

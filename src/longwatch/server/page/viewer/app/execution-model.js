@@ -5,7 +5,7 @@
 import { ApiError } from "../core/errors.js";
 import { executionPath, executionTopic, runPath } from "../core/routes.js";
 import { Spans } from "./execution-spans.js";
-import { api, follow } from "./live.js";
+import { api, follow } from "./client.js";
 
 /** @typedef {import("./types.js").Execution} Execution */
 /** @typedef {import("./types.js").RunEvent} RunEvent */

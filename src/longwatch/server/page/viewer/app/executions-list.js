@@ -4,12 +4,12 @@
 
 import { h, say } from "./dom.js";
 import { define } from "./element.js";
-import { conditionsAt, endingText, etaText, isOpen, nextPoll } from "./execution-words.js";
+import { conditionsAt, endingText, etaText, isOpen, nextPoll } from "./execution-text.js";
 import { ago, isoTime, length, ticking } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { ListView } from "./list-view.js";
 import { executionPath } from "./router.js";
-import { commandLine, state } from "./states.js";
+import { commandLine, state } from "./placeholders.js";
 import { progressText, waveStrip } from "./wave-strip.js";
 
 /** @typedef {import("./types.js").ExecutionLine} ExecutionLine */

@@ -8,8 +8,8 @@ import { Part, define } from "./element.js";
 import { bytes, moment, timeElement } from "./format.js";
 import { icon, iconButton } from "./icons.js";
 import { changedLines, treeOf } from "./file-tree.js";
-import { api } from "./live.js";
-import { failure, loading, state } from "./states.js";
+import { api } from "./client.js";
+import { failure, loading, state } from "./placeholders.js";
 
 /** @typedef {import("./types.js").FileEntry} FileEntry */
 /** @typedef {import("./file-tree.js").Folder} Folder */

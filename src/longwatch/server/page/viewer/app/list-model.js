@@ -2,7 +2,7 @@
  * What a list shows, newest first: pages from the server, kept up to date by the feed.
  */
 
-import { api, follow } from "./live.js";
+import { api, follow } from "./client.js";
 
 const PAGE = 50;
 

@@ -9,7 +9,7 @@ import { offerKeys } from "./keys.js";
 import { ListFilters } from "./list-filters.js";
 import { ListModel, queryOf } from "./list-model.js";
 import { go, place, setQuery } from "./router.js";
-import { failure, loading, state } from "./states.js";
+import { failure, loading, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 
 /**

@@ -2,7 +2,7 @@
  * Which events a filter lets through. The text of an event is put together once and kept.
  */
 
-import { isFailure } from "./words.js";
+import { isFailure } from "./event-text.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */
 /** @typedef {{agent: string, type: string, errors: boolean, text: string}} LogFilter */

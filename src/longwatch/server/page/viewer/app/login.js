@@ -5,7 +5,7 @@
 
 import { h, say } from "./dom.js";
 import { Part, define } from "./element.js";
-import { api } from "./live.js";
+import { api } from "./client.js";
 import { signedOut } from "./connection.js";
 
 export class Login extends Part {

@@ -6,13 +6,13 @@ import { fill, h } from "./dom.js";
 import { showConnection, showOffline, signedOut } from "./connection.js";
 import { icon } from "./icons.js";
 import { showHelp, startKeys } from "./keys.js";
-import { followAttention, tryNow } from "./live.js";
+import { followActivity, tryNow } from "./client.js";
 import { place, startRouter } from "./router.js";
-import { state } from "./states.js";
+import { state } from "./placeholders.js";
 import { restoreTheme, themeButton } from "./theme.js";
 import "./executions-list.js";
-import "./live-execution.js";
-import "./live-run.js";
+import "./execution-page.js";
+import "./run-page.js";
 import "./login.js";
 import "./projects-view.js";
 import "./runs-list.js";
@@ -51,7 +51,7 @@ document.querySelector(".skip-link")?.addEventListener("click", (event) => {
 });
 startKeys();
 startRouter();
-followAttention();
+followActivity();
 place.watch(show);
 signedOut.watch(() => show(place.value));
 

@@ -7,9 +7,9 @@ import { Part, define } from "./element.js";
 import { moment, timeElement } from "./format.js";
 import { icon } from "./icons.js";
 import { offerKeys } from "./keys.js";
-import { api, follow } from "./live.js";
+import { api, follow } from "./client.js";
 import { projectPath } from "./router.js";
-import { failure, loading, state } from "./states.js";
+import { failure, loading, state } from "./placeholders.js";
 
 /** @typedef {import("./types.js").Project} Project */
 

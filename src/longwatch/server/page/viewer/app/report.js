@@ -9,7 +9,7 @@ import { icon } from "./icons.js";
 import { showHelp, startKeys } from "./keys.js";
 import { watchAddress } from "./router.js";
 import { RunModel } from "./run-model.js";
-import { failure } from "./states.js";
+import { failure } from "./placeholders.js";
 import { restoreTheme, themeButton } from "./theme.js";
 import "./run-view.js";
 

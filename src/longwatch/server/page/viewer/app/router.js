@@ -5,7 +5,7 @@
  * one more line in `ROUTES`.
  */
 
-import { Store } from "./store.js";
+import { Observable } from "./observable.js";
 
 /**
  * @typedef {object} Route
@@ -75,7 +75,7 @@ export const projectPath = (project) => `/projects/${encodeURIComponent(project)
 export const sessionPath = (project, session) => `${projectPath(project)}/sessions/${encodeURIComponent(session)}`;
 
 /** Where the page is. */
-export const place = new Store(routeOf(location));
+export const place = new Observable(routeOf(location));
 
 /**
  * Go to another view, as a click on a link does.

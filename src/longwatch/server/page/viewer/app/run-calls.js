@@ -7,7 +7,7 @@ import { beforePaint, h, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { clock, count, counted, isoTime, length } from "./format.js";
 import { agentMark, statusMark } from "./icons.js";
-import { state } from "./states.js";
+import { state } from "./placeholders.js";
 import "./window-list.js";
 
 /** @typedef {import("./types.js").Call} Call */

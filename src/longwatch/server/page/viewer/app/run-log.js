@@ -7,8 +7,8 @@ import { Part, define } from "./element.js";
 import { clock, count, counted, isoTime } from "./format.js";
 import { agentMark, icon, iconButton } from "./icons.js";
 import { matcher } from "./log-filter.js";
-import { state } from "./states.js";
-import { deathOf, isFailure, wordsOf } from "./words.js";
+import { state } from "./placeholders.js";
+import { deathOf, isFailure, wordsOf } from "./event-text.js";
 import "./window-list.js";
 
 /** @typedef {import("./types.js").RunEvent} RunEvent */

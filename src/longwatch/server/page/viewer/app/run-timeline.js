@@ -9,7 +9,7 @@ import { Part, define } from "./element.js";
 import { length, timeElement } from "./format.js";
 import { iconButton, statusMark, statusOf, swatchOf } from "./icons.js";
 import { callRows } from "./call-tree.js";
-import { state } from "./states.js";
+import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { labelSide, panned, share, ticks, within, zoomed } from "./time-scale.js";
 import "./window-list.js";

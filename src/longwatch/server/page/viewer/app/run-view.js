@@ -9,7 +9,7 @@ import { beforePaint, fill, h } from "./dom.js";
 import { Part, define } from "./element.js";
 import { count } from "./format.js";
 import { offerKeys } from "./keys.js";
-import { loading } from "./states.js";
+import { loading } from "./placeholders.js";
 import { place, select, setQuery } from "./router.js";
 import "./event-detail.js";
 import "./run-calls.js";

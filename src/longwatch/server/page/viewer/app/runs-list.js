@@ -10,7 +10,7 @@ import { statusMark, statusOf } from "./icons.js";
 import { ListView } from "./list-view.js";
 import { pathOf } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
-import { state } from "./states.js";
+import { state } from "./placeholders.js";
 
 /** @typedef {import("./types.js").Summary} Summary */
 

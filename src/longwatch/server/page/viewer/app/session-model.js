@@ -5,7 +5,7 @@
 
 import { sessionPath, turnPath, turnsPath } from "../core/routes.js";
 import { TurnState, isOver } from "../core/turn-state.js";
-import { api, follow } from "./live.js";
+import { api, follow } from "./client.js";
 
 /** @typedef {import("./types.js").FileEntry} FileEntry */
 /** @typedef {import("./types.js").Session} Session */

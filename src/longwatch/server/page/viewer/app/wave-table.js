@@ -5,12 +5,12 @@
 
 import { beforePaint, fill, h, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
-import { isOpen } from "./execution-words.js";
+import { isOpen } from "./execution-text.js";
 import { spanKey, stretchOf } from "./execution-spans.js";
 import { clock, length, ticking, timeElement } from "./format.js";
 import { statusMark } from "./icons.js";
 import { isUnseen, lookOf, stateMark, statesText, wordOf } from "./server-states.js";
-import { state } from "./states.js";
+import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { share, ticks } from "./time-scale.js";
 

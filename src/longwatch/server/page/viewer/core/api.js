@@ -1,10 +1,10 @@
 /** The server's routes from a page: JSON in and out, tags kept, one kind of error. */
 
-import { ResponseCache } from "./cache.js";
+import { ResponseCache } from "./response-cache.js";
 import { errorOf, isAbort, unreachable } from "./errors.js";
-import { browserWorld } from "./world.js";
+import { browserEnvironment } from "./environment.js";
 
-/** @import { Change } from "./cache.js" */
+/** @import { Change } from "./response-cache.js" */
 
 /**
  * @typedef {Record<string, string | number | boolean | null | undefined | readonly string[]>} Query
@@ -30,7 +30,7 @@ export class Api {
   #credentials;
 
   /** @param {ApiOptions} [options] */
-  constructor({ baseUrl = "", fetch = browserWorld.fetch, headers = {}, credentials = "same-origin" } = {}) {
+  constructor({ baseUrl = "", fetch = browserEnvironment.fetch, headers = {}, credentials = "same-origin" } = {}) {
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
     this.#fetch = fetch;
     this.#headers = headers;

@@ -2,11 +2,11 @@
 
 import { ApiError, isAbort, unreachable } from "./errors.js";
 import { SseParser } from "./sse.js";
-import { childOf } from "./waiting.js";
+import { childOf } from "./sleep.js";
 
 /** @import { Api } from "./api.js" */
 /** @import { Outcome } from "./feed-ladder.js" */
-/** @import { World } from "./world.js" */
+/** @import { Environment } from "./environment.js" */
 
 export const FIRST_WORD_MS = 8_000; // a stream says that it has caught up, or tells history, well before that
 export const STALL_MS = 40_000; // heartbeats come every 15 s
@@ -26,7 +26,7 @@ export const STALL_MS = 40_000; // heartbeats come every 15 s
  * Read the stream until it ends. `onMessage` may return an outcome to end it.
  *
  * @param {object} options
- * @param {World} options.world
+ * @param {Environment} options.environment
  * @param {Api} options.api
  * @param {string[]} options.topics
  * @param {string} options.after
@@ -34,13 +34,13 @@ export const STALL_MS = 40_000; // heartbeats come every 15 s
  * @param {(message: StreamMessage) => Outcome | void} options.onMessage
  * @returns {Promise<Tried>}
  */
-export async function tryStream({ world, api, topics, after, signal, onMessage }) {
+export async function tryStream({ environment, api, topics, after, signal, onMessage }) {
   const { controller, release } = childOf(signal);
   const address = api.address("/api/stream", { topic: topics, after: after || null });
   let hasSpoken = false;
   let isQuiet = false;
   const watch = () =>
-    world.setTimeout(
+    environment.setTimeout(
       () => {
         isQuiet = true;
         controller.abort();
@@ -58,7 +58,7 @@ export async function tryStream({ world, api, topics, after, signal, onMessage }
     for await (const message of messagesOf(response, address)) {
       if (signal.aborted) break;
       hasSpoken = true;
-      world.clearTimeout(watchdog);
+      environment.clearTimeout(watchdog);
       watchdog = watch();
       if (message.event === "closing") return { outcome: "closing", error: null };
       const outcome = onMessage(message);
@@ -72,7 +72,7 @@ export async function tryStream({ world, api, topics, after, signal, onMessage }
     if (isAbort(error) || error instanceof SyntaxError || signal.aborted) return { outcome: ended(), error: null };
     throw error;
   } finally {
-    world.clearTimeout(watchdog);
+    environment.clearTimeout(watchdog);
     release();
     controller.abort();
   }

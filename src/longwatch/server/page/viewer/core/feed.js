@@ -13,8 +13,8 @@ import { outcomeOf, tryStream } from "./feed-stream.js";
 import { Listener, Topic } from "./feed-topic.js";
 import { PauseReasons } from "./pause-reasons.js";
 import { Ramp } from "./schedule.js";
-import { childOf, sleep } from "./waiting.js";
-import { worldWith } from "./world.js";
+import { childOf, sleep } from "./sleep.js";
+import { environmentWith } from "./environment.js";
 
 /** @import { Api } from "./api.js" */
 /** @import { Backoff } from "./backoff.js" */
@@ -22,7 +22,7 @@ import { worldWith } from "./world.js";
 /** @import { Tried } from "./feed-stream.js" */
 /** @import { FeedDetail, FeedMessage, FeedState, Listening } from "./feed-topic.js" */
 /** @import { PauseReason } from "./pause-reasons.js" */
-/** @import { World } from "./world.js" */
+/** @import { Environment } from "./environment.js" */
 
 export const WAIT_SECONDS = 25; // of a long poll
 const WAIT_GRACE_MS = 10_000; // that it may take longer before it counts as cut off
@@ -31,7 +31,7 @@ const REFOLLOW_MS = 300_000; // a run that has ended can still get late events: 
 /**
  * @typedef {object} FeedOptions
  * @property {Api} api
- * @property {Partial<World>} [world]
+ * @property {Partial<Environment>} [environment]
  * @property {Backoff} [backoff]
  * @property {() => number} [draw] For the jitter.
  * @property {(state: FeedState, detail: FeedDetail) => void} [onState]
@@ -41,7 +41,7 @@ const REFOLLOW_MS = 300_000; // a run that has ended can still get late events: 
 
 export class FeedClient {
   #api;
-  #world;
+  #environment;
   #draw;
   #onState;
   #onJournal;
@@ -61,9 +61,9 @@ export class FeedClient {
   #polls = new Ramp({ quietMs: Infinity }); // how often, on the last rung
 
   /** @param {FeedOptions} options */
-  constructor({ api, world, backoff = FEED_BACKOFF, draw = Math.random, onState, onJournal }) {
+  constructor({ api, environment, backoff = FEED_BACKOFF, draw = Math.random, onState, onJournal }) {
     this.#api = api;
-    this.#world = worldWith(world);
+    this.#environment = environmentWith(environment);
     this.#draw = draw;
     this.#onState = onState;
     this.#onJournal = onJournal;
@@ -118,14 +118,14 @@ export class FeedClient {
   }
 
   /**
-   * Do as much as the attention of people asks for. A stream costs next to nothing while nothing happens, so it
+   * Do as much as people's activity asks for. A stream costs next to nothing while nothing happens, so it
    * stays for one who only looks; polls do not.
    *
    * @param {"active" | "idle" | "hidden"} mode
    */
   attend(mode) {
-    if (mode === "hidden" || (mode === "idle" && this.#ladder.rung > 0)) return this.#pauseFor("attention");
-    this.#resumeFrom("attention");
+    if (mode === "hidden" || (mode === "idle" && this.#ladder.rung > 0)) return this.#pauseFor("activity");
+    this.#resumeFrom("activity");
     if (mode === "active") this.touch();
   }
 
@@ -134,7 +134,7 @@ export class FeedClient {
     if (this.isPaused) return;
     const hasEnded = [...this.#topics.values()].some((topic) => topic.hasEnded);
     if (this.#state === "offline" || hasEnded) this.#restart();
-    if (this.#ladder.rung === 2) this.#polls = this.#polls.touched(this.#world.now());
+    if (this.#ladder.rung === 2) this.#polls = this.#polls.touched(this.#environment.now());
   }
 
   /** End everything; whoever listens hears nothing more. */
@@ -157,8 +157,8 @@ export class FeedClient {
   }
 
   #stop() {
-    this.#world.clearTimeout(this.#restarting);
-    this.#world.clearTimeout(this.#refollowing);
+    this.#environment.clearTimeout(this.#restarting);
+    this.#environment.clearTimeout(this.#refollowing);
     this.#restarting = this.#refollowing = null;
     this.#run?.abort();
     this.#run = null;
@@ -168,7 +168,7 @@ export class FeedClient {
   #restart() {
     this.#stop();
     if (this.isPaused || this.#topics.size === 0) return;
-    this.#restarting = this.#world.setTimeout(() => {
+    this.#restarting = this.#environment.setTimeout(() => {
       this.#restarting = null;
       const run = (this.#run = new AbortController());
       this.#follow(run.signal).catch((error) => {
@@ -179,7 +179,7 @@ export class FeedClient {
 
   /** @param {AbortSignal} signal */
   async #follow(signal) {
-    this.#nextClimb = this.#world.now() + this.#ladder.climbMs;
+    this.#nextClimb = this.#environment.now() + this.#ladder.climbMs;
     let isFreshStart = false; // the cursors have been given up once in this run
     while (!signal.aborted) {
       const topics = [...this.#topics.values()].filter((topic) => !topic.isRefused);
@@ -198,7 +198,7 @@ export class FeedClient {
       const waitMs = Math.max(this.#ladder.delay, error?.retryAfterMs ?? 0);
       const isOffline = outcome === "away" || outcome === "refused";
       this.#enter(isOffline ? "offline" : "connecting", error, waitMs);
-      await sleep(this.#world, waitMs, signal);
+      await sleep(this.#environment, waitMs, signal);
     }
   }
 
@@ -210,7 +210,7 @@ export class FeedClient {
   #stream(topics, signal) {
     let hasSpoken = false;
     return tryStream({
-      world: this.#world,
+      environment: this.#environment,
       api: this.#api,
       topics: topics.map((topic) => topic.name),
       after: cursorsOf(topics),
@@ -240,11 +240,11 @@ export class FeedClient {
     const isLong = this.#ladder.rung === 1;
     // The server holds a poll until there is news, and that a topic has caught up is none.
     const waitSeconds = isLong && topics.every((topic) => topic.isCaughtUp) ? WAIT_SECONDS : 0;
-    const now = this.#world.now();
+    const now = this.#environment.now();
     if (now >= this.#nextClimb) this.#climb(topics, signal);
     const { controller, release } = childOf(signal);
     let isTooLate = false;
-    const timer = this.#world.setTimeout(
+    const timer = this.#environment.setTimeout(
       () => {
         isTooLate = true;
         controller.abort();
@@ -260,7 +260,7 @@ export class FeedClient {
       });
       const response = await this.#api.request(address, { signal: controller.signal });
       const answer = await response.json();
-      this.#world.clearTimeout(timer);
+      this.#environment.clearTimeout(timer);
       if (signal.aborted) return { outcome: "answered", error: null };
       takeCursors(topics, answer.cursor);
       for (const message of answer.messages) this.#give(topics, message);
@@ -276,7 +276,7 @@ export class FeedClient {
       }
       throw error;
     } finally {
-      this.#world.clearTimeout(timer);
+      this.#environment.clearTimeout(timer);
       release();
     }
   }
@@ -289,7 +289,7 @@ export class FeedClient {
    * @returns {Outcome}
    */
   #pollOutcome(error, startedAt) {
-    const heldMs = this.#world.now() - startedAt;
+    const heldMs = this.#environment.now() - startedAt;
     return error.status === 0 && this.#ladder.rung === 1 && heldMs >= 2_000 ? "cut" : outcomeOf(error);
   }
 
@@ -303,14 +303,14 @@ export class FeedClient {
    */
   async #rest(messages, hasMoved, startedAt, signal) {
     const hasNews = hasMoved && messages.some(({ event }) => event !== "caught_up" && event !== "beat");
-    const now = this.#world.now();
+    const now = this.#environment.now();
     if (this.#ladder.rung === 1) {
-      if (!hasNews && now - startedAt < 1_000) await sleep(this.#world, 1_000, signal);
+      if (!hasNews && now - startedAt < 1_000) await sleep(this.#environment, 1_000, signal);
       return;
     }
     if (hasNews) this.#polls = this.#polls.touched(now);
     this.#polls = this.#polls.looked(now, hasNews);
-    await sleep(this.#world, this.#polls.delay ?? 0, signal);
+    await sleep(this.#environment, this.#polls.delay ?? 0, signal);
   }
 
   /**
@@ -322,7 +322,7 @@ export class FeedClient {
   #climb(topics, signal) {
     this.#nextClimb = Infinity; // one at a time
     tryStream({
-      world: this.#world,
+      environment: this.#environment,
       api: this.#api,
       topics: topics.map((topic) => topic.name),
       after: cursorsOf(topics),
@@ -335,13 +335,13 @@ export class FeedClient {
         this.#restart();
       } else {
         this.#ladder = this.#ladder.climbedInVain();
-        this.#nextClimb = this.#world.now() + this.#ladder.climbMs;
+        this.#nextClimb = this.#environment.now() + this.#ladder.climbMs;
       }
     });
   }
 
   #refollowLater() {
-    this.#refollowing ??= this.#world.setTimeout(() => this.#restart(), REFOLLOW_MS);
+    this.#refollowing ??= this.#environment.setTimeout(() => this.#restart(), REFOLLOW_MS);
   }
 
   /**

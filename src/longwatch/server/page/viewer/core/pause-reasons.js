@@ -5,7 +5,7 @@
  * `resume()`, whatever the visibility of the tab, interaction, the network or retries do in between; and
  * `resume()` does not wake a page that is hidden or idle.
  *
- * @typedef {"application" | "attention"} PauseReason
+ * @typedef {"application" | "activity"} PauseReason
  */
 
 export class PauseReasons {

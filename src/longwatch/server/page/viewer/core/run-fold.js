@@ -7,14 +7,14 @@
 import { Lifecycle } from "./attempts.js";
 import { Calls } from "./calls.js";
 import { STARTS, UNREADABLE, endedAt, isActivity, originBeats, originOf } from "./endings.js";
-import { Numbers } from "./numbers.js";
+import { NumberSet } from "./number-set.js";
 import { compareOrders, compareText, orderOf } from "./order.js";
 import { numberOf, payloadOf, toolStatus } from "./payloads.js";
 
 /** @import { Attempt } from "./attempts.js" */
 /** @import { CallView } from "./calls.js" */
 /** @import { Ending, Origin, Status } from "./endings.js" */
-/** @import { Range } from "./numbers.js" */
+/** @import { Range } from "./number-set.js" */
 /** @import { Order, WireEvent } from "./order.js" */
 
 export const SILENT_AFTER_MS = 60_000;
@@ -78,9 +78,9 @@ export class RunFold {
   #agents = new Set();
   /** @type {Map<string, number>} */
   #counts = new Map();
-  /** @type {Map<string, {seen: Numbers, stated: number | null}>} */
+  /** @type {Map<string, {seen: NumberSet, stated: number | null}>} */
   #producers = new Map();
-  #lines = new Numbers(); // of the agent's output that were fed to a turn
+  #lines = new NumberSet(); // of the agent's output that were fed to a turn
   /** @type {Attempt[] | null} */
   #attempts;
   /** @type {Origin | null} */
@@ -329,7 +329,7 @@ export class RunFold {
     if (event.producer == null || event.number == null) return;
     let tally = this.#producers.get(event.producer);
     if (tally === undefined) {
-      tally = { seen: new Numbers(), stated: null };
+      tally = { seen: new NumberSet(), stated: null };
       this.#producers.set(event.producer, tally);
     }
     tally.seen.add(event.number);

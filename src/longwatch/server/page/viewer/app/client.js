@@ -3,11 +3,11 @@
  */
 
 import { Api } from "../core/api.js";
-import { Attention } from "../core/attention.js";
+import { Activity } from "../core/activity.js";
 import { FeedClient } from "../core/feed.js";
 import { connection, journalAway, signedOut } from "./connection.js";
 
-/** @typedef {import("../core/attention.js").Mode} Mode */
+/** @typedef {import("../core/activity.js").Mode} Mode */
 /** @typedef {import("../core/feed-topic.js").Listening} Listening */
 
 const UNAUTHORIZED = 401;
@@ -48,12 +48,12 @@ export function tryNow() {
   feed.touch();
 }
 
-/** Let the feed do as much as people's attention asks for. */
-export function followAttention() {
+/** Let the feed do as much as people's activity asks for. */
+export function followActivity() {
   /** @type {Mode} */
   let before = "active";
   let noticedAt = 0;
-  new Attention().guide({
+  new Activity().guide({
     attend: (mode) => {
       const now = Date.now();
       // Every sign of life would ask anew for runs that have ended; now and then is enough.

@@ -1,11 +1,11 @@
 /**
- * How much attention people pay to a page, and what may be done for it: all while somebody is there, no polls
+ * How active people are on a page, and what may be done for it: all while somebody is there, no polls
  * after five idle minutes, nothing while the tab is hidden, and everything more slowly on a phone.
  */
 
-import { worldWith } from "./world.js";
+import { environmentWith } from "./environment.js";
 
-/** @import { World } from "./world.js" */
+/** @import { Environment } from "./environment.js" */
 
 export const IDLE_MS = 300_000;
 export const SLOWDOWN = 2; // on a phone, or where people save data
@@ -23,16 +23,16 @@ const INTERACTIONS = ["pointerdown", "pointermove", "keydown", "wheel", "scroll"
  * @property {Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">} [document]
  * @property {Pick<Window, "addEventListener" | "removeEventListener">} [window]
  * @property {Partial<Navigator> & {connection?: {saveData?: boolean}, userAgentData?: {mobile?: boolean}}} [navigator]
- * @property {Partial<World>} [world]
+ * @property {Partial<Environment>} [environment]
  * @property {number} [idleMs]
  */
 
 /** Listens to the page only while somebody wants to know. */
-export class Attention {
+export class Activity {
   #document;
   #window;
   #navigator;
-  #world;
+  #environment;
   #idleMs;
   /** @type {Map<Attentive, number>} */
   #attentive = new Map(); // with how often each is guided: two providers may share one manager
@@ -49,13 +49,13 @@ export class Attention {
     document = globalThis.document,
     window = globalThis.window,
     navigator = globalThis.navigator,
-    world,
+    environment,
     idleMs = IDLE_MS,
   } = {}) {
     this.#document = document;
     this.#window = window;
     this.#navigator = navigator;
-    this.#world = worldWith(world);
+    this.#environment = environmentWith(environment);
     this.#idleMs = idleMs;
   }
 
@@ -71,7 +71,7 @@ export class Attention {
   }
 
   /**
-   * Let a feed or a polling manager follow people's attention.
+   * Let a feed or a polling manager follow people's activity.
    *
    * @param {Attentive} attentive
    * @returns {() => void} stops it
@@ -98,7 +98,7 @@ export class Attention {
   }
 
   #listen() {
-    this.#seenAt = this.#world.now();
+    this.#seenAt = this.#environment.now();
     this.#mode = this.#document?.visibilityState === "hidden" ? "hidden" : "active";
     this.#document?.addEventListener("visibilitychange", this.#turned);
     for (const name of INTERACTIONS) this.#window?.addEventListener(name, this.#noticed, { passive: true });
@@ -106,19 +106,19 @@ export class Attention {
   }
 
   #stop() {
-    this.#world.clearTimeout(this.#timer);
+    this.#environment.clearTimeout(this.#timer);
     this.#document?.removeEventListener("visibilitychange", this.#turned);
     for (const name of INTERACTIONS) this.#window?.removeEventListener(name, this.#noticed);
   }
 
   #turn() {
     if (this.#document?.visibilityState !== "hidden") return this.#notice();
-    this.#world.clearTimeout(this.#timer);
+    this.#environment.clearTimeout(this.#timer);
     this.#enter("hidden");
   }
 
   #notice() {
-    const now = this.#world.now();
+    const now = this.#environment.now();
     if (this.#document?.visibilityState === "hidden") return;
     const isNews = this.#mode !== "active" || now - this.#seenAt >= NOTED_MS;
     if (!isNews) return;
@@ -129,9 +129,9 @@ export class Attention {
 
   /** @param {number} ms */
   #wait(ms) {
-    this.#world.clearTimeout(this.#timer);
-    this.#timer = this.#world.setTimeout(() => {
-      const restMs = this.#seenAt + this.#idleMs - this.#world.now();
+    this.#environment.clearTimeout(this.#timer);
+    this.#timer = this.#environment.setTimeout(() => {
+      const restMs = this.#seenAt + this.#idleMs - this.#environment.now();
       if (restMs > 0) this.#wait(restMs);
       else this.#enter("idle");
     }, ms);
@@ -144,5 +144,5 @@ export class Attention {
   }
 }
 
-/** The attention that everybody in this page shares. */
-export const pageAttention = new Attention();
+/** The activity that everybody in this page shares. */
+export const pageActivity = new Activity();

@@ -1,8 +1,8 @@
 /** A clock that a test turns by hand, with everything that happens between its ticks. */
 
-/** @import { World } from "../../../src/longwatch/server/page/viewer/core/world.js" */
+/** @import { Environment } from "../../../src/longwatch/server/page/viewer/core/environment.js" */
 
-export class FakeWorld {
+export class FakeEnvironment {
   time = 0;
   #next = 1;
   /** @type {Map<number, {at: number, run: () => void}>} */
@@ -10,18 +10,18 @@ export class FakeWorld {
 
   now = () => this.time;
 
-  /** @type {World["setTimeout"]} */
+  /** @type {Environment["setTimeout"]} */
   setTimeout = (run, ms) => {
     const id = this.#next++;
     this.#timers.set(id, { at: this.time + Math.max(0, ms), run });
     return id;
   };
 
-  /** @type {World["clearTimeout"]} */
+  /** @type {Environment["clearTimeout"]} */
   clearTimeout = (id) => void this.#timers.delete(id);
 
-  /** @type {World["fetch"]} */
-  fetch = () => Promise.reject(new TypeError("this world has no network"));
+  /** @type {Environment["fetch"]} */
+  fetch = () => Promise.reject(new TypeError("this environment has no network"));
 
   /** How many timers wait. */
   get pending() {

@@ -2,7 +2,7 @@
 
 /** @typedef {[low: number, high: number]} Range */
 
-export class Numbers {
+export class NumberSet {
   /** @type {Range[]} */
   #ranges = [];
 

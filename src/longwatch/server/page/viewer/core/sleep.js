@@ -1,24 +1,24 @@
 /** Waiting that can be called off. */
 
-/** @import { World } from "./world.js" */
+/** @import { Environment } from "./environment.js" */
 
 /**
  * Resolves after so many milliseconds, or as soon as the signal is aborted.
  *
- * @param {World} world
+ * @param {Environment} environment
  * @param {number} ms
  * @param {AbortSignal} signal
  * @returns {Promise<void>}
  */
-export function sleep(world, ms, signal) {
+export function sleep(environment, ms, signal) {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
     const wake = () => {
-      world.clearTimeout(timer);
+      environment.clearTimeout(timer);
       signal.removeEventListener("abort", wake);
       resolve();
     };
-    const timer = world.setTimeout(wake, ms);
+    const timer = environment.setTimeout(wake, ms);
     signal.addEventListener("abort", wake);
   });
 }

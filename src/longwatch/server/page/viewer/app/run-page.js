@@ -5,10 +5,10 @@
 import { executionPath, runPath } from "../core/routes.js";
 import { fill, h } from "./dom.js";
 import { Part, define } from "./element.js";
-import { api, follow } from "./live.js";
+import { api, follow } from "./client.js";
 import { boardPath, place, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
-import { failure, loading, state } from "./states.js";
+import { failure, loading, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import "./run-view.js";
 
@@ -20,7 +20,7 @@ const PAGE = 5000;
 const NOT_FOUND = 404;
 const OBSERVE_SECONDS = 15; // between two polls for the processes of an open run
 
-export class LiveRun extends Part {
+export class RunPage extends Part {
   #stopped = new AbortController();
 
   connectedCallback() {
@@ -210,4 +210,4 @@ function missing(runId) {
   );
 }
 
-define("lw-live-run", LiveRun);
+define("lw-live-run", RunPage);

@@ -2,7 +2,7 @@
  * A value that can be watched. Setters compare first: what has not changed wakes nobody.
  * @template T
  */
-export class Store {
+export class Observable {
   /** @type {Set<(value: T) => void>} */
   #watchers = new Set();
   /** @type {T} */

@@ -6,20 +6,20 @@ import { beforePaint, fill, h, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { showCards } from "./execution-cards.js";
 import { ExecutionModel, isMissing, plansOf } from "./execution-model.js";
-import { conditionsAt, etaText, isOpen } from "./execution-words.js";
+import { conditionsAt, etaText, isOpen } from "./execution-text.js";
 import { length, moment, ticking, timeElement } from "./format.js";
 import { icon, iconButton, statusMark } from "./icons.js";
 import { offerKeys } from "./keys.js";
-import { api } from "./live.js";
+import { api } from "./client.js";
 import { executionPath, go, place, runPath } from "./router.js";
-import { failure, loading, state } from "./states.js";
+import { failure, loading, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { copy } from "./toast.js";
 import "./wave-table.js";
 
 /** @typedef {import("./types.js").Execution} Execution */
 
-export class LiveExecution extends Part {
+export class ExecutionPage extends Part {
   #model = new ExecutionModel("");
   #title = h("h1", { class: "cut" });
   #status = h("span");
@@ -179,4 +179,4 @@ async function hasRun(runId, signal) {
   }
 }
 
-define("lw-live-execution", LiveExecution);
+define("lw-live-execution", ExecutionPage);

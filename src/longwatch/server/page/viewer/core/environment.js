@@ -1,15 +1,15 @@
 /**
  * What the modules take from their surroundings. Handed in, so that a test brings a clock of its own.
  *
- * @typedef {object} World
+ * @typedef {object} Environment
  * @property {() => number} now Milliseconds of a clock that only grows.
  * @property {(run: () => void, ms: number) => unknown} setTimeout
  * @property {(timer: any) => void} clearTimeout
  * @property {(address: string, options?: RequestInit) => Promise<Response>} fetch
  */
 
-/** @type {World} */
-export const browserWorld = {
+/** @type {Environment} */
+export const browserEnvironment = {
   now: () => performance.now(),
   setTimeout: (run, ms) => globalThis.setTimeout(run, ms),
   clearTimeout: (timer) => globalThis.clearTimeout(timer),
@@ -19,9 +19,9 @@ export const browserWorld = {
 /**
  * The browser's own surroundings, with what is given instead.
  *
- * @param {Partial<World>} [given]
- * @returns {World}
+ * @param {Partial<Environment>} [given]
+ * @returns {Environment}
  */
-export function worldWith(given) {
-  return given ? { ...browserWorld, ...given } : browserWorld;
+export function environmentWith(given) {
+  return given ? { ...browserEnvironment, ...given } : browserEnvironment;
 }

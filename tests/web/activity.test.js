@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Attention } from "../../src/longwatch/server/page/viewer/core/attention.js";
+import { Activity } from "../../src/longwatch/server/page/viewer/core/activity.js";
 import { FeedClient } from "../../src/longwatch/server/page/viewer/core/feed.js";
 import { PollingManager } from "../../web/react/src/polling/polling-manager.js";
-import { FakeWorld } from "./support/world.js";
+import { FakeEnvironment } from "./support/environment.js";
 
 class FakeDocument extends EventTarget {
   visibilityState = "visible";
@@ -16,15 +16,15 @@ class FakeDocument extends EventTarget {
 }
 
 function attended(navigator = {}) {
-  const world = new FakeWorld();
+  const environment = new FakeEnvironment();
   const document = new FakeDocument();
   const window = new EventTarget();
-  const attention = new Attention({ document, window, navigator, world });
+  const activity = new Activity({ document, window, navigator, environment });
   const modes = [];
-  const stop = attention.guide({ attend: (mode) => modes.push(mode) });
+  const stop = activity.guide({ attend: (mode) => modes.push(mode) });
   modes.length = 0; // the mode at the start
   const interact = () => window.dispatchEvent(new Event("pointerdown"));
-  return { world, document, window, attention, modes, stop, interact };
+  return { environment, document, window, activity, modes, stop, interact };
 }
 
 test("a hidden tab is told, and a visible one again", () => {
@@ -37,14 +37,14 @@ test("a hidden tab is told, and a visible one again", () => {
 });
 
 test("after five minutes without interaction a page is idle, and any interaction ends that", async () => {
-  const { world, modes, interact } = attended();
-  await world.advance(200_000);
+  const { environment, modes, interact } = attended();
+  await environment.advance(200_000);
   interact();
   modes.length = 0;
 
-  await world.advance(299_000);
+  await environment.advance(299_000);
   assert.deepEqual(modes, []);
-  await world.advance(1_000);
+  await environment.advance(1_000);
   assert.deepEqual(modes, ["idle"]);
   interact();
 
@@ -52,12 +52,12 @@ test("after five minutes without interaction a page is idle, and any interaction
 });
 
 test("interaction is told at most once a second", async () => {
-  const { world, modes, interact } = attended();
-  await world.advance(1_000);
+  const { environment, modes, interact } = attended();
+  await environment.advance(1_000);
 
   for (let step = 0; step < 20; step += 1) {
     interact();
-    await world.advance(100);
+    await environment.advance(100);
   }
 
   assert.deepEqual(modes, ["active", "active"]);
@@ -68,7 +68,7 @@ test("a page that opens in the background begins hidden", () => {
   document.visibilityState = "hidden";
   const modes = [];
 
-  new Attention({ document, window: new EventTarget(), world: new FakeWorld() }).guide({
+  new Activity({ document, window: new EventTarget(), environment: new FakeEnvironment() }).guide({
     attend: (mode) => modes.push(mode),
   });
 
@@ -76,80 +76,80 @@ test("a page that opens in the background begins hidden", () => {
 });
 
 test("with the last who wants to know, no timer and no listener is left", async () => {
-  const { world, document, modes, stop, interact } = attended();
+  const { environment, document, modes, stop, interact } = attended();
 
   stop();
   document.turn("hidden");
   interact();
 
   assert.deepEqual(modes, []);
-  assert.equal(world.pending, 0);
+  assert.equal(environment.pending, 0);
 });
 
 test("phones and people who save data get slower polls", () => {
-  assert.equal(attended().attention.slowdown, 1);
-  assert.equal(attended({ connection: { saveData: true } }).attention.slowdown, 2);
-  assert.equal(attended({ userAgentData: { mobile: true } }).attention.slowdown, 2);
-  assert.equal(attended({ userAgent: "Mozilla/5.0 (iPhone) Mobile/15E148" }).attention.slowdown, 2);
+  assert.equal(attended().activity.slowdown, 1);
+  assert.equal(attended({ connection: { saveData: true } }).activity.slowdown, 2);
+  assert.equal(attended({ userAgentData: { mobile: true } }).activity.slowdown, 2);
+  assert.equal(attended({ userAgent: "Mozilla/5.0 (iPhone) Mobile/15E148" }).activity.slowdown, 2);
 });
 
 test("polls pause while the tab is hidden and look at once when it is back", async () => {
-  const { world, document, attention } = attended();
-  const manager = new PollingManager({ world });
+  const { environment, document, activity } = attended();
+  const manager = new PollingManager({ environment });
   const looks = [];
-  attention.guide(manager);
-  manager.register("a", () => looks.push(world.time), 1_000);
-  await world.advance(1_500);
+  activity.guide(manager);
+  manager.register("a", () => looks.push(environment.time), 1_000);
+  await environment.advance(1_500);
 
   document.turn("hidden");
-  await world.advance(60_000);
+  await environment.advance(60_000);
   document.turn("visible");
-  await world.advance(0);
+  await environment.advance(0);
 
   assert.deepEqual(looks, [0, 1_000, 61_500]);
 });
 
 test("a poll that had stopped for want of news goes on with the next interaction", async () => {
-  const { world, attention, interact } = attended();
-  const manager = new PollingManager({ world });
+  const { environment, activity, interact } = attended();
+  const manager = new PollingManager({ environment });
   let looks = 0;
-  attention.guide(manager);
+  activity.guide(manager);
   manager.register("a", () => {
     looks += 1;
     return "same";
   });
-  await world.advance(200_000);
+  await environment.advance(200_000);
   const before = looks;
 
   interact();
-  await world.advance(0);
+  await environment.advance(0);
 
   assert.equal(looks, before + 1);
 });
 
 test("a manager that was let go while hidden polls when it is guided again in a visible page", async () => {
-  const { world, document, attention } = attended();
-  const manager = new PollingManager({ world });
-  const stop = attention.guide(manager);
+  const { environment, document, activity } = attended();
+  const manager = new PollingManager({ environment });
+  const stop = activity.guide(manager);
   document.turn("hidden");
   stop();
   document.visibilityState = "visible";
   document.dispatchEvent(new Event("visibilitychange"));
 
-  attention.guide(manager);
+  activity.guide(manager);
   let polls = 0;
   manager.register("a", () => (polls += 1), 1_000);
-  await world.advance(2_500);
+  await environment.advance(2_500);
 
   assert.equal(manager.isPaused, false);
   assert.equal(polls, 3);
 });
 
 test("of two providers that share a manager, one may leave and the manager is still guided", async () => {
-  const { world, document, attention } = attended();
-  const manager = new PollingManager({ world });
-  attention.guide(manager);
-  const stop = attention.guide(manager);
+  const { environment, document, activity } = attended();
+  const manager = new PollingManager({ environment });
+  activity.guide(manager);
+  const stop = activity.guide(manager);
 
   stop();
   stop();
@@ -159,28 +159,28 @@ test("of two providers that share a manager, one may leave and the manager is st
 });
 
 test("a registration is polling only while polls are sent, and reports when that changes", async () => {
-  const { world, document, attention } = attended();
-  const manager = new PollingManager({ world });
-  attention.guide(manager);
+  const { environment, document, activity } = attended();
+  const manager = new PollingManager({ environment });
+  activity.guide(manager);
   const states = [];
   const registration = manager.register("a", () => "same", 1_000, { onActivity: () => states.push(registration.isPolling) });
-  await world.advance(100);
+  await environment.advance(100);
   assert.equal(registration.isPolling, true);
 
   document.turn("hidden");
   document.turn("visible");
-  await world.advance(300_000); // idle
+  await environment.advance(300_000); // idle
 
   assert.deepEqual(states, [false, true, false]);
 });
 
 test("a poll that stopped for want of news reports that it polls again", async () => {
-  const { world, attention, interact } = attended();
-  const manager = new PollingManager({ world });
-  attention.guide(manager);
+  const { environment, activity, interact } = attended();
+  const manager = new PollingManager({ environment });
+  activity.guide(manager);
   const states = [];
   const registration = manager.register("a", () => "same", null, { onActivity: () => states.push(registration.isPolling) });
-  await world.advance(200_000);
+  await environment.advance(200_000);
   assert.equal(registration.isPolling, false);
 
   interact();
@@ -189,85 +189,85 @@ test("a poll that stopped for want of news reports that it polls again", async (
 });
 
 test("an application's pause outlasts visibility, idleness, the network and interaction", async () => {
-  const { world, document, window, attention, interact } = attended();
-  const manager = new PollingManager({ world });
+  const { environment, document, window, activity, interact } = attended();
+  const manager = new PollingManager({ environment });
   const polls = [];
-  attention.guide(manager);
-  manager.register("a", () => polls.push(world.time), 1_000);
-  await world.advance(500);
+  activity.guide(manager);
+  manager.register("a", () => polls.push(environment.time), 1_000);
+  await environment.advance(500);
   manager.pause();
 
   document.turn("hidden");
   document.turn("visible");
   window.dispatchEvent(new Event("online"));
-  await world.advance(400_000); // idle meanwhile
+  await environment.advance(400_000); // idle meanwhile
   interact();
   manager.touch();
-  await world.advance(60_000);
+  await environment.advance(60_000);
   assert.deepEqual(polls, [0]);
   assert.ok(manager.isPaused);
 
   manager.resume();
-  await world.advance(0);
+  await environment.advance(0);
   assert.deepEqual(polls, [0, 460_500]);
 });
 
 test("a failing poll that the application pauses is not retried until it resumes", async () => {
-  const { world, document, attention } = attended();
-  const manager = new PollingManager({ world });
+  const { environment, document, activity } = attended();
+  const manager = new PollingManager({ environment });
   let polls = 0;
-  attention.guide(manager);
+  activity.guide(manager);
   manager.register("a", () => {
     polls += 1;
     throw new Error("gone");
   }, 1_000);
-  await world.advance(100);
+  await environment.advance(100);
 
   manager.pause();
   document.turn("hidden");
   document.turn("visible");
-  await world.advance(60_000);
+  await environment.advance(60_000);
   assert.equal(polls, 1);
 
   manager.resume();
-  await world.advance(0);
+  await environment.advance(0);
   assert.equal(polls, 2);
 });
 
 test("an application that resumes does not wake a hidden page", async () => {
-  const { world, document, attention } = attended();
-  const manager = new PollingManager({ world });
+  const { environment, document, activity } = attended();
+  const manager = new PollingManager({ environment });
   let polls = 0;
-  attention.guide(manager);
+  activity.guide(manager);
   manager.register("a", () => (polls += 1), 1_000);
-  await world.advance(100);
+  await environment.advance(100);
   manager.pause();
   document.turn("hidden");
 
   manager.resume();
-  await world.advance(10_000);
+  await environment.advance(10_000);
   assert.equal(polls, 1);
 
   document.turn("visible");
-  await world.advance(0);
+  await environment.advance(0);
   assert.equal(polls, 2);
 });
 
-test("a feed that the application paused stays closed in every mode of attention", async () => {
-  const { world, document, window, attention, interact } = attended();
+test("a feed that the application paused stays closed in every mode", async () => {
+  const { environment, document, window, activity, interact } = attended();
   const requests = [];
   const api = { request: async (address) => requests.push(address), address: (path) => path };
-  const feed = new FeedClient({ api, world });
-  attention.guide(feed);
+  const feed = new FeedClient({ api, environment });
+  activity.guide(feed);
   feed.pause();
   feed.subscribe("runs", { onMessage: () => {} });
 
   document.turn("hidden");
   document.turn("visible");
   window.dispatchEvent(new Event("online"));
-  await world.advance(400_000);
+  await environment.advance(400_000);
   interact();
-  await world.advance(10_000);
+  await environment.advance(10_000);
 
   assert.ok(feed.isPaused);
   assert.deepEqual(requests, []);
