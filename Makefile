@@ -24,7 +24,7 @@ help:
 	@echo "make unit          the tests that need nothing but Python; under a minute"
 	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following, and EXECUTIONS=$(EXECUTIONS); names what failed"
 	@echo "make coverage      how much of finder, poller and verdicts their tests reach; at least 85 %"
-	@echo "make load          all of tests/load, and its timings beside document 004's limits; a quarter of an hour"
+	@echo "make load          all of tests/load, and its timings beside the required limits; a quarter of an hour"
 	@echo "make snapshots     update tests/snapshots: schemas, help texts, routes, public names, files of the wheel"
 	@echo "make check         style, types, import contract, templates"
 	@echo "make format        bring the code into the house style"

@@ -34,7 +34,7 @@ ARGUMENTS = (
     "--disable-component-update --disable-sync"
 )
 HOUR = 3600
-POLL_SECONDS = 2  # document 003's interval
+POLL_SECONDS = 2  # the interval of the turn and document polling requirements
 TURN = "/api/projects/bench/sessions/s/turns"
 HIDE = """() => {
     Object.defineProperty(document, 'visibilityState', {get: () => 'hidden', configurable: true});
@@ -119,7 +119,7 @@ def _idle(browser: Browser, folder: Path, *, seconds: int) -> Result:
         [
             ("this page, visible", round(asked), ours, visible / seconds * 60),
             ("this page, hidden", round(hidden_requests * hour), hidden_bytes * hour, hidden / seconds * 60),
-            ("polling every 2 s without tags (document 003)", HOUR // POLL_SECONDS, theirs, "–"),
+            ("polling every 2 s without tags (as required)", HOUR // POLL_SECONDS, theirs, "–"),
             ("opening this page, once", load_requests, load_bytes, "–"),
         ],
         [

@@ -114,7 +114,7 @@ async def by_following(path: Path, run_id: str) -> AsyncIterator[Answers]:
 
 @asynccontextmanager
 async def by_polling(path: Path, run_id: str) -> AsyncIterator[Answers]:
-    """Document 000: a query every 500 ms."""
+    """A query every 500 ms, as the polling requirements have it."""
     ear = Ear()
     connection = sqlite3.connect(path, isolation_level=None)
 

@@ -93,7 +93,7 @@ async def asking(path: Path) -> AsyncIterator[Answers]:
 
 @asynccontextmanager
 async def polling(path: Path, followers: int) -> AsyncIterator[Answers]:
-    """Document 000's poll, once for each run."""
+    """The poll of the polling requirements, once for each run."""
     connection = sqlite3.connect(path, isolation_level=None)
 
     async def poll(number: int) -> None:

@@ -119,7 +119,7 @@ def make_cases(folder: Path, stack: ExitStack) -> dict[str, Case]:
             "no-inotify", with_the_service, inotify=False
         ),
         "longwatch Hub.follow": on_sqlite("follow", by_following),
-        "SELECT every 500 ms (document 000)": on_sqlite("poll", by_polling),
+        "SELECT every 500 ms (as required)": on_sqlite("poll", by_polling),
     }
     for name, seconds in (
         ("DBOS read_stream, every 1 s (as it comes)", dbos_peer.DEFAULT_POLL_SECONDS),

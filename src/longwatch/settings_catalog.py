@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 DEFAULT_TABLE = "agentify-workflow-events"
-MAX_PAYLOAD_BYTES = 350 * 1024  # document 001: leaves 50 KB of DynamoDB's 400 KB for keys and attributes
+MAX_PAYLOAD_BYTES = 350 * 1024  # leaves 50 KB of DynamoDB's 400 KB for keys and attributes
 CAPTURE_POLICIES = ("off", "summary", "full")
 LAYOUTS = ("workflow", "session")
 DEFAULT_OTHER_STATUSES = (

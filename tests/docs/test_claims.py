@@ -238,7 +238,7 @@ def test_numbers_and_versions_in_pages_are_those_of_the_code() -> None:
     )
     assert alarms == 10
     assert "| alarms | ten," in page("how-to/operate-executions.md").text
-    assert "| three alarms | ten:" in page("explanation/differences.md").text
+    assert "| three alarms | ten:" in page("explanation/requirements.md").text
     headings = re.findall(
         r"^## ((?:Execution|StatusIndex)\w+.*)$", page("runbook-executions.md").text, re.MULTILINE
     )

@@ -19,6 +19,14 @@ MOST_REFERENCE_LINES = 500  # a reference is searched, not read from top to bott
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
+SOURCE = ROOT / "src" / "longwatch"
+FOLDERS = ("src", "tests", "infrastructure", "examples", "benchmarks", "docs", "scripts", "web/react/src")
+PACKAGES = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))  # pages leave out src/longwatch
+PATHS = (
+    (ROOT, re.compile(rf"^(?:{'|'.join(FOLDERS)})/[\w./-]+")),
+    (SOURCE, re.compile(rf"^(?:{'|'.join(PACKAGES)})/[\w./-]+\.py\b")),
+)
+
 
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.name)
 def test_relative_links_and_anchors_lead_somewhere(page: Page) -> None:
@@ -92,11 +100,10 @@ def test_files_and_tests_that_pages_name_are_there() -> None:
     missing = []
     for page in all_pages():
         for span in page.code_spans():
-            for path in re.findall(
-                r"^(?:(?:src|tests|infrastructure|examples|benchmarks|docs)/[\w./-]+)", span
-            ):
-                if not (ROOT / path).exists():
-                    missing.append(f"{page.name}: {path}")
+            for folder, pattern in PATHS:
+                for path in pattern.findall(span):
+                    if not (folder / path).exists():
+                        missing.append(f"{page.name}: {path}")
             for name in re.findall(r"\btest_\w+\b(?!\.py)", span):
                 if f"def {name}(" not in tests:
                     missing.append(f"{page.name}: {name}")

@@ -1,4 +1,4 @@
-"""Timings of a load test, printed beside the limits of document 004. No test passes or fails by them."""
+"""Timings of a load test, printed beside the required limits. No test passes or fails by them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-INDEX_QUERY = (100.0, 200.0)  # ms: average and p99 that document 004 asks of the index
+INDEX_QUERY = (100.0, 200.0)  # ms: required average and p99 of the index
 POLL = (5_000.0, None)  # ms: the average that it asks of a poll
 
 

@@ -48,7 +48,7 @@ class Deployed:
         return arn
 
     def put_foreign(self, session_id: str, at: str) -> None:
-        """A completion as an agent writes it that knows document 002 alone."""
+        """A completion as an agent writes it that knows the session journal requirements alone."""
         self.dynamodb.put_item(
             TableName=self.outputs["TableName"],
             Item={

@@ -1,4 +1,4 @@
-"""The Lambda function that finds executions which are due and hands each to a poller (document 004).
+"""The Lambda function that finds executions which are due and hands each to a poller.
 
 A rule calls it once a minute, which is as often as a rule can. While something is open it stays for that
 minute and looks whenever something becomes due, so that 15 seconds are 15 seconds; else it ends at once.

@@ -1,4 +1,4 @@
-"""The Lambda function that invokes the agent of a session and journals how that went (document 002).
+"""The Lambda function that invokes the agent of a session and journals how that went.
 
 The state machine calls it with `session_id`, `execution` and `payload`. It never raises because of the agent:
 its answer says `succeeded` or `failed`, and the state machine finds the end of the work in the journal.

@@ -1,4 +1,4 @@
-"""The Lambda function that polls one execution (document 004).
+"""The Lambda function that polls one execution.
 
 It is called with `execution_id` and `plan_id`, asks the source, writes the transitions into the journal and
 then the record, and ends what has ended. A source that does not answer is no failure of the function: the

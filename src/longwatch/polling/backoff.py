@@ -67,13 +67,13 @@ class Backoff:
             return self.most
 
 
-# Document 000, for a table of events: 1, 2, 4, 8, 16, 30, 30 … seconds, without end.
+# The polling requirements, for a table of events: 1, 2, 4, 8, 16, 30, 30 … seconds, without end.
 JOURNAL_BACKOFF = Backoff(1.0, 2.0, 30.0)
 
 # For what an operator has to fix first, such as expired credentials: always the maximum interval.
 OPERATOR_BACKOFF = Backoff(JOURNAL_BACKOFF.most, 1.0, JOURNAL_BACKOFF.most)
 
-# Document 003, for requests: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row.
+# The turn polling requirements, for requests: 2, 4, 8, 16, 16 seconds, and no retry after the sixth failure.
 REQUEST_BACKOFF = Backoff(2.0, 2.0, 16.0, max_retries=5)
 
 

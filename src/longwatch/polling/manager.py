@@ -1,4 +1,4 @@
-"""Many polls in one event loop: shared, cached, limited and fair (document 003's polling manager).
+"""Many polls in one event loop: shared, cached, limited and fair.
 
 One queue of what is due and one task that waits for it, however many keys there are; one task more for each
 request in flight, of which there are at most three. While nothing is due to happen there is no task at all.

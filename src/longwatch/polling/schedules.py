@@ -59,7 +59,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp:
-    """Document 003's intelligent polling: quick while it is young, then slower, then not at all.
+    """Intelligent polling: quick while it is young, then slower, then not at all.
 
     `first` seconds for the first `active_seconds`, then × `factor` with each look up to `most`. News does not
     quicken it, but keeps it alive: it stops at the first look that comes `quiet_seconds` after the last news.
@@ -193,9 +193,9 @@ def _check(what: str, seconds: object) -> None:
         raise InvalidInput(f"{what} is a number of seconds above 0, not {seconds!r}")
 
 
-JOURNAL_INTERVAL = Fixed(0.5)  # document 000
+JOURNAL_INTERVAL = Fixed(0.5)  # the polling requirements
 
-# Document 004: nothing has begun, the transition, some servers done.
+# The DRS executions requirements: nothing has begun, the transition, some servers done.
 EXECUTION_PHASES = Phased({"pending": 45.0, "started": 15.0, "in_progress": 30.0}, "pending")
 
 

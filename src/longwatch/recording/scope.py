@@ -74,7 +74,7 @@ new_call_id = _CallIds()
 
 
 def new_run_id() -> str:
-    """`wf-` and 12 hex digits. The documents' eight repeat after some 77,000 runs; theirs work too."""
+    """`wf-` and 12 hex digits. The required eight repeat after some 77,000 runs; eight work too."""
     return f"wf-{os.urandom(6).hex()}"
 
 

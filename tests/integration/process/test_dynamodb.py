@@ -1,4 +1,4 @@
-"""A command on a DynamoDB journal, which writes its own items there as document 001 has them."""
+"""A command on a DynamoDB journal, which writes its own items there in layout `workflow`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects, sessions and turns as document 003 asks for them, the same on every engine."""
+"""Projects, sessions and turns as the turn polling requirements have them, the same on every engine."""
 
 from __future__ import annotations
 

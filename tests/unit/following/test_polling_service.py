@@ -1,4 +1,4 @@
-"""Document 000's questions and answers, one after the other; the fourth is in `test_service_backoff`."""
+"""The questions of the polling requirements, in order; the fourth is in `test_polling_service_backoff`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the polling service takes failures, by document 000's fourth question."""
+"""How the polling service takes failures, by the fourth question of the polling requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the polling service promises beside document 000: its life, asyncio and threads."""
+"""What the polling service promises beside the polling requirements: its life, asyncio and threads."""
 
 from __future__ import annotations
 

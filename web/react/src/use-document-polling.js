@@ -1,4 +1,4 @@
-/** Document 003's document polling as a hook, with Yjs documents that follow their files. */
+/** Document polling as a hook, with Yjs documents that follow their files. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";

@@ -1,4 +1,4 @@
-/** Document 003's session polling as a hook. */
+/** Session polling as a hook. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";

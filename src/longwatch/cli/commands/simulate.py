@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MARKS = {FIXED: "A", PLAIN: "B", FLOOR: "C", LEARNED: "L", BEST: "*"}
 PLOT_TITLE = "delay in seconds (· is the best possible with other numbers of calls)"
 CLOSED_SHOWN = (100, 1_000, 10_000, 100_000)
-CLAIMED_TIMES = 2500  # document 004, of the index
+CLAIMED_TIMES = 2500  # what the DRS executions requirements expect of the index
 
 COLUMNS = (
     Column("", 10, 1),

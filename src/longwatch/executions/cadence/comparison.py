@@ -25,7 +25,7 @@ from longwatch.executions.cadence.samples import SampleWorld
 from longwatch.executions.cadence.survival import Survival
 from longwatch.executions.due import ExecutionPhase
 
-FIXED_SECONDS = 30.0  # document 004 compares with it
+FIXED_SECONDS = 30.0  # the DRS executions requirements compare with it
 FLOOR_SECONDS = 60.0  # an EventBridge rule fires no more often
 HISTORIES = 10  # to learn from, each for a part of the executions: one alone may be a lucky one
 TRUTH_CELLS = 400

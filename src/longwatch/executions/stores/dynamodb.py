@@ -1,4 +1,4 @@
-"""Executions in a DynamoDB table as document 004 has it: `ExecutionId` and `PlanId`, and the `StatusIndex`.
+"""Executions in a DynamoDB table with the keys `ExecutionId` and `PlanId`, and the `StatusIndex`.
 
 The sparse `PollStateIndex` finds what pollers still have to do under a status of another writer. Its entries
 change when an execution is first polled and when it is closed, so they cost next to nothing. A table without

@@ -1,4 +1,4 @@
-"""Executions as records of document 004, and back. Every store keeps these; only this module knows the names.
+"""Executions as records, and back. Every store keeps these; only this module knows the required names.
 
 A record is a plain map. Times are epoch seconds, ours with milliseconds as decimals. What another writer put
 into a record, a wave or a server stays there. A record without our attributes reads as well: somebody has

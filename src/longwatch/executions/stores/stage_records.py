@@ -1,4 +1,4 @@
-"""Waves, jobs and servers as maps in a record of document 004, and back.
+"""Waves, jobs and servers as maps in an execution's record, and back.
 
 A wave of another writer names its jobs (`JobId`, `JobIds`, or `JobId` in its servers) and its servers
 (`SourceServerId`). What longwatch learns is put beside that: `Jobs` with a map for each job, and in each

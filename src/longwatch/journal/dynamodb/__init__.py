@@ -1,1 +1,1 @@
-"""A journal in a DynamoDB table, laid out as document 001 (`workflow`) or document 002 (`session`) has it."""
+"""A journal in a DynamoDB table: layout `workflow` (the events table) or `session` (the session journal)."""

@@ -1,4 +1,4 @@
-"""Layout `session` (document 002): `PK` is `SESSION#{id}`, `SK` is `EVENT#{ISO time with ms and Z}`.
+"""Layout `session` (the session journal): `PK` is `SESSION#{id}`, `SK` is `EVENT#{ISO time with ms and Z}`.
 
 Other producers write other forms of the time: microseconds, an offset instead of Z, something after it. They
 all sort by their first nineteen characters, so bounds end there. A key that is no time at all still reads.
@@ -30,7 +30,7 @@ from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue, from
 
 ERROR_CHARACTERS = 4_096  # of the copy in ErrorMessage; the payload has all of it
 LONGEST_SORT_NAME = 900  # bytes; a sort key ends at 1,024
-NO_MESSAGE = "no message"  # document 002 wants ErrorMessage on every failure
+NO_MESSAGE = "no message"  # every failure has an ErrorMessage, as required
 
 _SESSION, _EVENT, _AFTER_EVENTS = "SESSION#", "EVENT#", "EVENT$"
 _TO_THE_SECOND = len("2026-11-15T10:00:00")
@@ -46,7 +46,7 @@ _NAMES = {  # of what is read of a damaged item
 
 
 class SessionLayout:
-    """Events as document 002 has them, and the attributes of our own beside those."""
+    """Events as the session journal requirements have them, and the attributes of our own beside those."""
 
     name = "session"
     key_names = ("PK", "SK")
@@ -205,7 +205,7 @@ def _sort_name(run_id: str) -> str:
 
 
 def _error_message(event: Event) -> str | None:
-    """What document 002's readers look for on a failure."""
+    """What readers of the session journal expect on a failure."""
     error = error_of(event.payload)
     if error is None and (event.type.endswith("_FAILED") or ENDS.get(event.type) is Status.FAILED):
         error = NO_MESSAGE

@@ -1,4 +1,4 @@
-"""Layout `workflow` (document 001): partition key `workflow_id`, sort key `timestamp` in whole epoch ms."""
+"""Layout `workflow`, the events table: partition key `workflow_id`, sort key `timestamp` in epoch ms."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NAMES = {  # of what is read of a damaged item
 
 
 class WorkflowLayout:
-    """Events as document 001 has them, and the attributes of our own beside those."""
+    """Events as the events table requirements have them, and the attributes of our own beside those."""
 
     name = "workflow"
     key_names = ("workflow_id", "timestamp")

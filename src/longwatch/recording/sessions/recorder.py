@@ -199,7 +199,7 @@ def _settings_or_defaults() -> Settings:
 
 
 def open_session_journal(environment: Mapping[str, str] = os.environ) -> Journal:
-    """The journal that the environment names: a table in the layout of document 002, or another address.
+    """The journal that the environment names: a table in layout `session`, or another address.
 
     Opened once for each: a warm Lambda keeps its connection.
     """

@@ -1,4 +1,4 @@
-"""Layout `session`: our items as document 002 has them, and those of other producers."""
+"""Layout `session`: our items as the session journal requirements have them, and those of other producers."""
 
 from __future__ import annotations
 

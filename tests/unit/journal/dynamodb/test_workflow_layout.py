@@ -1,4 +1,4 @@
-"""Layout `workflow`: our items as document 001 has them, and those of other producers."""
+"""Layout `workflow`: our items as the events table requirements have them, and those of other producers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/** Looks at the files of a project and tells what was created, modified and deleted (document 003). */
+/** Polls the files of a project and reports what was created, modified and deleted. */
 
 import { ApiError } from "../../core/errors.js";
 import { filesPath } from "../../core/routes.js";

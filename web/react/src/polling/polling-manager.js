@@ -1,5 +1,5 @@
 /**
- * Many polls in one page: shared, cached, limited and fair (document 003's polling manager).
+ * Many polls in one page: shared, cached, limited and fair.
  *
  * The rules are those of Python's `longwatch.polling.PollingManager`; times are milliseconds here. There is one
  * timer for each key that waits for its next look and one for each request in flight, and none otherwise.

@@ -1,4 +1,4 @@
-/** A conversation: looks at a turn until it is over (document 003's session polling), and what users do to it. */
+/** A conversation: polls a turn until it is over, and sends what users do to it. */
 
 import { projectPath, sessionPath, turnPath, turnsPath } from "../../core/routes.js";
 import { isOver, readTurn } from "../../core/turn-state.js";

@@ -1,4 +1,4 @@
--- Executions as records of document 004 in JSON, and columns to find them by.
+-- Executions as records in JSON, and columns to find them by.
 CREATE TABLE executions (
     execution_id TEXT    NOT NULL,
     plan_id      TEXT    NOT NULL,

@@ -54,7 +54,7 @@ export class Backoff {
   }
 }
 
-/** Document 003, for requests: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row. */
+/** For requests, as required: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row. */
 export const REQUEST_BACKOFF = new Backoff({ first: 2_000, factor: 2, most: 16_000, maxRetries: 5 });
 
 /** For a feed that must not end: 1, 2, 4, 8, 16, 30, 30 … seconds, up to a quarter less, so that many viewers

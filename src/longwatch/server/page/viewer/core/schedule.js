@@ -56,7 +56,7 @@ export const RAMP = Object.freeze({ first: 1_000, factor: 1.5, most: 5_000, acti
 const NEVER_LOOKED = { step: null, startedAt: null, newsAt: null, lookedAt: null };
 
 /**
- * Document 003's intelligent polling: quick while it is young, then slower, then not at all.
+ * Intelligent polling: quick while it is young, then slower, then not at all.
  *
  * `first` for the first `activeMs`, then × `factor` with each look up to `most`. News does not quicken it, but
  * keeps it alive: it stops at the first look that comes `quietMs` after the last news.

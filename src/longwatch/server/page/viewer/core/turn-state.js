@@ -30,7 +30,7 @@
  *
  * @typedef {Omit<WireBlock, "created_at"> & {created_at: Date}} Block
  *
- * @typedef {object} Turn A turn as document 003 has it: times are dates, and what is not there is left out.
+ * @typedef {object} Turn A turn as its route has it: times are dates, and what is not there is left out.
  * @property {string} id
  * @property {string} project_id
  * @property {string} session_id
