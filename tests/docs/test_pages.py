@@ -109,3 +109,14 @@ def test_files_and_tests_that_pages_name_are_there() -> None:
                     missing.append(f"{page.name}: {name}")
 
     assert missing == []
+
+
+def test_classes_that_the_glossary_names_are_there() -> None:
+    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    defined = set(re.findall(r"^(?:class|type) (\w+)|^(\w+) = ", code, re.MULTILINE))
+    rows = re.findall(r"^\| \*\*.* \| ([^|]+) \|$", Page(ROOT / "docs/glossary.md").text, re.MULTILINE)
+
+    named = {name for row in rows for name in re.findall(r"`([A-Z]\w+)`", row)}
+
+    assert named
+    assert named - {name for pair in defined for name in pair} == set()
