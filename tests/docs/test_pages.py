@@ -120,3 +120,13 @@ def test_classes_that_the_glossary_names_are_there() -> None:
 
     assert named
     assert named - {name for pair in defined for name in pair} == set()
+
+
+def test_files_and_packages_that_the_architecture_names_are_there() -> None:
+    text = Page(ROOT / "docs/architecture.md").text
+    names = "|".join(PACKAGES)
+    files = re.findall(rf"(?<![\w/])(?:{names})/[\w/-]+\.(?:py|js)\b", text)
+    packages = re.findall(rf"`((?:{names})(?:/\w+)*/?)`", text)
+
+    assert [path for path in (*files, *packages) if not (SOURCE / path).exists()] == []
+    assert {path.rstrip("/") for path in packages} >= set(PACKAGES)
