@@ -16,6 +16,7 @@ from tests.patience import PATIENCE_SECONDS
 
 MOST_LINES = 300
 MOST_REFERENCE_LINES = 500  # a reference is searched, not read from top to bottom
+MOST_IMAGE_BYTES = 200_000
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -74,6 +75,15 @@ def test_the_readme_names_no_hosts_and_shows_both_make_commands() -> None:
     assert not re.search(r"https?://(?!127\.0\.0\.1|localhost)", readme)
     assert "make demo" in readme
     assert "make test" in readme
+
+
+def test_the_readme_shows_an_image_in_both_themes() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    images = re.findall(r'\bsrc(?:set)?="([^"]+)"', readme)
+
+    assert len(images) == 2
+    assert all((ROOT / image).stat().st_size < MOST_IMAGE_BYTES for image in images)
 
 
 def test_there_are_examples() -> None:
