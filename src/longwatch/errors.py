@@ -91,8 +91,8 @@ class VersionConflict(WorthAnotherTry):
 
     def __str__(self) -> str:
         return (
-            f"Execution {self.execution_id} was written by somebody else since its version {self.version} "
-            "was read. Read it again and decide anew."
+            f"Another process changed execution {self.execution_id} after version {self.version} was "
+            "read. Read it again and retry."
         )
 
 
@@ -114,8 +114,8 @@ class EventConflict(NotWorthAnotherTry):
     def __str__(self) -> str:
         names = ", ".join(self.event_ids[:5]) + (", …" if len(self.event_ids) > 5 else "")
         return (
-            f"Event id {names} already names an event with other content; an event is never changed. "
-            "Give a new event a new id."
+            f"Event ID {names} is already in use by an event with different content; events are "
+            "immutable. Use a new ID for a new event."
         )
 
 
@@ -153,9 +153,10 @@ class InvalidLine(InvalidInput):
         super().__init__(number, reason, accepted, blocks)
 
     def __str__(self) -> str:
+        lines = "1 line before it is" if self.accepted == 1 else f"{self.accepted} lines before it are"
         return (
-            f"Line {self.number} {self.reason}. The {self.accepted} lines before it are stored; send it and "
-            "what follows again, one JSON object a line."
+            f"Line {self.number} {self.reason}. {lines} stored; send this line and the following ones again, "
+            "one JSON object per line."
         )
 
 
@@ -203,8 +204,8 @@ class AmbiguousExecution(NotWorthAnotherTry):
     def __str__(self) -> str:
         plans = ", ".join(repr(each[:100]) for each in self.plan_ids)
         return (
-            f"{len(self.keys)} plans have an execution {self.execution_id[:100]!r}: {plans}. "
-            f"Name the plan too: {' or '.join(self.keys)}."
+            f"{len(self.keys)} plans have an execution {self.execution_id[:100]!r}: {plans}. Specify "
+            f"the plan: {' or '.join(self.keys)}."
         )
 
 
@@ -223,7 +224,10 @@ class TurnEnded(NotWorthAnotherTry):
         super().__init__(turn_id, status, accepted, blocks)
 
     def __str__(self) -> str:
-        return f"Turn {self.turn_id} has ended ({self.status}) and takes no more. Create a new turn to go on."
+        return (
+            f"Turn {self.turn_id} has ended ({self.status}) and accepts no more output. Create a new "
+            "turn to continue."
+        )
 
 
 class TurnTaken(NotWorthAnotherTry):

@@ -96,7 +96,7 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     tables = _read_toml(file, mistakes) if file else {}
     watches: Any = tables.pop("watches", {})
     if not isinstance(watches, Mapping):
-        mistakes.append(f"{file}: watches must be tables such as [watches.deploys], not {watches!r}")
+        mistakes.append(f"{file}: invalid watches {watches!r}. Use tables such as [watches.deploys]")
     written = _flat(tables)
     foreign = _first_file(folders, AGENTIFY_FILE)
     agentify = _read_agentify(foreign, mistakes) if foreign else {}
@@ -141,7 +141,7 @@ def _find_file(folders: Sequence[Path], environment: Mapping[str, str], mistakes
     path = Path(chosen).expanduser()
     if path.is_file():
         return path
-    mistakes.append(f"LONGWATCH_CONFIG names {chosen!r}, which is not a file")
+    mistakes.append(f"LONGWATCH_CONFIG is {chosen!r}, which is not a file")
     return None
 
 

@@ -70,7 +70,7 @@ def _whole(lowest: int, highest: int) -> Callable[[object], int]:
         except ValueError:
             number = None
         if not isinstance(number, int) or isinstance(number, bool) or not lowest <= number <= highest:
-            raise ValueError(f"must be a whole number from {lowest} to {highest}")
+            raise ValueError(f"must be an integer from {lowest} to {highest}")
         return number
 
     return read
@@ -106,7 +106,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_JOURNAL",
         None,
         _text,
-        "Address of the journal: sqlite:///file.db, dynamodb://table?region=…, memory://",
+        "Journal URL: sqlite:///file.db, dynamodb://table?region=…, memory://",
         example="sqlite:///longwatch.db",
     ),
     Setting(
@@ -115,7 +115,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_DOCUMENTS",
         None,
         _text,
-        "Address of the documents, written as the journal's (default: beside the journal)",
+        "Document store URL, in the same form as the journal's (default: beside the journal)",
         example="sqlite:///longwatch.db",
     ),
     Setting(
@@ -124,7 +124,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_TABLE_NAME",
         DEFAULT_TABLE,
         _text,
-        "Table that dynamodb:// means when it names none",
+        "Default table for a dynamodb:// URL without a table name",
     ),
     Setting(
         "infrastructure.dynamodb.region",
@@ -132,7 +132,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_REGION",
         None,
         _text,
-        "AWS region of the table; without it the AWS SDK's own rules apply",
+        "AWS region of the table (default: as the AWS SDK resolves it)",
         example="eu-central-1",
     ),
     Setting(
@@ -141,7 +141,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_ENDPOINT",
         None,
         _text,
-        "Another address for DynamoDB, such as a local engine's",
+        "DynamoDB endpoint URL, such as that of a local emulator",
         example="http://127.0.0.1:8000",
     ),
     Setting(
@@ -150,7 +150,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_LAYOUT",
         "workflow",
         _one_of(*LAYOUTS),
-        "How events are laid out in the table: workflow or session",
+        "Layout of the events in the table: workflow or session",
     ),
     Setting(
         "infrastructure.dynamodb.short_way",
@@ -158,7 +158,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_SHORT_WAY",
         True,
         _boolean,
-        "false: every query goes through boto3, where tools that trace its calls see it",
+        "false: every query goes through boto3, so that tools that trace boto3 calls see it",
     ),
     Setting(
         "recording.enabled",
@@ -166,7 +166,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_ENABLED",
         True,
         _boolean,
-        "false: decorated functions run untouched and nothing is recorded",
+        "false: decorated functions run as usual and nothing is recorded",
     ),
     Setting(
         "recording.capture",
@@ -174,7 +174,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_CAPTURE",
         "summary",
         _one_of(*CAPTURE_POLICIES),
-        "What is kept of arguments and results: off, summary (short forms) or full",
+        "How arguments and results are captured: off, summary (shortened) or full",
     ),
     Setting(
         "recording.max_payload_bytes",
@@ -182,7 +182,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_MAX_PAYLOAD_BYTES",
         MAX_PAYLOAD_BYTES,
         _whole(1024, MAX_PAYLOAD_BYTES),
-        "Larger payloads are shortened to this, with their structure kept",
+        "Larger payloads are shortened to this size; their structure is preserved",
     ),
     Setting(
         "recording.redact_keys",
@@ -190,7 +190,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_REDACT_KEYS",
         (),
         _names,
-        "Further field names whose values are never stored",
+        "Additional field names whose values are never stored",
     ),
     Setting(
         "recording.ttl_hours",
@@ -198,7 +198,8 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_TTL_HOURS",
         None,
         _amount(1_000_000, "a number of hours, 0 for never"),
-        "Events expire after this many hours; 0 is never (default: 24 in layout workflow, else never)",
+        "Events expire after this many hours; 0 disables expiry (default: 24 in layout workflow, "
+        "otherwise 0)",
         example=24,
     ),
     Setting(
@@ -207,7 +208,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_QUEUE_EVENTS",
         50_000,
         _whole(100, 10_000_000),
-        "How many events may wait in memory to be written",
+        "Maximum number of events queued in memory",
     ),
     Setting(
         "recording.exit_timeout_seconds",
@@ -215,7 +216,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_EXIT_TIMEOUT_SECONDS",
         5.0,
         _amount(3_600, "a number of seconds from 0 to 3600"),
-        "How long a process that ends waits for the journal; then the outbox takes the rest",
+        "How long an exiting process waits for the journal before it moves unsent events to the outbox",
     ),
     Setting(
         "recording.outbox",
@@ -223,7 +224,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_OUTBOX",
         None,
         _text,
-        "File where events wait that could not be shipped (default: outbox.db in the data directory)",
+        "File for events that could not be delivered (default: outbox.db in the data directory)",
         example="outbox.db",
     ),
     Setting(
@@ -232,7 +233,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_CARRY_CONTEXT",
         True,
         _boolean,
-        "Threads and thread pools started inside a run belong to it",
+        "Threads and thread pools started inside a run record to that run",
     ),
     Setting(
         "recording.heartbeat_seconds",
@@ -240,7 +241,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_HEARTBEAT_SECONDS",
         None,
         _amount(86_400, "a number of seconds up to 86400, 0 for never"),
-        "How often a process with open runs says that it is alive; 0 is never (default: 15, DynamoDB 60)",
+        "Heartbeat interval of a process with open runs; 0 disables heartbeats (default: 15, DynamoDB 60)",
         example=15,
     ),
     Setting(
@@ -249,7 +250,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_LEARNED_CADENCE",
         False,
         _boolean,
-        "Executions are asked about when the past says that something happens, rather than every 45/15/30 s",
+        "Poll executions when past durations suggest a change, instead of every 45/15/30 s",
     ),
     Setting(
         "executions.other_statuses",
@@ -265,7 +266,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_SERVER_HOST",
         "127.0.0.1",
         _text,
-        "Address at which `longwatch serve` listens; any other than a loopback one demands a token",
+        "Address that `longwatch serve` binds to; any non-loopback address requires a token",
     ),
     Setting(
         "server.port",
@@ -273,7 +274,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_SERVER_PORT",
         8321,
         _whole(0, 65_535),
-        "Port at which `longwatch serve` listens; 0 is any that is free",
+        "Port that `longwatch serve` listens on; 0 selects a free port",
     ),
     Setting(
         "server.allow_hosts",
@@ -281,7 +282,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_SERVER_ALLOW_HOSTS",
         (),
         _names,
-        "Further host names under which the server is reached, such as that of a proxy",
+        "Additional host names of the server, such as that of a reverse proxy",
     ),
     Setting(
         "server.allow_origins",
@@ -289,7 +290,7 @@ SETTINGS: tuple[Setting, ...] = (
         "LONGWATCH_SERVER_ALLOW_ORIGINS",
         (),
         _names,
-        "Origins of other pages that may call the server, such as http://localhost:5173",
+        "Origins of other pages that may call the server (CORS), such as http://localhost:5173",
     ),
     Setting(
         "server.trusted_proxies",

@@ -121,7 +121,7 @@ def test_a_table_that_was_chosen_and_is_missing_or_of_another_shape_is_a_problem
         url = f"dynamodb://{table}?region={REGION}&endpoint={endpoint}"
         return documents_at(settings_at(endpoint, documents=url)).problems[0]
 
-    assert "There is no table 'not-there' for documents" in problem("not-there")
+    assert "Table 'not-there' for documents was not found" in problem("not-there")
     assert "If it is in another region" in problem("not-there")
     assert "but documents need pk (S) and sk (S). Deploy" in problem(wrong)
     assert "PK (S) and SK (S), but documents need" in problem(bare)
@@ -171,7 +171,7 @@ def test_an_executions_table_of_an_earlier_release_is_a_warning_that_names_the_s
 
     (warning,) = without.warnings
     assert named.warnings == without.warnings
-    assert "no table 'nowhere'" in unknown.problems[0]
+    assert "Table 'nowhere' for executions was not found" in unknown.problems[0]
     assert "has no index PollStateIndex" in warning
     assert "found only under PAUSED, HELD, the newest 100 of each" in warning
     assert not without.problems + complete.problems + complete.warnings

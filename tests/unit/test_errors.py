@@ -84,7 +84,7 @@ def test_an_error_comes_whole_out_of_another_process(error: LongwatchError) -> N
 def test_a_conflict_of_many_events_names_the_first_few() -> None:
     error = EventConflict([f"e{number}" for number in range(100)])
 
-    assert str(error).startswith("Event id e0, e1, e2, e3, e4, … already names")
+    assert str(error).startswith("Event ID e0, e1, e2, e3, e4, … is already in use")
     assert len(error.event_ids) == 100
 
 

@@ -109,7 +109,7 @@ def test_a_file_can_be_named_and_must_then_be_there(tmp_path: Path) -> None:
 
     assert loaded(tmp_path, LONGWATCH_CONFIG=str(file)).journal == "memory://"
     assert mistakes(tmp_path, LONGWATCH_CONFIG="lost.toml") == (
-        "LONGWATCH_CONFIG names 'lost.toml', which is not a file",
+        "LONGWATCH_CONFIG is 'lost.toml', which is not a file",
     )
 
 
@@ -164,7 +164,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
 
     assert set(found) == {
         f"{file}: recording.capture must be one of off, summary, full, not 'some'",
-        f"{file}: recording.max_payload_bytes must be a whole number from 1024 to 358400, not 5",
+        f"{file}: recording.max_payload_bytes must be an integer from 1024 to 358400, not 5",
         f"{file}: recording.redact_keys must be a list of names, not 7",
         f"{file}: unknown setting jurnal; did you mean journal?",
         f"{file}: unknown setting infrastructure.dynamodb.tableName; "

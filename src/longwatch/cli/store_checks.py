@@ -31,7 +31,7 @@ _COUNT_EXECUTIONS = "SELECT count(*) FROM executions"
 def look_at_documents(settings: Settings, finding: Finding) -> None:
     """Where the documents of projects are, and whether they can be kept there."""
     url = documents_url(settings)
-    parts = parts_of(url, "address of documents", DOCUMENTS_FORMS)
+    parts = parts_of(url, "document store URL", DOCUMENTS_FORMS)
     finding.add("address", url)
     if find_spec("pycrdt") is None:
         finding.add("extra", "not installed", f"only for documents: {MissingExtra('Keeping them', 'server')}")
@@ -49,7 +49,7 @@ def look_at_executions(settings: Settings, finding: Finding, *, url: str | None 
     """Where executions are, and whether they can be kept there. A table that is named has to be there."""
     is_chosen = url is not None
     url = url or executions_url(settings)
-    parts = parts_of(url, "address of executions", EXECUTIONS_FORMS)
+    parts = parts_of(url, "execution store URL", EXECUTIONS_FORMS)
     finding.add("address", url)
     if parts.scheme == "sqlite":
         _look_at_file(sqlite_path(url, parts), ("execution_schema", _COUNT_EXECUTIONS), settings, finding)
@@ -72,7 +72,7 @@ def _look_at_file(path: Path, tables: Sequence[str], settings: Settings, finding
     import sqlite3
 
     path = path.absolute()
-    journal = parts_of(settings.journal, "journal address", "")
+    journal = parts_of(settings.journal, "journal URL", "")
     is_shared = journal.scheme == "sqlite" and sqlite_path(settings.journal, journal).absolute() == path
     if not path.exists():
         finding.add("file", path, "not there yet; the first one creates it")

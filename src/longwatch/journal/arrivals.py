@@ -41,7 +41,7 @@ class Arrived:
                 return cls(int(position), _beyond(int(position), rest) if plus else NO_NUMBERS)
             except ValueError:
                 pass
-        raise InvalidCursor(f"{cursor[:40]!r} is not a cursor of this journal; read from the start instead")
+        raise InvalidCursor(f"Invalid cursor {cursor[:40]!r} for this journal. Read from the start instead.")
 
     @property
     def cursor(self) -> Cursor:
@@ -150,12 +150,12 @@ def _beyond(position: int, text: str) -> NumberSet:
     for part in text.split(","):
         low, dash, high = part.partition("-")
         if not is_whole(low) or (dash and not is_whole(high)):
-            raise ValueError("not a range")
+            raise ValueError("invalid range")
         first, last = position + int(low), position + int(high if dash else low)
         if first <= (ranges[-1][1] + 1 if ranges else position) or last < first:
-            raise ValueError("ranges in no order")
+            raise ValueError("ranges are not in order")
         count += last - first + 1
         ranges.append((first, last))
     if count > MOST_BEYOND:
-        raise ValueError("more than any page has")
+        raise ValueError("larger than any page")
     return NumberSet(tuple(ranges))

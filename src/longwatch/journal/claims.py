@@ -48,8 +48,7 @@ def _stored(journal: Journal, claim: Event) -> Event:
         if event.event_id == claim.event_id and event.type != UNREADABLE:
             return event
     raise JournalUnusable(
-        f"Event {claim.event_id} is stored in {journal.url} but cannot be read. "
-        "It may have expired, or be damaged."
+        f"Event {claim.event_id} is stored in {journal.url} but cannot be read. It may be expired or damaged."
     )
 
 

@@ -148,7 +148,7 @@ def from_line(line: str | bytes) -> Event:
     """The event that `to_line` wrote. `InvalidInput` or `InvalidEvent` says why it is none."""
     value = _decode(line)
     if not isinstance(value, dict):
-        raise InvalidInput(f"an event is a JSON object, not {_kind(value)}")
+        raise InvalidInput(f"an event must be a JSON object, not {_kind(value)}")
     return from_wire(value)
 
 
@@ -156,20 +156,24 @@ def from_wire(value: Mapping[str, Any]) -> Event:
     """The event in a decoded JSON object, every field checked."""
     unknown = sorted(value.keys() - set(_FIELDS))
     if unknown:
-        raise InvalidInput(f"unknown field {_short(', '.join(unknown))}; an event has {', '.join(_FIELDS)}")
+        raise InvalidInput(
+            f"unknown field {_short(', '.join(unknown))}; the fields of an event are {', '.join(_FIELDS)}"
+        )
     given = {name: found for name, found in value.items() if found is not None}
     for name in _REQUIRED:
         if name not in given:
             raise InvalidInput(f"field {name} is missing")
     _check_fields(given, _TEXTS, str, "text")
-    _check_fields(given, _WHOLE_NUMBERS, int, "a whole number")
+    _check_fields(given, _WHOLE_NUMBERS, int, "an integer")
     _check_fields(given, ("payload",), dict, "an object")
     try:
         check_levels(given.get("payload"))
     except ValueError as error:
         raise InvalidInput(f"field payload cannot be stored: {error}") from error
     if given["type"] == UNREADABLE:
-        raise InvalidInput(f"{UNREADABLE} stands for an event that could not be read; it is not one to store")
+        raise InvalidInput(
+            f"{UNREADABLE} is a placeholder for an event that could not be read; it cannot be stored"
+        )
     payload = _restored(given.pop("payload", {}))
     if not isinstance(payload, dict):
         raise InvalidInput("field payload must be an object, not a tagged value")
@@ -212,16 +216,16 @@ def _plain(value: object) -> object:
         return {"$bytes": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise ValueError(f"{value} is no number that can be stored")
+            raise ValueError(f"the number {value} cannot be stored")
         return {"$decimal": str(value)}
     if isinstance(value, set | frozenset):
         for item in value:
             if not isinstance(item, str | bytes | int | float | Decimal | None):
-                raise TypeError(f"a set may hold text, numbers and bytes, not {type(item).__name__}")
+                raise TypeError(f"a set may contain strings, numbers and bytes, not {type(item).__name__}")
         return {"$set": sorted(value, key=_encode)}
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no storable value")
+    raise TypeError(f"a value of type {type(value).__name__} cannot be stored")
 
 
 # The check for circles costs a tenth of the time, and without it a circle still ends, as a RecursionError.
@@ -257,7 +261,7 @@ _encode = _encoding()
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -304,7 +308,7 @@ def _restored(value: object) -> object:
     if isinstance(value, list):
         return [_restored(item) for item in value]
     if isinstance(value, float) and not isfinite(value):  # 1e999 is valid JSON
-        raise InvalidInput("a number is too large to be stored")
+        raise InvalidInput("a number is too large to store")
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -326,5 +330,5 @@ def _untagged(tag: str, inner: object) -> object:
             case "$set", list():
                 return {_restored(item) for item in inner}
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise InvalidInput(f"{tag} does not hold what it should: {_short(repr(inner))}") from error
-    raise InvalidInput(f"{tag} does not hold what it should: {_short(repr(inner))}")
+        raise InvalidInput(f"invalid value of {tag}: {_short(repr(inner))}") from error
+    raise InvalidInput(f"invalid value of {tag}: {_short(repr(inner))}")

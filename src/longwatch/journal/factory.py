@@ -35,7 +35,7 @@ def open_journal(
     if url is None:
         settings = settings or load_settings()
         url = settings.journal
-    parts = parts_of(url, "journal address", FORMS)
+    parts = parts_of(url, "journal URL", FORMS)
     match parts.scheme:
         case "sqlite":
             return _open_sqlite(url, parts, clock)
@@ -45,10 +45,10 @@ def open_journal(
             return _open_dynamodb(url, parts, settings or load_settings(), clock)
         case "" if url:
             raise InvalidJournalUrl(
-                f"{url!r} is no journal address; if it is a file, write sqlite:///{url}, else {FORMS}"
+                f"Invalid journal URL {url!r}. For a file, use sqlite:///{url}; otherwise {FORMS}."
             )
         case _:
-            raise InvalidJournalUrl(f"{url!r} is no journal address; write {FORMS}")
+            raise InvalidJournalUrl(f"Invalid journal URL {url!r}. Use {FORMS}.")
 
 
 def _open_sqlite(url: str, parts: SplitResult, clock: Clock) -> Journal:

@@ -173,7 +173,7 @@ def position_of(cursor: Cursor) -> int:
     if cursor == START:
         return 0
     if not is_whole(cursor):
-        raise InvalidCursor(f"{cursor!r} is not a cursor of this journal; read from the start instead")
+        raise InvalidCursor(f"Invalid cursor {cursor!r} for this journal. Read from the start instead.")
     return int(cursor)
 
 
@@ -201,5 +201,5 @@ def list_edge_of(cursor: Cursor) -> tuple[int, str]:
     """The start time and id of the last run already listed."""
     started_at, colon, run_id = cursor.partition(":")
     if not colon or not is_whole(started_at):
-        raise InvalidCursor(f"{cursor!r} is not a cursor of a run list; list from the start instead")
+        raise InvalidCursor(f"Invalid cursor {cursor!r} for a run list. List from the start instead.")
     return int(started_at), run_id

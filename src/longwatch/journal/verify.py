@@ -75,7 +75,10 @@ class ProducerVerification:
         if not self.answer.is_damage:
             state = "open" if self.stated is None else "complete"
             still = " since then" if self.expired_up_to else ""
-            yield f"{state}{still}: {self.events} events of producer {self.producer}"
+            yield (
+                f"{state}{still}: {self.events} {'event' if self.events == 1 else 'events'} of producer "
+                f"{self.producer}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ class NamedStores(Generic[T]):
         """The store at this address; `make` gets its name."""
         options_of(url, parts, allowed=())
         if parts.path:
-            raise InvalidJournalUrl(f"{url!r} has a path, which memory has not; write memory://NAME")
+            raise InvalidJournalUrl(f"Invalid URL {url!r}: memory:// takes no path. Use memory://NAME.")
         if not parts.netloc:
             return make("")
         with self._naming:
@@ -51,7 +51,7 @@ def parts_of(url: str, what: str, forms: str) -> SplitResult:
     try:
         return urlsplit(url, allow_fragments=False)  # a "#" is part of a file's name here
     except ValueError as error:
-        raise InvalidJournalUrl(f"{url!r} is no {what} ({error}); write {forms}") from error
+        raise InvalidJournalUrl(f"Invalid {what} {url!r} ({error}). Use {forms}.") from error
 
 
 def beside_journal(settings: Settings, table: str) -> str:
@@ -79,31 +79,37 @@ def table_place(url: str, parts: SplitResult, settings: Settings, *, default_tab
 
 def _refuse_path(url: str, parts: SplitResult) -> None:
     if parts.path not in ("", "/"):
-        raise InvalidJournalUrl(f"{url!r} has a path after the table; write dynamodb://{parts.netloc}")
+        raise InvalidJournalUrl(
+            f"Invalid URL {url!r}: nothing may follow the table name. Use dynamodb://{parts.netloc}."
+        )
 
 
 def sqlite_path(url: str, parts: SplitResult) -> Path:
     """Three slashes and a relative path, or four for an absolute one; "~" is the user's home."""
     if parts.netloc:
         raise InvalidJournalUrl(
-            f"{url!r} has a host where the path should begin; write sqlite:///{parts.netloc}{parts.path} "
-            "for a relative path, or sqlite:////path for an absolute one"
+            f"Invalid URL {url!r}: it has a host. Use sqlite:///{parts.netloc}{parts.path} for a "
+            "relative path, or sqlite:////path for an absolute one."
         )
     options_of(url, parts, allowed=())
     name = unquote(parts.path.removeprefix("/"))
     if not url.lower().startswith("sqlite:///") or not name:
         raise InvalidJournalUrl(
-            f"{url!r} names no file; write sqlite:///longwatch.db for a relative path, or sqlite:////path "
-            "for an absolute one"
+            f"Invalid URL {url!r}: the file name is missing. Use sqlite:///longwatch.db for a "
+            "relative path, or sqlite:////path for an absolute one."
         )
     if name == ":memory:":
-        raise InvalidJournalUrl(f"{url!r} would be a database for each thread; write memory:// instead")
+        raise InvalidJournalUrl(
+            f"Invalid URL {url!r}: each thread would get its own database. Use memory:// instead."
+        )
     if "\0" in name:
-        raise InvalidJournalUrl(f"{url!r} has a zero byte in its path, which no file name can hold")
+        raise InvalidJournalUrl(f"Invalid URL {url!r}: a file name cannot contain a null byte.")
     try:
         return Path(name).expanduser()
     except RuntimeError as error:
-        raise InvalidJournalUrl(f"{url!r} has a home nobody knows ({error}); write the whole path") from error
+        raise InvalidJournalUrl(
+            f"Invalid URL {url!r}: unknown home directory ({error}). Use an absolute path."
+        ) from error
 
 
 def options_of(url: str, parts: SplitResult, *, allowed: tuple[str, ...]) -> dict[str, str]:
@@ -111,6 +117,8 @@ def options_of(url: str, parts: SplitResult, *, allowed: tuple[str, ...]) -> dic
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(options.keys() - set(allowed))
     if unknown:
-        known = ", ".join(allowed) or "none; a question mark in a file's name is written %3F"
-        raise InvalidJournalUrl(f"{url!r} has the unknown option {', '.join(unknown)}; known are: {known}")
+        known = ", ".join(allowed) or "none; write a question mark in a file name as %3F"
+        raise InvalidJournalUrl(
+            f"Unknown option {', '.join(unknown)} in URL {url!r}. Known options: {known}."
+        )
     return options

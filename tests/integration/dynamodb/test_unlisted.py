@@ -90,7 +90,9 @@ class Denied(DynamoJournal):
     """A journal in a table that may not be scanned."""
 
     def scan_unlisted(self, *, max_pages: int) -> UnlistedRuns:
-        raise TableProblem("access-denied", "profile 'x' may not use table 't' (AccessDeniedException).")
+        raise TableProblem(
+            "access-denied", "profile 'x' is not authorized for table 't' (AccessDeniedException)."
+        )
 
 
 async def test_the_server_says_that_the_right_to_scan_is_missing_and_lists_the_rest(

@@ -146,7 +146,7 @@ def test_commits_that_only_the_log_of_a_killed_process_has_are_kept_beside_the_n
     moved = place.path.with_name("moved.db")
     [kept] = place.folder.glob("journal.db.*-wal")
     kept.rename(moved.with_name("moved.db-wal"))
-    assert "the log of a file that was deleted or moved is kept as" in done.stderr
+    assert "its write-ahead log is saved as" in done.stderr
     assert steps_in(moved) == list(range(20))
     assert place.run_ids() == ["wf-2"]
 

@@ -115,7 +115,7 @@ def delete_log_and_index(path: Path) -> None:
 
 
 CHANGES: list[tuple[Callable[[Path], None], str]] = [
-    (delete, "was deleted or moved while it was open. Put it back"),
+    (delete, "was deleted or moved while it was open. Restore it"),
     (delete_all, "was deleted or moved"),
     (move, "was deleted or moved"),
     (remove_folder, "was deleted or moved"),
@@ -269,7 +269,9 @@ def test_what_only_the_log_of_an_emptied_file_had_is_kept(path: Path) -> None:
         journal.append([event(1)])
         truncate(path)
 
-        with pytest.raises(JournalMoved, match=r"write-ahead log had is in .*journal\.db\.\d+-wal"):
+        with pytest.raises(
+            JournalMoved, match=r"only in the write-ahead log is saved in .*journal\.db\.\d+-wal"
+        ):
             journal.append([event(2)])
 
     [kept] = path.parent.glob("journal.db.*-wal")
@@ -296,7 +298,7 @@ def test_a_cursor_beyond_the_end_of_the_file_is_refused(path: Path) -> None:
         journal.append([event(n) for n in range(1, 4)])
 
         assert journal.read(RUN, after=Cursor("3")).events == ()
-        with pytest.raises(InvalidCursor, match=r"Cursor 4 is ahead of .* ends at 3.*Read from the start"):
+        with pytest.raises(InvalidCursor, match=r"Cursor 4 is past the end of .* \(3\).*Read from the start"):
             journal.read(RUN, after=Cursor("4"))
 
 

@@ -170,14 +170,14 @@ def test_a_read_only_file_is_told_and_left_as_it_was(open_folder: Path) -> None:
 
     said = as_nobody(path, "write")
 
-    assert said.startswith(f"ReadOnlyJournal {path} cannot be written")
+    assert said.startswith(f"ReadOnlyJournal {path} is not writable")
     assert stored(path) == [1]
 
 
 def test_a_folder_without_the_right_to_write_is_told(open_folder: Path) -> None:
     said = as_nobody(open_folder / "new" / "journal.db", "write")
 
-    assert said.startswith(f"ReadOnlyJournal {open_folder}/new/journal.db cannot be written")
+    assert said.startswith(f"ReadOnlyJournal {open_folder}/new/journal.db is not writable")
 
 
 def test_a_folder_without_the_right_to_look_is_told(open_folder: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_folder_without_the_right_to_look_is_told(open_folder: Path) -> None:
     said = as_nobody(hidden / "journal.db", "read")
 
     assert "Journal" in said
-    assert f"{hidden}/journal.db cannot be" in said
+    assert f"{hidden}/journal.db is not writable" in said
 
 
 def test_a_read_only_disk_is_told_for_reading_and_for_writing(small_disk: Path) -> None:
@@ -197,11 +197,11 @@ def test_a_read_only_disk_is_told_for_reading_and_for_writing(small_disk: Path) 
         journal.append([event(1)])
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
 
-    with SqliteJournal(path) as journal, pytest.raises(ReadOnlyJournal, match="cannot be written"):
+    with SqliteJournal(path) as journal, pytest.raises(ReadOnlyJournal, match="is not writable"):
         journal.append([event(2)])
     with (
         SqliteJournal(small_disk / "new" / "journal.db") as journal,
-        pytest.raises(ReadOnlyJournal, match="cannot be written"),
+        pytest.raises(ReadOnlyJournal, match="is not writable"),
     ):
         journal.append([event(2)])
 
@@ -224,7 +224,7 @@ def test_a_database_of_another_program_is_told_and_left_as_it_was(tmp_path: Path
     connection.close()
     before = path.read_bytes()
 
-    with SqliteJournal(path) as journal, pytest.raises(NotADatabase, match="database of another kind"):
+    with SqliteJournal(path) as journal, pytest.raises(NotADatabase, match="database of another application"):
         journal.append([event(1)])
 
     assert path.read_bytes() == before
@@ -237,7 +237,7 @@ def test_an_outbox_is_no_journal(tmp_path: Path) -> None:
     outbox.put("memory://", [event(1)])
     outbox.close()
 
-    with SqliteJournal(outbox.path) as journal, pytest.raises(NotADatabase, match="of another kind"):
+    with SqliteJournal(outbox.path) as journal, pytest.raises(NotADatabase, match="of another application"):
         journal.read("wf-1")
 
 

@@ -287,7 +287,7 @@ def test_a_producers_name_cannot_steer_the_terminal() -> None:
 
     lines = [paint(line, colour=False) for line in verification_lines("wf-1", verifier.report(START_MS))]
 
-    assert lines[1] == "  open: 1 events of producer \\x1b[2J"
+    assert lines[1] == "  open: 1 event of producer \\x1b[2J"
 
 
 def test_old_events_are_pruned_and_then_known_as_expired(file: str) -> None:

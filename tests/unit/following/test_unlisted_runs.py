@@ -14,7 +14,7 @@ from longwatch.model.event import Event
 from longwatch.model.run import RunSummary, summarise
 from longwatch.testing import FakeClock, MemoryJournal
 
-DENIED = TableProblem("access-denied", "profile 'x' may not use table 't' (AccessDeniedException).")
+DENIED = TableProblem("access-denied", "profile 'x' is not authorized for table 't' (AccessDeniedException).")
 
 
 def run(run_id: str) -> RunSummary:

@@ -189,7 +189,7 @@ def test_a_position_comes_back_from_its_cursor(position: int) -> None:
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "1.5", " 1", "1_0", "²", "١", "9" * 19, "9" * 5000])
 def test_a_cursor_of_another_kind_is_refused(cursor: str) -> None:
-    with pytest.raises(InvalidCursor, match="read from the start"):
+    with pytest.raises(InvalidCursor, match="Read from the start"):
         position_of(Cursor(cursor))
 
 
@@ -202,7 +202,7 @@ def test_the_edge_of_a_list_comes_back_from_its_cursor(started_at: int, run_id: 
 
 @pytest.mark.parametrize("cursor", ["", "12", "x:wf-1", ":wf-1", "²:wf-1", "-1:wf-1"])
 def test_a_list_cursor_of_another_kind_is_refused(cursor: str) -> None:
-    with pytest.raises(InvalidCursor, match="list from the start"):
+    with pytest.raises(InvalidCursor, match="List from the start"):
         list_edge_of(Cursor(cursor))
 
 

@@ -202,7 +202,7 @@ def test_a_bad_journal_address_is_told_and_the_events_wait(
         assert recorder.flush()
 
     assert recorder.stats().in_outbox == 1
-    assert "is no journal address" in caplog.text
+    assert "Invalid journal URL" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ class DocumentTable(DynamoClient):
 
     def _throttled(self) -> Throttled:
         at = self.address
-        return Throttled(f"Table {at.table!r} in {at.where} asks for fewer requests.")
+        return Throttled(f"Table {at.table!r} in {at.where} is throttling requests.")
 
     def _problem(self, error: Exception) -> LongwatchError:
         problem, at = translated(error, self.address), self.address
@@ -170,7 +170,7 @@ class DocumentTable(DynamoClient):
         deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table in `documents`."
         match problem.kind:
             case "not-found":
-                missing = f"There is no table {at.table!r} for documents in {at.where}."
+                missing = f"Table {at.table!r} for documents was not found in {at.where}."
                 return TableProblem("not-found", f"{missing} {other_region(at)} Otherwise: {deploy}")
             case "refused":
                 return TableProblem("refused", f"{problem} If it is no table for documents: {deploy}")

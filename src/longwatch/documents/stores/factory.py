@@ -40,7 +40,7 @@ def open_documents(
         url = documents_url(settings)
     if find_spec("pycrdt") is None:
         raise MissingExtra("Keeping documents", "server")
-    parts = parts_of(url, "address of documents", FORMS)
+    parts = parts_of(url, "document store URL", FORMS)
     match parts.scheme:
         case "sqlite":
             from longwatch.documents.stores.sqlite import SqliteDocumentStore
@@ -54,7 +54,7 @@ def open_documents(
             place = table_place(url, parts, settings or load_settings(), default_table=DEFAULT_TABLE)
             return _open_dynamodb(place, clock)
         case _:
-            raise InvalidJournalUrl(f"{url!r} is no address of documents; write {FORMS}")
+            raise InvalidJournalUrl(f"Invalid document store URL {url!r}. Use {FORMS}.")
 
 
 def documents_url(settings: Settings) -> str:

@@ -352,7 +352,7 @@ class DynamoExecutionStore(DynamoClient):
         deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table."
         match problem.kind:
             case "not-found":
-                missing = f"There is no table {at.table!r} in {at.where}."
+                missing = f"Table {at.table!r} was not found in {at.where}."
                 return TableProblem("not-found", f"{missing} {other_region(at)} Otherwise: {deploy}")
             case "refused":
                 return TableProblem("refused", f"{problem} If it has no {INDEX}: {deploy}")

@@ -37,7 +37,7 @@ def open_executions(
     """
     settings = settings or load_settings()
     url = url or executions_url(settings)
-    parts = parts_of(url, "address of executions", FORMS)
+    parts = parts_of(url, "execution store URL", FORMS)
     match parts.scheme:
         case "sqlite":
             from longwatch.executions.stores.sqlite import SqliteExecutionStore
@@ -51,7 +51,7 @@ def open_executions(
             place = table_place(url, parts, settings, default_table=DEFAULT_TABLE)
             return _open_dynamodb(place, settings.other_statuses, clock)
         case _:
-            raise InvalidJournalUrl(f"{url!r} is no address of executions; write {FORMS}")
+            raise InvalidJournalUrl(f"Invalid execution store URL {url!r}. Use {FORMS}.")
 
 
 def executions_url(settings: Settings) -> str:

@@ -97,8 +97,8 @@ class TableAppender:
         size = size_of(item) + SIZE_ALLOWANCE
         if size > MAX_ITEM_BYTES:
             raise InvalidEvent(
-                f"event {event.event_id} ({event.type}) takes {size:,} bytes as a DynamoDB item, and "
-                f"{MAX_ITEM_BYTES:,} is the limit; shorten its payload"
+                f"event {event.event_id} ({event.type}) is {size:,} bytes as a DynamoDB item; the limit is "
+                f"{MAX_ITEM_BYTES:,}. Shorten its payload."
             )
         return _Search(event, item)
 
@@ -120,8 +120,8 @@ class TableAppender:
             blocked = spot  # the last of them, which is mostly the last to be taken
         else:
             batch.error = batch.error or InvalidEvent(
-                f"event {event.event_id} found no free place in run {event.run_id!r} in {MAX_PROBES} tries: "
-                f"too many of its events share the time {event.occurred_at}. Give events their own times"
+                f"event {event.event_id} found no free key in run {event.run_id!r} after {MAX_PROBES} "
+                f"attempts: too many of its events share the time {event.occurred_at}. Use distinct times."
             )
             return
         if blocked is None:

@@ -126,7 +126,7 @@ def layout_named(name: str) -> Layout:
         case "session":
             return SessionLayout()
         case _:
-            raise InvalidJournalUrl(f"layout {name!r} is unknown; write layout=workflow or layout=session")
+            raise InvalidJournalUrl(f"Unknown layout {name!r}. Use layout=workflow or layout=session.")
 
 
 def text_in(item: AttributeMap, name: str) -> str | None:

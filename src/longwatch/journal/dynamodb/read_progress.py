@@ -193,7 +193,7 @@ def from_cursor(cursor: Cursor, layout: Layout) -> ReadProgress:
             return _progress(value, layout)
         except (ValueError, TypeError, ArithmeticError, LookupError, binascii.Error, zlib.error):
             pass
-    raise InvalidCursor(f"{cursor[:40]!r} is not a cursor of this journal; read from the start instead")
+    raise InvalidCursor(f"Invalid cursor {cursor[:40]!r} for this journal. Read from the start instead.")
 
 
 def _packed(keys: Collection[SortKey]) -> list[object]:
@@ -231,7 +231,7 @@ def _decoded(text: str) -> Any:
     inflater = zlib.decompressobj()
     plain = inflater.decompress(packed, _LARGEST_DECODED)
     if not inflater.eof:
-        raise ValueError("cut off, or too large")
+        raise ValueError("truncated, or too large")
     return json.loads(plain)
 
 
@@ -254,13 +254,13 @@ def _progress(value: Any, layout: Layout) -> ReadProgress:
 
 def _scan(wide: object, low: object, high: object, base: object, position: object) -> Scan:
     if position is not None and not isinstance(position, int | str):
-        raise TypeError("a position is a number or a text")
+        raise TypeError("a position must be a number or a string")
     return Scan(bool(wide), _whole(low), _whole(high), _whole(base), position)
 
 
 def _whole(value: object) -> int | None:
     if value is not None and type(value) is not int:
-        raise TypeError("not a whole number")
+        raise TypeError("not an integer")
     return value
 
 

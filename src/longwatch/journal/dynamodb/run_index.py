@@ -208,14 +208,14 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 def _order(value: object) -> Order:
     if not isinstance(value, list | tuple):
-        raise TypeError(f"{value!r} is no order")
+        raise TypeError(f"invalid order {value!r}")
     at, producer, number, event_id = value
     return _whole(at), str(producer), _whole(number), str(event_id)
 
 
 def _whole(value: object) -> int:
     if not isinstance(value, int):
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"invalid integer {value!r}")
     return value
 
 
@@ -294,7 +294,9 @@ class Directory:
             old = self._table.put(item, condition)
             if old is None:
                 return IndexedRun(known.listing, listing, item)
-        raise JournalBusy(f"The entry of run {run_id!r} in the list of runs is written by too many at once.")
+        raise JournalBusy(
+            f"Too many processes update the entry of run {run_id!r} in the list of runs at the same time."
+        )
 
     def _claimed_start(self, run_id: str, listing: Listing) -> int:
         """When the run began, as the process said that first wrote an entry for it: perhaps this one."""

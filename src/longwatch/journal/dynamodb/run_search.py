@@ -138,7 +138,7 @@ class RunSearch:
             except (ValueError, TypeError, AttributeError, binascii.Error):
                 pass
         raise InvalidCursor(
-            f"{cursor[:40]!r} is not a cursor of this journal's run list; list from the start instead"
+            f"Invalid cursor {cursor[:40]!r} for this journal's run list. List from the start instead."
         )
 
 

@@ -100,7 +100,7 @@ class SessionLayout:
 
     def placed(self, item: AttributeMap, event: Event, place: int) -> AttributeMap:
         if place > MAX_OCCURRED_AT:
-            raise InvalidEvent(f"there is no free place for {event.event_id} before the year 10000")
+            raise InvalidEvent(f"no free key for {event.event_id} before the year 10000")
         return {**item, "SK": {"S": f"{_EVENT}{iso_from_ms(place)}"}}
 
     def stored(self, item: AttributeMap, run_id: str) -> StoredEvent:

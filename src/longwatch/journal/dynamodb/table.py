@@ -144,7 +144,7 @@ class BotoTable(DynamoClient):
             return TableProblem(
                 "refused",
                 f"{problem} Layout {self.address.layout} needs a table with the keys {partition} "
-                f"({partition_type}) and {sort} ({sort_type}); look at it with: longwatch doctor",
+                f"({partition_type}) and {sort} ({sort_type}). Check it with: longwatch doctor",
             )
         return problem
 

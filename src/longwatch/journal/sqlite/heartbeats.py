@@ -72,7 +72,7 @@ class HeartbeatFile:
             if self._path.exists():
                 self._write(PRUNE, before_ms)
         except LongwatchError as problem:
-            log.warning("longwatch: old heartbeats are not deleted; delete %s: %s", self._path, problem)
+            log.warning("longwatch: old heartbeats could not be deleted; delete %s: %s", self._path, problem)
 
     def _write(self, statement: str, *values: object) -> None:
         with suppress(JournalBusy, JournalMoved), self._database.writing() as connection:

@@ -200,7 +200,7 @@ class SqliteJournal(ClosesOnExit):
         positions = [row[POSITION] for row in rows]
         ascending = all(map(lt, [after, *positions], positions))
         if not ascending or (run_id is not None and any(row[RUN_ID] != run_id for row in rows)):
-            raise JournalDamaged(f"An index of {self.path} does not fit its table.")
+            raise JournalDamaged(f"An index of {self.path} does not match its table.")
 
     def _salvage(self) -> Salvage:
         return Salvage(self.path, now_seconds=self._clock.now_ms() // 1000)
@@ -209,8 +209,8 @@ class SqliteJournal(ClosesOnExit):
         """A cursor beyond the last arrival comes from another file: the one before a backup was restored."""
         if start.position and start.position > (last := self.last_arrival()):
             raise InvalidCursor(
-                f"Cursor {start.position} is ahead of {self.path}, which ends at {last}: "
-                "the file was replaced or restored. Read from the start."
+                f"Cursor {start.position} is past the end of {self.path} ({last}): the file was replaced "
+                "or restored. Read from the start."
             )
 
     def last_arrival(self) -> int:

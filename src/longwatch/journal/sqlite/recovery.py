@@ -53,13 +53,13 @@ def recover(
                 _store(salvage.arrivals(progress=progress), journal, found)
                 found.unreadable = max(found.unreadable, salvage.lost_rows)
                 if not found.salvaged:
-                    raise JournalDamaged(f"No event of {source} can be read. Restore the file from a backup.")
+                    raise JournalDamaged(f"No event in {source} can be read. Restore the file from a backup.")
                 for run in salvage.runs().values():
                     journal.restore(run)
             _copy_other_tables(copy, made, found)
             if target.exists():
                 raise InvalidInput(
-                    f"{target} was created meanwhile and is left as it is. Choose another file."
+                    f"{target} was created by another process and is left unchanged. Choose another file."
                 )
             made.rename(target)
     except OSError as error:
@@ -85,7 +85,7 @@ def _opened(copy: Path, source: Path, clock: Clock) -> Salvage:
         return Salvage(copy, now_seconds=0)
     except LongwatchError as error:
         raise JournalDamaged(
-            f"No event of {source} can be read ({error}). Restore it from a backup."
+            f"No event in {source} can be read ({error}). Restore the file from a backup."
         ) from error
 
 

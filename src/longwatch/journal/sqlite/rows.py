@@ -188,7 +188,7 @@ def checked_event(row: tuple[Any, ...], *, otherwise_at: int | None = None) -> E
             raise InvalidInput("the payload is not UTF-8 text")
         for name, types in zip(_NAMES, _TYPES, strict=False):
             if name != "payload" and type(values[name]) not in types:
-                raise InvalidInput(f"{name} is not of its type")
+                raise InvalidInput(f"{name} has the wrong type")
         payload = decode_payload(text)
         return Event(**values, payload=payload, encoded=text)
     except LongwatchError as error:

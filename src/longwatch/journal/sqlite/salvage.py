@@ -36,7 +36,7 @@ from longwatch.storage.sqlite.errors import translated
 RANGE = 1_000  # positions fetched at once
 MOST_FAILURES = 200_000  # of single rows: a damaged counter may promise any number of them
 HIGHEST_POSITION = 2**62
-LOST_ROW = "its part of the file cannot be read"
+LOST_ROW = "its part of the file is unreadable"
 
 _ROWS = f"""
     SELECT {STORED_COLUMNS} FROM events NOT INDEXED WHERE position BETWEEN ? AND ? ORDER BY position"""

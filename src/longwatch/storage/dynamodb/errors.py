@@ -135,9 +135,9 @@ def _from_service(response: object, at: TableAddress) -> JournalUnavailable | Ta
     answer = f"{code}: {message}" if message else code
     match kind:
         case "throttled":
-            return Throttled(f"Table {at.table!r} in {at.where} asks for fewer requests ({answer}).")
+            return Throttled(f"Table {at.table!r} in {at.where} is throttling requests ({answer}).")
         case "unreachable":
-            return Unreachable(f"DynamoDB in {at.where} could not answer just now ({answer}).")
+            return Unreachable(f"DynamoDB in {at.where} is temporarily unavailable ({answer}).")
         case "not-found":
             return no_such_table(at)
         case "not-active":
@@ -148,26 +148,26 @@ def _from_service(response: object, at: TableAddress) -> JournalUnavailable | Ta
         case "access-denied":
             return TableProblem(
                 kind,
-                f"{_who()} may not use table {at.table!r} in {at.where} ({answer}). "
-                "Ask for the missing right, or choose another profile: AWS_PROFILE=NAME.",
+                f"{_who()} is not authorized for table {at.table!r} in {at.where} ({answer}). Request the "
+                "missing permission, or use another profile: AWS_PROFILE=NAME.",
             )
         case "expired-token":
             return TableProblem(kind, _expired())
         case "no-credentials":
             return TableProblem(
                 kind,
-                f"AWS does not accept the credentials of {_who()} ({answer}). "
-                "Check them: aws sts get-caller-identity",
+                f"AWS rejected the credentials of {_who()} ({answer}). Check them: aws sts "
+                "get-caller-identity",
             )
         case "clock":
             return TableProblem(
                 kind,
-                f"AWS refused the request because this machine's clock is wrong ({answer}). "
-                "Set the clock, then try again.",
+                f"AWS rejected the request because the clock of this machine is wrong ({answer}). Set the "
+                "clock, then try again.",
             )
         case _:
             return TableProblem(
-                kind, f"DynamoDB refused a request for table {at.table!r} in {at.where} ({answer})."
+                kind, f"DynamoDB rejected a request for table {at.table!r} in {at.where} ({answer})."
             )
 
 
@@ -180,34 +180,34 @@ def _from_sdk(error: Exception, at: TableAddress) -> JournalUnavailable | TableP
             return TableProblem("expired-token", _expired(login=isinstance(error, sdk.LoginError)))
         case sdk.ProfileNotFound():
             return TableProblem(
-                "no-credentials", f"{error}. List the profiles there are: aws configure list-profiles"
+                "no-credentials", f"{error}. List the configured profiles: aws configure list-profiles"
             )
         case sdk.NoCredentialsError() | sdk.PartialCredentialsError() | sdk.CredentialRetrievalError():
             return TableProblem(
                 "no-credentials",
-                f"There are no usable AWS credentials for table {at.table!r} ({error}). "
-                "Choose a profile (AWS_PROFILE=NAME), sign in (aws sso login --profile NAME) "
-                "or set some up: aws configure",
+                f"No usable AWS credentials for table {at.table!r} ({error}). Choose a profile "
+                "(AWS_PROFILE=NAME), sign in (aws sso login --profile NAME) or configure credentials: "
+                "aws configure",
             )
         case sdk.NoRegionError():
             return TableProblem(
                 "no-region",
-                f"No AWS region is set for table {at.table!r}. Write dynamodb://{at.table}?region=REGION, "
+                f"No AWS region is set for table {at.table!r}. Use dynamodb://{at.table}?region=REGION, "
                 "or set LONGWATCH_REGION or AWS_REGION.",
             )
         case sdk.ConnectionError() | sdk.HTTPClientError():
             return Unreachable(
-                f"DynamoDB in {at.where} can not be reached ({error}). "
-                "Check the network, and that the region or endpoint is written correctly."
+                f"Cannot reach DynamoDB in {at.where} ({error}). Check the network, and the region or "
+                "endpoint."
             )
         case ResponseParserError():
             return Unreachable(
-                f"The response from {at.where} is not DynamoDB's ({error}). "
-                "Check the endpoint, and what answers in its place."
+                f"Invalid response from DynamoDB in {at.where} ({error}). Check the endpoint, and any "
+                "proxy in front of it."
             )
         case _:
             return TableProblem(
-                "refused", f"The AWS SDK refused a request for table {at.table!r} in {at.where} ({error})."
+                "refused", f"The AWS SDK rejected a request for table {at.table!r} in {at.where} ({error})."
             )
 
 
@@ -233,7 +233,7 @@ def _expired(*, login: bool = False) -> str:
 
 
 def _status_command(at: TableAddress) -> str:
-    return f"Look at it: aws dynamodb describe-table --table-name {shlex.quote(at.table)}{_options(at)}"
+    return f"Check its status: aws dynamodb describe-table --table-name {shlex.quote(at.table)}{_options(at)}"
 
 
 def _options(at: TableAddress) -> str:

@@ -35,10 +35,15 @@ TTL_ATTRIBUTE = "ttl"
 # A table in one of these states takes no events. What to do about each:
 _UNUSABLE = {
     "CREATING": "Wait a moment, then try again.",
-    "DELETING": "It is being deleted; wait until it is gone and create it again: {create}",
-    "ARCHIVING": "DynamoDB archives it because its key is gone; restore its backup under this name.",
-    "ARCHIVED": "DynamoDB archived it because its key was gone; restore its backup under this name.",
-    "INACCESSIBLE_ENCRYPTION_CREDENTIALS": "Give DynamoDB back its access to the table's KMS key.",
+    "DELETING": "The table is being deleted. Wait until it is deleted, then create it again: {create}",
+    "ARCHIVING": (
+        "DynamoDB is archiving the table because its KMS key is unavailable. Restore its backup "
+        "under this name."
+    ),
+    "ARCHIVED": (
+        "DynamoDB archived the table because its KMS key was unavailable. Restore its backup under this name."
+    ),
+    "INACCESSIBLE_ENCRYPTION_CREDENTIALS": "Grant DynamoDB access to the table's KMS key again.",
 }
 
 
@@ -66,7 +71,7 @@ def check_table(
 ) -> TableReport:
     """Describe the table, or raise a `TableProblem`: its kind says what is wrong, its text what to do."""
     if layout not in KEYS:
-        raise InvalidJournalUrl(f"layout {layout!r} is unknown; known are: {', '.join(KEYS)}")
+        raise InvalidJournalUrl(f"Unknown layout {layout!r}. Use one of {', '.join(KEYS)}.")
     at = TableAddress(table=table, region=region, layout=layout, endpoint=endpoint)
     client = _connect(at)
     at = TableAddress(table=table, region=client.meta.region_name, layout=layout, endpoint=endpoint)
@@ -105,7 +110,7 @@ class TableShape:
 
 def check_shape(at: TableAddress, shape: TableShape) -> TableReport:
     """Describe the table of another store, or raise a `TableProblem` that says what to do."""
-    deploy = f"Deploy {shape.template} with TableName={at.table}, or name another table."
+    deploy = f"Deploy {shape.template} with TableName={at.table}, or use another table."
     client = _connect(at)
     at = TableAddress(table=at.table, region=client.meta.region_name, endpoint=at.endpoint)
     try:
@@ -115,7 +120,7 @@ def check_shape(at: TableAddress, shape: TableShape) -> TableReport:
         problem = _as_problem(error, at)
         if problem.kind == "not-found":
             told = (
-                f"There is no table {at.table!r} for {shape.holds} in {at.where}. {other_region(at)} "
+                f"Table {at.table!r} for {shape.holds} was not found in {at.where}. {other_region(at)} "
                 f"Otherwise: {deploy}"
             )
             problem = TableProblem("not-found", told)
@@ -198,9 +203,12 @@ def _refuse_other_keys(described: TableDescriptionTypeDef, at: TableAddress) -> 
         return
     other = next((layout for layout, keys in KEYS.items() if keys == found), None)
     advice = (
-        f"It is a table of layout {other}: write dynamodb://{at.table}?layout={other}."
+        f"It is a table of layout {other}. Use dynamodb://{at.table}?layout={other}."
         if other
-        else f"A table's keys can not be changed; choose another name, and create it: {create_command(at)}"
+        else (
+            "The keys of a table cannot be changed. Choose another name and create the table: "
+            f"{create_command(at)}"
+        )
     )
     raise TableProblem(
         "wrong-keys",
@@ -236,11 +244,11 @@ def _skew(headers: Mapping[str, str], asked_at: int) -> float | None:
 def _warnings(status: str, ttl: str | None, ttl_attribute: str | None, at: TableAddress) -> list[str]:
     found = []
     if status != "ACTIVE":
-        found.append(f"Table {at.table!r} is {status}; it can be used meanwhile.")
+        found.append(f"Table {at.table!r} is {status}; it remains usable.")
     if ttl in ("DISABLED", "DISABLING") and at.layout == "workflow":
         found.append(
-            f"Table {at.table!r} never deletes expired events: TTL is off. "
-            f"Deploy the template again: {create_command(at)}"
+            f"Table {at.table!r} never deletes expired events: TTL is disabled. Deploy the template "
+            f"again: {create_command(at)}"
         )
     if ttl in ("ENABLED", "ENABLING") and ttl_attribute != TTL_ATTRIBUTE:
         found.append(

@@ -61,7 +61,7 @@ def from_attribute(attribute: Mapping[str, Any]) -> object:
         case "BS":
             return {_bytes_from(item) for item in held}
         case _:
-            raise ValueError(f"{kind!r} is no type of DynamoDB")
+            raise ValueError(f"unknown DynamoDB type {kind!r}")
 
 
 def _bytes_from(held: Any) -> bytes:
@@ -91,28 +91,28 @@ def number_text(number: float | Decimal) -> str:
         if -_FIRST_TOO_LONG < number < _FIRST_TOO_LONG:
             return str(int(number))
         raise InvalidEvent(
-            f"DynamoDB holds numbers of up to {MAX_DIGITS} digits, not {_short(number)}; record it as text"
+            f"a DynamoDB number has at most {MAX_DIGITS} digits, not {_short(number)}; record it as a string"
         )
     if isinstance(number, float):
         if not isfinite(number):
-            raise InvalidEvent(f"DynamoDB cannot hold the number {number!r}; record it as text")
+            raise InvalidEvent(f"DynamoDB cannot store the number {number!r}; record it as a string")
         if number.is_integer() and abs(number) < _FIRST_TOO_LONG:
             return str(int(number))  # exactly: beyond 2**53 a float's own text is only close to it
         exact = Decimal(repr(float(number)))
     else:
         exact = number
     if not exact.is_finite():
-        raise InvalidEvent(f"DynamoDB cannot hold the number {exact}; record it as text")
+        raise InvalidEvent(f"DynamoDB cannot store the number {exact}; record it as a string")
     try:
         exact = exact.normalize(_NUMBERS)
     except (Inexact, Rounded, InvalidOperation) as error:
         raise InvalidEvent(
-            f"DynamoDB holds numbers of up to {MAX_DIGITS} digits, not {_short(number)}; record it as text"
+            f"a DynamoDB number has at most {MAX_DIGITS} digits, not {_short(number)}; record it as a string"
         ) from error
     if exact and not SMALLEST_EXPONENT <= exact.adjusted() <= LARGEST_EXPONENT:
         raise InvalidEvent(
-            f"DynamoDB holds numbers from 1E{SMALLEST_EXPONENT} to 9.9E+{LARGEST_EXPONENT}, "
-            f"not {_short(number)}; record it as text"
+            f"a DynamoDB number is from 1E{SMALLEST_EXPONENT} to 9.9E+{LARGEST_EXPONENT}, not "
+            f"{_short(number)}; record it as a string"
         )
     return str(exact) if exact else "0"
 
@@ -136,7 +136,9 @@ def _encoded(value: object, levels: int) -> AttributeValue:
         return _encoded_map(value, levels)  # type: ignore[arg-type]
     if isinstance(value, list | tuple):
         if not levels:
-            raise InvalidEvent(f"DynamoDB nests up to {MAX_LEVELS} levels of maps and lists, not more")
+            raise InvalidEvent(
+                f"maps and lists are nested deeper than DynamoDB's limit of {MAX_LEVELS} levels; flatten them"
+            )
         return {"L": [_encoded(item, levels - 1) for item in value]}
     if isinstance(value, bytes | bytearray | memoryview):
         return {"B": bytes(value)}
@@ -144,7 +146,7 @@ def _encoded(value: object, levels: int) -> AttributeValue:
         return _encoded_set(value)
     if isinstance(value, str):  # a word of a StrEnum
         return _encoded_text(str.__str__(value))
-    raise InvalidEvent(f"{kind.__name__} is no value that a journal can hold: {_short(value)}")
+    raise InvalidEvent(f"a journal cannot store a value of type {kind.__name__}: {_short(value)}")
 
 
 def _encoded_text(text: str) -> AttributeValue:
@@ -152,13 +154,15 @@ def _encoded_text(text: str) -> AttributeValue:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise InvalidEvent(f"the text {_short(text)} cannot be stored as UTF-8: {error}") from error
+            raise InvalidEvent(f"the string {_short(text)} cannot be encoded as UTF-8: {error}") from error
     return {"S": text}
 
 
 def _encoded_map(values: Mapping[str, object], levels: int) -> AttributeValue:
     if not levels:
-        raise InvalidEvent(f"DynamoDB nests up to {MAX_LEVELS} levels of maps and lists, not more")
+        raise InvalidEvent(
+            f"maps and lists are nested deeper than DynamoDB's limit of {MAX_LEVELS} levels; flatten them"
+        )
     return {
         "M": {
             key if type(key) is str and key and key.isascii() else _key(key): _encoded(item, levels - 1)
@@ -178,7 +182,7 @@ def _key(key: object) -> str:
         case int() | float():
             return repr(key)
         case _:
-            raise InvalidEvent(f"a map's keys are text, not {type(key).__name__}: {_short(key)}")
+            raise InvalidEvent(f"map keys must be strings, not {type(key).__name__}: {_short(key)}")
 
 
 def _key_from(key: str) -> str:
@@ -188,14 +192,16 @@ def _key_from(key: str) -> str:
 def _encoded_set(values: Iterable[object]) -> AttributeValue:
     items = list(values)
     if not items:
-        raise InvalidEvent("DynamoDB cannot hold an empty set; record an empty list")
+        raise InvalidEvent("DynamoDB cannot store an empty set; record an empty list")
     if all(isinstance(item, str) for item in items):
         return {"SS": sorted(_encoded_text(str(item))["S"] for item in items)}
     if all(isinstance(item, bytes) for item in items):
         return {"BS": sorted(items)}
     if all(isinstance(item, int | float | Decimal) and not isinstance(item, bool) for item in items):
         return {"NS": sorted({number_text(item) for item in items})}  # type: ignore[arg-type]
-    raise InvalidEvent("DynamoDB holds sets of text, of numbers or of bytes; record a mixed one as a list")
+    raise InvalidEvent(
+        "a DynamoDB set holds only strings, only numbers or only bytes; record a mixed set as a list"
+    )
 
 
 def _size(attribute: AttributeValue) -> int:
@@ -227,8 +233,7 @@ def _length(text: str) -> int:
 
 def _short(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 1_000:
-        return (
-            f"one of about {value.bit_length() * 3 // 10} digits"  # longer ones Python refuses to write out
-        )
+        # Python refuses to write out longer ones.
+        return f"a number of about {value.bit_length() * 3 // 10} digits"
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:60]}…"

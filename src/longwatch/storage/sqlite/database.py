@@ -140,7 +140,7 @@ class Database:
                 self.path.touch(mode=0o600)
         if kept is not None:
             log.warning(
-                "longwatch: %s is created anew; the log of a file that was deleted or moved is kept as %s",
+                "longwatch: %s was deleted or moved and is created again; its write-ahead log is saved as %s",
                 self.path,
                 kept,
             )
@@ -350,8 +350,8 @@ class Database:
         version = self._identify(connection)
         if version > len(scripts):
             raise NewerJournal(
-                f"{self.path} was written by a newer longwatch (version {version} of the file, "
-                f"this one knows {len(scripts)})."
+                f"{self.path} was written by a newer longwatch (file version {version}, this one supports "
+                f"up to {len(scripts)})."
             )
         if version == len(scripts):
             return
@@ -378,8 +378,7 @@ class Database:
         owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
         if tables and owner != self._schema.application_id:
             raise NotADatabase(
-                f"{self.path} is a SQLite database of another kind, not what longwatch keeps here; "
-                "choose another file."
+                f"{self.path} is a SQLite database of another application. Choose another file."
             )
         return version
 

@@ -32,16 +32,18 @@ _BY_ERRNO = {  # trouble with the folder, before SQLite comes to it -> the code 
 _UNDECODABLE = "Could not decode to UTF-8"  # how Python's sqlite3 begins, without a code of SQLite
 
 _NEXT_STEP = {
-    Change.DELETED: "Put it back, or restart this process to begin a new file.",
-    Change.REPLACED: "The next try uses the file that is there now.",
-    Change.EMPTIED: "Restore it from a backup; the next try uses the file as it is then.",
-    Change.LOG_REPLACED: "Leave these files to SQLite; the next try opens the journal again.",
+    Change.DELETED: "Restore it, or restart this process to create a new file.",
+    Change.REPLACED: "The next attempt uses the current file.",
+    Change.EMPTIED: "Restore it from a backup; the next attempt uses the restored file.",
+    Change.LOG_REPLACED: "Only SQLite may change these files; the next attempt reopens the journal.",
 }
 
 
 def moved(path: Path, change: Change, kept_log: Path | None = None) -> JournalMoved:
     """The file that was open is no longer the one at its path."""
-    kept = f" What only its write-ahead log had is in {kept_log}." if kept_log is not None else ""
+    kept = (
+        f" Data that was only in the write-ahead log is saved in {kept_log}." if kept_log is not None else ""
+    )
     return JournalMoved(f"{path} {change.value} while it was open. {_NEXT_STEP[change]}{kept}")
 
 
@@ -51,10 +53,10 @@ def translated(error: Exception, path: Path) -> LongwatchError:
         code: int | None = _BY_ERRNO.get(error.errno or 0, sqlite3.SQLITE_CANTOPEN)
         return _in_our_words(code, error, path)
     if isinstance(error, UnicodeDecodeError):  # in SQLite's own message, which repeats what is damaged
-        return damaged(path, "its definitions are not UTF-8")
+        return damaged(path, "its schema is not valid UTF-8")
     code = getattr(error, "sqlite_errorcode", None)
     if code is None and str(error).startswith(_UNDECODABLE):  # the rest of that message is what was recorded
-        return damaged(path, "a text in it is not UTF-8")
+        return damaged(path, "it contains text that is not valid UTF-8")
     if code is not None and code & 0xFF == sqlite3.SQLITE_CANTOPEN and _is_read_only(path):
         code = sqlite3.SQLITE_READONLY  # the file is there; its write-ahead log cannot be made beside it
     return _in_our_words(code, error, path)
@@ -63,8 +65,8 @@ def translated(error: Exception, path: Path) -> LongwatchError:
 def damaged(path: Path, reason: str) -> JournalDamaged:
     """Parts of the file cannot be read."""
     return JournalDamaged(
-        f"{path} is damaged ({reason}). `longwatch doctor` says what is affected, and "
-        f"`longwatch recover {path} --to NEW.db` salvages what is readable into a new file."
+        f"{path} is damaged ({reason}). List the affected runs with `longwatch doctor`, and "
+        f"salvage the readable events into a new file with `longwatch recover {path} --to NEW.db`."
     )
 
 
@@ -78,29 +80,31 @@ def _in_our_words(code: int | None, error: Exception, path: Path) -> LongwatchEr
     match primary:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return JournalBusy(
-                f"{path} is locked by another process; try again, or end the process that holds it."
+                f"{path} is locked by another process. Try again, or stop the process that holds the lock."
             )
         case sqlite3.SQLITE_FULL:
-            return JournalFull(f"No space left for {path}; free some space. What was written before is safe.")
+            return JournalFull(
+                f"No space left for {path}. Free some disk space; everything written before is safe."
+            )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
             return ReadOnlyJournal(
-                f"{path} cannot be written; give this user the right to write the file and its folder, "
+                f"{path} is not writable. Grant this user write permission on the file and its directory, "
                 "or choose another journal with --journal."
             )
         case sqlite3.SQLITE_NOTADB:
             return NotADatabase(
-                f"{path} is not a SQLite database; choose another file with --journal. If it was one, its "
-                f"first page is damaged: `longwatch recover {path} --to NEW.db` salvages the rest."
+                f"{path} is not a SQLite database. Choose another file with --journal. If it was one, its "
+                f"first page is damaged: salvage the rest with `longwatch recover {path} --to NEW.db`."
             )
         case sqlite3.SQLITE_CANTOPEN:
             return JournalUnusable(
-                f"{path} cannot be opened; check that its folder exists and that this user may use it."
+                f"{path} cannot be opened. Check that its directory exists and that this user has access."
             )
         case sqlite3.SQLITE_CORRUPT:
             return damaged(path, str(error))
         case sqlite3.SQLITE_IOERR:
             return JournalUnavailable(
-                f"Reading or writing {path} failed ({error}); check the disk, then try again."
+                f"Reading or writing {path} failed ({error}). Check the disk, then try again."
             )
         case _:
             return JournalUnusable(f"{path} cannot be used: {error}")

@@ -52,15 +52,15 @@ def test_region_and_endpoint_of_the_settings_count_where_the_address_has_none() 
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("", "no address"),
-        ("file.db", "no address"),
-        ("redis://x", "no address"),
-        ("http://[", "no address"),
+        ("", "Invalid document store URL"),
+        ("file.db", "Invalid document store URL"),
+        ("redis://x", "Invalid document store URL"),
+        ("http://[", "Invalid document store URL"),
         ("sqlite://file.db", "host"),
-        ("sqlite:///a.db?layout=x", "unknown option"),
-        ("memory:///path", "has a path"),
-        ("dynamodb://table/path", "has a path"),
-        ("dynamodb://table?layout=session", "unknown option"),
+        ("sqlite:///a.db?layout=x", "Unknown option"),
+        ("memory:///path", "takes no path"),
+        ("dynamodb://table/path", "nothing may follow the table name"),
+        ("dynamodb://table?layout=session", "Unknown option"),
     ],
 )
 def test_an_address_nobody_can_open_is_refused(url: str, told: str) -> None:

@@ -152,7 +152,7 @@ def test_a_name_is_a_word() -> None:
 def test_a_watch_is_a_table(tmp_path: Path) -> None:
     (tmp_path / "longwatch.toml").write_text("watches = 3\n")
 
-    with pytest.raises(InvalidSettings, match=r"watches must be tables such as \[watches.deploys\]"):
+    with pytest.raises(InvalidSettings, match=r"Use tables such as \[watches.deploys\]"):
         load_settings(directory=tmp_path)
 
 

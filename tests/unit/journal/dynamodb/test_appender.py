@@ -233,7 +233,7 @@ def test_a_run_with_no_free_place_left_is_an_error_that_says_so(table: Simulated
 
     numbers = count()
 
-    with pytest.raises(InvalidEvent, match="1000 tries"):
+    with pytest.raises(InvalidEvent, match="1000 attempts"):
         opened(Full(table, lambda: ""), table.layout).append(burst(1))
 
 

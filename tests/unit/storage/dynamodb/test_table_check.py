@@ -135,7 +135,7 @@ def test_a_table_that_is_being_changed_can_be_used(service: Service) -> None:
     report = check(service)
 
     assert report.status == "UPDATING"
-    assert "can be used meanwhile" in report.warnings[0]
+    assert "remains usable" in report.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_table_of_another_program_is_refused(service: Service) -> None:
     problem = problem_of(service)
 
     assert problem.kind == "wrong-keys"
-    assert "choose another name" in str(problem)
+    assert "Choose another name" in str(problem)
 
 
 def test_a_table_that_is_not_there_leads_to_the_template(service: Service) -> None:
@@ -293,7 +293,7 @@ def test_nobody_at_the_address_is_unreachable() -> None:
         (503, "<html>busy</html>"),
         (200, "<html>a page</html>"),
     ],
-    ids=["internal error", "throttled", "a proxy's page", "not DynamoDB"],
+    ids=["internal error", "throttled", "a proxy's page", "Invalid response from DynamoDB"],
 )
 def test_a_service_that_can_not_answer_is_unreachable(service: Service, answer: Answer) -> None:
     service.answers["DescribeTable"] = answer
@@ -328,7 +328,7 @@ def test_expiry_is_unknown_where_asking_for_it_is_not_allowed(service: Service) 
 def test_a_table_that_never_expires_events_is_worth_a_warning(service: Service) -> None:
     service.answers["DescribeTimeToLive"] = time_to_live("DISABLED")
 
-    assert "TTL is off" in check(service).warnings[0]
+    assert "TTL is disabled" in check(service).warnings[0]
 
 
 def test_expiry_by_another_attribute_is_worth_a_warning(service: Service) -> None:
@@ -338,7 +338,7 @@ def test_expiry_by_another_attribute_is_worth_a_warning(service: Service) -> Non
 
 
 def test_an_unknown_layout_is_refused_before_anything_is_asked() -> None:
-    with pytest.raises(InvalidJournalUrl, match="known are: workflow, session"):
+    with pytest.raises(InvalidJournalUrl, match="Use one of workflow, session"):
         check_table("events", layout="other")
 
 
