@@ -26,7 +26,7 @@ def store_option(command: F) -> F:
         "--executions",
         "url",
         metavar="URL",
-        help="Where executions are: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
+        help="Execution store URL: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
     )(command)
 
 

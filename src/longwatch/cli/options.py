@@ -64,7 +64,7 @@ def output_option(*forms: str) -> Callable[[F], F]:
         type=click.Choice(forms or ("text", "json", "jsonl")),
         default="text",
         show_default=True,
-        help="How to print the data.",
+        help="Output format.",
     )
 
 

@@ -55,24 +55,22 @@ for decision in (close, stop_watching, add_wave, set_waves):
 
 
 @command.command("add")
-@click.option("--plan", required=True, metavar="ID", help="The plan that it carries out.")
-@click.option(
-    "--wave", "waves", multiple=True, metavar="NAME=JOB,…", help="A wave and its jobs; again for each wave."
-)
+@click.option("--plan", required=True, metavar="ID", help="ID of the recovery plan.")
+@click.option("--wave", "waves", multiple=True, metavar="NAME=JOB,…", help="A wave and its jobs; repeatable.")
 @click.option(
     "--servers",
     multiple=True,
     metavar="NAME=ID,…",
-    help="The servers that the plan names for a wave; again for each wave.",
+    help="The servers of a wave in the plan; repeatable.",
 )
 @click.option(
     "--total-waves",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many waves it has. [default: those given with --wave]",
+    help="Total number of waves. [default: those given with --wave]",
 )
-@click.option("--id", "execution_id", metavar="ID", help="Its id. [default: a new one]")
-@click.option("--name", help="Its name. [default: the plan's]")
+@click.option("--id", "execution_id", metavar="ID", help="ID of the execution. [default: a new one]")
+@click.option("--name", help="Name of the execution. [default: the plan's]")
 @click.option(
     "--mode",
     type=click.Choice(list(Mode), case_sensitive=False),
@@ -82,18 +80,20 @@ for decision in (close, stop_watching, add_wave, set_waves):
     "--source",
     default="drs",
     show_default=True,
-    help="The system that it runs in; `longwatch watch --sources` lists them.",
+    help="Source that reports its status; `longwatch watch --sources` lists them.",
 )
-@click.option("--region", help="The region of its jobs. [default: where the credentials point]")
-@click.option("--account", metavar="ID", help="The account of its jobs.")
+@click.option("--region", help="AWS region of its jobs. [default: from the AWS credentials]")
+@click.option("--account", metavar="ID", help="AWS account of its jobs.")
 @click.option(
-    "--more-waves", is_flag=True, help="More waves may come; it stays open until their count is set."
+    "--more-waves",
+    is_flag=True,
+    help="More waves may follow; the execution stays open until their count is set.",
 )
 @click.option(
     "--deadline",
     default="30m",
     show_default=True,
-    help=f"After the start; past it the source is asked. Or {NEVER}.",
+    help=f"Deadline after the start, past which the source decides. Or {NEVER}.",
 )
 @store_option
 @output_option("text", "json")
@@ -159,9 +159,11 @@ def add(
 @click.option(
     "--status",
     type=click.Choice([each.value for each in Status if each is not Status.DIED], case_sensitive=False),
-    help="Only those that stand like this.",
+    help="Only executions with this status.",
 )
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of executions."
+)
 @store_option
 @output_option()
 @common_options
@@ -224,11 +226,11 @@ def explain(invocation: Invocation, execution: str, url: str | None, output: str
 
 
 @command.command("watch")
-@click.option("--once", is_flag=True, help="Ask once about everything that is due, and exit.")
+@click.option("--once", is_flag=True, help="Poll everything that is due once, and exit.")
 @click.option(
     "--learned/--plain",
     default=None,
-    help="Ask when the past says that something happens, or every 45/15/30 s. [default: as in the settings]",
+    help="Poll when past durations suggest a change, or every 45/15/30 s. [default: as in the settings]",
 )
 @store_option
 @output_option()

@@ -45,7 +45,7 @@ class BadLines:
 
 @click.command()
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--keep-going", is_flag=True, help="Import the good lines and leave out the bad ones.")
+@click.option("--keep-going", is_flag=True, help="Import the valid lines and skip the invalid ones.")
 @common_options
 @pass_invocation
 def command(invocation: Invocation, file: Path, keep_going: bool) -> int:

@@ -23,7 +23,7 @@ HEADING = """\
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path(FILE_NAME))
-@click.option("--force", is_flag=True, help="Overwrite a file that is already there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @common_options
 def command(path: Path, force: bool) -> None:
     """Write a commented longwatch.toml.

@@ -39,8 +39,8 @@ def decision_options(command: F) -> F:
     for option in (
         output_option("text", "json"),
         store_option,
-        click.option("--operator", metavar="NAME", help="Who decides. [default: your login name]"),
-        click.option("--reason", required=True, help="Why, as the journal keeps it."),
+        click.option("--operator", metavar="NAME", help="Operator who decides. [default: your login name]"),
+        click.option("--reason", required=True, help="Reason, stored in the journal."),
     ):
         command = option(command)
     return execution_argument(command)
@@ -53,7 +53,7 @@ def decision_options(command: F) -> F:
     "status",
     required=True,
     type=click.Choice([each.value for each in OUTCOMES], case_sensitive=False),
-    help="How it ended.",
+    help="Outcome of the execution.",
 )
 @common_options
 @pass_invocation
@@ -81,9 +81,9 @@ def stop_watching(invocation: Invocation, /, **given: Any) -> None:
 @click.command("add-wave")
 @decision_options
 @click.argument("wave", metavar="NAME=JOB,…")
-@click.option("--servers", default="", metavar="ID,…", help="The servers that the plan names for it.")
-@click.option("--region", help="The region of its jobs. [default: where the credentials point]")
-@click.option("--account", metavar="ID", help="The account of its jobs.")
+@click.option("--servers", default="", metavar="ID,…", help="The servers of the wave in the plan.")
+@click.option("--region", help="AWS region of its jobs. [default: from the AWS credentials]")
+@click.option("--account", metavar="ID", help="AWS account of its jobs.")
 @common_options
 @pass_invocation
 def add_wave(

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("longwatch-package"),
     show_default=True,
-    help="Folder for the files; made if it is not there.",
+    help="Output directory; created if missing.",
 )
 @click.option(
     "--upload", "place", metavar="S3-URL", help="Also upload them: s3://BUCKET or s3://BUCKET/PREFIX."
 )
-@click.option("--endpoint", metavar="URL", help="Another address for S3, such as a local engine's.")
+@click.option("--endpoint", metavar="URL", help="S3 endpoint URL, such as that of a local emulator.")
 @common_options
 def command(directory: Path, place: str | None, endpoint: str | None) -> None:
     """Build the Lambda code and the state machine.

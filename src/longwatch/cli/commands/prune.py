@@ -15,8 +15,8 @@ from longwatch.model.run_query import INDEX_KINDS, RunQuery
 
 
 @click.command()
-@click.option("--older-than", "age", required=True, metavar="AGE", help="Such as 30d or 12h.")
-@click.option("--dry-run", is_flag=True, help="Only say which runs this would touch.")
+@click.option("--older-than", "age", required=True, metavar="AGE", help="Age, such as 30d or 12h.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @common_options
 @pass_invocation
 def command(invocation: Invocation, age: str, dry_run: bool) -> None:

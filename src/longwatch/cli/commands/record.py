@@ -30,10 +30,10 @@ FLUSH_SECONDS = 10.0
     "run_id",
     metavar="ID",
     shell_complete=complete_runs,
-    help=f"Run the event belongs to; else {RUN_ID_VARIABLE}, else a new run.",
+    help=f"Run of the event. [default: {RUN_ID_VARIABLE}, otherwise a new run]",
 )
-@click.option("--agent", metavar="NAME", help="Agent that did it.")
-@click.option("--data", metavar="JSON", help="Payload as a JSON object, @FILE to read one, - for stdin.")
+@click.option("--agent", metavar="NAME", help="Agent that recorded the event.")
+@click.option("--data", metavar="JSON", help="Payload: a JSON object, @FILE to read one, or - for stdin.")
 @output_option("text", "json")
 @common_options
 @pass_invocation

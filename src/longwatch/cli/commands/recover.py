@@ -18,7 +18,7 @@ MOST_RUNS = 20  # affected ones that are named
 @click.command()
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
-    "--to", "target", metavar="NEW", required=True, type=click.Path(path_type=Path), help="The new file."
+    "--to", "target", metavar="NEW", required=True, type=click.Path(path_type=Path), help="New file."
 )
 @output_option("text", "json")
 @common_options

@@ -37,7 +37,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--name", metavar="NAME", help="Name of the run.  [default: the command's name]")
-@click.option("--run-id", metavar="ID", help="Id of the run.  [default: a new one]")
+@click.option("--run-id", metavar="ID", help="ID of the run.  [default: a new one]")
 @click.option("--kind", metavar="KIND", default="workflow", show_default=True, help="Kind of the run.")
 @click.option(
     "--grace",
@@ -45,10 +45,12 @@ STDIN, STDOUT, STDERR = 0, 1, 2
     type=click.FloatRange(min=0),
     default=GRACE_SECONDS,
     show_default=True,
-    help="How long the command may go on after a signal, before it is killed.",
+    help="Grace period after a signal, before the command is killed.",
 )
-@click.option("--no-output", is_flag=True, help="Do not record lines of output that are no events.")
-@click.option("-q", "--quiet", is_flag=True, help="Print neither remarks nor the command's own output.")
+@click.option("--no-output", is_flag=True, help="Do not record output lines that are not events.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print neither status messages nor the command's own output."
+)
 @common_options
 @pass_invocation
 def command(

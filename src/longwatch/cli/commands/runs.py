@@ -50,15 +50,19 @@ COLUMNS = (
 @click.option(
     "--status",
     type=click.Choice([status.value for status in Status], case_sensitive=False),
-    help="Only runs that stand like this.",
+    help="Only runs with this status.",
 )
-@click.option("--kind", help="workflow, session, turn, project, conversation, or a kind of your own.")
-@click.option("--since", metavar="TIME", help="Began at or after TIME: 10m, 2h, 3d, an ISO time or epoch ms.")
-@click.option("--until", metavar="TIME", help="Began before TIME.")
-@click.option("-q", "--text", help="Part of the id or the name.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
-@click.option("--all", "everything", is_flag=True, help="All of them.")
-@click.option("--scan", is_flag=True, help="Read the whole table for runs of other producers, not 4 MB.")
+@click.option("--kind", help="workflow, session, turn, project, conversation, or a custom kind.")
+@click.option(
+    "--since", metavar="TIME", help="Started at or after TIME: 10m, 2h, 3d, an ISO time or epoch ms."
+)
+@click.option("--until", metavar="TIME", help="Started before TIME.")
+@click.option("-q", "--text", help="Part of the ID or the name.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of runs."
+)
+@click.option("--all", "everything", is_flag=True, help="List all runs.")
+@click.option("--scan", is_flag=True, help="Scan the whole table for runs of other producers, not only 4 MB.")
 @output_option()
 @common_options
 @pass_invocation

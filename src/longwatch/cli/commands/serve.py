@@ -45,17 +45,22 @@ class Address:
 
 @click.command()
 @click.option(
-    "--host", help="Address to listen at; any but a loopback one demands a token.  [default: 127.0.0.1]"
+    "--host", help="Address to bind to; any non-loopback address requires a token.  [default: 127.0.0.1]"
 )
-@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 is any that is free.  [default: 8321]")
-@click.option("--token", "demand", is_flag=True, help="Demand a token on a loopback address too.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 selects a free port.  [default: 8321]")
+@click.option("--token", "demand", is_flag=True, help="Require a token on a loopback address too.")
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where tokens are kept; made on first use.  [default: server-tokens.json in the data directory]",
+    help="File with the tokens; created on first use.  [default: server-tokens.json in the data directory]",
 )
-@click.option("--allow-host", metavar="NAME", multiple=True, help="A further name of this server.")
-@click.option("--allow-origin", metavar="ORIGIN", multiple=True, help="Let pages of this origin call (CORS).")
+@click.option("--allow-host", metavar="NAME", multiple=True, help="Additional host name of this server.")
+@click.option(
+    "--allow-origin",
+    metavar="ORIGIN",
+    multiple=True,
+    help="Allow pages of this origin to call the API (CORS).",
+)
 @click.option(
     "--trusted-proxy",
     metavar="ADDRESS",

@@ -16,7 +16,7 @@ DONE, REFUSED, LEFT_BEHIND = 0, 1, 3
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Try once, rather than for half a minute.")
+@click.option("--once", is_flag=True, help="Try once instead of retrying for 30 s.")
 @output_option("text", "json")
 @common_options
 @pass_invocation

@@ -30,10 +30,8 @@ LATEST_EVENTS = 20  # shown when no event tells of a call
 
 @click.command()
 @run_argument
-@click.option("--all", "everything", is_flag=True, help=f"All calls, not only the first {MOST_CALLS}.")
-@click.option(
-    "--attempt", type=int, metavar="N", help="Show attempt N of a run that was started again, from 1."
-)
+@click.option("--all", "everything", is_flag=True, help=f"Show all calls, not only the first {MOST_CALLS}.")
+@click.option("--attempt", type=int, metavar="N", help="Show attempt N of a restarted run, from 1.")
 @output_option()
 @common_options
 @pass_invocation

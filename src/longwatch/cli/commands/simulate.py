@@ -55,27 +55,47 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--pending", default="13m28s", show_default=True, help="How long the phase takes on average.")
-@click.option("--started", default="1m16s", show_default=True, help="The same; 0s if there is no such phase.")
-@click.option("--in-progress", default="5m", show_default=True, help="The same.")
+@click.option("--pending", default="13m28s", show_default=True, help="Average duration of the phase PENDING.")
 @click.option(
-    "--spread", default="25%", show_default=True, help="Standard deviation of each, of its average."
+    "--started",
+    default="1m16s",
+    show_default=True,
+    help="Average duration of the phase STARTED; 0s to leave it out.",
 )
-@click.option("--recorded", is_flag=True, help="Take the durations from the journal instead.")
+@click.option(
+    "--in-progress", default="5m", show_default=True, help="Average duration of the phase IN PROGRESS."
+)
+@click.option(
+    "--spread",
+    default="25%",
+    show_default=True,
+    help="Standard deviation of each duration, as a share of its average.",
+)
+@click.option("--recorded", is_flag=True, help="Use the durations recorded in the journal.")
 @click.option("--source", help="With --recorded: only executions of this source, such as drs.")
 @click.option(
-    "--mode", type=click.Choice([mode.value for mode in Mode], case_sensitive=False), help="The same."
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode], case_sensitive=False),
+    help="With --recorded: only executions of this mode.",
 )
-@click.option("--plan", help="The same.")
-@click.option("--runs", type=click.IntRange(10, 100_000), default=1000, show_default=True, help="How many.")
+@click.option("--plan", help="With --recorded: only executions of this plan.")
+@click.option(
+    "--runs",
+    type=click.IntRange(10, 100_000),
+    default=1000,
+    show_default=True,
+    help="Number of executions to simulate.",
+)
 @click.option(
     "--history",
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="Past executions to learn from.",
+    help="Number of past executions to learn from.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="The same seed plays the same.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Random seed; the same seed gives the same result."
+)
 @output_option("text", "json")
 @common_options
 @pass_invocation
@@ -123,7 +143,12 @@ def cadence(
 
 @command.command()
 @click.option(
-    "--open", "open_", type=click.IntRange(min=0), default=4, show_default=True, help="Open executions."
+    "--open",
+    "open_",
+    type=click.IntRange(min=0),
+    default=4,
+    show_default=True,
+    help="Number of open executions.",
 )
 @click.option(
     "--item-bytes", type=click.IntRange(1, 400_000), default=4000, show_default=True, help="Of each."

@@ -23,12 +23,14 @@ LINES_AT_ONCE = 200  # printed in one piece, so that a closed pipe is noticed ea
 
 @click.command()
 @run_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until the run has ended.")
-@click.option("--since", metavar="TIME", help="From TIME on: 10m, 2h, 3d, an ISO time or epoch ms.")
-@click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last N.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new events until the run has ended.")
+@click.option("--since", metavar="TIME", help="Only events since TIME: 10m, 2h, 3d, an ISO time or epoch ms.")
+@click.option("-n", "--lines", type=click.IntRange(min=0), help="Only the last N events.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only events of this type; repeatable.")
-@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent's; repeatable.")
-@click.option("--errors", is_flag=True, help="Only what failed.")
+@click.option(
+    "--agent", "agents", multiple=True, metavar="NAME", help="Only events of this agent; repeatable."
+)
+@click.option("--errors", is_flag=True, help="Only failures.")
 @output_option()
 @common_options
 @pass_invocation

@@ -68,16 +68,14 @@ class TurnTarget:
 @click.argument("words", metavar="[--] COMMAND [ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--project", metavar="ID", help=f"Project of the session.  [default: {DEFAULT_PROJECT}]")
 @click.option("--session", metavar="ID", help="Session to add the turn to.  [default: a new one]")
-@click.option("--prompt", metavar="TEXT", help="What the command is asked; - reads standard input.")
-@click.option("--turn", "turn_id", metavar="ID", help="Execute this turn, which was created before.")
-@click.option(
-    "--server", metavar="URL", help="The turn lives on this `longwatch serve`, not in a journal here."
-)
+@click.option("--prompt", metavar="TEXT", help="Prompt for the command; - reads standard input.")
+@click.option("--turn", "turn_id", metavar="ID", help="Execute this existing turn.")
+@click.option("--server", metavar="URL", help="Use a turn of this `longwatch serve`, not of a local journal.")
 @click.option(
     "--token",
     metavar="TEXT",
     envvar=TOKEN_VARIABLE,
-    help=f"For the server. Better in {TOKEN_VARIABLE}, where other users of this machine do not see it.",
+    help=f"Token for the server. Prefer {TOKEN_VARIABLE}, which other users of this machine cannot see.",
 )
 @click.option(
     "--grace",
@@ -85,7 +83,7 @@ class TurnTarget:
     type=click.FloatRange(min=0),
     default=GRACE_SECONDS,
     show_default=True,
-    help="How long the command may go on when it is to stop, before it is killed.",
+    help="Grace period for the command to stop, before it is killed.",
 )
 @click.option(
     "--exit-wait",
@@ -95,8 +93,10 @@ class TurnTarget:
     show_default=True,
     help="How long to wait for the command to exit once the agent has reported its result.",
 )
-@click.option("--kill-leftover", is_flag=True, help="Kill what still runs when the turn has ended.")
-@click.option("-q", "--quiet", is_flag=True, help="Print neither remarks nor blocks.")
+@click.option(
+    "--kill-leftover", is_flag=True, help="Kill processes that are still running when the turn has ended."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print neither status messages nor blocks.")
 @output_option("text", "jsonl")
 @common_options
 @pass_invocation

@@ -33,40 +33,38 @@ FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
 
 @click.command()
 @click.argument("run", metavar="[RUN]", required=False, shell_complete=complete_runs)
-@click.option("--wait", is_flag=True, help="Wait for the run if it has not begun. RUN is its whole id.")
+@click.option("--wait", is_flag=True, help="Wait for the run to start. RUN is its full ID.")
 @click.option(
-    "--timeout", metavar="TIME", help="After TIME, such as 30s, ask once more and report how it stands."
+    "--timeout", metavar="TIME", help="Stop after TIME, such as 30s: poll once more and report the status."
 )
-@click.option("--silent-after", metavar="TIME", help="Give up when no event comes for TIME, such as 10m.")
-@click.option("--sources", "lists_sources", is_flag=True, help="List what can be watched besides runs.")
-@click.option("--every", metavar="TIME", help="Ask another system every TIME, such as 5s.")
+@click.option("--silent-after", metavar="TIME", help="Stop when no event arrives for TIME, such as 10m.")
 @click.option(
-    "--region", help="The AWS region to ask in. [default: the ARN's, or where the credentials point]"
+    "--sources", "lists_sources", is_flag=True, help="List the sources that can be watched besides runs."
 )
-@click.option("--status-path", metavar="PATH", help="Where a JSON answer has the status: job.state")
+@click.option("--every", metavar="TIME", help="Poll interval for another system, such as 5s.")
+@click.option("--region", help="AWS region to poll. [default: the ARN's, or from the AWS credentials]")
+@click.option("--status-path", metavar="PATH", help="Path to the status in a JSON response: job.state")
 @click.option(
     "--outcome-path",
     "outcome_paths",
     multiple=True,
     metavar="PATH",
-    help="Where it says how it ended, once the status says that it is over. "
-    "[default: conclusion, result, outcome, exit_code … beside the status]",
+    help="Path to the outcome, used once the status means ended. [default: conclusion, result, "
+    "outcome, exit_code … beside the status]",
 )
 @click.option(
     "--accept-status-code",
     is_flag=True,
-    help="Take a 2xx response without a status for success. [default: it is not an answer]",
+    help="Treat a 2xx response without a status as success. [default: treat it as an error]",
 )
-@click.option(
-    "--header", "headers", multiple=True, metavar="LINE", help="A header for the request. Never stored."
-)
-@click.option("--succeeded", multiple=True, metavar="WORD", help="A word that means: it went well.")
-@click.option("--failed", multiple=True, metavar="WORD", help="A word that means: it did not.")
+@click.option("--header", "headers", multiple=True, metavar="LINE", help="Request header. Never stored.")
+@click.option("--succeeded", multiple=True, metavar="WORD", help="Status that means success.")
+@click.option("--failed", multiple=True, metavar="WORD", help="Status that means failure.")
 @click.option(
     "--executions",
     "executions_url",
     metavar="URL",
-    help="Where executions are: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
+    help="Execution store URL: sqlite:///file.db or dynamodb://TABLE. [default: beside the journal]",
 )
 @output_option()
 @common_options

@@ -40,8 +40,8 @@ GIVE_UP_SECONDS = 120.0
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Play quickly, print lines, and exit: for scripts.")
-@click.option("--pace", type=click.FloatRange(0.01, 10), help="1 is the pace for people, less is quicker.")
+@click.option("--once", is_flag=True, help="Play quickly, print lines and exit; for scripts.")
+@click.option("--pace", type=click.FloatRange(0.01, 10), help="Speed: 1 is the normal pace, less is faster.")
 @click.option("--no-page", is_flag=True, help="Play in the terminal only.")
 @common_options
 @pass_invocation
