@@ -89,11 +89,18 @@ class Conversations(Projects):
         self._ended: dict[str, None] = {}
 
     def create_turn(
-        self, project_id: str, conversation_id: str, prompt: str | None = None, id: str | None = None
+        self,
+        project_id: str,
+        conversation_id: str,
+        prompt: str | None = None,
+        id: str | None = None,
+        *,
+        on_cancelled: Callable[[str], None] | None = None,
     ) -> TurnState:
         """Make a turn, pending, and cancel those before it that have not ended.
 
         Of turns that are made at the same time the last one goes on, and the others are cancelled as well.
+        `on_cancelled` receives the id of each turn that is cancelled.
         """
         turn_id = new_turn_id() if id is None else checked_turn_id(id)
         conversation = self._conversation(project_id, conversation_id, thorough=True)
@@ -107,7 +114,9 @@ class Conversations(Projects):
             raise AlreadyThere(
                 f"Turn {turn_id!r} belongs to another session. Leave its id out, or choose another."
             )
-        self._cancel_earlier(project_id, conversation_id)
+        for cancelled in self._cancel_earlier(project_id, conversation_id):
+            if on_cancelled is not None:
+                on_cancelled(cancelled)
         return self._turn(turn_id, thorough=True)
 
     def turns(self, project_id: str, conversation_id: str, *, thorough: bool = False) -> list[TurnState]:
@@ -311,12 +320,12 @@ class Conversations(Projects):
         said = {"prompt": prompt, "name": _first_line(prompt)}
         return self._make.event(turn_id, f"{turn_id}-00-created", "turn_created", at, said, fixed=fixed)
 
-    def _cancel_earlier(self, project_id: str, conversation_id: str) -> None:
-        """Cancel every turn but the last one, unless it has ended.
+    def _cancel_earlier(self, project_id: str, conversation_id: str) -> list[str]:
+        """Cancel every turn but the last one, unless it has ended; return those that were cancelled.
 
         Whoever adds a turn looks afterwards, so of two that add turns at once the later one sees both.
         """
-        turns = self._conversation(project_id, conversation_id, thorough=True).turns
+        turns, cancelled = self._conversation(project_id, conversation_id, thorough=True).turns, list[str]()
         for turn in turns[:-1]:
             if turn.turn_id in self._ended:
                 continue
@@ -326,9 +335,11 @@ class Conversations(Projects):
                 terminal = self._cancelled(turn.turn_id, told, by=turns[-1].turn_id)
                 created_at = self._turn(turn.turn_id, thorough=True).created_at
                 self._store_ending(terminal, turn.order[0] if created_at is None else created_at)
+                cancelled.append(turn.turn_id)
             self._ended[turn.turn_id] = None
             while len(self._ended) > REMEMBERED_ENDS:
                 self._ended.pop(next(iter(self._ended)), None)
+        return cancelled
 
     def _cancelled(self, turn_id: str, told: str, *, by: str) -> Event:
         said = {"error_message": told, "by": by}

@@ -180,6 +180,18 @@ async def test_a_new_turn_cancels_the_one_that_runs_and_a_user_can_interrupt(sto
         assert "blocks" not in turns[0]
 
 
+async def test_the_turn_that_a_new_one_cancels_has_failed_in_the_next_response(stores: Stores) -> None:
+    async with served(stores) as server:
+        first = await new_turn(server.http)
+        before = await server.http.get(first)
+
+        await new_turn(server.http)
+        after = await server.http.get(first, headers={"If-None-Match": before.headers["etag"]})
+
+        assert (before.json()["status"], after.status_code) == ("pending", 200)
+        assert after.json()["status"] == "failed"
+
+
 async def test_requests_that_end_a_turn_at_once_on_two_servers_have_one_answer(stores: Stores) -> None:
     async with served(stores) as one, served(stores) as other:
         for _ in range(ROUNDS):

@@ -97,10 +97,17 @@ async def create_turn(
     context: ContextDep, project_id: ProjectId, session_id: SessionId, wanted: Annotated[NewTurn, Body()]
 ) -> Response:
     """Make a turn, pending. Turns of the session that have not ended are cancelled."""
+    cancelled: list[str] = []
     state = await context.call(
-        context.conversations.create_turn, project_id, session_id, wanted.prompt or None, wanted.id or None
+        context.conversations.create_turn,
+        project_id,
+        session_id,
+        wanted.prompt or None,
+        wanted.id or None,
+        on_cancelled=cancelled.append,
     )
-    await context.board.catch_up(state.turn_id)
+    for turn_id in (*cancelled, state.turn_id):
+        await context.board.catch_up(turn_id)
     return json_answer(turn_view(state), status=201, headers={POSITION: position_of(state)})
 
 
