@@ -123,7 +123,7 @@ def agent_from(environment: Mapping[str, str]) -> Agent:
 
 @cache
 def _http() -> HttpClient:
-    return HttpClient(follow_redirects=True)
+    return HttpClient()
 
 
 @cache

@@ -8,7 +8,8 @@ between callers on purpose:
   does. Headers, which may hold secrets, follow a redirect only to the same origin.
 - `longwatch.remote.blocking_client`: a long poll has no end but its timeout, a refusal counts by its status
   even if its body is cut off, and a redirect is a refusal, because a token is for the server that was named.
-- `longwatch.aws.invoker`: of an agent's answer the beginning is read, and redirects are urllib's.
+- `longwatch.aws.invoker`: of an agent's answer the beginning is read; a redirect is a refusal, because the
+  library would repeat the POST as a GET without its payload.
 
 Two clients do without it: `longwatch.remote.client` has many polls on one event loop (httpx2), and
 `longwatch.storage.dynamodb.fast_query` keeps its connections open to save time on each query.
@@ -56,12 +57,9 @@ class HttpClient:
     def __init__(
         self,
         *handlers: urllib.request.BaseHandler,
-        follow_redirects: bool = False,
         use_proxies: bool = True,  # of the environment
     ) -> None:
-        added = [*handlers]
-        if not follow_redirects:
-            added.append(_NoRedirects())
+        added = [*handlers, _NoRedirects()]
         if not use_proxies:
             added.append(urllib.request.ProxyHandler({}))
         # Made once: from Python 3.12 on, an opener reads the certificates of the machine.
