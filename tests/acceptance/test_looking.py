@@ -78,7 +78,7 @@ def test_doctor_tells_all_that_is_wrong_and_leaves_with_1(longwatch: Longwatch, 
     done = longwatch("doctor")
 
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.count("mend it or remove it.") == 2
+    assert done.stdout.count("fix or remove it.") == 2
     assert "2 problems." in done.stdout
 
 

@@ -65,7 +65,7 @@ def check_settings(
     try:
         settings = load()
     except InvalidSettings as error:
-        finding.problems += [f"{mistake} – mend it or remove it." for mistake in error.mistakes]
+        finding.problems += [f"{mistake} – fix or remove it." for mistake in error.mistakes]
         return finding, None
     except Exception as error:  # noqa: BLE001  the doctor itself must not fall ill
         finding.problems.append(f"{type(error).__name__}: {error}")

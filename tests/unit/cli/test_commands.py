@@ -238,7 +238,7 @@ def test_bad_lines_are_all_told_and_nothing_is_imported(file: str, tmp_path: Pat
         invoke("import", "bad.jsonl", "--journal", "sqlite:///copy.db")
 
     told = str(caught.value).splitlines()
-    assert told[0] == "25 bad lines, so nothing was imported:"
+    assert told[0] == "25 invalid lines, nothing imported:"
     assert told[1] == "line 17: field run_id is missing"
     assert told[21] == "… and 5 more"
     assert not (tmp_path / "copy.db").exists()
@@ -297,7 +297,8 @@ def test_old_events_are_pruned_and_then_known_as_expired(file: str) -> None:
     done = invoke("prune", "--older-than", "9m57s", "--journal", file, clock=clock)
     verified = invoke("verify", "wf-1a", "--journal", file, clock=clock)
 
-    assert dry.stdout.startswith("1 runs have events from before")
+    assert dry.stdout.startswith("Events from before ")
+    assert dry.stdout.endswith(" in 1 run. Nothing was deleted.\n")
     assert done.stdout == "7 events deleted.\n"
     assert verified.return_value == 0
     assert "✗" not in verified.stdout

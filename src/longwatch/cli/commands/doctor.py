@@ -22,7 +22,7 @@ from longwatch.cli.options import Invocation, common_options, output_option, pas
 from longwatch.cli.render.header import folded
 from longwatch.cli.render.styles import Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, write_json
-from longwatch.cli.render.text import clean, columns_of, pad
+from longwatch.cli.render.text import clean, columns_of, counted, pad
 from longwatch.cli.store_checks import look_at_documents, look_at_executions
 
 FREE_COLUMNS = 10_000
@@ -98,7 +98,7 @@ def finding_lines(findings: Sequence[Finding], *, width: int | None) -> Iterator
     count = sum(len(finding.problems) for finding in findings)
     yield [Segment("")]
     if count:
-        yield [Segment(f"{count} {'problem' if count == 1 else 'problems'}.", "bad")]
+        yield [Segment(f"{counted(count, 'problem')}.", "bad")]
     else:
         yield [Segment("Everything is in order.", "good")]
 

@@ -13,6 +13,7 @@ import click
 
 from longwatch.cli.options import Invocation, common_options, complete_runs, pass_invocation
 from longwatch.cli.render.terminal import remark, write_data
+from longwatch.cli.render.text import counted
 from longwatch.cli.resolve import event_lines, find, read_counted, reading
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal
@@ -57,7 +58,7 @@ def command(
                 write_data(group)
         else:
             _write_whole(output, (f"{line}\n".encode() for line in lines()))
-    remark(f"Exported {count:,} events of {len(found)} {'run' if len(found) == 1 else 'runs'}.")
+    remark(f"Exported {counted(count, 'event')} of {counted(len(found), 'run')}.")
 
 
 def _export_page(

@@ -13,6 +13,7 @@ import click
 
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import ProgressLine, remark
+from longwatch.cli.render.text import counted
 from longwatch.cli.resolve import check, sqlite_path
 from longwatch.errors import EventConflict, InvalidEvent, InvalidInput
 from longwatch.journal.base import Journal
@@ -88,8 +89,8 @@ def _all_good(source: BinaryIO, bad: BadLines) -> Iterable[bytes]:
     if bad.count:
         told = "\n".join(bad.lines())
         raise InvalidInput(
-            f"{bad.count:,} bad lines, so nothing was imported:\n{told}\n"
-            "Mend them, or import the good ones with --keep-going."
+            f"{counted(bad.count, 'invalid line')}, nothing imported:\n{told}\n"
+            "Fix the file, or import the valid lines with --keep-going."
         )
     if source.seekable():
         source.seek(0)

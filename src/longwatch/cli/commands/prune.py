@@ -6,6 +6,7 @@ import click
 
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import remark, write_text
+from longwatch.cli.render.text import counted
 from longwatch.cli.render.times import clock_text, span_ms
 from longwatch.cli.resolve import check, sqlite_path
 from longwatch.errors import InvalidInput
@@ -37,8 +38,8 @@ def command(invocation: Invocation, age: str, dry_run: bool) -> None:
                 "Set recording.ttl_hours to choose after how long."
             )
         if dry_run:
-            count = _count(journal, before)
-            write_text(f"{count:,} runs have events from before {moment}; nothing was deleted.")
+            runs = counted(_count(journal, before), "run")
+            write_text(f"Events from before {moment} in {runs}. Nothing was deleted.")
             return
         remark(f"Deleting events from before {moment} …")
         gone = journal.prune(max(0, before))

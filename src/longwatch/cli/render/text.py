@@ -85,3 +85,8 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
     """The text filled up with spaces to this many columns; `right` puts the text at the right edge."""
     space = " " * (columns - columns_of(text))
     return space + text if right else text + space
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: `1 run`, `2,000 runs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -23,7 +23,7 @@ _LAST_MS = 253_402_300_799_999  # the end of year 9999, past which no calendar g
 def span_ms(text: str) -> int:
     """A length of time such as `10m` or `1h30m`, in milliseconds."""
     if not _SPAN.fullmatch(text.strip()):
-        raise InvalidInput(f"{text!r} is no length of time; write {SPAN_FORMS}")
+        raise InvalidInput(f"Invalid duration {text!r}. Use {SPAN_FORMS}.")
     return sum(int(count) * _UNITS_MS[unit.lower()] for count, unit in _PART.findall(text))
 
 

@@ -107,7 +107,7 @@ def test_a_spread_is_a_share(text: str, share: float) -> None:
     [
         (["--spread", "wide"], "write 25% or 0.25"),
         (["--spread", "500%"], "between 0% and 200%"),
-        (["--pending", "long"], "is no length of time"),
+        (["--pending", "long"], "Invalid duration"),
         (["--pending", "0s", "--started", "0s", "--in-progress", "0s"], "no phase takes any time"),
     ],
 )
