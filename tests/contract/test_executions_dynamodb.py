@@ -130,7 +130,7 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
     def test_a_table_that_is_not_there_is_named(self, engine_url: str) -> None:
         store = SharedExecutionStore(TableAddress(table="no-such-table", region=REGION, endpoint=engine_url))
 
-        with pytest.raises(TableProblem, match="no table 'no-such-table'"):
+        with pytest.raises(TableProblem, match="Table 'no-such-table' was not found"):
             list(store.open_executions())
 
 

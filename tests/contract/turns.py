@@ -294,7 +294,7 @@ class TurnsContract(EndingContract):
         turn = session.turn()
         lines = [assistant(text("before")), "", "oops", assistant(text("after"))]
 
-        with pytest.raises(InvalidLine, match=r"Line 3 is not JSON.* 1 lines before it") as caught:
+        with pytest.raises(InvalidLine, match=r"Line 3 is not JSON.* 1 line before it") as caught:
             session.all.feed("p", "s", turn, lines)
         with pytest.raises(InvalidLine) as numbered:
             session.all.feed("p", "s", turn, lines, first_line=10)

@@ -389,7 +389,7 @@ def test_a_function_without_its_rights_is_refused(other: Deployed) -> None:
     answer = other.client("lambda").invoke(FunctionName=name)
 
     assert answer["FunctionError"]
-    assert "may not" in json.loads(answer["Payload"].read())["errorMessage"]
+    assert "is not authorized for table" in json.loads(answer["Payload"].read())["errorMessage"]
 
 
 def transitions(stack: Deployed, execution: Execution) -> Counter[tuple[object, object]]:
