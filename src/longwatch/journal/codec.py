@@ -85,17 +85,18 @@ def _counted(value: object) -> int:
 
 def canonical(event: Event) -> str:
     """Everything an event says, without where it is stored: no key, no ttl, no arrival."""
-    number = "null" if event.number is None else event.number
+    # Written out for each event that is recorded: a helper for "or null" would take a quarter of the time.
+    agent, call, parent = event.agent_name, event.call_id, event.parent_call_id
+    producer, number = event.producer, event.number
+    previous, trace = event.previous_digest, event.trace_id
     return (
         f"[{_quoted(event.run_id)},{_quoted(event.event_id)},{_quoted(event.type)},{event.occurred_at},"
-        f"{_or_null(event.agent_name)},{_or_null(event.call_id)},{_or_null(event.parent_call_id)},"
-        f"{_or_null(event.producer)},{number},{_or_null(event.previous_digest)},{_or_null(event.trace_id)}]"
+        f"{'null' if agent is None else _quoted(agent)},{'null' if call is None else _quoted(call)},"
+        f"{'null' if parent is None else _quoted(parent)},"
+        f"{'null' if producer is None else _quoted(producer)},{'null' if number is None else number},"
+        f"{'null' if previous is None else _quoted(previous)},{'null' if trace is None else _quoted(trace)}]"
         f"{payload_text(event)}"
     )
-
-
-def _or_null(text: str | None) -> str:
-    return "null" if text is None else _quoted(text)
 
 
 def digest(event: Event) -> str:

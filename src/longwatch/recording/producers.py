@@ -50,7 +50,8 @@ class Producer:
         """The next event of this producer. Raises `InvalidEvent`, and uses no number, if it cannot be one."""
         payload, text = clean_payload(note.payload, self._max_payload_bytes, note.weight, note.fixed)
         number = self._number + 1
-        slot = next_slot(note.occurred_at, self._slot)
+        at, last_slot = note.occurred_at, self._slot
+        slot = at if at > last_slot else next_slot(at, last_slot)
         values = (
             note.run_id,
             numbered_event_id(slot, self.name, number),
@@ -72,8 +73,8 @@ class Producer:
         if (
             names in self._checked
             and 0 <= note.occurred_at <= MAX_OCCURRED_AT
-            and _is_simple(note.call_id)
-            and _is_simple(note.parent_call_id)
+            and (note.call_id is None or note.call_id.isascii())
+            and (note.parent_call_id is None or note.parent_call_id.isascii())
         ):
             event = stored_event(values)
         else:
@@ -191,7 +192,7 @@ def clean_payload(
         text = encode_payload(payload)
     except InvalidEvent:  # it took the short way through capture, with half a surrogate pair in it
         payload, text = storable(payload)
-    if may_hold_secret(text):
+    if may_hold_secret(text, len(payload)):
         clean = {redact_text(str(key)): redact(value) for key, value in payload.items()}
         if clean != payload:
             payload, text = clean, encode_payload(clean)
@@ -233,7 +234,3 @@ def storable(payload: Mapping[str, object]) -> tuple[dict[str, object], str]:
 def _names_process(note: EventDraft) -> bool:
     """Whether the event tells by itself whose it is. A start without a process has an owner elsewhere."""
     return note.type in ATTEMPT_STARTS or note.type == JOINED
-
-
-def _is_simple(call_id: str | None) -> bool:
-    return call_id is None or call_id.isascii()
