@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from longwatch.executions.model import ActionState, Evidence, Job, JobState, Stage, Verdict, WorkItem
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
+from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.summary import Status
 from tests.browser.boards import DONE, Board, named
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Serve
@@ -317,3 +318,22 @@ def test_hundreds_of_servers_are_shown_and_waves_that_went_well_are_folded(
     page.get_by_role("button", name="good").click()
     expect(page.locator(".server")).to_have_count(350)
     board.close()
+
+
+def test_an_imported_execution_leads_to_its_run_and_to_no_board(
+    board: Board, tmp_path: Path, serve: Serve, open_page: OpenPage
+) -> None:
+    run_id = "plan-east/x-partial"
+    with SqliteJournal(board.path) as written, SqliteJournal(tmp_path / "imported.db") as imported:
+        imported.append(written.read(run_id, limit=1_000).events)
+    served = serve(tmp_path / "imported.db")
+
+    page = open_page(f"{served.url}/runs", quiet=False)  # Chromium reports the 404 of the missing record
+    with page.expect_response(lambda response: "/api/executions/" in response.url):
+        page.locator(f'a[href*="{quote(run_id, safe="")}"]').first.click()
+
+    expect(page.get_by_role("option", name="execution_ended s-db-b")).to_be_visible()
+    expect(page.get_by_role("link", name="Board", exact=True)).to_have_count(0)
+    page.goto(f"{served.url}/executions/{quote(run_id, safe='')}")
+    expect(page).to_have_url(re.compile(rf"/runs/{quote(run_id, safe='')}"))
+    expect(page.get_by_role("option", name="execution_ended s-db-b")).to_be_visible()
