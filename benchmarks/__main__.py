@@ -23,7 +23,7 @@ SOME = frozenset(
 
 
 def main() -> int:
-    """Run the chosen benchmarks, print their tables, and say which goals were missed."""
+    """Run the chosen benchmarks, print their tables, and list the goals that were missed."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(sorted(SOME))}")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller journals")

@@ -27,7 +27,7 @@ class NoOpExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def shutdown(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
 
 def forecast(city: str, days: int) -> str:

@@ -1,4 +1,4 @@
-"""Interleaved rounds, medians, and a table that says which goals were met."""
+"""Interleaved rounds, medians, and a table of the goals and whether they were met."""
 
 from __future__ import annotations
 

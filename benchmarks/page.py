@@ -44,10 +44,10 @@ HIDE = """() => {
 WHEN_PAINTED = """async ([selector, text]) => {
     const there = () => document.querySelector(selector)?.textContent.includes(text);
     await new Promise((resolve) => {
-        const look = () => there() && (watching.disconnect(), resolve());
-        const watching = new MutationObserver(look);
+        const check = () => there() && (watching.disconnect(), resolve());
+        const watching = new MutationObserver(check);
         watching.observe(document, { subtree: true, childList: true, characterData: true });
-        look();
+        check();
     });
     await new Promise(requestAnimationFrame); // the picture that has it is the next one
     return performance.now();
@@ -112,19 +112,19 @@ def _idle(browser: Browser, folder: Path, *, seconds: int) -> Result:
         page.context.close()
     hour = HOUR / seconds
     ours, theirs = idle_bytes * hour, each * HOUR / POLL_SECONDS
-    asked = idle_requests * hour + 1  # the stream itself is one
+    hourly_requests = idle_requests * hour + 1  # the stream itself is one
     return Result(
         "An idle hour of one open session page",
         ("case", "requests", "bytes", "renderer CPU, s per minute"),
         [
-            ("this page, visible", round(asked), ours, visible / seconds * 60),
+            ("this page, visible", round(hourly_requests), ours, visible / seconds * 60),
             ("this page, hidden", round(hidden_requests * hour), hidden_bytes * hour, hidden / seconds * 60),
             ("polling every 2 s without tags (as required)", HOUR // POLL_SECONDS, theirs, "–"),
             ("opening this page, once", load_requests, load_bytes, "–"),
         ],
         [
             Goal("bytes / plain polling", ours / theirs, 1 / 50),
-            Goal("requests / plain polling", asked / (HOUR / POLL_SECONDS), 1 / 50),
+            Goal("requests / plain polling", hourly_requests / (HOUR / POLL_SECONDS), 1 / 50),
         ],
         [
             f"Measured for {seconds} s each and extrapolated; a poll is {each:,.0f} bytes.",
@@ -280,12 +280,14 @@ def _fill(path: Path, *, runs: int, events: int) -> None:
                 batch.append(event(run_id, 1, "workflow_complete", at + 900, status="completed"))
             journal.append(batch)
         started = now - events - 10_000
-        told = [event("wf-big", 0, "workflow_start", started, name="the long one")]
+        written = [event("wf-big", 0, "workflow_start", started, name="the long one")]
         for number in range(2, events):
-            said: dict[str, object] = {"status": "started", "input": {"page": number}}
+            fields: dict[str, object] = {"status": "started", "input": {"page": number}}
             if number % 2:
-                said = {"status": "completed", "output": "a page of text", "duration_ms": 1.5}
-            told.append(event("wf-big", number, "tool_call", started + number, operation="fetch", **said))
-        told.append(event("wf-big", events, "workflow_complete", started + events, status="completed"))
-        for first in range(0, len(told), 5_000):
-            journal.append(told[first : first + 5_000])
+                fields = {"status": "completed", "output": "a page of text", "duration_ms": 1.5}
+            written.append(
+                event("wf-big", number, "tool_call", started + number, operation="fetch", **fields)
+            )
+        written.append(event("wf-big", events, "workflow_complete", started + events, status="completed"))
+        for first in range(0, len(written), 5_000):
+            journal.append(written[first : first + 5_000])

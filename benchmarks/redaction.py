@@ -195,7 +195,7 @@ def secrets(random: Random, each: int) -> list[Sample]:
 
 
 def innocents(random: Random, each: int) -> list[Sample]:
-    """Values that look a little like secrets, and are none."""
+    """Harmless values that resemble secrets."""
     return [make(random) for make in HARMLESS for _ in range(each)] + [
         Sample("prose", {"text": text}, text) for text in PROSE for _ in range(max(1, each // len(PROSE)))
     ]

@@ -1,4 +1,4 @@
-"""What it costs to watch executions: finding those that are open, and asking about a thousand of them."""
+"""The cost of watching executions: finding the open ones, and polling a thousand of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 
 from benchmarks.harness import Result
 
-PARTS = ("finding", "asking")
+PARTS = ("discovery", "polling")
 
 
 def measure(*, quick: bool) -> Iterator[Result]:

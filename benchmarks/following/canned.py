@@ -1,4 +1,4 @@
-"""An HTTP server that gives every DynamoDB query the same answer, at next to no cost."""
+"""An HTTP server that returns the same response to every DynamoDB query, at almost no cost."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from itertools import count
 from typing import Any
 
 from benchmarks.following.followers import FIRST_MS
-from benchmarks.following.subject import Answers
+from benchmarks.following.subject import Commands
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _END = b"\r\n\r\n"
 
 
 @asynccontextmanager
-async def server(items: int) -> AsyncIterator[Answers]:
-    """Answers with so many events of one run, whichever is asked for. Tells its port and counts requests."""
-    answer, requests = response(items), count()
+async def server(items: int) -> AsyncIterator[Commands]:
+    """Return this many events of one run to every query. Reports its port and counts requests."""
+    body, requests = response(items), count()
 
     class Connection(asyncio.Protocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -37,7 +37,7 @@ async def server(items: int) -> AsyncIterator[Answers]:
                     return
                 self._received = self._received[whole:]
                 next(requests)
-                self._transport.write(answer)
+                self._transport.write(body)
 
     listening = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
@@ -46,7 +46,7 @@ async def server(items: int) -> AsyncIterator[Answers]:
 
 
 def response(items: int) -> bytes:
-    """A whole HTTP answer, with the checksum that the client looks at."""
+    """A complete HTTP response, with the checksum that the client verifies."""
     body = json.dumps(
         {"Items": [item(number) for number in range(1, items + 1)], "Count": items, "ScannedCount": items}
     ).encode()
@@ -58,7 +58,7 @@ def response(items: int) -> bytes:
 
 
 def item(number: int) -> dict[str, dict[str, Any]]:
-    """An event as layout `workflow` has it."""
+    """An event in the layout `workflow`."""
     return {
         "workflow_id": {"S": "wf-00000000"},
         "timestamp": {"N": str(FIRST_MS + number)},

@@ -1,7 +1,7 @@
 """DBOS on SQLite: a workflow writes a stream in one process, a client reads it in another.
 
 A stream is how DBOS shows the progress of a workflow to others, and on SQLite a reader of one polls: every
-second unless told otherwise, every millisecond at the shortest. (`get_event` waits for one value of one key
+second by default, every millisecond at the shortest. (`get_event` waits for one value of one key
 in the same way; there is nothing in DBOS that is sooner on SQLite.)
 """
 
@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from benchmarks.following.hearing import Ear
-from benchmarks.following.subject import Answers
+from benchmarks.following.receivers import DelayLog
+from benchmarks.following.subject import Commands
 from dbos import DBOS, DBOSClient, SetWorkflowID
 
 WORKFLOW_ID = "wf-bench"
@@ -29,7 +29,7 @@ _written: queue.Queue[float] = queue.Queue()
 
 @DBOS.workflow()  # type: ignore[untyped-decorator]
 def writing() -> None:
-    """Writes to its stream when it is told to, and reports how long that took."""
+    """Writes to its stream on command and returns how long that took."""
     while True:
         _inbox.get()
         began = time.monotonic()
@@ -38,7 +38,7 @@ def writing() -> None:
 
 
 @asynccontextmanager
-async def writer(path: Path) -> AsyncIterator[Answers]:
+async def writer(path: Path) -> AsyncIterator[Commands]:
     """An application with one workflow."""
     DBOS(config={"name": "bench", "system_database_url": f"sqlite:///{path}", "log_level": "ERROR"})
     DBOS.launch()
@@ -53,14 +53,14 @@ async def writer(path: Path) -> AsyncIterator[Answers]:
 
 
 @asynccontextmanager
-async def reader(path: Path, poll_seconds: float) -> AsyncIterator[Answers]:
+async def reader(path: Path, poll_seconds: float) -> AsyncIterator[Commands]:
     """Anybody who wants to see what the workflow writes."""
-    ear = Ear()
+    delays = DelayLog()
     client = DBOSClient(system_database_url=f"sqlite:///{path}")
 
     def read() -> None:
         for value in client.read_stream(WORKFLOW_ID, STREAM, polling_interval_sec=poll_seconds):
-            ear.hear(value["sent"])
+            delays.add(value["sent"])
 
     threading.Thread(target=read, daemon=True).start()
-    yield ear.answers()
+    yield delays.commands()

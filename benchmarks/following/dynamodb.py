@@ -1,6 +1,6 @@
 """Polls of DynamoDB runs for one second of CPU: the hub beside a bare loop of boto3 queries.
 
-Both ask a server that always gives the same answer, so nearly all of what is measured is the client. While
+Both query a server that always returns the same response, so the measurement is almost all client. While
 nothing happens, a follower's poll finds the last events of the run again; here one, and ten. The query path
 is behind one seam, `Table` in longwatch/journal/dynamodb/client.py: the third row has a table there that
 answers out of memory, which is what the product would cost with a client that is free.
@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.following.canned import item, server
 from benchmarks.following.followers import FIRST_MS, run_name
-from benchmarks.following.subject import Answers, Subject
+from benchmarks.following.subject import Commands, Subject
 from benchmarks.harness import Goal, Result
 
 from longwatch.following.hub import Hub
@@ -42,7 +42,7 @@ def _measured(items: int, *, quick: bool) -> Result:
     seconds, rounds = (2.0, 3) if quick else (4.0, 7)
     with ExitStack() as stack:
         canned = stack.enter_context(Subject(server, items))
-        endpoint = f"http://127.0.0.1:{canned.ask('port')}"
+        endpoint = f"http://127.0.0.1:{canned.call('port')}"
         subjects = {
             "bare boto3 query loop": stack.enter_context(Subject(bare_loop, endpoint)),
             f"longwatch, {RUNS} followed runs": stack.enter_context(Subject(through_the_hub, endpoint)),
@@ -69,9 +69,9 @@ def _measured(items: int, *, quick: bool) -> Result:
 def _polls_per_cpu_second(subject: Subject, seconds: float) -> float:
     with subject.running():
         time.sleep(1)  # the polls that fell due while it stood still
-        cpu, polls = subject.cpu_seconds(), subject.ask("polls")
+        cpu, polls = subject.cpu_seconds(), subject.call("polls")
         time.sleep(seconds)
-        return float((subject.ask("polls") - polls) / (subject.cpu_seconds() - cpu))
+        return float((subject.call("polls") - polls) / (subject.cpu_seconds() - cpu))
 
 
 class Counting:
@@ -109,11 +109,11 @@ class FreeTable:
         raise NotImplementedError("it is only polled")
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
 
 @asynccontextmanager
-async def through_the_hub(endpoint: str, *, free_items: int | None = None) -> AsyncIterator[Answers]:
+async def through_the_hub(endpoint: str, *, free_items: int | None = None) -> AsyncIterator[Commands]:
     """A follower for each run."""
     os.environ.update(CREDENTIALS)
     address = TableAddress(table="bench", region="eu-west-1", layout="workflow", endpoint=endpoint)
@@ -137,7 +137,7 @@ async def through_the_hub(endpoint: str, *, free_items: int | None = None) -> As
 
 
 @asynccontextmanager
-async def bare_loop(endpoint: str) -> AsyncIterator[Answers]:
+async def bare_loop(endpoint: str) -> AsyncIterator[Commands]:
     """One thread, one connection, one query after the other."""
     os.environ.update(CREDENTIALS)
     address = TableAddress(table="bench", region="eu-west-1", layout="workflow", endpoint=endpoint)

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from benchmarks.following.subject import Answers
+from benchmarks.following.subject import Commands
 
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Followed
@@ -34,7 +34,7 @@ def run_name(number: int) -> str:
 
 
 class Writer(ClosesOnExit):
-    """A journal in which runs have begun, and the one who goes on writing to it."""
+    """A journal with started runs, and its writer."""
 
     def __init__(self, path: Path, runs: int, *, events_each: int = 3) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class Writer(ClosesOnExit):
 @asynccontextmanager
 async def following(
     path: Path, followers: int, *, runs: int | None = None, inotify: bool = True
-) -> AsyncIterator[Answers]:
+) -> AsyncIterator[Commands]:
     """So many followers through one hub, each of a run of its own unless there are fewer runs."""
     taken = 0
     waiting = followers
@@ -95,8 +95,8 @@ async def following(
 
 
 @asynccontextmanager
-async def in_bare_tasks(path: Path, followers: int) -> AsyncIterator[Answers]:
-    """A task and a queue for each run, without history, cursors or an end. Looks when it is told to."""
+async def in_bare_tasks(path: Path, followers: int) -> AsyncIterator[Commands]:
+    """A task and a queue for each run, without history, cursors or an end. Polls on command."""
     connection = sqlite3.connect(path, isolation_level=None)
     position = connection.execute(LAST_ARRIVAL).fetchone()[0]
     taken = 0
@@ -107,7 +107,7 @@ async def in_bare_tasks(path: Path, followers: int) -> AsyncIterator[Answers]:
             await queue.get()
             taken += 1
 
-    def look() -> None:
+    def poll() -> None:
         nonlocal position
         for row in connection.execute(READ_ARRIVALS, (position, 0, 1_000)).fetchall():
             event = event_from_row(row)
@@ -116,6 +116,6 @@ async def in_bare_tasks(path: Path, followers: int) -> AsyncIterator[Answers]:
 
     queues = {run_name(number): asyncio.Queue[Event]() for number in range(followers)}
     tasks = [asyncio.create_task(take(queue)) for queue in queues.values()]
-    yield {"taken": lambda: taken, "look": look}
+    yield {"taken": lambda: taken, "poll": poll}
     for task in tasks:
         task.cancel()

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from benchmarks.following.followers import Writer, following, in_bare_tasks
 from benchmarks.following.idle import nothing
-from benchmarks.following.subject import Answers, Subject, traced
+from benchmarks.following.subject import Commands, Subject, traced
 from benchmarks.harness import Goal, Result, interleaved
 
 from longwatch.model.event import Event
 
 COUNTS = (100, 1_000, 10_000)
 FEW_RUNS = COUNTS[0]  # that the same events are written to
-KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Answers]]] = {
+KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Commands]]] = {
     "few": following,  # the same events go to a few runs, however many are followed
     "all": following,
     "bare": in_bare_tasks,  # to all, too
@@ -134,7 +134,7 @@ def _events(subject: Subject, writer: Writer, runs: int, writes: int) -> float:
 
 
 def _to_each(subject: Subject, writer: Writer, runs: int) -> None:
-    """An event for every run. Half of what one look takes in one write: the bare one looks once for each."""
+    """An event for every run, half of one poll's limit per write: the bare case polls once for each."""
     batches = [range(first, min(first + 500, runs)) for first in range(0, runs, 500)]
     _cost_of(subject, writer, [[writer.event(run) for run in batch] for batch in batches], expected=runs)
 
@@ -146,12 +146,12 @@ def _deliveries(subject: Subject, writer: Writer, followers: int, writes: int) -
 
 def _cost_of(subject: Subject, writer: Writer, batches: list[list[Event]], *, expected: int) -> float:
     with subject.running():
-        cpu, wanted = subject.cpu_seconds(), subject.ask("taken") + expected
+        cpu, wanted = subject.cpu_seconds(), subject.call("taken") + expected
         for batch in batches:
             writer.journal.append(batch)
-            if subject.has("look"):
-                subject.ask("look")
+            if subject.has("poll"):
+                subject.call("poll")
             time.sleep(GAP_SECONDS)
-        while subject.ask("taken") < wanted:
+        while subject.call("taken") < wanted:
             time.sleep(GAP_SECONDS)
         return 1e6 * (subject.cpu_seconds() - cpu) / expected

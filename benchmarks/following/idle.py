@@ -11,7 +11,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from benchmarks.following.followers import Writer, following, run_name
-from benchmarks.following.subject import Answers, Subject
+from benchmarks.following.subject import Commands, Subject
 from benchmarks.harness import Goal, Result, interleaved
 
 from longwatch.journal.sqlite.journal import READ
@@ -29,7 +29,7 @@ def measure(*, quick: bool) -> list[Result]:
         stack.enter_context(Writer(path, FOLLOWERS))
         subjects = {
             "floor: an event loop that waits": Subject(nothing),
-            f"LIMIT bare data_version every {CHECK_SECONDS * 1000:.0f} ms": Subject(asking, path),
+            f"LIMIT bare data_version every {CHECK_SECONDS * 1000:.0f} ms": Subject(check_version, path),
             f"longwatch, {FOLLOWERS:,} followers, inotify": Subject(following, path, FOLLOWERS),
             f"longwatch, {FOLLOWERS:,} followers, no inotify": Subject(
                 following, path, FOLLOWERS, inotify=False
@@ -43,7 +43,7 @@ def measure(*, quick: bool) -> list[Result]:
             name: functools.partial(_percent, subject, seconds) for name, subject in subjects.items()
         }
         cost = interleaved(cases, rounds=rounds)
-    floor, limit, inotify, asked, polled = cost.values()
+    floor, limit, inotify, checked, polled = cost.values()
     return [
         Result(
             f"Waiting on SQLite, {FOLLOWERS:,} followers",
@@ -53,7 +53,7 @@ def measure(*, quick: bool) -> list[Result]:
                 Goal("% of a core above the floor, inotify", inotify - floor, 0.5),
                 Goal(
                     "no inotify / bare data_version loop, above the floor",
-                    (asked - floor) / (limit - floor),
+                    (checked - floor) / (limit - floor),
                     2,
                 ),
             ],
@@ -71,28 +71,28 @@ def _percent(subject: Subject, seconds: float) -> float:
 
 
 @asynccontextmanager
-async def nothing() -> AsyncIterator[Answers]:
+async def nothing() -> AsyncIterator[Commands]:
     """The least that a process with an event loop costs."""
     yield {}
 
 
 @asynccontextmanager
-async def asking(path: Path) -> AsyncIterator[Answers]:
-    """Asks as often as the hub does without inotify, for nobody."""
+async def check_version(path: Path) -> AsyncIterator[Commands]:
+    """Reads `data_version` as often as the hub does without inotify, without followers."""
     connection = sqlite3.connect(path, isolation_level=None)
 
-    async def ask() -> None:
+    async def check() -> None:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             connection.execute("PRAGMA data_version").fetchone()
 
-    task = asyncio.create_task(ask())
+    task = asyncio.create_task(check())
     yield {}
     task.cancel()
 
 
 @asynccontextmanager
-async def polling(path: Path, followers: int) -> AsyncIterator[Answers]:
+async def polling(path: Path, followers: int) -> AsyncIterator[Commands]:
     """The poll of the polling requirements, once for each run."""
     connection = sqlite3.connect(path, isolation_level=None)
 

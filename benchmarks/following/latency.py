@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.following import dbos_peer
 from benchmarks.following.followers import Writer, run_name
-from benchmarks.following.hearing import (
+from benchmarks.following.receivers import (
     MOMENT,
     at_a_pipe,
     by_following,
@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Case:
-    """Somebody who waits, somebody who writes, and what was measured."""
+    """A receiver, a writer, and the measured delays."""
 
     subject: Subject
     write: Callable[[], float]  # returns how long the writing took, in seconds
@@ -57,7 +57,7 @@ class Case:
 
 
 def measure(*, quick: bool) -> list[Result]:
-    """The table of those who hear of a write."""
+    """The table of receivers."""
     events, rounds, idle_seconds = (40, 2, 1.0) if quick else (100, 5, 3.0)
     with (
         tempfile.TemporaryDirectory(dir=os.environ.get("LONGWATCH_BENCH_DIR")) as folder,
@@ -94,7 +94,7 @@ def measure(*, quick: bool) -> list[Result]:
 
 
 def make_cases(folder: Path, stack: ExitStack) -> dict[str, Case]:
-    """Each with a file of its own, so that a write wakes nobody else. All stand still until their turn."""
+    """Each case with its own file, so that a write wakes no other. All are stopped until their turn."""
     pipe, second = make_pipe(folder / "pipe"), make_pipe(folder / "second-pipe")
     stack.callback(os.close, pipe)
     stack.callback(os.close, second)
@@ -137,17 +137,17 @@ def make_cases(folder: Path, stack: ExitStack) -> dict[str, Case]:
 def measure_round(case: Case, events: int, idle_seconds: float) -> None:
     """What waiting costs, then some writes."""
     with case.subject.running() as subject:
-        subject.ask("waits")
+        subject.call("waits")
         case.idle.append(subject.cpu_percent(idle_seconds))
         for _ in range(events):
             time.sleep(random.uniform(*GAP_SECONDS))
             case.writes.append(case.write())
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while subject.ask("heard") < events:
+        while subject.call("received") < events:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{subject.ask('heard')} of {events} events were heard")
+                raise RuntimeError(f"{subject.call('received')} of {events} events were received")
             time.sleep(0.05)
-        case.waits += subject.ask("waits")
+        case.waits += subject.call("waits")
 
 
 def _append(writer: Writer) -> float:
@@ -170,4 +170,4 @@ def _append_and_send(writer: Writer, pipe: int) -> float:
 
 
 def _tell(application: Subject) -> float:
-    return float(application.ask("write"))
+    return float(application.call("write"))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any
 
-from benchmarks.following.subject import Answers, Subject
+from benchmarks.following.subject import Commands, Subject
 from benchmarks.harness import Goal, Result, percentile
 
 from longwatch.following.follower import Follower
@@ -92,13 +92,13 @@ def sample(subject: Subject, seconds: float) -> Sample:
     """First what it costs, then how late it is: writing down the times costs something too."""
     with subject.running():
         time.sleep(SETTLE_SECONDS)
-        cpu, polls, began = subject.cpu_seconds(), subject.ask("polls"), time.perf_counter()
+        cpu, polls, began = subject.cpu_seconds(), subject.call("polls"), time.perf_counter()
         time.sleep(seconds)
-        cpu, polls = subject.cpu_seconds() - cpu, subject.ask("polls") - polls
+        cpu, polls = subject.cpu_seconds() - cpu, subject.call("polls") - polls
         elapsed = time.perf_counter() - began
-        subject.ask("note")
+        subject.call("note")
         time.sleep(seconds)
-        late = subject.ask("late")
+        late = subject.call("late")
     if not polls or not late:
         raise RuntimeError(f"no poll was done within {seconds:g} s: this machine is too busy to measure it")
     return Sample(
@@ -111,7 +111,7 @@ def sample(subject: Subject, seconds: float) -> Sample:
 
 
 class FreeJournal(ClosesOnExit):
-    """Has nothing to tell, and does so at once. Counts, and notes the times if it is asked to."""
+    """Returns nothing, at once. Counts its polls, and logs their times on command."""
 
     url = "free://"
     default_ttl_seconds: int | None = None
@@ -157,7 +157,7 @@ class FreeJournal(ClosesOnExit):
 
 
 @asynccontextmanager
-async def through_the_hub(runs: int) -> AsyncIterator[Answers]:
+async def through_the_hub(runs: int) -> AsyncIterator[Commands]:
     """A follower for each run, as a program that watches them all would have."""
     journal = FreeJournal()
     waiting = runs
@@ -177,7 +177,7 @@ async def through_the_hub(runs: int) -> AsyncIterator[Answers]:
         await all_caught_up.wait()
 
         def late() -> list[float]:
-            """A run stays due at the same moments of each half second, which its follower's state tells."""
+            """A run stays due at the same times of each half second, which its follower's state contains."""
             due = {  # first: sorting out what was noted takes so long that every run would be overdue
                 run_id: time.monotonic() + wait
                 for run_id, follower in islice(followers.items(), 0, None, SAMPLED_EVERY)
@@ -191,7 +191,7 @@ async def through_the_hub(runs: int) -> AsyncIterator[Answers]:
 
 
 @asynccontextmanager
-async def in_tasks(runs: int) -> AsyncIterator[Answers]:
+async def in_tasks(runs: int) -> AsyncIterator[Commands]:
     """A task for each run, which sleeps until the run is due and skips what it has missed."""
     journal, late = FreeJournal(), list[float]()
     loop = asyncio.get_running_loop()
@@ -215,8 +215,8 @@ async def in_tasks(runs: int) -> AsyncIterator[Answers]:
 
 
 @asynccontextmanager
-async def from_a_heap(runs: int) -> AsyncIterator[Answers]:
-    """The least: nobody follows, nothing can fail, and the reads are not in threads."""
+async def from_a_heap(runs: int) -> AsyncIterator[Commands]:
+    """The least: no followers, no failures, and no threads for the reads."""
     journal, late = FreeJournal(), list[float]()
     loop = asyncio.get_running_loop()
     began = loop.time() + 1

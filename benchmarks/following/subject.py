@@ -1,4 +1,4 @@
-"""Programs that are measured, each in a process of its own that stands still while others are measured."""
+"""Programs under measurement, each in its own process, which is stopped while others are measured."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
-START_SECONDS = 300.0  # fifty thousand followers take a while to sit down
+START_SECONDS = 300.0  # fifty thousand followers take a while to subscribe
 END_SECONDS = 20.0
-SETTLE_SECONDS = 0.5  # after standing still, before anything is measured
+SETTLE_SECONDS = 0.5  # after resuming, before anything is measured
 
-Answers = Mapping[str, Callable[..., Any]]
-Program = Callable[..., AbstractAsyncContextManager[Answers]]
-"""Sets itself up, then answers questions by name until it is left."""
+Commands = Mapping[str, Callable[..., Any]]
+Program = Callable[..., AbstractAsyncContextManager[Commands]]
+"""Sets itself up, then serves commands by name until it is closed."""
 
 
 class Subject:
@@ -35,7 +35,7 @@ class Subject:
         if not self._connection.poll(START_SECONDS):
             self.close()
             raise RuntimeError(f"{program} did not become ready within {START_SECONDS:.0f} s")
-        self._can = self._connection.recv()
+        self._commands = self._connection.recv()
 
     def __enter__(self) -> Self:
         return self
@@ -45,32 +45,32 @@ class Subject:
     ) -> None:
         self.close()
 
-    def has(self, question: str) -> bool:
-        """Whether the program answers this."""
-        return question in self._can
+    def has(self, command: str) -> bool:
+        """Whether the program has this command."""
+        return command in self._commands
 
-    def ask(self, question: str, *args: Any) -> Any:
-        """The program's answer."""
-        self._connection.send((question, args))
+    def call(self, command: str, *args: Any) -> Any:
+        """Run a command in the program and return its result."""
+        self._connection.send((command, args))
         return self._connection.recv()
 
     def cpu_seconds(self) -> float:
-        """What the process has used since it began, all threads together."""
-        return float(self.ask("cpu"))
+        """CPU time of the process since its start, all threads together."""
+        return float(self.call("cpu"))
 
     def cpu_percent(self, seconds: float) -> float:
-        """Of one core, over so many seconds from now."""
+        """Percent of one core, over this many seconds from now."""
         cpu, began = self.cpu_seconds(), time.perf_counter()
         time.sleep(seconds)
         return 100 * (self.cpu_seconds() - cpu) / (time.perf_counter() - began)
 
     def pause(self) -> None:
-        """Stand still, so that others can be measured."""
+        """Stop the process while others are measured."""
         os.kill(self._pid, signal.SIGSTOP)
 
     @contextmanager
     def running(self) -> Iterator[Self]:
-        """Awake for the block, and settled."""
+        """Resume the process for the block, once it has settled."""
         os.kill(self._pid, signal.SIGCONT)
         time.sleep(SETTLE_SECONDS)
         try:
@@ -84,7 +84,7 @@ class Subject:
         try:
             self._connection.send(None)
         except OSError:
-            pass  # it has ended by itself, with a traceback on stderr
+            pass  # it has already exited, with a traceback on stderr
         self._process.join(END_SECONDS)
         if self._process.is_alive():
             self._process.kill()
@@ -98,36 +98,36 @@ class Subject:
 
 
 def traced(program: Program, *args: Any, **options: Any) -> float:
-    """How many bytes Python holds for a program once it is ready, less what it held before."""
+    """The bytes that Python allocates for a program until it is ready."""
     with Subject(program, *args, trace_memory=True, **options) as subject:
-        return float(subject.ask("memory"))
+        return float(subject.call("memory"))
 
 
 def _run(connection: Connection, program: Program, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     if options.pop("trace_memory", False):
         tracemalloc.start()
-    asyncio.run(_answer(connection, program(*args, **options)))
+    asyncio.run(_serve(connection, program(*args, **options)))
 
 
-async def _answer(connection: Connection, program: AbstractAsyncContextManager[Answers]) -> None:
+async def _serve(connection: Connection, program: AbstractAsyncContextManager[Commands]) -> None:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     async with program as own:
-        answers: Answers = {"cpu": time.process_time, "memory": _memory, **own}
+        commands: Commands = {"cpu": time.process_time, "memory": _memory, **own}
 
-        def hear() -> None:
+        def on_request() -> None:
             try:
-                asked = connection.recv()
+                request = connection.recv()
             except EOFError:
-                asked = None
-            if asked is None:
+                request = None
+            if request is None:
                 loop.remove_reader(connection.fileno())
                 over.set()
             else:
-                question, args = asked
-                connection.send(answers[question](*args))
+                command, args = request
+                connection.send(commands[command](*args))
 
-        loop.add_reader(connection.fileno(), hear)
-        connection.send(frozenset(answers))
+        loop.add_reader(connection.fileno(), on_request)
+        connection.send(frozenset(commands))
         await over.wait()
 
 

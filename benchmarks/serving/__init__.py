@@ -1,4 +1,4 @@
-"""What a server costs: the status of a turn, asked for again and again, and one run seen by thousands."""
+"""The cost of a server: the status of a turn, polled repeatedly, and one run with thousands of viewers."""
 
 from __future__ import annotations
 

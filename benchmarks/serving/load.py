@@ -1,4 +1,4 @@
-"""The other side: connections that ask as fast as they are answered, and viewers that only listen."""
+"""The clients: connections that send a request after each response, and viewers that only read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SENT = re.compile(rb'"sent":\s?([0-9.]+)')
 
 
 class Asking(asyncio.Protocol):
-    """Asks, and asks again as soon as the answer is there. Answers are told apart by their length alone."""
+    """Sends a request as soon as the last response is complete. Knows responses by their length alone."""
 
     def __init__(self, request: bytes, until: float) -> None:
         self._request = request
         self._until = until
-        self.answers = 0
+        self.responses = 0
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._rest = b""
 
@@ -32,7 +32,7 @@ class Asking(asyncio.Protocol):
             self._rest = data
             return
         self._rest = b""
-        self.answers += 1
+        self.responses += 1
         if time.perf_counter() < self._until:
             self._transport.write(self._request)
         else:
@@ -52,16 +52,16 @@ def _length(head: bytes) -> int:
     )
 
 
-async def ask(port: int, request: bytes, *, connections: int, seconds: float) -> int:
-    """How many answers so many connections got in this time."""
+async def count_responses(port: int, request: bytes, *, connections: int, seconds: float) -> int:
+    """The number of responses that this many connections received in this time."""
     loop = asyncio.get_running_loop()
     until = time.perf_counter() + seconds
-    asking = [
+    clients = [
         (await loop.create_connection(lambda: Asking(request, until), "127.0.0.1", port))[1]
         for _ in range(connections)
     ]
-    await asyncio.gather(*(each.done for each in asking))
-    return sum(each.answers for each in asking)
+    await asyncio.gather(*(each.done for each in clients))
+    return sum(each.responses for each in clients)
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Seen:
     """What all viewers have seen."""
 
     connected: int = 0
-    live: int = 0  # those that have seen the mark which says so
+    live: int = 0  # viewers that have seen the mark of live events
     lost: int = 0
     deliveries: int = 0
     latencies: list[float] = field(default_factory=list)  # seconds
@@ -81,7 +81,7 @@ class Watching(asyncio.Protocol):
 
     def __init__(self, request: bytes, mark: bytes, seen: Seen) -> None:
         self._request = request
-        self._mark = mark  # tells that what comes now is live
+        self._mark = mark  # precedes the live events
         self._seen = seen
         self._is_live = False
         self._start = b""

@@ -1,7 +1,7 @@
 """The peers, each a server of its own: `python -m benchmarks.serving.peers bare|fan_out PORT`.
 
-`bare` is Starlette with constant answers. `fan_out` is the least that a hand-written ASGI application does to
-send one line of JSON to everybody ten times a second.
+`bare` is Starlette with constant responses. `fan_out` is the minimum a hand-written ASGI application does to
+send one line of JSON to every viewer ten times a second.
 """
 
 from __future__ import annotations

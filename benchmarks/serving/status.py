@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness import Goal, Result, interleaved
-from benchmarks.serving.load import ask
+from benchmarks.serving.load import count_responses
 from benchmarks.serving.processes import Running, longwatch, peer
 
 CONNECTIONS = 32
@@ -43,7 +43,7 @@ def measure(*, quick: bool) -> list[Result]:
     return [
         Result(
             f"Status of a turn, {CONNECTIONS} connections",
-            ("server", "answers per CPU-second", "× Starlette"),
+            ("server", "responses per CPU-second", "× Starlette"),
             [
                 (name, value, value / (bare_304 if "304" in name else bare_200))
                 for name, value in found.items()
@@ -61,8 +61,8 @@ def _turn(server: Running) -> tuple[str, str]:
     _post(server, "/api/projects", {"id": "bench"})
     _post(server, "/api/projects/bench/sessions", {"id": "one"})
     turn = json.loads(_post(server, "/api/projects/bench/sessions/one/turns", {"prompt": "measure"}))["id"]
-    said = [{"type": "text", "text": f"block {number}"} for number in range(3)]
-    line = json.dumps({"type": "assistant", "message": {"content": said}})
+    blocks = [{"type": "text", "text": f"block {number}"} for number in range(3)]
+    line = json.dumps({"type": "assistant", "message": {"content": blocks}})
     lines = f"/api/projects/bench/sessions/one/turns/{turn}/lines"
     _post(server, lines, line.encode(), "application/x-ndjson")
     path = STATUS.format(turn=turn)
@@ -86,5 +86,5 @@ def _request(path: str, tag: str | None = None) -> bytes:
 
 def _per_cpu_second(server: Running, request: bytes, seconds: float) -> float:
     before = server.cpu_seconds()
-    answers = asyncio.run(ask(server.port, request, connections=CONNECTIONS, seconds=seconds))
-    return answers / max(0.01, server.cpu_seconds() - before)
+    responses = asyncio.run(count_responses(server.port, request, connections=CONNECTIONS, seconds=seconds))
+    return responses / max(0.01, server.cpu_seconds() - before)

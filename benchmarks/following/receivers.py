@@ -1,7 +1,7 @@
-"""Programs that wait for what another process writes, each its own way, and note how long that took.
+"""Programs that receive what another process writes, each in its own way, and log the delay.
 
-What is written carries the moment at which its writing began, so that the commit counts in every case. The
-clock is the machine's monotonic one, which is the same in all processes.
+Each write carries the time at which it began, so that the commit counts in every case. The clock is the
+machine's monotonic clock, which all processes share.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from benchmarks.following.subject import Answers
+from benchmarks.following.subject import Commands
 
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Followed
@@ -32,51 +32,51 @@ POLL_SECONDS = 0.5
 MOMENT = struct.Struct("d")  # what goes through the pipe
 
 
-class Ear:
-    """Notes how long ago each thing was written that is heard."""
+class DelayLog:
+    """The time from each write to its reception."""
 
     def __init__(self) -> None:
         self._waits: list[float] = []
 
-    def hear(self, sent: object) -> None:
-        """This was written at that moment."""
+    def add(self, sent: object) -> None:
+        """Log what was written at this time, in seconds of the monotonic clock."""
         if isinstance(sent, float) and sent:
             self._waits.append(time.monotonic() - sent)
 
-    def hear_event(self, event: Event) -> None:
-        self.hear(event.payload.get("sent"))
+    def add_event(self, event: Event) -> None:
+        self.add(event.payload.get("sent"))
 
-    def answers(self) -> Answers:
-        """What a program with this ear can be asked."""
-        return {"heard": lambda: len(self._waits), "waits": self.take}
+    def commands(self) -> Commands:
+        """The commands of a program with this log."""
+        return {"received": lambda: len(self._waits), "waits": self.take}
 
     def take(self) -> list[float]:
-        """What was noted since this was asked last, in seconds."""
+        """Remove and return the delays logged so far, in seconds."""
         waits, self._waits = self._waits, []
         return waits
 
 
 @asynccontextmanager
-async def at_a_pipe(path: Path) -> AsyncIterator[Answers]:
+async def at_a_pipe(path: Path) -> AsyncIterator[Commands]:
     """The raw limit: a thread that blocks in a read, and no database."""
-    ear = Ear()
+    delays = DelayLog()
 
     def read() -> None:
         with path.open("rb", buffering=0) as pipe:
             while moment := pipe.read(MOMENT.size):  # of one write: after a stall several lie there
-                ear.hear(*MOMENT.unpack(moment))
+                delays.add(*MOMENT.unpack(moment))
 
     threading.Thread(target=read, daemon=True).start()
-    yield ear.answers()
+    yield delays.commands()
 
 
 @asynccontextmanager
-async def with_the_service(path: Path, run_id: str, *, inotify: bool = True) -> AsyncIterator[Answers]:
+async def with_the_service(path: Path, run_id: str, *, inotify: bool = True) -> AsyncIterator[Commands]:
     """`PollingService.on_event`."""
-    ear, is_begun = Ear(), threading.Event()
+    delays, is_begun = DelayLog(), threading.Event()
 
     def on_event(event: Event) -> None:
-        ear.hear_event(event)
+        delays.add_event(event)
         is_begun.set()
 
     with SqliteJournal(path) as journal:
@@ -89,18 +89,18 @@ async def with_the_service(path: Path, run_id: str, *, inotify: bool = True) -> 
             # Subscribed in a thread without a loop: the callback runs in the service's own.
             await asyncio.to_thread(service.on_event, on_event)
             await asyncio.to_thread(is_begun.wait)
-            yield ear.answers()
+            yield delays.commands()
 
 
 @asynccontextmanager
-async def by_following(path: Path, run_id: str) -> AsyncIterator[Answers]:
+async def by_following(path: Path, run_id: str) -> AsyncIterator[Commands]:
     """`async for item in hub.follow(run_id)`."""
-    ear, is_caught_up = Ear(), asyncio.Event()
+    delays, is_caught_up = DelayLog(), asyncio.Event()
 
     async def follow() -> None:
         async for item in hub.follow(run_id):
             if isinstance(item, Followed):
-                ear.hear_event(item.event)
+                delays.add_event(item.event)
             elif isinstance(item, CaughtUp):
                 is_caught_up.set()
 
@@ -108,26 +108,26 @@ async def by_following(path: Path, run_id: str) -> AsyncIterator[Answers]:
         async with Hub(journal) as hub:
             task = asyncio.create_task(follow())
             await is_caught_up.wait()
-            yield ear.answers()
+            yield delays.commands()
         await task
 
 
 @asynccontextmanager
-async def by_polling(path: Path, run_id: str) -> AsyncIterator[Answers]:
+async def by_polling(path: Path, run_id: str) -> AsyncIterator[Commands]:
     """A query every 500 ms, as the polling requirements have it."""
-    ear = Ear()
+    delays = DelayLog()
     connection = sqlite3.connect(path, isolation_level=None)
 
     async def poll() -> None:
         position = 0
         while True:
             for row in connection.execute(READ, (run_id, position, 0, 500)).fetchall():
-                ear.hear_event(event_from_row(row))
+                delays.add_event(event_from_row(row))
                 position = row[-1]
             await asyncio.sleep(POLL_SECONDS)
 
     task = asyncio.create_task(poll())
-    yield ear.answers()
+    yield delays.commands()
     task.cancel()
 
 

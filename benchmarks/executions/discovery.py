@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.executions.making import execution
+from benchmarks.executions.fixtures import execution
 from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 
 from longwatch.executions.stores.dynamodb import INDEX, DynamoExecutionStore

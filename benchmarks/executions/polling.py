@@ -1,7 +1,7 @@
-"""A thousand open executions asked about once: the embedded poller beside a task for each execution.
+"""A thousand open executions polled once: the embedded poller beside a task for each execution.
 
-The service is the simulator of DRS in a process of its own, asked by the real client over the wire. The bare
-tasks only ask, and keep nothing; the others keep leases, records and transitions in a SQLite file.
+The DRS simulator runs in its own process, and the real client calls it over the wire. The bare tasks store
+nothing; the others store leases, records and transitions in a SQLite file.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.executions.making import START_MS, execution, job_id_of
-from benchmarks.following.subject import Answers, Subject
+from benchmarks.executions.fixtures import START_MS, execution, job_id_of
+from benchmarks.following.subject import Commands, Subject
 from benchmarks.harness import Goal, Result
 
 from longwatch.executions.poller import Poller
@@ -38,30 +38,30 @@ Once = Callable[[], None]
 
 
 def measure(*, quick: bool) -> list[Result]:
-    """The table of calls and of what one look at all costs."""
+    """The table of calls and of the cost of polling all executions once."""
     count, rounds = (200, 3) if quick else (EXECUTIONS, 5)
     os.environ.update(CREDENTIALS)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         service = stack.enter_context(Subject(simulated, count))
-        url = str(service.ask("url"))
+        url = str(service.call("url"))
         pool = stack.enter_context(ThreadPoolExecutor(THREADS))
         cases = {
-            "a task each, bare: asks and keeps nothing": _bare(url, count, pool),
+            "a task each, bare: stores nothing": _bare(url, count, pool),
             "a task each, with longwatch's poller": _task_each(url, count, pool, folder / "tasks.db", stack),
             "longwatch, embedded": _embedded(url, count, folder / "embedded.db", stack),
         }
         seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
         calls: dict[str, int] = {}
-        for once in cases.values():  # the first look finds everything new; those that follow are like most
+        for once in cases.values():  # the first poll finds everything new; later ones are typical
             once()
         for _ in range(rounds):
             for name, once in cases.items():
-                before, cpu, wall = service.ask("calls"), time.process_time(), time.perf_counter()
+                before, cpu, wall = service.call("calls"), time.process_time(), time.perf_counter()
                 once()
                 spent = time.process_time() - cpu, time.perf_counter() - wall
                 seconds[name].append(spent)
-                calls[name] = service.ask("calls") - before
+                calls[name] = service.call("calls") - before
     rows = [
         (
             name,
@@ -74,21 +74,21 @@ def measure(*, quick: bool) -> list[Result]:
     bare, tasks, ours = rows
     return [
         Result(
-            f"{count:,} open executions asked about once",
+            f"{count:,} open executions polled once",
             ("case", "calls", "CPU µs/execution", "wall µs/execution"),
             rows,
             [
                 Goal("calls / a task for each", ours[1] / bare[1], 1 / min(count, MOST_AT_ONCE) + 0.005),
                 Goal("CPU / a task for each with the same poller", ours[2] / tasks[2], 0.7),
-                Goal("CPU, with all that is kept / a bare task for each", ours[2] / bare[2], 2.0),
+                Goal("CPU, with everything stored / a bare task for each", ours[2] / bare[2], 2.0),
             ],
         )
     ]
 
 
 @asynccontextmanager
-async def simulated(count: int) -> AsyncIterator[Answers]:
-    """A DRS with so many jobs that do not end."""
+async def simulated(count: int) -> AsyncIterator[Commands]:
+    """A DRS service with this many jobs that never end."""
     with DrsSimulator(page=1000) as drs:
         for number in range(count):
             drs.play(drill("s-1", "s-2", "s-3", pending=1e9), job_id=job_id_of(number))
@@ -107,15 +107,15 @@ def _client(url: str) -> Any:
 def _bare(url: str, count: int, pool: ThreadPoolExecutor) -> Once:
     client = _client(url)
 
-    def ask(number: int) -> None:
-        answer = client.describe_jobs(filters={"jobIDs": [job_id_of(number)]})
-        assert answer["items"]
+    def poll(number: int) -> None:
+        response = client.describe_jobs(filters={"jobIDs": [job_id_of(number)]})
+        assert response["items"]
 
-    return lambda: asyncio.run(_all_at_once(pool, ask, count))
+    return lambda: asyncio.run(_all_at_once(pool, poll, count))
 
 
 def _task_each(url: str, count: int, pool: ThreadPoolExecutor, path: Path, stack: ExitStack) -> Once:
-    clock, _, poller = _kept(url, count, path, stack)
+    clock, _, poller = _open_poller(url, count, path, stack)
 
     def once() -> None:
         clock.advance(NEXT_SECONDS)
@@ -125,7 +125,7 @@ def _task_each(url: str, count: int, pool: ThreadPoolExecutor, path: Path, stack
 
 
 def _embedded(url: str, count: int, path: Path, stack: ExitStack) -> Once:
-    clock, store, poller = _kept(url, count, path, stack)
+    clock, store, poller = _open_poller(url, count, path, stack)
     watcher = Watcher(store, poller, clock=clock)
 
     def once() -> None:
@@ -135,7 +135,7 @@ def _embedded(url: str, count: int, path: Path, stack: ExitStack) -> Once:
     return once
 
 
-def _kept(
+def _open_poller(
     url: str, count: int, path: Path, stack: ExitStack
 ) -> tuple[FakeClock, SqliteExecutionStore, Poller]:
     clock = FakeClock(START_MS + count)
@@ -149,11 +149,11 @@ def _kept(
     return clock, store, Poller(store, journal, {"drs": source}, clock=clock)
 
 
-async def _all_at_once(pool: ThreadPoolExecutor, ask: Callable[[int], object], count: int) -> None:
+async def _all_at_once(pool: ThreadPoolExecutor, poll: Callable[[int], object], count: int) -> None:
     loop = asyncio.get_running_loop()
 
     async def task(number: int) -> None:
-        await loop.run_in_executor(pool, ask, number)
+        await loop.run_in_executor(pool, poll, number)
 
     async with asyncio.TaskGroup() as group:
         for number in range(count):

@@ -1,4 +1,4 @@
-"""Executions of one wave with three servers, as many as a benchmark wants."""
+"""Executions of one stage with three items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def job_id_of(number: int) -> str:
 
 
 def execution(number: int, *, closed: bool) -> Execution:
-    """One that runs, or one that ran a while before."""
+    """An execution that is running, or one that ended earlier."""
     state = ItemState.LAUNCHED if closed else ItemState.PENDING
     at = START_MS - number * 1000 if closed else START_MS + number
     servers = tuple(WorkItem(f"s-{number:016}{each}", state, since=at) for each in range(3))
