@@ -84,7 +84,7 @@ async def following(
             del item  # as the bare task below, it keeps nothing of what it has taken
 
     with SqliteJournal(path) as journal:
-        async with Hub(journal, listen=partial(journal.listen, inotify=inotify)) as hub:
+        async with Hub(journal, subscribe=partial(journal.subscribe, inotify=inotify)) as hub:
             tasks = [
                 asyncio.create_task(follow(run_name(number % (runs or followers))))
                 for number in range(followers)

@@ -82,7 +82,7 @@ async def with_the_service(path: Path, run_id: str, *, inotify: bool = True) -> 
     with SqliteJournal(path) as journal:
 
         def hub(reported: Journal) -> Hub:
-            return Hub(reported, listen=partial(journal.listen, inotify=inotify))
+            return Hub(reported, subscribe=partial(journal.subscribe, inotify=inotify))
 
         with PollingService(journal, make_hub=hub) as service:
             service.start_polling(run_id)

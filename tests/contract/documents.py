@@ -26,12 +26,12 @@ class DocumentsContract(ListingContract, EditingContract, MergingContract):
 
     def test_whoever_listens_hears_of_each_change(self, store: DocumentStore, project: str) -> None:
         heard = threading.Event()
-        listening = store.listen(heard.set)
+        signal = store.subscribe(heard.set)
 
         store.write_text(project, "a.md", "hello")
 
         assert heard.is_set()
-        listening.close()
+        signal.close()
         heard.clear()
         store.write_text(project, "a.md", "more")
         assert not heard.is_set()

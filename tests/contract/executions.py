@@ -374,12 +374,12 @@ class ChangesContract(ExecutionsContract):
     def test_whoever_listens_is_told_of_writes(self, store: ExecutionStore) -> None:
         assert isinstance(store, Changes)
         heard: list[bool] = []
-        listening = store.listen(lambda: heard.append(True))
+        signal = store.subscribe(lambda: heard.append(True))
 
         added = store.add(new_execution())
 
-        assert listening.changed() or heard
-        listening.close()
+        assert signal.changed() or heard
+        signal.close()
         store.update(replace(added, failures=1))
 
 

@@ -12,11 +12,12 @@ from longwatch.errors import Throttled
 from longwatch.following import CaughtUp, Ended, Followed, Hub, Reason
 from longwatch.journal.base import Journal
 from longwatch.model.event import START, Cursor, Event
+from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
 from tests.contract.failing import Fails
 from tests.contract.making import event, new_run
 from tests.contract.stories import MOST_SKEW_MS, CutOff, Pass, Ship, Write, Writer
-from tests.contract.watches import Listen, Watch
+from tests.contract.watches import Watch
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class FollowedPlay:
         open_again: Callable[[], Journal],
         clock: LoopClock,
         story: FollowedStory,
-        listen: Callable[[Journal], Listen | None],
+        subscribe: Callable[[Journal], Subscribe | None],
     ) -> None:
         self.run_id = new_run()
         self._clock = clock
@@ -110,7 +111,7 @@ class FollowedPlay:
             executor=AtOnce(),
             buffer_events=6,
             page_events=3,
-            listen=listen(self._journal),
+            subscribe=subscribe(self._journal),
         )
         self._is_out = False
         self._lineages: list[Lineage] = []

@@ -8,12 +8,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 
 from longwatch.journal.base import Journal
+from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.simulation.virtual_loop import LoopClock, in_virtual_time
 from tests.contract.followed_stories import FollowedPlay, FollowedStory, followed_stories
 from tests.contract.following_delivery import DeliveryContract
 from tests.contract.following_endings import EndingsContract
 from tests.contract.making import OpenAgain
-from tests.contract.watches import Listen
 
 
 class FollowingContract(DeliveryContract, EndingsContract):
@@ -29,7 +29,7 @@ class StoriesContract:
         """A new store, and how to open it."""
         raise NotImplementedError
 
-    def listen(self, journal: Journal) -> Listen | None:
+    def subscribe(self, journal: Journal) -> Subscribe | None:
         return None
 
     def test_every_watcher_gets_every_event_exactly_once_whatever_happens(self, tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ class StoriesContract:
             opened = self.open_store(clock, tmp_path / str(next(folders)))
 
             async def play() -> None:
-                await FollowedPlay(opened, clock, story, self.listen).play()
+                await FollowedPlay(opened, clock, story, self.subscribe).play()
 
             in_virtual_time(play)
 

@@ -14,10 +14,10 @@ from longwatch.following import Hub
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.model.process import process_of
+from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.clock import START_MS
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
 from tests.contract.making import OpenAgain, event
-from tests.contract.watches import Listen
 
 
 def started(run: str, at: int, **process: object) -> Event:
@@ -64,7 +64,7 @@ class FollowingBasis:
     def open_again(self) -> Iterator[OpenAgain]:
         raise NotImplementedError
 
-    def listen(self, journal: Journal) -> Listen | None:
+    def subscribe(self, journal: Journal) -> Subscribe | None:
         """How to hear of appends, if not in the journal's own way."""
         return None
 
@@ -76,7 +76,7 @@ class FollowingBasis:
     def make_hub(self, journal: Journal, clock: LoopClock) -> Callable[..., Hub]:
         def make(on: Journal | None = None, **options: object) -> Hub:
             given = journal if on is None else on
-            options.setdefault("listen", self.listen(given))
+            options.setdefault("subscribe", self.subscribe(given))
             return Hub(given, clock=clock, executor=AtOnce(), **options)  # type: ignore[arg-type]
 
         return make

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from longwatch.following import Hub
-from longwatch.journal.memory import MemoryJournal, MemorySignal
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.journal.memory import MemoryJournal
+from longwatch.storage.change_signal import ChangeSignal, LocalSignal, LocalSubscription, OnChange
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock
 from tests.contract.following import FollowingContract, StoriesContract
 from tests.contract.making import OpenAgain, new_run
 from tests.contract.watches import Watch
 
 
-class HeardJournal(MemoryJournal):
-    """One that knows who listens to it."""
+class CountingSignal(LocalSubscription):
+    """A subscription that is listed until it is closed."""
+
+    def __init__(self, on_change: OnChange, journal: CountingJournal) -> None:
+        super().__init__(LocalSignal(), on_change, None)
+        self._journal = journal
+        journal.subscriptions.append(self)
+
+    def close(self) -> None:
+        self._journal.subscriptions.remove(self)
+
+
+class CountingJournal(MemoryJournal):
+    """A journal that lists its open subscriptions."""
 
     def __init__(self, *, clock: LoopClock) -> None:
         super().__init__(clock=clock)
-        self.listeners: list[object] = []
+        self.subscriptions: list[object] = []
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        listening = super().listen(heard)
-        self.listeners.append(listening)
-        return listening
-
-    def stop_listening(self, ear: MemorySignal) -> None:
-        super().stop_listening(ear)
-        self.listeners.remove(ear)
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        return CountingSignal(on_change, self)
 
 
 @pytest.mark.looptime
@@ -44,7 +49,7 @@ class TestMemoryJournal(FollowingContract):
     async def test_whoever_leaves_before_anything_was_heard_leaves_nothing_behind(
         self, clock: LoopClock
     ) -> None:
-        journal = HeardJournal(clock=clock)
+        journal = CountingJournal(clock=clock)
         for steps in range(12):  # of the event loop, so that it leaves at every stage of its beginning
             async with Hub(journal, clock=clock, executor=AtOnce()) as hub:
                 watch = Watch(hub.follow(new_run()))
@@ -53,7 +58,7 @@ class TestMemoryJournal(FollowingContract):
                 await watch.leave()
                 await asyncio.sleep(1.0)
 
-                assert journal.listeners == []
+                assert journal.subscriptions == []
 
 
 class TestStories(StoriesContract):

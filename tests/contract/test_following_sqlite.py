@@ -11,10 +11,10 @@ import pytest
 
 from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
+from longwatch.storage.change_signal import Subscribe
 from longwatch.testing.simulation.virtual_loop import LoopClock
 from tests.contract.following import FollowingContract, StoriesContract
 from tests.contract.making import OpenAgain
-from tests.contract.watches import Listen
 
 
 class SqliteContract(FollowingContract):
@@ -25,13 +25,13 @@ class SqliteContract(FollowingContract):
         with ExitStack() as opened:
             yield lambda: opened.enter_context(SqliteJournal(tmp_path / "contract.db", clock=clock))
 
-    def listen(self, journal: Journal) -> Listen | None:
+    def subscribe(self, journal: Journal) -> Subscribe | None:
         inotify = self.inotify
         if inotify is None:
             return None
         path = getattr(journal, "path", None) or getattr(journal, "_journal").path  # noqa: B009
         own = SqliteJournal(path)
-        return lambda heard: own.listen(lambda: None, inotify=inotify)
+        return lambda heard: own.subscribe(lambda: None, inotify=inotify)
 
 
 @pytest.mark.looptime

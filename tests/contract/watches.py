@@ -7,12 +7,8 @@ from collections.abc import Callable
 
 from longwatch.following import CaughtUp, Ended, Followed, Follower, Item
 from longwatch.model.event import Event
-from longwatch.storage.change_signal import ChangeSignal
 
 PATIENCE_SECONDS = 60.0  # virtual or real: what takes longer never comes
-
-
-Listen = Callable[[Callable[[], None]], ChangeSignal]
 
 
 class Watch:

@@ -29,7 +29,7 @@ from longwatch.documents.stores.base import DocumentBackend, Head, StoredDocumen
 from longwatch.documents.yjs_encoding import EMPTY_UPDATE
 from longwatch.errors import DocumentNotFound, InvalidInput, InvalidUpdate, JournalBusy, JournalUnavailable
 from longwatch.journal.base import ClosesOnExit
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange
 
 
 class DocumentStore(Protocol):
@@ -113,10 +113,10 @@ class DocumentStore(Protocol):
         Stores do so by themselves from time to time. Returns whether there was anything to do.
         """
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        """Call `heard`, from any thread, after each change of this process to this store.
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        """Call `on_change`, from any thread, after each change of this process to this store.
 
-        What the returned object says tells of other processes: see `ChangeSignal`.
+        The returned `ChangeSignal` reports the changes of other processes.
         """
 
     def close(self) -> None:
@@ -251,8 +251,8 @@ class KeptDocuments(ClosesOnExit):
             return False
         return self._compact(project, stored.head, _state_of(stored))
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        return self._shelf.listen(heard)
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        return self._shelf.subscribe(on_change)
 
     def close(self) -> None:
         self._shelf.close()

@@ -22,14 +22,12 @@ from longwatch.journal.arrivals import Arrival, Arrived, page_of
 from longwatch.journal.base import Arrivals, fills_page
 from longwatch.model.event import Cursor, Page
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, Subscribe
 
 TAIL_EVENTS = 1_000  # in one read
 # After a thread has waited for what was told of: it may not have come yet, or another write was close behind.
 # The check covers what takes longer.
 LOOK_AGAIN_AFTER_SECONDS = (0.005, 0.025, 0.1, 0.3)
-
-Subscribe = Callable[[Callable[[], None]], ChangeSignal]
 
 
 class ArrivalsReader:
@@ -40,7 +38,7 @@ class ArrivalsReader:
     def __init__(
         self,
         journal: Arrivals,
-        listen: Subscribe,
+        subscribe: Subscribe,
         threads: Threads,
         timers: Timers[Sleeper],
         outage: Outage,
@@ -48,7 +46,7 @@ class ArrivalsReader:
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         self._journal = journal
-        self._listen = listen
+        self._subscribe = subscribe
         self._threads = threads
         self._timers = timers
         self._outage = outage
@@ -59,12 +57,12 @@ class ArrivalsReader:
         self._asking: dict[RunChannel, None] = {}  # those that want to be told of the next look
         self._opening: asyncio.Task[None] | None = None
         self._is_over = False
-        self._listening: ChangeSignal | None = None
+        self._signal: ChangeSignal | None = None
         self._position = 0
         self._positions_of = 0  # the generation of the journal that the position belongs to
         self._generation = 0  # answers of an earlier opening are dropped
         self._is_reading = False
-        self._is_rung = False  # a call of `_on_heard` is on its way from another thread
+        self._is_rung = False  # a call of `_on_appended` is on its way from another thread
         self._is_dirty = False  # something may have been appended since the read under way began
         self._is_told = False  # somebody writes, and the next look waits until that can be read
         self._lent: set[ChangeSignal] = set()  # to threads that wait so
@@ -78,10 +76,10 @@ class ArrivalsReader:
 
     @property
     def is_ready(self) -> bool:
-        return self._listening is not None
+        return self._signal is not None
 
     async def open(self) -> None:
-        if self._listening is not None:
+        if self._signal is not None:
             return
         if self._opening is None or self._opening.done():
             # A task of its own: a follower that is cancelled meanwhile must not leave a descriptor behind.
@@ -90,25 +88,25 @@ class ArrivalsReader:
         await asyncio.shield(self._opening)
 
     async def _open(self) -> None:
-        listening, position, positions_of = await self._threads.history(self._begin)
+        signal, position, positions_of = await self._threads.history(self._begin)
         if self._is_over or not self._is_wanted():  # whoever asked for it left meanwhile
-            listening.close()
+            signal.close()
             return
-        self._listening, self._position, self._positions_of = listening, position, positions_of
+        self._signal, self._position, self._positions_of = signal, position, positions_of
         self._backoff, self._looks = self._backoff.succeeded(), LookState()
         self._is_told = False
-        if listening.descriptor is not None:  # somebody may just have begun to write
+        if signal.descriptor is not None:  # somebody may just have begun to write
             self._look_again_later()
-        self._hear(listening)
+        self._hear(signal)
         self._schedule_check()
 
     def _begin(self) -> tuple[ChangeSignal, int, int]:
         positions_of = self._journal.generation
-        listening = self._listen(self._heard)
+        signal = self._subscribe(self._on_append)
         try:
-            return listening, self._journal.last_arrival(), positions_of
+            return signal, self._journal.last_arrival(), positions_of
         except BaseException:
-            listening.close()
+            signal.close()
             raise
 
     def add(self, channel: RunChannel) -> None:
@@ -134,17 +132,17 @@ class ArrivalsReader:
 
     def close(self) -> None:
         """Listen no more; whoever comes next begins anew."""
-        listening, self._listening = self._listening, None
-        if listening is None:
+        signal, self._signal = self._signal, None
+        if signal is None:
             return
         self._generation += 1
         self._is_reading, self._again_at = False, []
         self._timers.cancel(self._check)
         self._timers.cancel(self._again)
-        if listening.descriptor is not None:
-            self._loop.remove_reader(listening.descriptor)
-        if listening not in self._lent:  # else it is closed when the thread gives it back
-            listening.close()
+        if signal.descriptor is not None:
+            self._loop.remove_reader(signal.descriptor)
+        if signal not in self._lent:  # else it is closed when the thread gives it back
+            signal.close()
 
     async def aclose(self, *, is_quiet: bool) -> None:
         """Listen no more, for good. `is_quiet`: no thread is under way any more."""
@@ -158,45 +156,45 @@ class ArrivalsReader:
     def looks(self, channel: RunChannel) -> LookState:
         return self._looks
 
-    def _heard(self) -> None:
+    def _on_append(self) -> None:
         """Something was appended in this process, by whichever thread."""
         if not self._is_rung:
             self._is_rung = True
             with suppress(RuntimeError):  # the loop is closed already
-                self._loop.call_soon_threadsafe(self._on_heard)
+                self._loop.call_soon_threadsafe(self._on_appended)
 
-    def _on_heard(self) -> None:
+    def _on_appended(self) -> None:
         self._is_rung = False
-        listening = self._listening
-        if listening is not None and listening not in self._lent and (listening.told() or self._is_told):
+        signal = self._signal
+        if signal is not None and signal not in self._lent and (signal.drain() or self._is_told):
             # It told of this append, which can be read. If it told of another write too, look again for that.
             self._is_told = False
             self._look_again_later()
         self._ring()
 
-    def _hear(self, listening: ChangeSignal) -> None:
-        if listening.descriptor is not None:
-            self._loop.add_reader(listening.descriptor, self._on_descriptor)
+    def _hear(self, signal: ChangeSignal) -> None:
+        if signal.descriptor is not None:
+            self._loop.add_reader(signal.descriptor, self._on_descriptor)
 
     def _on_descriptor(self) -> None:
-        listening = self._listening
-        if listening is not None and listening.told():
+        signal = self._signal
+        if signal is not None and signal.drain():
             self._is_told = True
             self._ring()
 
     def _on_check(self) -> None:
-        listening = self._listening
-        if listening is None:
+        signal = self._signal
+        if signal is None:
             return
-        if listening.changed():
+        if signal.changed():
             self._ring()
         self._schedule_check()
 
     def _schedule_check(self) -> None:
-        if self._listening is not None and self._listening.check_seconds is not None:
+        if self._signal is not None and self._signal.check_seconds is not None:
             # From the moment the last one was due: timers go off a little late, and that would add up.
-            self._check_at = max(self._check_at, self._loop.time() - self._listening.check_seconds)
-            self._check_at += self._listening.check_seconds
+            self._check_at = max(self._check_at, self._loop.time() - self._signal.check_seconds)
+            self._check_at += self._signal.check_seconds
             self._timers.schedule(self._check, self._check_at)
 
     def _ring(self) -> None:
@@ -206,13 +204,13 @@ class ArrivalsReader:
             self._look()
 
     def _look(self) -> None:
-        listening = self._listening
-        if listening is None or self._is_reading:
+        signal = self._signal
+        if signal is None or self._is_reading:
             return
         self._is_reading, self._is_dirty = True, False
         began, generation, after = self._loop.time(), self._generation, self._position
         asked = {channel: channel.asked for channel in self._asking}
-        lent, patience, clock = self._lend(listening), self._patience, self._clock
+        lent, patience, clock = self._lend(signal), self._patience, self._clock
         read_now = partial(self._journal.arrivals, after, limit=TAIL_EVENTS)
 
         def read() -> None:
@@ -231,21 +229,21 @@ class ArrivalsReader:
 
         self._threads.look(read)
 
-    def _lend(self, listening: ChangeSignal) -> ChangeSignal | None:
+    def _lend(self, signal: ChangeSignal) -> ChangeSignal | None:
         """To the thread of the next look, if that waits for what was told of; it alone listens meanwhile."""
         if not self._is_told:
             return None
         self._is_told = False
-        self._lent.add(listening)
-        if listening.descriptor is not None:
-            self._loop.remove_reader(listening.descriptor)
-        return listening
+        self._lent.add(signal)
+        if signal.descriptor is not None:
+            self._loop.remove_reader(signal.descriptor)
+        return signal
 
     def _give_back(self, lent: ChangeSignal) -> None:
         if lent not in self._lent:  # it was closed meanwhile
             return
         self._lent.remove(lent)
-        if self._listening is lent:
+        if self._signal is lent:
             self._hear(lent)
         else:
             lent.close()

@@ -17,7 +17,7 @@ from typing import Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import EventConflict, LongwatchError
-from longwatch.following.arrivals_reader import ArrivalsReader, Subscribe
+from longwatch.following.arrivals_reader import ArrivalsReader
 from longwatch.following.backfill import Recollection
 from longwatch.following.drain import DrainLimits
 from longwatch.following.follower import Follower
@@ -36,6 +36,7 @@ from longwatch.journal.claims import store_death
 from longwatch.model.event import START, Cursor, Page
 from longwatch.model.liveness import Liveness, judge
 from longwatch.polling.schedules import JOURNAL_INTERVAL
+from longwatch.storage.change_signal import Subscribe
 
 log = logging.getLogger("longwatch")
 
@@ -60,7 +61,7 @@ class Hub:
         buffer_events: int = BUFFER_EVENTS,
         page_events: int = DEFAULT_READ_LIMIT,
         drain: DrainLimits | None = None,
-        listen: Subscribe | None = None,
+        subscribe: Subscribe | None = None,
         executor: Executor | None = None,
         owns_journal: bool = False,
     ) -> None:
@@ -70,7 +71,7 @@ class Hub:
         self._clock = clock
         self._poll_seconds = poll_seconds
         self._page_events = page_events
-        self._listen = listen
+        self._subscribe = subscribe
         self._executor = executor
         self._arrivals = journal if isinstance(journal, Arrivals) else None
         self._owns_journal = owns_journal
@@ -140,10 +141,9 @@ class Hub:
         self._threads = Threads(self._executor, looks=LOOK_THREADS, histories=HISTORY_THREADS)
         journal = self.journal
         if self._arrivals is not None:
-            listen = self._listen or self._arrivals.listen
             self._source: ArrivalsReader | RunPoller = ArrivalsReader(
                 self._arrivals,
-                listen,
+                self._subscribe or self._arrivals.subscribe,
                 self._threads,
                 self.timers,
                 self.outage,

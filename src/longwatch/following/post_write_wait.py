@@ -58,14 +58,14 @@ class PostWriteWait:
 
 
 def read_when_told(
-    read: Callable[[], Sequence[T]], listening: ChangeSignal, patience: PostWriteWait, clock: Clock
+    read: Callable[[], Sequence[T]], signal: ChangeSignal, patience: PostWriteWait, clock: Clock
 ) -> Sequence[T]:
     """In a thread: what can be read of that which was told of just now; nothing if that takes longer.
 
     What is told of meanwhile is taken: mostly it is the rest of the same write. It may be the beginning of
     another one too, so look again a little later. What is told of after the last look is left where it is.
     """
-    listening.told()
+    signal.drain()
     first, written = patience.first, 0
     told_at, not_yet, moments = clock.monotonic(), 0.0, patience.moments(first)
     until = told_at + MOST_SECONDS
@@ -80,7 +80,7 @@ def read_when_told(
         if found:
             patience.took(not_yet, clock.monotonic() - told_at)
             return found
-        if listening.told():  # it is still being written, and the sync comes after that
+        if signal.drain():  # it is still being written, and the sync comes after that
             written += 1
             if written > QUICK_LOOKS_WHILE_WRITTEN:
                 first = min(first * STEP_WHILE_WRITTEN, LONGEST_SECONDS)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from longwatch.journal.arrivals import Arrival
 from longwatch.journal.base import DEFAULT_READ_LIMIT, Arrivals, Journal
 from longwatch.model.event import START, Cursor, Event, Page
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange
 
 Failed = Callable[[Exception], None]
 
@@ -69,6 +69,6 @@ class _ReportingArrivals(_Reporting):
         with self._told():
             return cast("Sequence[Arrival]", self._journal.arrivals(after, limit=limit))
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
         with self._told():
-            return cast(ChangeSignal, self._journal.listen(heard))
+            return cast(ChangeSignal, self._journal.subscribe(on_change))

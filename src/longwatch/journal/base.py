@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
@@ -12,7 +12,7 @@ from longwatch.journal.codec import payload_size
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary
 from longwatch.model.run_query import ALL_RUNS, RunQuery
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange
 
 DEFAULT_READ_LIMIT = 500
 PAGE_BYTES = 1024 * 1024  # of payloads, as `payload_size` counts them: the event that reaches it ends a page
@@ -153,8 +153,8 @@ class Arrivals(Protocol):
         A reader never sees a position before all lower ones. Expired events are left out.
         """
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        """Call `heard`, from any thread, after each append of this process to this journal."""
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        """Call `on_change`, from any thread, after each append of this process to this journal."""
 
 
 @runtime_checkable

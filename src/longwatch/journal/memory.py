@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
@@ -15,7 +15,7 @@ from longwatch.journal.codec import decode_payload, payload_size, payload_text, 
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary, summarise
 from longwatch.model.run_query import ALL_RUNS, RunQuery
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 
 
 class MemoryJournal(ClosesOnExit):
@@ -36,7 +36,7 @@ class MemoryJournal(ClosesOnExit):
         self._summaries: dict[str, RunSummary] = {}
         self._position = 0
         self._waited_for = 0
-        self._ears: list[MemorySignal] = []
+        self._signal = LocalSignal()
         self._heartbeats: dict[str, int] = {}
 
     def append(self, events: Sequence[Event]) -> None:
@@ -57,9 +57,7 @@ class MemoryJournal(ClosesOnExit):
                 before = self._summaries.get(run_id)
                 self._summaries[run_id] = before.merged(summary) if before else summary
             self._lock.notify_all()
-            ears = list(self._ears)
-        for ear in ears:
-            ear.heard()
+        self._signal.notify()
         if conflicts:
             raise EventConflict(conflicts)
 
@@ -89,17 +87,8 @@ class MemoryJournal(ClosesOnExit):
         now_seconds = self._clock.now_ms() // 1000
         return [pair for pair in arrivals if pair[1].ttl is None or pair[1].ttl > now_seconds]
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        ear = MemorySignal(self, heard)
-        with self._lock:
-            self._ears.append(ear)
-        return ear
-
-    def stop_listening(self, ear: MemorySignal) -> None:
-        """Called by the ear itself when it is closed."""
-        with self._lock:
-            if ear in self._ears:
-                self._ears.remove(ear)
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        return self._signal.subscribe(on_change)
 
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT
@@ -130,26 +119,6 @@ class MemoryJournal(ClosesOnExit):
 
     def close(self) -> None:
         """Nothing to let go of: under its name, the journal stays open for others in this process."""
-
-
-class MemorySignal:
-    """Hears of every append; all of them are made in this process."""
-
-    descriptor: int | None = None
-    check_seconds: float | None = None
-
-    def __init__(self, journal: MemoryJournal, heard: Callable[[], None]) -> None:
-        self.heard = heard
-        self._journal = journal
-
-    def told(self) -> bool:
-        return False
-
-    def changed(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self._journal.stop_listening(self)
 
 
 def first_page(arrivals: Sequence[Arrival], limit: int) -> Sequence[Arrival]:

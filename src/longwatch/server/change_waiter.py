@@ -1,4 +1,4 @@
-"""Waits until something may have been written to a store, by whichever process."""
+"""Waits in an event loop until any process may have written to a store."""
 
 from __future__ import annotations
 
@@ -6,85 +6,87 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, Subscribe
 
-AGAIN_SECONDS = 0.3  # a store may tell a little before what was written can be read
+POST_WRITE_SECONDS = 0.3  # after which a write that inotify reported early is readable
 
-Subscribe = Callable[[Callable[[], None]], ChangeSignal]
-RunInThread = Callable[[Callable[[], ChangeSignal]], Awaitable[ChangeSignal]]
+RunSubscribe = Callable[[Callable[[], ChangeSignal]], Awaitable[ChangeSignal]]
 
 
 class ChangeWaiter:
-    """Remembers that something was heard until somebody asks."""
+    """Remembers a change until `wait` returns it. Belongs to one event loop."""
 
-    def __init__(self, listening: ChangeSignal | None = None) -> None:
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
-        self._listening = listening
+        self._signal: ChangeSignal | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
-    async def wait(self) -> None:
-        """Until something was heard since the last time."""
-        await self._event.wait()
-        self._event.clear()
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, subscribe: Subscribe, run_in_thread: RunSubscribe) -> AsyncIterator[ChangeWaiter]:
+        """Subscribe to a store until the block is left. Subscribing may block, so a thread does it."""
+        changes = cls()
+        opening = asyncio.ensure_future(run_in_thread(lambda: subscribe(changes.notify)))
+        try:
+            changes._start(await asyncio.shield(opening))
+            yield changes
+        finally:
+            changes._close()
+            if not opening.done():  # cancelled while it was being opened
+                opening.add_done_callback(_close_unused)
 
-    def heard(self) -> None:
-        """From any thread."""
-        with suppress(RuntimeError):  # the loop is closed already
+    async def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Return True once there was a change since the last call; False if the time is up before."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True
+
+    def notify(self) -> None:
+        """Report a change, from any thread."""
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._event.set)
 
-    def begin(self, listening: ChangeSignal) -> None:
-        """Hear what this tells of other processes, too."""
-        self._listening = listening
-        if listening.descriptor is not None:
-            self._loop.add_reader(listening.descriptor, self._on_descriptor)
-        self._plan_check()
+    def _start(self, signal: ChangeSignal) -> None:
+        self._signal = signal
+        if signal.descriptor is not None:
+            self._loop.add_reader(signal.descriptor, self._on_descriptor)
+        self._schedule_check()
 
-    def close(self) -> None:
-        """Hear nothing any more."""
-        listening, self._listening = self._listening, None
+    def _close(self) -> None:
+        signal, self._signal = self._signal, None
         for timer in self._timers:
             timer.cancel()
-        if listening is not None:
-            if listening.descriptor is not None:
-                self._loop.remove_reader(listening.descriptor)
-            listening.close()
+        if signal is not None:
+            if signal.descriptor is not None:
+                self._loop.remove_reader(signal.descriptor)
+            signal.close()
 
     def _on_descriptor(self) -> None:
-        if self._listening is not None and self._listening.told():
+        if self._signal is not None and self._signal.drain():
             self._event.set()
-            self._later(AGAIN_SECONDS, self._event.set)
+            self._call_later(POST_WRITE_SECONDS, self._event.set)
 
     def _on_check(self) -> None:
-        if self._listening is not None:
-            if self._listening.changed():
+        if self._signal is not None:
+            if self._signal.changed():
                 self._event.set()
-            self._plan_check()
+            self._schedule_check()
 
-    def _plan_check(self) -> None:
-        if self._listening is not None and self._listening.check_seconds is not None:
-            self._later(self._listening.check_seconds, self._on_check)
+    def _schedule_check(self) -> None:
+        if self._signal is not None and self._signal.check_seconds is not None:
+            self._call_later(self._signal.check_seconds, self._on_check)
 
-    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+    def _call_later(self, seconds: float, call: Callable[[], None]) -> None:
         now = self._loop.time()
         self._timers = [timer for timer in self._timers if timer.when() > now and not timer.cancelled()]
         self._timers.append(self._loop.call_later(seconds, call))
 
 
-@asynccontextmanager
-async def hearing(listen: Subscribe, call: RunInThread) -> AsyncIterator[ChangeWaiter]:
-    """Hears until the block is left. `call` calls what may block, in a thread."""
-    ear = ChangeWaiter()
-    opening = asyncio.ensure_future(call(lambda: listen(ear.heard)))
-    try:
-        ear.begin(await asyncio.shield(opening))
-        yield ear
-    finally:
-        ear.close()
-        if not opening.done():  # given up while it was being opened
-            opening.add_done_callback(_let_go)
-
-
-def _let_go(opening: asyncio.Future[ChangeSignal]) -> None:
+def _close_unused(opening: asyncio.Future[ChangeSignal]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()

@@ -20,7 +20,7 @@ from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary
 from longwatch.model.run_query import ALL_RUNS, RunQuery
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange
 
 T = TypeVar("T")
 
@@ -85,8 +85,8 @@ class InterceptedArrivals(Intercepted):
             self._gate("arrivals", lambda: self._journal.arrivals(after, limit=limit)),
         )
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        return cast(ChangeSignal, self._journal.listen(heard))
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        return cast(ChangeSignal, self._journal.subscribe(on_change))
 
 
 FOR_EVER = -1

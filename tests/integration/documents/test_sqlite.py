@@ -100,18 +100,18 @@ def test_another_process_is_heard(tmp_path: Path) -> None:
         store.write_text("p", "shared.md", "")
         writer = start_writer(path, "a", 1)
         wait_until_ready(writer)
-        listening = store.listen(lambda: None)
-        listening.changed()
+        signal = store.subscribe(lambda: None)
+        signal.changed()
 
         let_go(writer)
-        if listening.descriptor is not None:
-            readable, _, _ = select.select([listening.descriptor], [], [], 30)
+        if signal.descriptor is not None:
+            readable, _, _ = select.select([signal.descriptor], [], [], 30)
             assert readable
         writer.communicate(timeout=PATIENCE_SECONDS)
 
-        assert listening.changed()
+        assert signal.changed()
         assert store.text("p", "a.md") == "round 0"
-        listening.close()
+        signal.close()
 
 
 def test_tables_of_a_newer_version_are_refused(tmp_path: Path) -> None:

@@ -26,81 +26,81 @@ def writer(path: Path) -> Iterator[SqliteJournal]:
         yield journal
 
 
-def is_told(listening: ChangeSignal) -> bool:
-    assert listening.descriptor is not None
-    return bool(select.select([listening.descriptor], [], [], 0)[0])
+def is_told(signal: ChangeSignal) -> bool:
+    assert signal.descriptor is not None
+    return bool(select.select([signal.descriptor], [], [], 0)[0])
 
 
 def test_a_write_makes_the_descriptor_readable_and_looking_takes_it_back(
     journal: SqliteJournal, writer: SqliteJournal
 ) -> None:
-    with closing(journal.listen(lambda: None)) as listening:
-        assert not is_told(listening)
-        assert not listening.told()
+    with closing(journal.subscribe(lambda: None)) as signal:
+        assert not is_told(signal)
+        assert not signal.drain()
 
         writer.append([event(new_run(), 1)])
 
-        assert is_told(listening)
-        assert listening.told()
-        assert not is_told(listening)
-        assert not listening.told()
+        assert is_told(signal)
+        assert signal.drain()
+        assert not is_told(signal)
+        assert not signal.drain()
 
 
 def test_what_was_told_of_can_be_read_when_the_file_has_changed_which_is_said_once(
     journal: SqliteJournal, writer: SqliteJournal
 ) -> None:
-    with closing(journal.listen(lambda: None)) as listening:
-        assert not listening.changed()
+    with closing(journal.subscribe(lambda: None)) as signal:
+        assert not signal.changed()
 
         writer.append([event(new_run(), 1)])
 
-        assert listening.changed()
-        assert not listening.changed()
-        assert listening.told()
+        assert signal.changed()
+        assert not signal.changed()
+        assert signal.drain()
 
 
 def test_a_log_that_is_removed_and_made_again_is_heard(
     journal: SqliteJournal, writer: SqliteJournal, path: Path
 ) -> None:
     log = path.with_name(f"{path.name}-wal")
-    with closing(journal.listen(lambda: None)) as listening:
+    with closing(journal.subscribe(lambda: None)) as signal:
         writer.append([event(new_run(), 1)])
-        listening.told()
+        signal.drain()
         aside = log.rename(log.with_name("aside"))
-        listening.told()
+        signal.drain()
 
         aside.rename(log)
-        assert is_told(listening)
-        assert listening.told()
+        assert is_told(signal)
+        assert signal.drain()
         writer.append([event(new_run(), 2)])
 
-        assert is_told(listening)
+        assert is_told(signal)
 
 
 def test_without_inotify_asking_tells_the_same(journal: SqliteJournal, writer: SqliteJournal) -> None:
-    with closing(journal.listen(lambda: None, inotify=False)) as listening:
-        assert listening.descriptor is None
-        assert listening.check_seconds is not None
-        assert not listening.changed()
+    with closing(journal.subscribe(lambda: None, inotify=False)) as signal:
+        assert signal.descriptor is None
+        assert signal.check_seconds is not None
+        assert not signal.changed()
 
         writer.append([event(new_run(), 1)])
 
-        assert listening.changed()
-        assert not listening.changed()
+        assert signal.changed()
+        assert not signal.changed()
 
 
 def test_a_file_that_was_moved_counts_as_changed_within_a_second(
     journal: SqliteJournal, writer: SqliteJournal, path: Path
 ) -> None:
     writer.append([event(new_run(), 1)])
-    with closing(journal.listen(lambda: None, inotify=False)) as listening:
-        assert not listening.changed()
-        assert listening.check_seconds is not None
-        checks = math.ceil(CHECK_FILES_SECONDS / listening.check_seconds)
+    with closing(journal.subscribe(lambda: None, inotify=False)) as signal:
+        assert not signal.changed()
+        assert signal.check_seconds is not None
+        checks = math.ceil(CHECK_FILES_SECONDS / signal.check_seconds)
 
         path.rename(path.with_name("moved.db"))
 
-        assert any(listening.changed() for _ in range(checks))
+        assert any(signal.changed() for _ in range(checks))
 
 
 def test_a_system_without_watches_to_spare_is_asked_instead(
@@ -111,8 +111,8 @@ def test_a_system_without_watches_to_spare_is_asked_instead(
 
     monkeypatch.setattr(Inotify, "watch", refuse)
 
-    with closing(journal.listen(lambda: None)) as listening:
-        assert listening.descriptor is None
+    with closing(journal.subscribe(lambda: None)) as signal:
+        assert signal.descriptor is None
 
 
 def test_when_the_watches_run_out_later_the_file_is_asked_as_often_as_without_them(
@@ -124,27 +124,27 @@ def test_when_the_watches_run_out_later_the_file_is_asked_as_often_as_without_th
         raise OSError(28, "No space left on device", str(path))
 
     with (
-        closing(journal.listen(lambda: None)) as listening,
-        closing(journal.listen(lambda: None, inotify=False)) as asking,
+        closing(journal.subscribe(lambda: None)) as signal,
+        closing(journal.subscribe(lambda: None, inotify=False)) as asking,
     ):
         writer.append([event(new_run(), 1)])
         aside = log.rename(log.with_name("aside"))
-        listening.told()
+        signal.drain()
         monkeypatch.setattr(Inotify, "watch", refuse)
 
         aside.rename(log)
 
-        assert listening.told()
-        assert listening.check_seconds == asking.check_seconds
+        assert signal.drain()
+        assert signal.check_seconds == asking.check_seconds
 
 
 def test_appends_of_this_process_are_told_at_once_also_by_another_journal_of_the_file(
     journal: SqliteJournal, writer: SqliteJournal
 ) -> None:
     heard: list[int] = []
-    with ExitStack() as listening:
+    with ExitStack() as signal:
         for number in (1, 2):
-            listening.enter_context(closing(journal.listen(lambda number=number: heard.append(number))))  # type: ignore[misc]
+            signal.enter_context(closing(journal.subscribe(lambda number=number: heard.append(number))))  # type: ignore[misc]
 
         writer.append([event(new_run(), 1)])
     writer.append([event(new_run(), 2)])
@@ -158,11 +158,11 @@ def test_a_locked_file_counts_as_changed_rather_than_being_waited_for(
     from longwatch.errors import JournalBusy
     from longwatch.storage.sqlite.database import Database
 
-    with closing(journal.listen(lambda: None, inotify=False)) as listening:
+    with closing(journal.subscribe(lambda: None, inotify=False)) as signal:
 
         def busy(self: Database, query: str, *, check_files: bool) -> list[tuple[int]]:
             raise JournalBusy("held by another process")
 
         monkeypatch.setattr(Database, "fetch", busy)
 
-        assert listening.changed()
+        assert signal.changed()

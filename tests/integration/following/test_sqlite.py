@@ -80,7 +80,7 @@ async def test_what_another_process_writes_comes_live_and_once(
 ) -> None:
     runs = [new_run(), new_run()]
 
-    async with Hub(journal, listen=partial(journal.listen, inotify=inotify)) as hub:
+    async with Hub(journal, subscribe=partial(journal.subscribe, inotify=inotify)) as hub:
         watches = [Watch(hub.follow(run)) for run in (*runs, runs[0])]
         for watch in watches:
             await watch.caught_up()

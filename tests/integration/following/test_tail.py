@@ -49,7 +49,7 @@ class Pipe:
     def tell(self) -> None:
         os.write(self._end, b"x")
 
-    def told(self) -> bool:
+    def drain(self) -> bool:
         assert self.descriptor is not None
         assert not self.closed
         try:
@@ -81,7 +81,7 @@ class Pipes:
     def __init__(self) -> None:
         self.all: list[Pipe] = []
 
-    def listen(self, heard: Callable[[], None]) -> Pipe:
+    def subscribe(self, heard: Callable[[], None]) -> Pipe:
         self.all.append(Pipe(heard))
         return self.all[-1]
 
@@ -91,7 +91,7 @@ async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
     syncing: Syncing, vain_looks: int
 ) -> None:
     pipes, run = Pipes(), new_run()
-    async with Hub(syncing, listen=pipes.listen) as hub:
+    async with Hub(syncing, subscribe=pipes.subscribe) as hub:
         watch = Watch(hub.follow(run))
         await watch.caught_up()
         for number in (1, 2, 3):
@@ -106,7 +106,7 @@ async def test_what_was_told_of_too_early_comes_however_long_its_sync_takes(
 
 async def test_a_write_close_behind_another_comes_though_it_was_told_of_with_that(syncing: Syncing) -> None:
     pipes, run = Pipes(), new_run()
-    async with Hub(syncing, listen=pipes.listen) as hub:
+    async with Hub(syncing, subscribe=pipes.subscribe) as hub:
         watch = Watch(hub.follow(run))
         await watch.caught_up()
         syncing.append([event(run, 1)])
@@ -124,7 +124,7 @@ async def test_a_look_that_never_began_leaves_nothing_open(
     syncing: Syncing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipes, is_asked_for = Pipes(), asyncio.Event()
-    hub = Hub(syncing, listen=pipes.listen)
+    hub = Hub(syncing, subscribe=pipes.subscribe)
     watch = Watch(hub.follow(new_run()))
     await watch.caught_up()
     monkeypatch.setattr(hub._threads, "look", lambda call: is_asked_for.set())
@@ -140,7 +140,7 @@ async def test_whoever_leaves_while_something_is_waited_for_closes_what_listens_
     syncing: Syncing,
 ) -> None:
     pipes, run = Pipes(), new_run()
-    async with Hub(syncing, listen=pipes.listen) as hub:
+    async with Hub(syncing, subscribe=pipes.subscribe) as hub:
         for _ in range(20):
             leaves = Watch(hub.follow(new_run()))
             await leaves.caught_up()

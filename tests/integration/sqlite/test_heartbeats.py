@@ -65,10 +65,10 @@ def test_a_follower_in_this_process_is_not_woken_by_a_heartbeat(tmp_path: Path) 
     calls: list[str] = []
     with SqliteJournal(tmp_path / "j.db") as journal:
         journal.append([STEP])
-        listening = journal.listen(lambda: calls.append("appended"))
+        signal = journal.subscribe(lambda: calls.append("appended"))
 
         journal.beat("p", 1)
-        listening.close()
+        signal.close()
 
     assert calls == []
 
@@ -79,16 +79,16 @@ def test_a_follower_in_another_process_is_not_woken_by_a_heartbeat(tmp_path: Pat
     with SqliteJournal(path) as journal:
         journal.append([STEP])
         journal.beat("p", 1)  # creates the file
-        listening = journal.listen(lambda: None, inotify=inotify)
-        listening.told(), listening.changed()
+        signal = journal.subscribe(lambda: None, inotify=inotify)
+        signal.drain(), signal.changed()
 
         beats = f"with SqliteJournal(Path({str(path)!r})) as journal:\n    journal.beat('q', 2)"
         subprocess.run([sys.executable, "-c", f"{IMPORTS}\n{beats}"], check=True)
 
-        assert not listening.told()
-        assert not listening.changed()
+        assert not signal.drain()
+        assert not signal.changed()
         assert journal.heartbeats(["p", "q"]) == {"p": 1, "q": 2}
-        listening.close()
+        signal.close()
 
 
 def test_heartbeats_of_an_earlier_version_are_read_from_the_journal_itself(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_a_missing_file_is_not_created_again_by_those_who_had_it_open(path: Path
             with pytest.raises(JournalMoved, match="deleted or moved"):
                 journal.find_runs()
             with pytest.raises(JournalMoved, match="deleted or moved"):
-                journal.listen(lambda: None)
+                journal.subscribe(lambda: None)
 
         assert not path.exists()
 

@@ -40,7 +40,7 @@ class Disk:
         assert seconds > 0
         self.now += seconds
 
-    def told(self) -> bool:
+    def drain(self) -> bool:
         heard = [at for at in self.told_at if at <= self.now]
         self.told_at = [at for at in self.told_at if at > self.now]
         return bool(heard)
@@ -156,4 +156,4 @@ def test_what_is_told_of_after_the_last_look_in_vain_is_left_for_the_next_time()
     disk = Disk((before + after) / 2, told_at=[0.0, (before + after) / 2 + 0.000_01])
 
     assert wait(disk, patience) is not None
-    assert disk.told()
+    assert disk.drain()

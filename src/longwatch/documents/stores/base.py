@@ -7,12 +7,12 @@ state once the log has been compacted. A head changes only by compare-and-set on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from longwatch.documents.files import FileEntry, Kind, ProjectFiles
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange
 
 # When a log is compacted by itself. A large document is rewritten less often, because that costs more.
 MOST_UPDATES = 64
@@ -122,6 +122,6 @@ class DocumentBackend(Protocol):
     def replace_log(self, project: str, before: Head, after: Head, state: bytes) -> bool:
         """Store the state in the place of the whole log, unless the head is no longer `before`."""
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal: ...
+    def subscribe(self, on_change: OnChange) -> ChangeSignal: ...
 
     def close(self) -> None: ...

@@ -16,18 +16,17 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.documents.files import FileEntry, Kind, ProjectFiles
-from longwatch.documents.local_signal import LocalSignal
 from longwatch.documents.store import KeptDocuments
 from longwatch.documents.stores.base import Head, StoredDocument, placed
 from longwatch.documents.stores.dynamodb_table import LOST, DocumentTable, Put, key_of
 from longwatch.errors import JournalBusy, JournalUnavailable, JournalUnusable
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 
@@ -158,7 +157,7 @@ def _number(value: int) -> AttributeValue:
     return {"N": str(value)}
 
 
-CHECK_SECONDS = 1.0  # how often to ask whether another machine has written
+CHECK_SECONDS = 1.0  # between checks for writes of other machines
 MOST_TRIES = 60  # for the project's version, which every change of the project needs
 LONGEST_WAIT_SECONDS = 0.1
 LOAD_TRIES = 10  # a compaction came in between each time
@@ -183,7 +182,7 @@ class DynamoShelf:
         self.url = url_of(table.address)
         self._table = table
         self._clock = clock
-        self._ears = LocalSignal(check_seconds=CHECK_SECONDS)
+        self._signal = LocalSignal(check_seconds=CHECK_SECONDS)
 
     def create_project(self, project: str, name: str, now_ms: int) -> ProjectFiles:
         fresh = ProjectFiles(project=project, name=name, created_at=now_ms, version=0)
@@ -252,7 +251,7 @@ class DynamoShelf:
                 ),
             )
             if not failed:
-                self._ears.ring()
+                self._signal.notify()
                 return head
             if failed[0] == LOST:
                 self._delete_quietly(written)
@@ -301,9 +300,9 @@ class DynamoShelf:
         except JournalUnavailable:
             pass  # nothing refers to them, and the next compaction removes them
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        """Hears this process at once; whether others have written is to be asked now and then."""
-        return self._ears.add(heard)
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        """Reports writes of this process at once; for those of others, the store is polled."""
+        return self._signal.subscribe(on_change)
 
     def close(self) -> None:
         self._table.close()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.documents.files import FileEntry, ProjectFiles
-from longwatch.documents.local_signal import LocalSignal
 from longwatch.documents.store import KeptDocuments
 from longwatch.documents.stores.base import Head, StoredDocument, placed
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 
 
 class MemoryDocumentStore(KeptDocuments):
@@ -32,7 +31,7 @@ class MemoryShelf:
         self._lock = threading.Lock()
         self._projects: dict[str, ProjectFiles] = {}
         self._documents: dict[str, dict[str, StoredDocument]] = {}
-        self._ears = LocalSignal()
+        self._signal = LocalSignal()
 
     def create_project(self, project: str, name: str, now_ms: int) -> ProjectFiles:
         with self._lock:
@@ -79,7 +78,7 @@ class MemoryShelf:
             head = placed(after, last.version + 1)
             self._projects[project] = replace(last, version=last.version + 1)
             documents[after.entry.path] = StoredDocument(head, (*(known.updates if known else ()), update))
-        self._ears.ring()
+        self._signal.notify()
         return head
 
     def replace_log(self, project: str, before: Head, after: Head, state: bytes) -> bool:
@@ -90,8 +89,8 @@ class MemoryShelf:
             documents[before.entry.path] = StoredDocument(after, (state,))
             return True
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        return self._ears.add(heard)
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        return self._signal.subscribe(on_change)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,8 @@ from longwatch.documents.stores.base import Head, StoredDocument, placed
 from longwatch.documents.stores.sqlite_tables import Tables
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.settings import sqlite_url
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange, local_signal
 from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database
-from longwatch.storage.sqlite.local_signal import notify
 
 ENTRY_COLUMNS = """path, version, project_version, created_version, last_modified, created_at, size, sha256,
     kind, deleted"""
@@ -67,6 +66,7 @@ class SqliteShelf:
         self._clock = clock
         self._database = Database(path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
         self._tables = Tables(self._database)
+        self._signal = local_signal(path)
 
     def create_project(self, project: str, name: str, now_ms: int) -> ProjectFiles:
         self._tables.prepare()
@@ -110,7 +110,7 @@ class SqliteShelf:
                 document = known[0]
                 connection.execute(UPDATE, (*_row_of(head), document))
             connection.execute(APPEND, (document, head.entry.version, update))
-        notify(self._path)
+        self._signal.notify()
         return head
 
     def replace_log(self, project: str, before: Head, after: Head, state: bytes) -> bool:
@@ -124,13 +124,13 @@ class SqliteShelf:
             connection.execute(APPEND, (known[0], after.base, state))
         return True
 
-    def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> ChangeSignal:
-        """Also tells of writes by other processes, those of a journal in the same file included."""
+    def subscribe(self, on_change: OnChange, *, inotify: bool = True) -> ChangeSignal:
+        """Also reports writes of other processes, and those of a journal in the same file."""
         from longwatch.storage.sqlite.file_signal import watch_file
 
         self._database.prepare()
         database = Database(self._path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
-        return watch_file(database, heard, inotify=inotify)
+        return watch_file(database, on_change, inotify=inotify)
 
     def close(self) -> None:
         self._database.close()

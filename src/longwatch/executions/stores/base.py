@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from longwatch.errors import AmbiguousExecution
 from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.model.summary import Status
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange
 
 DEFAULT_LIST_LIMIT = 50
 PLANS_READ = 20  # with an execution of one id: two are ambiguous, the others are for the message
@@ -131,5 +131,5 @@ class Changes(Protocol):
     def changes(self, after: int, *, limit: int) -> Sequence[tuple[int, Execution]]:
         """The executions that were written past this number, as they are now, in the order of last writes."""
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        """Call `heard`, from any thread, when something may have been written, by whichever process."""
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        """Call `on_change`, from any thread, after each write of this process to this store."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from longwatch.executions.stores.base import (
 )
 from longwatch.executions.stores.records import GUARDED, Record, execution_from, is_untold, record_of
 from longwatch.model.summary import Status
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 
 
 class MemoryExecutionStore:
@@ -34,7 +34,7 @@ class MemoryExecutionStore:
         self._executions: dict[ExecutionKey, Execution] = {}
         self._changes: dict[ExecutionKey, int] = {}  # the number of each one's last write, in their order
         self._last_change = 0
-        self._ears: list[ExecutionSignal] = []
+        self._signal = LocalSignal()
 
     def add(self, execution: Execution) -> Execution:
         record = deepcopy(record_of(replace(execution, version=1, stored=None)))
@@ -44,7 +44,7 @@ class MemoryExecutionStore:
                     f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there"
                 )
             stored = self._keep(record)
-        self._tell()
+        self._signal.notify()
         return stored
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
@@ -68,7 +68,7 @@ class MemoryExecutionStore:
             for name in read.keys() - record.keys():
                 merged.pop(name, None)
             stored = self._keep(merged)
-        self._tell()
+        self._signal.notify()
         return stored
 
     def open_executions(self) -> Iterator[Execution]:
@@ -98,16 +98,14 @@ class MemoryExecutionStore:
             found = [(number, key) for key, number in self._changes.items() if number > after][:limit]
             return [(number, self._executions[key]) for number, key in found]
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
-        ear = ExecutionSignal(self._ears, heard)
-        self._ears.append(ear)
-        return ear
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        return self._signal.subscribe(on_change)
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Put a record there as another writer would, whatever was in its place."""
         with self._lock:
             self._keep(deepcopy(dict(record)))
-        self._tell()
+        self._signal.notify()
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -121,34 +119,9 @@ class MemoryExecutionStore:
         self._changes[key] = self._last_change
         return kept
 
-    def _tell(self) -> None:
-        for ear in list(self._ears):
-            ear.heard()
-
     def _all(self) -> list[Execution]:
         with self._lock:
             return list(self._executions.values())
-
-
-class ExecutionSignal:
-    """Somebody who listens to a store in memory: nobody outside this process can write to it."""
-
-    descriptor: int | None = None
-    check_seconds: float | None = None
-
-    def __init__(self, ears: list[ExecutionSignal], heard: Callable[[], None]) -> None:
-        self._ears = ears
-        self.heard = heard
-
-    def told(self) -> bool:
-        return False
-
-    def changed(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        if self in self._ears:
-            self._ears.remove(self)
 
 
 def changed(read: Mapping[str, Any], record: Record) -> Record:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -39,7 +39,7 @@ from longwatch.executions.stores.records import (
 )
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.model.summary import Status
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange
 from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, statements
 
 PACKAGE = "longwatch.executions.stores"
@@ -159,13 +159,13 @@ class SqliteExecutionStore:
     def changes(self, after: int, *, limit: int) -> Sequence[tuple[int, Execution]]:
         return [(number, _execution(text)) for number, text in self._fetch(CHANGES, (after, limit))]
 
-    def listen(self, heard: Callable[[], None]) -> ChangeSignal:
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
         from longwatch.storage.sqlite.file_signal import watch_file
 
         self._prepare()
         self._database.prepare()
         database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
-        return watch_file(database, heard)
+        return watch_file(database, on_change)
 
     def close(self) -> None:
         self._database.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import lt
@@ -46,9 +46,8 @@ from longwatch.model.event import START, UNREADABLE, Cursor, Event, Page
 from longwatch.model.run import RunSummary, summarise
 from longwatch.model.run_query import ALL_RUNS, RunQuery
 from longwatch.settings import sqlite_url
-from longwatch.storage.change_signal import ChangeSignal
+from longwatch.storage.change_signal import ChangeSignal, OnChange, local_signal
 from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, Schema
-from longwatch.storage.sqlite.local_signal import notify
 
 SCHEMA = Schema(application_id=0x6C77_6A31, package="longwatch.journal.sqlite")  # "lwj1"
 REMEMBERED_SUMMARIES = 256
@@ -109,6 +108,7 @@ class SqliteJournal(ClosesOnExit):
         self._clock = clock
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
         self._heartbeats = HeartbeatFile(self.path, clock=clock)
+        self._signal = local_signal(self.path)
         self._waiting = SimpleQueue[None]()  # one entry: something was appended here since `wait` last looked
         self._seen_position = 0
         self._seen_in = 0  # the generation of the file that the position belongs to
@@ -150,7 +150,7 @@ class SqliteJournal(ClosesOnExit):
                 self._merge_run(connection, run_id, part)
         if self._waiting.empty():
             self._waiting.put(None)
-        notify(self.path)
+        self._signal.notify()
         if conflicts:
             raise EventConflict(conflicts)
 
@@ -254,16 +254,16 @@ class SqliteJournal(ClosesOnExit):
                 stored = salvage.stored_run(run_id)
         return None if stored is None else stored.ending
 
-    def listen(self, heard: Callable[[], None], *, inotify: bool = True) -> ChangeSignal:
-        """Also tells of appends by other processes: by inotify where there is one, else when asked."""
-        from longwatch.storage.sqlite.file_signal import DamagedListening, watch_file
+    def subscribe(self, on_change: OnChange, *, inotify: bool = True) -> ChangeSignal:
+        """Also reports appends of other processes: through inotify where it works, else when polled."""
+        from longwatch.storage.sqlite.file_signal import DamagedFileSignal, watch_file
 
         try:
             self._database.prepare()
         except JournalDamaged:
-            return DamagedListening()
+            return DamagedFileSignal()
         database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
-        return watch_file(database, heard, inotify=inotify)
+        return watch_file(database, on_change, inotify=inotify)
 
     def find_runs(
         self, query: RunQuery = ALL_RUNS, *, after: Cursor | None = None, limit: int = DEFAULT_LIST_LIMIT

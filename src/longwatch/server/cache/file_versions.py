@@ -58,16 +58,16 @@ class Versions:
             self._task = loop.create_task(self._run(context), name="longwatch-versions")
 
     async def _run(self, context: ServerContext) -> None:
-        from longwatch.server.change_waiter import hearing  # the feed needs the context, which has this
+        from longwatch.server.change_waiter import ChangeWaiter  # the feed needs the context, which has this
 
         loop = asyncio.get_running_loop()
         try:
-            async with hearing(context.documents.listen, context.call) as ear:
+            async with ChangeWaiter.open(context.documents.subscribe, context.call) as changes:
                 while not context.closing.is_set() and (
                     self._waiting or loop.time() < self._asked + LINGER_SECONDS
                 ):
                     await self._look(context)
-                    await _heard(ear, context.closing)
+                    await _until_changed(changes, context.closing)
         except LongwatchError as error:  # the store cannot be listened to: polls end when their time is up
             log.debug("documents cannot be listened to: %s", error)
         for project in list(self._waiting):
@@ -97,9 +97,9 @@ class Versions:
                 await self._task
 
 
-async def _heard(ear: ChangeWaiter, closing: asyncio.Event) -> None:
+async def _until_changed(changes: ChangeWaiter, closing: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    waits = [loop.create_task(ear.wait()), loop.create_task(closing.wait())]
+    waits = [loop.create_task(changes.wait()), loop.create_task(closing.wait())]
     try:
         await asyncio.wait(waits, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -22,7 +22,7 @@ from longwatch.documents.store import DocumentStore
 from longwatch.errors import DocumentNotFound, LongwatchError, WorthAnotherTry
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 from longwatch.server.access.guard import refuse
-from longwatch.server.change_waiter import ChangeWaiter, hearing
+from longwatch.server.change_waiter import ChangeWaiter
 from longwatch.server.errors import api_error
 from longwatch.server.live.run_list_topic import RunInThread
 from longwatch.server.live.viewers import Viewer, Viewers
@@ -120,7 +120,7 @@ class SyncRoom:
         self._is_from_store = False
         self._room = YRoom(ydoc=self._doc, log=log, exception_handler=_log_error)
         self._clients: dict[SyncClient, None] = {}
-        self._ear: ChangeWaiter | None = None
+        self._changes: ChangeWaiter | None = None
         self._idle = asyncio.Event()  # nothing waits to be stored
         self._idle.set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -162,22 +162,22 @@ class SyncRoom:
         if not self._is_from_store:
             self._pending.append(event.update)
             self._idle.clear()
-            if self._ear is not None:
-                self._ear.heard()
+            if self._changes is not None:
+                self._changes.notify()
 
     async def _keep(self) -> None:
         """Store what is new here, and take in what is new there."""
         backoff = JOURNAL_BACKOFF
         while True:
             try:
-                async with hearing(self._store.listen, self._call) as self._ear:
+                async with ChangeWaiter.open(self._store.subscribe, self._call) as self._changes:
                     while True:
                         await self._store_pending()
                         entry = await self._call(self._store.entry, self._project, self._path)
                         if entry is not None and entry.version != self._version:
                             await self._refresh(entry)
                         backoff = backoff.succeeded()
-                        await self._until_heard(self._ear)
+                        await self._until_changed(self._changes)
             except WorthAnotherTry as error:
                 backoff = backoff.failed()
                 log.warning("%s is not stored yet, next try in %g s: %s", self._path, backoff.delay, error)
@@ -187,15 +187,10 @@ class SyncRoom:
                 self._break(str(error))
                 return
 
-    async def _until_heard(self, ear: ChangeWaiter) -> None:
-        if self._pending:
-            return
-        self._idle.set()
-        try:
-            async with asyncio.timeout(SAFETY_SECONDS):
-                await ear.wait()
-        except TimeoutError:
-            pass
+    async def _until_changed(self, changes: ChangeWaiter) -> None:
+        if not self._pending:
+            self._idle.set()
+            await changes.wait(SAFETY_SECONDS)
 
     async def _store_pending(self) -> None:
         while self._pending:

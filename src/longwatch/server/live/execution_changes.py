@@ -18,7 +18,7 @@ from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.executions.stores.base import Changes, ExecutionStore
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 from longwatch.server.cache.execution_cache import ExecutionCache, understood
-from longwatch.server.change_waiter import hearing
+from longwatch.server.change_waiter import ChangeWaiter
 from longwatch.server.live.run_list_topic import RunInThread
 
 COALESCE_SECONDS = 0.25
@@ -115,7 +115,7 @@ class ExecutionNews:
                 await asyncio.sleep(backoff.delay or 0.0)
 
     async def _follow(self, store: Changes) -> None:
-        async with hearing(store.listen, self._call) as ear:
+        async with ChangeWaiter.open(store.subscribe, self._call) as changed:
             if not self._cursor:
                 self._generation = store.generation
                 self._position = await self._call(store.last_change)
@@ -131,7 +131,7 @@ class ExecutionNews:
                     self._tell(f"a{self._position}", [execution for _, execution in found])
                     await asyncio.sleep(COALESCE_SECONDS)
                 else:
-                    await ear.wait()
+                    await changed.wait()
                     await asyncio.sleep(HEARD_SECONDS)
 
     async def _look_again_and_again(self, store: ExecutionStore) -> None:

@@ -12,7 +12,7 @@ from longwatch.documents.files import FileEntry
 from longwatch.documents.store import DocumentStore
 from longwatch.errors import InvalidCursor, LongwatchError
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
-from longwatch.server.change_waiter import hearing
+from longwatch.server.change_waiter import ChangeWaiter
 from longwatch.server.live.broadcast import Broadcast, Broadcasts
 from longwatch.server.live.messages import Frame, caught_up, files_message
 from longwatch.server.live.run_list_topic import RunInThread
@@ -77,7 +77,7 @@ class FilesSource:
                 await asyncio.sleep(backoff.delay or 0.0)
 
     async def _follow(self, line: Broadcast) -> None:
-        async with hearing(self._store.listen, self._call) as ear:
+        async with ChangeWaiter.open(self._store.subscribe, self._call) as changed:
             while True:
                 since = version_of(line.ring.cursor) or 0
                 if await self._call(self._store.project_version, self._project) != since:
@@ -88,11 +88,7 @@ class FilesSource:
                     line.push(files_message(self.topic, found.version, changes, f"v{found.version}"))
                     await asyncio.sleep(COALESCE_SECONDS)
                     continue
-                try:
-                    async with asyncio.timeout(SAFETY_SECONDS):
-                        await ear.wait()
-                except TimeoutError:
-                    pass
+                await changed.wait(SAFETY_SECONDS)
 
 
 def entry_view(entry: FileEntry) -> dict[str, Any]:

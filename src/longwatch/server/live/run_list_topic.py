@@ -20,7 +20,7 @@ from longwatch.journal.views import listed_view
 from longwatch.model.run import RunSummary, Status
 from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
-from longwatch.server.change_waiter import hearing
+from longwatch.server.change_waiter import ChangeWaiter
 from longwatch.server.live.broadcast import Broadcast, Broadcasts
 from longwatch.server.live.messages import Frame, caught_up, message
 from longwatch.server.live.subscription import Joined
@@ -119,7 +119,7 @@ class RunListSource:
                 await asyncio.sleep(backoff.delay or 0.0)
 
     async def _follow(self, line: Broadcast, journal: Arrivals) -> None:
-        async with hearing(journal.listen, self._call) as ear:
+        async with ChangeWaiter.open(journal.subscribe, self._call) as changed:
             position = _parsed(line.ring.cursor)[1]
             if not self._ready.is_set():
                 self._generation = journal.generation
@@ -137,7 +137,7 @@ class RunListSource:
                     await self._push(line, runs, f"a{position}")
                     await asyncio.sleep(COALESCE_SECONDS)
                 else:
-                    await ear.wait()
+                    await changed.wait()
 
     async def _begin_anew(self, line: Broadcast, journal: Arrivals) -> int:
         """The journal was replaced: push the newest runs of the new one, and continue at its end."""
