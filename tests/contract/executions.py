@@ -371,16 +371,19 @@ class ChangesContract(ExecutionsContract):
         assert store.changes(store.last_change(), limit=10) == []
         assert second.execution_id in [each.execution_id for _, each in store.changes(0, limit=10)]
 
-    def test_whoever_listens_is_told_of_writes(self, store: ExecutionStore) -> None:
+    def test_a_subscriber_is_notified_of_every_write_until_it_closes(self, store: ExecutionStore) -> None:
         assert isinstance(store, Changes)
-        heard: list[bool] = []
-        signal = store.subscribe(lambda: heard.append(True))
+        calls: list[int] = []
+        signal = store.subscribe(lambda: calls.append(store.last_change()))
 
+        before = store.last_change()
         added = store.add(new_execution())
-
-        assert signal.changed() or heard
+        updated = store.update(replace(added, failures=1))
         signal.close()
-        store.update(replace(added, failures=1))
+        store.update(replace(updated, failures=2))
+
+        assert len(calls) == 2
+        assert before < calls[0] < calls[1]  # after the commit: the write is readable
 
 
 def new_execution(**more: Any) -> Execution:

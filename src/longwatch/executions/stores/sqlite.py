@@ -39,7 +39,7 @@ from longwatch.executions.stores.records import (
 )
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.model.summary import Status
-from longwatch.storage.change_signal import ChangeSignal, OnChange
+from longwatch.storage.change_signal import ChangeSignal, OnChange, local_signal
 from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, statements
 
 PACKAGE = "longwatch.executions.stores"
@@ -84,6 +84,7 @@ class SqliteExecutionStore:
         self.path = path.expanduser().absolute()
         self._clock = clock
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
+        self._signal = local_signal(self.path)
         self._ready_in: int | None = None  # the generation of the file that has the table
 
     def add(self, execution: Execution) -> Execution:
@@ -94,6 +95,7 @@ class SqliteExecutionStore:
                 raise AlreadyThere(
                     f"execution {execution.execution_id!r} of plan {execution.plan_id!r} is there"
                 )
+        self._signal.notify()
         return _execution(json.dumps(record))
 
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
@@ -118,6 +120,7 @@ class SqliteExecutionStore:
             }
             row = _row(merged)
             connection.execute(UPDATE, (*row[2:], *key))
+        self._signal.notify()
         return _execution(str(row[-1]))
 
     def open_executions(self) -> Iterator[Execution]:
