@@ -1,4 +1,4 @@
-"""How long to leave alone what has just failed. A value: each failure and each success gives the next one."""
+"""Backoff: how long to wait after failures. A value: each failure and each success returns the next one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from longwatch.errors import InvalidInput, TableProblem, WorthAnotherTry
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """`first`, `first × factor`, … up to `most` seconds. A success begins again at once.
+    """`first`, `first × factor`, … up to `most` seconds. A success resets it.
 
-    With `max_retries` it stops at the failure after that many retries in a row. `jitter` is the share that
-    may come off each delay, so that many who failed together do not come back together.
+    With `max_retries` it stops at the failure after that many retries in a row. `jitter` is the share by
+    which each delay may be shorter, so that clients that failed together do not retry together.
     """
 
     first: float  # seconds
@@ -30,13 +30,15 @@ class Backoff:
     def __post_init__(self) -> None:
         if not (0 < self.first <= self.most < math.inf and 1 <= self.factor < math.inf):
             raise InvalidInput(
-                f"a backoff cannot go from {self.first} s times {self.factor} up to {self.most} s; "
-                "give 0 < first <= most and a factor of at least 1"
+                f"Invalid backoff from {self.first} s to {self.most} s with factor {self.factor}. "
+                "Use 0 < first <= most and a factor of at least 1."
             )
         if not 0 <= self.jitter <= 1:
-            raise InvalidInput(f"the jitter of a backoff is a share from 0 to 1, not {self.jitter}")
+            raise InvalidInput(f"Invalid jitter {self.jitter} of a backoff. Use a share from 0 to 1.")
         if self.max_retries is not None and self.max_retries < 0:
-            raise InvalidInput(f"a backoff cannot have {self.max_retries} retries; None is without end")
+            raise InvalidInput(
+                f"Invalid max_retries {self.max_retries}. Use 0 or more, or None for no limit."
+            )
 
     @property
     def delay(self) -> float | None:
@@ -57,7 +59,7 @@ class Backoff:
         return replace(self, failures=self.failures + 1, drawn=draw() if self.jitter else 0.0)
 
     def succeeded(self) -> Backoff:
-        """The state after a success: as if nothing had ever failed."""
+        """The state after a success: no failures."""
         return replace(self, failures=0, drawn=0.0) if self.failures else self
 
     def _grown(self) -> float:

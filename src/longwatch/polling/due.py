@@ -1,4 +1,4 @@
-"""What is due, and when the next thing will be: a timer wheel for any number of keys.
+"""A timer wheel: the due times of any number of keys.
 
 Measured with 50,000 keys that are due every 500 ms, the work of the queue alone: 17.5 % of a core for a heap
 of keys, 7.1 % for slots of 10 ms that are lists and cancel lazily, 4.7 % for slots that are dictionaries
@@ -21,10 +21,10 @@ K = TypeVar("K", bound=Hashable)
 
 
 class DueQueue(Generic[K]):
-    """Keys and the moments at which they fall due, each key at most once.
+    """Keys and their due times, each key at most once.
 
-    A key comes out no earlier than it is due (to a microsecond) and at most one slot of 5 ms later: in order
-    of slots, and inside a slot in the order in which they were scheduled.
+    `pop_due` returns a key no earlier than it is due (to a microsecond) and at most one slot of 5 ms later:
+    in order of slots, and inside a slot in the order in which the keys were scheduled.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class DueQueue(Generic[K]):
         self._order: list[int] = []  # a heap of the numbers in _slots
 
     def schedule(self, key: K, at: float) -> None:
-        """Let the key fall due at this moment, instead of any that was set before."""
+        """Set the due time of the key, replacing an earlier one."""
         number = ceil(at * SLOTS_PER_SECOND - _ROUNDING)
         before = self._slot_of.get(key)
         if before is not None:
@@ -49,7 +49,7 @@ class DueQueue(Generic[K]):
             slot[key] = None
 
     def cancel(self, key: K) -> bool:
-        """Let the key not fall due. False if it was not going to."""
+        """Remove the due time of the key. False if it had none."""
         number = self._slot_of.pop(key, None)
         if number is None:
             return False
@@ -57,7 +57,7 @@ class DueQueue(Generic[K]):
         return True
 
     def pop_due(self, now: float) -> list[K]:
-        """Take out every key that is due by now."""
+        """Remove and return every key that is due by now."""
         last = floor(now * SLOTS_PER_SECOND + _ROUNDING)
         due: list[K] = []
         while self._order and self._order[0] <= last:
@@ -68,7 +68,7 @@ class DueQueue(Generic[K]):
         return due
 
     def next_at(self) -> float | None:
-        """The moment at which `pop_due` will have something; None if nothing is scheduled."""
+        """The next time at which `pop_due` returns a key; None if nothing is scheduled."""
         while self._order and not self._slots[self._order[0]]:
             del self._slots[heapq.heappop(self._order)]  # all of its keys were cancelled or moved
         return self._order[0] / SLOTS_PER_SECOND if self._order else None

@@ -1,7 +1,7 @@
-"""Many polls in one event loop: shared, cached, limited and fair.
+"""The polling manager: many polls in one event loop, shared, cached, limited and fair.
 
-One queue of what is due and one task that waits for it, however many keys there are; one task more for each
-request in flight, of which there are at most three. While nothing is due to happen there is no task at all.
+One queue holds the due times of all keys, and one task waits for the next of them. Each request in flight, of
+which there are at most three, is one more task. While nothing is scheduled there is no task at all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger("longwatch")
 
 MAX_CONCURRENT = 3  # requests in flight
 CACHE_SECONDS = 0.5
-TIMEOUT_SECONDS = 30.0  # three polls that never answer would stop all the others
+TIMEOUT_SECONDS = 30.0  # three polls that never return would stop all the others
 
 T = TypeVar("T")
 
@@ -45,15 +45,15 @@ class PollingManager:
         draw: Callable[[], float] = random.random,
     ) -> None:
         if max_concurrent < 1:
-            raise InvalidInput(f"a polling manager needs room for 1 request at least, not {max_concurrent}")
+            raise InvalidInput(f"Invalid max_concurrent {max_concurrent}. Use 1 or more.")
         self._cache_seconds = cache_seconds
         self._backoff = backoff
         self._draw = draw
         self._loop: asyncio.AbstractEventLoop | None = None
         self._polls: dict[Hashable, SharedPoll] = {}
-        self._timekeeper: Timekeeper[Hashable] = Timekeeper(self._fall_due, going_down=self.close)
+        self._timekeeper: Timekeeper[Hashable] = Timekeeper(self._fall_due, on_shutdown=self.close)
         self._requests = RequestQueue(
-            room=max_concurrent, timeout_seconds=timeout_seconds, going_down=self.close
+            max_concurrent=max_concurrent, timeout_seconds=timeout_seconds, on_shutdown=self.close
         )
         self._paused_at: float | None = None
         self._paused_seconds = 0.0
@@ -89,31 +89,32 @@ class PollingManager:
         on_result: OnResult | None = None,
         on_error: OnError | None = None,
     ) -> Registration:
-        """Look at once, and then again and again: every `interval` seconds, or on the ramp if none is given.
+        """Poll now and then every `interval` seconds, or on the ramp if no interval is given.
 
-        Subscribers of one key share one poll, as often as the most eager of them wants it. Where the key was
-        answered within the cache's time, the subscriber gets that answer, and nobody is asked for it.
+        Subscribers of one key share one poll, at the shortest of their intervals. If the cache holds a result
+        for the key, the subscriber receives that one, without a poll.
         """
         loop = self._here()
-        schedule_for(interval)  # refuses what is no interval, before anything has changed
+        schedule_for(interval)  # rejects an invalid interval before anything has changed
         shared = self._polls.get(key) or SharedPoll(key, self._backoff)
         subscriber = Subscriber(shared, poll, interval, on_result, on_error)
         shared.join(subscriber, self._active_time())
         self._polls[key] = shared
-        if shared.answer is not None and self._is_fresh(shared):
+        if shared.result is not None and self._is_fresh(shared):
             self._hits += 1
-            loop.call_soon(subscriber.catch_up, shared.answer.value, context=Context())
+            loop.call_soon(subscriber.catch_up, shared.result.value, context=Context())
             self._plan(shared)
         elif shared.request is not None:
             self._shares += 1
         else:
-            self._look(shared)
+            self._poll_now(shared)
         return Registration(subscriber, self._leave)
 
     def unregister(self, which: Hashable | Registration) -> None:
-        """Take out this subscriber, or the latest of a key. The last one to leave ends the poll.
+        """Remove this subscriber, or the latest subscriber of a key. Without subscribers the poll ends.
 
-        A request in flight is dropped then, and its answer goes nowhere. Whoever has left already has left.
+        A request in flight is then cancelled and its result dropped. Removing a subscriber again does
+        nothing.
         """
         if isinstance(which, Registration):
             which.dispose()
@@ -125,20 +126,20 @@ class PollingManager:
     @overload
     async def fetch(self, key: Hashable, poll: Callable[[], T]) -> T: ...
     async def fetch(self, key: Hashable, poll: Poll) -> Any:
-        """Ask once, without a schedule. Whoever asks for the key meanwhile, or soon after, shares the answer.
+        """Poll once, without a schedule. Concurrent callers and those within the cache time share the result.
 
-        What the poll raises is raised to each of them. A pause does not hold it up.
+        An exception of the poll is raised to each of them. A pause does not delay it.
         """
         loop = self._here()
         shared = self._polls.get(key)
         if shared is None:
             shared = self._polls[key] = SharedPoll(key, self._backoff)
-        elif shared.answer is not None and self._is_fresh(shared):
+        elif shared.result is not None and self._is_fresh(shared):
             self._hits += 1
-            return shared.answer.value
+            return shared.result.value
         offer = poll, copy_context()
         if shared.request is None:
-            request = self._ask(shared, self._now(), offer)
+            request = self._start_request(shared, self._now(), offer)
         else:
             self._shares += 1
             request = shared.request
@@ -150,12 +151,12 @@ class PollingManager:
         except asyncio.CancelledError:
             request.waiters.remove(waiter)
             if waiter.done() and not waiter.cancelled():
-                waiter.exception()  # looked at, or asyncio would complain that nobody did
+                waiter.exception()  # retrieved, or asyncio would log that it never was
             self._release(shared, request)
             raise
 
     def pause(self) -> None:
-        """Begin no more looks. Requests in flight are finished and delivered, and everything is kept."""
+        """Start no more polls. Requests in flight finish and are delivered; all states are retained."""
         if self._paused_at is not None:
             return
         self._here()
@@ -167,7 +168,7 @@ class PollingManager:
                 self._timekeeper.cancel(shared.key)
 
     def resume(self) -> None:
-        """Look at everything at once, but let what is failing wait for the rest of its backoff."""
+        """Poll every key now, except those that fail: they wait for the rest of their backoff."""
         if self._paused_at is None:
             return
         self._here()
@@ -175,10 +176,10 @@ class PollingManager:
         self._paused_at = None
         for shared in sorted(self._polls.values(), key=lambda each: each.since):  # longest ago first
             if shared.subscribers and shared.request is None:
-                self._look(shared)
+                self._poll_now(shared)
 
     def touch(self, key: Hashable | None = None) -> None:
-        """Somebody shows interest, in a key or in all: what had stopped is looked at, a ramp begins again."""
+        """Show interest in a key, or in all of them: a stopped poll polls now, and a ramp starts over."""
         self._here()
         chosen = self._polls.values() if key is None else filter(None, [self._polls.get(key)])
         for shared in list(chosen):
@@ -187,12 +188,12 @@ class PollingManager:
             if shared.request is not None or not shared.subscribers:
                 continue
             if stopped:
-                self._look(shared)
+                self._poll_now(shared)
             else:
                 self._plan(shared)
 
     def states(self) -> Mapping[Hashable, Cadence]:
-        """Every key that has subscribers, and how its poll stands."""
+        """The state of the poll of every key that has subscribers."""
         return {key: shared.cadence for key, shared in self._polls.items() if shared.subscribers}
 
     @property
@@ -218,7 +219,7 @@ class PollingManager:
         return self._closed
 
     def close(self) -> None:
-        """End everything now: requests are cancelled, and nothing is delivered any more."""
+        """Cancel all requests and deliver nothing more."""
         if self._closed:
             return
         self._closed = True
@@ -233,7 +234,7 @@ class PollingManager:
         self._polls.clear()
 
     async def aclose(self) -> None:
-        """Close, and wait until the last task has ended. A thread ends when its poll does."""
+        """Close, and wait until the last task has ended. A thread ends when its poll returns."""
         tasks = {*self._requests.tasks, self._timekeeper.task} - {None, asyncio.current_task()}
         self.close()
         if ending := [task for task in tasks if task is not None]:
@@ -247,17 +248,17 @@ class PollingManager:
     ) -> None:
         await self.aclose()
 
-    def _look(self, shared: SharedPoll) -> None:
-        """Look now, unless the poll has to wait."""
+    def _poll_now(self, shared: SharedPoll) -> None:
+        """Poll now, unless the poll is paused, stopped or in backoff."""
         if self._paused_at is not None or shared.cadence.failures or shared.cadence.stopped:
             self._plan(shared)
         else:
-            self._ask(shared, self._now())
+            self._start_request(shared, self._now())
 
     def _plan(self, shared: SharedPoll) -> None:
-        """Let the key fall due when its next look is, or when its cached answer is too old."""
+        """Schedule the next poll of the key, or the moment at which its cached result expires."""
         if shared.request is not None:
-            return  # planned when it has ended
+            return  # planned when the request has ended
         shared.due_at = self._next_at(shared)
         if shared.due_at is None:
             self._timekeeper.cancel(shared.key)
@@ -266,7 +267,7 @@ class PollingManager:
 
     def _next_at(self, shared: SharedPoll) -> float | None:
         if not shared.subscribers:
-            return shared.answer.at + self._cache_seconds if shared.answer is not None else self._now()
+            return shared.result.at + self._cache_seconds if shared.result is not None else self._now()
         delay = shared.cadence.next_delay
         if delay is None or self._paused_at is not None:
             return None
@@ -277,11 +278,11 @@ class PollingManager:
         if shared is None or shared.request is not None:
             return
         if shared.subscribers:
-            self._ask(shared, shared.due_at if shared.due_at is not None else self._now())
+            self._start_request(shared, shared.due_at if shared.due_at is not None else self._now())
         else:
             del self._polls[key]
 
-    def _ask(self, shared: SharedPoll, due_at: float, offer: Caller | None = None) -> Request:
+    def _start_request(self, shared: SharedPoll, due_at: float, offer: Caller | None = None) -> Request:
         self._timekeeper.cancel(shared.key)
         request = Request(shared.key, due_at, shared.source, partial(self._ended, shared), offer)
         shared.request = request
@@ -303,7 +304,7 @@ class PollingManager:
             self._release(shared, shared.request)
 
     def _release(self, shared: SharedPoll, request: Request) -> None:
-        """Give up a request if nobody waits for it: for good, or until polling is resumed."""
+        """Withdraw a request that has no waiters: for good, or until polling is resumed."""
         if request.waiters or shared.request is not request:
             return
         if not shared.subscribers:
@@ -315,7 +316,7 @@ class PollingManager:
         self._requests.withdraw(request)
 
     def _ended(self, shared: SharedPoll, request: Request, value: Any, error: Exception | None) -> None:
-        """Take in the end of a request: first all that is ours, then the subscribers, who may do anything."""
+        """Handle the end of a request: first the manager's own state, then the subscribers' callbacks."""
         shared.request = None
         for waiter in request.waiters:
             if waiter.done():
@@ -327,34 +328,34 @@ class PollingManager:
         if error is not None:
             self._failures += 1
         if self._polls.get(shared.key) is not shared:
-            return  # all subscribers left meanwhile, and those who came since wait for a request of their own
+            return  # all subscribers left meanwhile; later ones wait for a request of their own
         if error is None:
             shared.succeeded(
                 value, started_at=request.started_at, now=self._now(), active_time=self._active_time()
             )
             self._plan(shared)
             for subscriber in list(shared.subscribers):
-                subscriber.give(value)
+                subscriber.deliver(value)
         elif not shared.subscribers:
             del self._polls[shared.key]
         else:
             shared.failed(error, now=self._now(), draw=self._draw)
             self._plan(shared)
-            self._tell(shared, error)
+            self._report_failure(shared, error)
 
-    def _tell(self, shared: SharedPoll, error: Exception) -> None:
-        if shared.cadence.stopped or not any(each.hears_errors for each in shared.subscribers):
+    def _report_failure(self, shared: SharedPoll, error: Exception) -> None:
+        if shared.cadence.stopped or not any(each.has_error_callback for each in shared.subscribers):
             delay = shared.cadence.next_delay
-            then = "touch it to go on" if delay is None else f"next look in {delay:g} s"
-            log.warning("the poll of %r failed, %s; %s", shared.key, shared.cadence.reason, then)
+            then = "call touch() to resume" if delay is None else f"next poll in {delay:g} s"
+            log.warning("Poll of %r failed, %s; %s", shared.key, shared.cadence.reason, then)
         for subscriber in list(shared.subscribers):
             subscriber.fail(error)
 
     def _is_fresh(self, shared: SharedPoll) -> bool:
-        return shared.answer is not None and self._now() - shared.answer.at < self._cache_seconds
+        return shared.result is not None and self._now() - shared.result.at < self._cache_seconds
 
     def _active_time(self) -> float:
-        """Time as the schedules know it: a pause is not two minutes without news."""
+        """The time that schedules use: it does not advance during a pause."""
         return (self._now() if self._paused_at is None else self._paused_at) - self._paused_seconds
 
     def _now(self) -> float:
@@ -362,29 +363,29 @@ class PollingManager:
         return self._loop.time()
 
     def _here(self) -> asyncio.AbstractEventLoop:
-        """The event loop, which has to be the one that runs in this thread."""
+        """The event loop of this manager; raises `InvalidInput` unless it is running in this thread."""
         if self._closed:
             raise _closed()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError as error:
             raise InvalidInput(
-                "a polling manager works inside an event loop; call it from a coroutine, "
-                "or from another thread through loop.call_soon_threadsafe"
+                "No event loop is running in this thread. Call the polling manager from a coroutine, "
+                "or from another thread with loop.call_soon_threadsafe."
             ) from error
         if self._loop is None:
             self._loop = loop
         elif self._loop is not loop:
             raise InvalidInput(
-                "this polling manager belongs to another event loop; longwatch.polling.polling_manager() "
-                "gives the one of the loop that is running"
+                "This polling manager belongs to another event loop. "
+                "Call polling_manager() for the manager of the running one."
             )
         return loop
 
 
 def _closed() -> NotWorthAnotherTry:
     return NotWorthAnotherTry(
-        "This polling manager is closed. Make a new one, or ask polling_manager() for one."
+        "This polling manager is closed. Create a new one, or call polling_manager() for the shared one."
     )
 
 
@@ -393,17 +394,14 @@ _lock = threading.Lock()
 
 
 def polling_manager() -> PollingManager:
-    """The manager that everybody in the running event loop shares. A closed one is replaced."""
+    """The shared manager of the running event loop. A closed one is replaced."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError as error:
-        raise InvalidInput(
-            "polling_manager() is the manager of the running event loop, and none is running; "
-            "call it from a coroutine"
-        ) from error
+        raise InvalidInput("No event loop is running. Call polling_manager() from a coroutine.") from error
     with _lock:
-        for gone in [each for each in _managers if each.is_closed()]:
-            del _managers[gone]
+        for closed in [each for each in _managers if each.is_closed()]:
+            del _managers[closed]
         manager = _managers.get(loop)
         if manager is None or manager.is_closed:
             manager = _managers[loop] = PollingManager()

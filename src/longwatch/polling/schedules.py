@@ -1,6 +1,6 @@
-"""Schedules and cadences: when to poll again. Values: each poll gives the next state, none waits.
+"""Schedules and cadences: when to poll again. Values: each poll returns the next state, none waits.
 
-`now` is in seconds of any clock that only grows; a schedule compares it with what it was told before.
+`now` is in seconds of any monotonic clock; a schedule compares it with earlier values.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from longwatch.polling.backoff import REQUEST_BACKOFF, Backoff
 
 
 class Schedule(Protocol):
-    """How long until the next look."""
+    """How long until the next poll."""
 
     @property
     def delay(self) -> float | None:
-        """Seconds from the last look to the next. None: it has stopped."""
+        """Seconds from the last poll to the next. None: stopped."""
 
     @property
     def reason(self) -> str | None:
-        """Why it has stopped, for people; None while it goes on."""
+        """Why the schedule has stopped, for people; None while it runs."""
 
     def looked(self, now: float, *, news: bool) -> Schedule:
-        """The state after a look at this moment; `news` says whether anything had changed."""
+        """The state after a poll at this time; `news`: whether the result differs from the one before."""
 
     def touched(self, now: float) -> Schedule:
-        """The state after somebody showed interest: what had stopped or slowed down begins again."""
+        """The state after a user showed interest: a stopped or slowed schedule starts over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Fixed:
     seconds: float
 
     def __post_init__(self) -> None:
-        _check("an interval", self.seconds)
+        _check("interval", self.seconds)
 
     @property
     def delay(self) -> float:
@@ -59,10 +59,10 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp:
-    """Intelligent polling: quick while it is young, then slower, then not at all.
+    """Intelligent polling: fast at first, then slower, then not at all.
 
-    `first` seconds for the first `active_seconds`, then × `factor` with each look up to `most`. News does not
-    quicken it, but keeps it alive: it stops at the first look that comes `quiet_seconds` after the last news.
+    `first` seconds for the first `active_seconds`, then × `factor` with each poll up to `most`. News does not
+    accelerate it, but keeps it alive: it stops at the first poll `quiet_seconds` after the last news.
     """
 
     first: float = 1.0  # seconds
@@ -70,18 +70,18 @@ class Ramp:
     most: float = 5.0  # seconds
     active_seconds: float = 30.0
     quiet_seconds: float = 120.0
-    step: float | None = None  # the delay now, before it is known whether the ramp has stopped
-    started_at: float | None = None  # first look, or the last touch
+    step: float | None = None  # the current delay, unless the ramp has stopped
+    started_at: float | None = None  # first poll, or the last touch
     news_at: float | None = None
     looked_at: float | None = None
 
     def __post_init__(self) -> None:
-        _check("the first delay of a ramp", self.first)
-        _check("the last delay of a ramp", self.most)
+        _check("first delay of a ramp", self.first)
+        _check("last delay of a ramp", self.most)
         if self.first > self.most or not 1 <= self.factor < math.inf:
             raise InvalidInput(
-                f"a ramp from {self.first} s times {self.factor} does not lead up to {self.most} s; "
-                "give first <= most and a factor of at least 1"
+                f"Invalid ramp from {self.first} s to {self.most} s with factor {self.factor}. "
+                "Use first <= most and a factor of at least 1."
             )
 
     @property
@@ -111,16 +111,16 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class Phased:
-    """A delay for each phase of the work, by its word. The words are compared without regard to case."""
+    """A delay for each phase of the work. Phases are compared without regard to case."""
 
     seconds: Mapping[str, float] = field(hash=False)
     phase: str = ""
     _: KW_ONLY
-    otherwise: float = 30.0  # seconds, for a phase nobody knows: a new word must not end the watch
+    otherwise: float = 30.0  # seconds, for an unknown phase, which must not end the watch
 
     def __post_init__(self) -> None:
         for phase, seconds in {**self.seconds, "otherwise": self.otherwise}.items():
-            _check(f"the delay of phase {phase!r}", seconds)
+            _check(f"delay of phase {phase!r}", seconds)
         object.__setattr__(self, "seconds", {word.casefold(): each for word, each in self.seconds.items()})
 
     @property
@@ -132,14 +132,14 @@ class Phased:
         return None
 
     def in_phase(self, phase: str) -> Phased:
-        """The state when the work has come to this phase."""
+        """The state when the work has reached this phase."""
         return self if phase == self.phase else replace(self, phase=phase)
 
     def is_due(self, looked_at: float | None, now: float) -> bool:
-        """Whether it is time: a whole delay after the last look, to the moment, or never looked at.
+        """Whether a poll is due: a whole delay after the last one, or never polled.
 
-        A last look that lies more than a delay ahead comes from a clock that was wrong then, and waiting for
-        it would be waiting for nothing.
+        A last poll more than a delay in the future was stamped by a wrong clock, and does not postpone this
+        one.
         """
         return looked_at is None or abs(now - looked_at) >= self.delay
 
@@ -152,7 +152,7 @@ class Phased:
 
 @dataclass(frozen=True, slots=True)
 class Soonest:
-    """Several schedules for one poll, by the interval that was asked for: the soonest decides."""
+    """Several schedules for one poll, by requested interval: the soonest decides."""
 
     members: tuple[tuple[float | None, Schedule], ...] = ()
 
@@ -164,10 +164,10 @@ class Soonest:
     def reason(self) -> str | None:
         if self.delay is not None:
             return None
-        return next((reason for _, each in self.members if (reason := each.reason)), "nobody asks for it")
+        return next((reason for _, each in self.members if (reason := each.reason)), "no subscribers")
 
     def joined(self, interval: float | None) -> Soonest:
-        """With this interval too; one that is there already begins again."""
+        """With this interval as well; one that is present already starts over."""
         return Soonest((*self.left(interval).members, (interval, schedule_for(interval))))
 
     def left(self, interval: float | None) -> Soonest:
@@ -184,13 +184,13 @@ class Soonest:
 
 
 def schedule_for(interval: float | None = None) -> Fixed | Ramp:
-    """An interval in seconds means exactly that, none means the ramp."""
+    """`Fixed` for an interval in seconds, `Ramp` without one."""
     return Ramp() if interval is None else Fixed(interval)
 
 
 def _check(what: str, seconds: object) -> None:
     if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-        raise InvalidInput(f"{what} is a number of seconds above 0, not {seconds!r}")
+        raise InvalidInput(f"Invalid {what}: {seconds!r}. Use a number of seconds above 0.")
 
 
 JOURNAL_INTERVAL = Fixed(0.5)  # the polling requirements
@@ -201,7 +201,7 @@ EXECUTION_PHASES = Phased({"pending": 45.0, "started": 15.0, "in_progress": 30.0
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """When to look next, and why not sooner."""
+    """When to poll next, and why not sooner."""
 
     schedule: Schedule
     backoff: Backoff = REQUEST_BACKOFF
@@ -209,22 +209,22 @@ class Cadence:
 
     @property
     def next_delay(self) -> float | None:
-        """Seconds from the last look to the next. None: it has stopped."""
+        """Seconds from the last poll to the next. None: stopped."""
         return self.backoff.delay if self.backoff.failures else self.schedule.delay
 
     @property
     def failures(self) -> int:
-        """How many looks failed in a row."""
+        """How many polls failed in a row."""
         return self.backoff.failures
 
     @property
     def stopped(self) -> bool:
-        """Whether it looks no more until somebody touches it."""
+        """Whether it polls no more until it is touched."""
         return self.next_delay is None
 
     @property
     def reason(self) -> str | None:
-        """Why it waits longer than usual or has stopped, for people; None while all is well."""
+        """Why it waits longer than usual or has stopped, for people; None otherwise."""
         if not self.failures:
             return self.schedule.reason
         count = "1 failure" if self.failures == 1 else f"{self.failures} failures in a row"
@@ -232,23 +232,23 @@ class Cadence:
         return f"gave up after {count}{last}" if self.stopped else f"{count}{last}"
 
     def succeeded(self, now: float, *, news: bool = True) -> Cadence:
-        """The state after a look that was answered. Failures are forgotten at once."""
+        """The state after a successful poll: the backoff is reset."""
         schedule = self.schedule.looked(now, news=news)
         if schedule is self.schedule and not self.failures:
-            return self  # fifty thousand of these a second must cost nothing
+            return self  # 50,000 of these a second must cost nothing
         return Cadence(schedule, self.backoff.succeeded())
 
     def failed(
         self, error: BaseException | str | None = None, *, draw: Callable[[], float] = random.random
     ) -> Cadence:
-        """The state after a look that was not answered."""
-        return Cadence(self.schedule, self.backoff.failed(draw=draw), _told(error))
+        """The state after a failed poll."""
+        return Cadence(self.schedule, self.backoff.failed(draw=draw), _error_text(error))
 
     def touched(self, now: float) -> Cadence:
-        """The state after somebody showed interest.
+        """The state after a user showed interest.
 
-        The schedule begins again, and so does a backoff that had given up. One that has not goes on: interest
-        does not mend what fails.
+        The schedule starts over, and so does a backoff that had given up. One that has not continues:
+        interest does not repair what fails.
         """
         schedule = self.schedule.touched(now)
         if self.backoff.stopped:
@@ -256,7 +256,7 @@ class Cadence:
         return replace(self, schedule=schedule)
 
 
-def _told(error: BaseException | str | None) -> str | None:
+def _error_text(error: BaseException | str | None) -> str | None:
     if isinstance(error, BaseException):
         return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return error

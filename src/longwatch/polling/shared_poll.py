@@ -1,4 +1,4 @@
-"""One poll for all subscribers of a key, and the registration that each of them holds."""
+"""One poll for all subscribers of a key, and the registration that each subscriber holds."""
 
 from __future__ import annotations
 
@@ -25,63 +25,63 @@ OnError = Callable[[Exception], object]
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """What the last poll gave, and when."""
+    """What the last poll returned, and when."""
 
     value: object
     at: float
 
 
 class SharedPoll:
-    """A key's poll, from the first who wants it to the last.
+    """The poll of a key, from its first subscriber to its last.
 
-    When the last one leaves, the manager forgets this object and makes a new one for whoever comes next: an
-    answer that is still under way reaches the old one only, and so never a later registration.
+    When the last one leaves, the manager drops this object and creates a new one for the next subscriber: a
+    result that is still in flight reaches the old object only, and never a later registration.
     """
 
-    __slots__ = ("answer", "cadence", "due_at", "key", "request", "since", "subscribers", "wanted")
+    __slots__ = ("cadence", "due_at", "intervals", "key", "request", "result", "since", "subscribers")
 
     def __init__(self, key: Hashable, backoff: Backoff) -> None:
         self.key = key
         self.cadence = Cadence(Soonest(), backoff)
         self.subscribers: dict[Subscriber, None] = {}  # oldest first
-        self.wanted: Counter[float | None] = Counter()  # how many want which interval
+        self.intervals: Counter[float | None] = Counter()  # subscribers per interval
         self.request: Request | None = None  # queued or in flight
-        self.answer: PollResult | None = None
-        self.since = -math.inf  # what the delay to the next look counts from
+        self.result: PollResult | None = None
+        self.since = -math.inf  # the delay to the next poll counts from here
         self.due_at: float | None = None
 
     def join(self, subscriber: Subscriber, now: float) -> None:
-        """One more. A poll that had stopped goes on, and one that had slowed down begins again."""
+        """Add a subscriber. A stopped poll resumes, and a slowed one starts over."""
         self._reschedule(self._soonest().joined(subscriber.interval))
         if self.cadence.stopped:
             self.cadence = self.cadence.touched(now)
-        self.wanted[subscriber.interval] += 1
+        self.intervals[subscriber.interval] += 1
         self.subscribers[subscriber] = None
 
     def leave(self, subscriber: Subscriber) -> None:
-        """One fewer. What nobody else wanted so often is not done so often any more."""
+        """Remove a subscriber, and its interval if no other subscriber has the same."""
         del self.subscribers[subscriber]
-        self.wanted[subscriber.interval] -= 1
-        if not self.wanted[subscriber.interval]:
-            del self.wanted[subscriber.interval]
+        self.intervals[subscriber.interval] -= 1
+        if not self.intervals[subscriber.interval]:
+            del self.intervals[subscriber.interval]
             self._reschedule(self._soonest().left(subscriber.interval))
 
     def source(self, request: Request) -> Caller:
-        """What to call: the poll of the one who has been here longest, or of one who only waits."""
+        """What to call: the poll of the oldest subscriber, or of a caller that only waits."""
         for subscriber in self.subscribers:
             return subscriber.poll, subscriber.context
-        assert request.offer is not None  # or nobody would want it, and it would have been withdrawn
+        assert request.offer is not None  # without one, the request would have been withdrawn
         return request.offer
 
     def succeeded(self, value: object, *, started_at: float, now: float, active_time: float) -> None:
-        """Take in an answer. The next look counts from the beginning of this one."""
-        news = self.answer is None or not _same(self.answer.value, value)
-        self.answer = PollResult(value, now)
+        """Handle a result. The next delay counts from the start of this poll."""
+        news = self.result is None or not _same(self.result.value, value)
+        self.result = PollResult(value, now)
         self.since = started_at
         self.cadence = self.cadence.succeeded(active_time, news=news)
 
     def failed(self, error: Exception, *, now: float, draw: Callable[[], float]) -> None:
-        """Take in a failure. The next look counts from its end: one that failed slowly needs its rest too."""
+        """Handle a failure. The next delay counts from its end: a slow failure has to wait too."""
         self.since = now
         self.cadence = self.cadence.failed(error, draw=draw)
 
@@ -94,9 +94,9 @@ class SharedPoll:
 
 
 class Subscriber:
-    """Somebody who wants the answers of a poll."""
+    """One subscriber of a poll: its interval, its callbacks and its context."""
 
-    __slots__ = ("_on_error", "_on_result", "_told", "active", "context", "interval", "poll", "shared")
+    __slots__ = ("_is_served", "_on_error", "_on_result", "active", "context", "interval", "poll", "shared")
 
     def __init__(
         self,
@@ -109,29 +109,29 @@ class Subscriber:
         for name, callback in (("on_result", on_result), ("on_error", on_error)):
             if inspect.iscoroutinefunction(callback):
                 raise InvalidInput(
-                    f"{name} of the poll {shared.key!r} is a coroutine function, and nobody would await it; "
-                    "give a plain function, which may start a task"
+                    f"{name} of the poll {shared.key!r} is a coroutine function, which would never be "
+                    "awaited. Pass a plain function; it may start a task."
                 )
         self.shared = shared
         self.poll = poll
         self.interval = interval
         self.active = True
-        # Its code runs in the context in which it registered, whoever's turn it is: what it records must
-        # not end up in the run of another.
+        # Its code runs in the context in which it registered: what it records must not end up in the run of
+        # another subscriber.
         self.context = copy_context()
         self._on_result = on_result
         self._on_error = on_error
-        self._told = False
+        self._is_served = False
 
     @property
-    def hears_errors(self) -> bool:
+    def has_error_callback(self) -> bool:
         return self._on_error is not None
 
-    def give(self, value: object) -> None:
-        """Deliver an answer. What the subscriber raises hurts nobody else, and is reported to it."""
+    def deliver(self, value: object) -> None:
+        """Deliver a result. An exception of the subscriber affects no other, and goes to its `on_error`."""
         if not self.active:
-            return  # it left while the others before it were told
-        self._told = True
+            return  # it left while subscribers before it were called
+        self._is_served = True
         if self._on_result is None:
             return
         try:
@@ -143,12 +143,12 @@ class Subscriber:
                 self.fail(mistake)
 
     def catch_up(self, value: object) -> None:
-        """Deliver a cached answer, unless a newer one was quicker."""
-        if not self._told:
-            self.give(value)
+        """Deliver a cached result, unless a newer one was delivered first."""
+        if not self._is_served:
+            self.deliver(value)
 
     def fail(self, error: Exception) -> None:
-        """Tell of a failure, if this one wants to hear of it."""
+        """Report a failure to `on_error`, if there is one."""
         if not self.active or self._on_error is None:
             return
         try:
@@ -158,18 +158,18 @@ class Subscriber:
 
     def _log(self, callback: str, mistake: Exception) -> None:
         key = self.shared.key
-        log.error("%s of a subscriber of %r raised; the others go on", callback, key, exc_info=mistake)
+        log.error("%s of a subscriber of %r raised an exception", callback, key, exc_info=mistake)
 
 
 def _same(before: object, after: object) -> bool:
     try:
         return bool(before == after)
-    except Exception:  # noqa: BLE001 - what cannot be compared, such as two arrays, counts as changed
+    except Exception:  # noqa: BLE001 - values that cannot be compared, such as two arrays, count as changed
         return False
 
 
 class Registration:
-    """One subscriber's part in a poll. Dispose of it to leave; as a context manager it does so by itself."""
+    """A subscription to a poll. `dispose` ends it, and so does the end of `with`."""
 
     def __init__(self, subscriber: Subscriber, leave: Callable[[Subscriber], None]) -> None:
         self._subscriber = subscriber
@@ -186,16 +186,16 @@ class Registration:
 
     @property
     def state(self) -> Cadence:
-        """When the poll looks next, how often it failed, whether it has stopped and why."""
+        """The delay to the next poll, the number of failures, whether it has stopped and why."""
         return self._subscriber.shared.cadence
 
     @property
     def due_at(self) -> float | None:
-        """The moment of the next look on the event loop's clock; None while none is planned."""
+        """The time of the next poll on the event loop's clock; None while none is planned."""
         return self._subscriber.shared.due_at if self.active else None
 
     def dispose(self) -> None:
-        """Leave. Nothing is delivered any more, also not from a poll under way. Again, it does nothing."""
+        """Unsubscribe. Nothing more is delivered, not even from a poll in flight. May be called again."""
         self._leave(self._subscriber)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""One task that waits for whatever is due next, however many keys there are."""
+"""One task that waits for the next due time of any number of keys."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Timekeeper(Generic[K]):
-    """Calls `fall_due` for each key when its moment has come, on the event loop's clock.
+    """Calls `fall_due` with each key at its due time, on the event loop's clock.
 
-    The task lives only while something is scheduled. If somebody else cancels it, which is what happens to
-    every task when an event loop is shut down, `going_down` is called.
+    The task exists only while something is scheduled. If it is cancelled from outside, as happens to every
+    task when an event loop shuts down, `on_shutdown` is called.
     """
 
-    def __init__(self, fall_due: Callable[[K], None], *, going_down: Callable[[], None]) -> None:
+    def __init__(self, fall_due: Callable[[K], None], *, on_shutdown: Callable[[], None]) -> None:
         self._fall_due = fall_due
-        self._going_down = going_down
+        self._on_shutdown = on_shutdown
         self._due: DueQueue[K] = DueQueue()
         self._alarm: asyncio.Future[None] | None = None
         self._alarm_at = 0.0
         self.task: asyncio.Task[None] | None = None
 
     def schedule(self, key: K, at: float) -> None:
-        """Let the key fall due at this moment, instead of any that was set before."""
+        """Set the due time of the key, replacing an earlier one."""
         self._due.schedule(key, at)
         if self.task is None or self.task.done():
             loop = asyncio.get_running_loop()
@@ -36,17 +36,17 @@ class Timekeeper(Generic[K]):
             # A callback: a task that is cancelled before its first step reaches no `except` of its own.
             self.task.add_done_callback(self._ended, context=Context())
         elif self._alarm is not None and at < self._alarm_at:
-            _ring(self._alarm)
+            _wake(self._alarm)
 
     def cancel(self, key: K) -> bool:
-        """Let the key not fall due. False if it was not going to."""
+        """Remove the due time of the key. False if it had none."""
         cancelled = self._due.cancel(key)
         if cancelled and not self._due and self._alarm is not None:
-            _ring(self._alarm)  # nothing is left to wait for, so the task ends
+            _wake(self._alarm)  # nothing is left to wait for, so the task ends
         return cancelled
 
     def close(self) -> None:
-        """Let nothing fall due any more."""
+        """Remove all due times and end the task."""
         self._due = DueQueue()
         task, self.task = self.task, None
         if task is not None:
@@ -58,18 +58,18 @@ class Timekeeper(Generic[K]):
                 await self._until(at, loop)
             for key in self._due.pop_due(loop.time()):
                 self._fall_due(key)
-        self.task = None  # at once: whoever schedules next needs a new one
+        self.task = None  # immediately: the next `schedule` needs a new task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self.task is not task:
-            return  # it had nothing left to do, or was closed
+            return  # the task had nothing left to do, or was closed
         self.task = None
         if task.cancelled():
-            self._going_down()
+            self._on_shutdown()
 
     async def _until(self, at: float, loop: asyncio.AbstractEventLoop) -> None:
         self._alarm, self._alarm_at = loop.create_future(), at
-        timer = loop.call_at(at, _ring, self._alarm)
+        timer = loop.call_at(at, _wake, self._alarm)
         try:
             await self._alarm
         finally:
@@ -77,6 +77,6 @@ class Timekeeper(Generic[K]):
             timer.cancel()
 
 
-def _ring(alarm: asyncio.Future[None]) -> None:
+def _wake(alarm: asyncio.Future[None]) -> None:
     if not alarm.done():
         alarm.set_result(None)

@@ -248,7 +248,7 @@ async def test_a_closed_manager_of_the_process_is_replaced() -> None:
 
 
 def test_outside_an_event_loop_the_message_says_what_to_do() -> None:
-    with pytest.raises(InvalidInput, match="call it from a coroutine"):
+    with pytest.raises(InvalidInput, match="from a coroutine"):
         polling_manager()
     with pytest.raises(InvalidInput, match="call_soon_threadsafe"):
         PollingManager().register("a", Source().poll, 1.0)

@@ -92,8 +92,8 @@ async def test_a_failure_nobody_listens_to_is_logged(
 
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 6
-    assert messages[0] == "the poll of 'a' failed, 1 failure: OSError: refused; next look in 2 s"
-    assert messages[-1].endswith("touch it to go on")
+    assert messages[0] == "Poll of 'a' failed, 1 failure: OSError: refused; next poll in 2 s"
+    assert messages[-1].endswith("call touch() to resume")
 
 
 async def test_a_poll_without_an_answer_is_a_failure_and_gives_its_place_back() -> None:
@@ -106,7 +106,7 @@ async def test_a_poll_without_an_answer_is_a_failure_and_gives_its_place_back() 
 
         assert hanging.cancelled == 1
         assert isinstance(errors[0], Unreachable)
-        assert "'hanging' gave no answer in 5 s" in str(errors[0])
+        assert "'hanging' returned no result within 5 s" in str(errors[0])
         assert good.started == [5, 6]
 
 
@@ -129,7 +129,7 @@ async def test_a_poll_that_is_cancelled_from_inside_is_a_failure_like_any_other(
     await asyncio.sleep(3)
 
     assert len(errors) == 2
-    assert "cancelled from inside" in str(errors[0])
+    assert "cancelled itself" in str(errors[0])
     assert not manager.is_closed
 
 

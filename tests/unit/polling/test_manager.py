@@ -25,7 +25,7 @@ async def test_it_looks_at_once_and_then_at_the_interval(manager: PollingManager
     assert results == [1, 1, 1, 1]
 
 
-async def test_the_interval_counts_from_the_beginning_of_a_look(manager: PollingManager) -> None:
+async def test_the_interval_counts_from_the_start_of_a_poll(manager: PollingManager) -> None:
     source = Source(seconds=0.7)
 
     manager.register("a", source.poll, 2.0)
@@ -312,5 +312,5 @@ async def test_a_callback_that_would_have_to_be_awaited_is_refused(manager: Poll
 
 
 def test_a_manager_without_room_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="room for 1 request"):
+    with pytest.raises(InvalidInput, match="max_concurrent 0"):
         PollingManager(max_concurrent=0)

@@ -138,13 +138,13 @@ def test_each_phase_of_an_execution_has_its_delay_and_an_unknown_one_the_usual(
         ("in_progress", 9_000, 1_000, True),  # a clock that was wrong: do not wait two hours for it
     ],
 )
-def test_an_execution_is_due_a_whole_delay_after_its_last_look(
+def test_an_execution_is_due_a_whole_delay_after_its_last_poll(
     phase: str, last: float | None, now: float, due: bool
 ) -> None:
     assert EXECUTION_PHASES.in_phase(phase).is_due(last, now) is due
 
 
-def test_a_phase_changes_the_delay_of_the_next_look() -> None:
+def test_a_phase_changes_the_delay_of_the_next_poll() -> None:
     phased = EXECUTION_PHASES.looked(0, news=False)
 
     assert phased.delay == 45
@@ -174,7 +174,7 @@ def test_when_the_last_that_goes_on_has_left_the_soonest_stops_and_says_why() ->
 
     assert (left.delay, left.reason) == (None, "no news for 120 s")
     assert left.touched(200).delay == 1
-    assert (Soonest().delay, Soonest().reason) == (None, "nobody asks for it")
+    assert (Soonest().delay, Soonest().reason) == (None, "no subscribers")
 
 
 def test_a_look_at_fixed_intervals_alone_makes_no_new_value() -> None:
@@ -195,7 +195,7 @@ def test_what_is_no_interval_is_refused(seconds: float) -> None:
 
 
 def test_a_ramp_that_leads_downwards_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="does not lead up"):
+    with pytest.raises(InvalidInput, match="Invalid ramp from"):
         Ramp(first=6.0)
-    with pytest.raises(InvalidInput, match="does not lead up"):
+    with pytest.raises(InvalidInput, match="Invalid ramp from"):
         Ramp(factor=0.9)

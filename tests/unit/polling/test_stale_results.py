@@ -134,7 +134,7 @@ def test_a_cached_result_never_comes_after_a_newer_one() -> None:
     shared = SharedPoll("a", REQUEST_BACKOFF)
     subscriber = Subscriber(shared, Source().poll, 1.0, results.append, None)
 
-    subscriber.give("new")
+    subscriber.deliver("new")
     subscriber.catch_up("cached")
 
     assert results == ["new"]
