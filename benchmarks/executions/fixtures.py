@@ -14,13 +14,13 @@ def job_id_of(number: int) -> str:
 
 def execution(number: int, *, closed: bool) -> Execution:
     """An execution that is running, or one that ended earlier."""
-    state = ItemState.LAUNCHED if closed else ItemState.PENDING
+    state = ItemState.DONE if closed else ItemState.PENDING
     at = START_MS - number * 1000 if closed else START_MS + number
-    servers = tuple(WorkItem(f"s-{number:016}{each}", state, since=at) for each in range(3))
+    items = tuple(WorkItem(f"s-{number:016}{each}", state, since=at) for each in range(3))
     job = Job(
         job_id_of(number),
         JobState.FINISHED if closed else JobState.PENDING,
-        servers if closed else (),
+        items if closed else (),
         region="eu-west-1",
     )
     evidence = (Evidence("drs:DescribeJobs", at),)
@@ -28,8 +28,8 @@ def execution(number: int, *, closed: bool) -> Execution:
         execution_id=f"{'closed' if closed else 'open'}-{number}",
         plan_id="plan-1",
         started_at=at,
-        waves=(Stage("one", (job,)),),
-        total_waves=1,
+        stages=(Stage("one", (job,)),),
+        total_stages=1,
         deadline_ms=None,
         verdict=Verdict(Status.SUCCEEDED, at, evidence) if closed else None,
         closed=closed,

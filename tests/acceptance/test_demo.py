@@ -152,7 +152,7 @@ def test_beside_the_workflow_a_drill_of_three_waves_is_watched_to_its_verdict(
     past = [each for each in store.find() if each.execution_id.startswith("demo-drill-")]
     store.close()
     assert [each.status for each in drills] == [Status.PARTIAL, Status.PARTIAL]
-    assert [len(list(wave.servers())) for wave in drills[0].waves] == [3, 4, 2]
+    assert [len(list(wave.items())) for wave in drills[0].stages] == [3, 4, 2]
     assert {each.status for each in past} == {Status.SUCCEEDED}
     assert len(past) == 10, "drills of the weeks before are made once"
     drill = drills[-1]

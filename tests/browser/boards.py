@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from longwatch.executions.model import ActionState, ItemState, Job, JobState, Mode, WorkItem
+from longwatch.executions.model import ItemState, Job, JobState, Mode, StepState, WorkItem
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
 from tests.integration.server.execution_stories import (
@@ -34,13 +34,13 @@ def named(number: int, *servers: tuple[str, ItemState], state: JobState = JobSta
             WorkItem(
                 f"s-{name}",
                 each,
-                word=each.value.upper(),
+                source_status=each.value.upper(),
                 instance_id=f"i-0{name}" if each is LAUNCHED else None,
                 reason="InsufficientInstanceCapacity in eu-west-1b" if each is FAILED else None,
             )
             for name, each in servers
         ),
-        word=state.value.upper(),
+        source_status=state.value.upper(),
     )
 
 
@@ -77,7 +77,7 @@ class Board:
     def running(self, execution_id: str = "x-running", ago_ms: int = 5 * MINUTE) -> Watched:
         """A drill of three waves: one is over, one goes on, one has not begun."""
         names = ("databases", "services", "front")
-        drill = self.watched(execution_id, *names, name="East coast drill", ago_ms=ago_ms, total_waves=4)
+        drill = self.watched(execution_id, *names, name="East coast drill", ago_ms=ago_ms, total_stages=4)
         at = drill.now.started_at
         dbs = [("db-orders", PENDING), ("db-users", PENDING), ("db-audit", PENDING)]
         drill.hear(named(0, *dbs), at=at + 5 * SECOND)
@@ -100,17 +100,17 @@ class Board:
             execution_id, "databases", mode=Mode.RECOVERY, ago_ms=9 * MINUTE, name="Recover Oslo"
         )
         at = found.now.started_at
-        agent = action("install agent", ActionState.SUCCEEDED)
-        going = action("join domain", ActionState.IN_PROGRESS)
-        lost = action("join domain", ActionState.FAILED, "AccessDenied: ssm:SendCommand")
+        agent = action("install agent", StepState.SUCCEEDED)
+        going = action("join domain", StepState.IN_PROGRESS)
+        lost = action("join domain", StepState.FAILED, "AccessDenied: ssm:SendCommand")
         found.hear(said(0, PENDING, PENDING), at=at + 3 * SECOND)
         found.hear(said(0, GOING, GOING), at=at + 100 * SECOND)
-        found.hear(said(0, LAUNCHED, LAUNCHED, instance_id="i-0abc", actions=(going,)), at=at + 300 * SECOND)
+        found.hear(said(0, LAUNCHED, LAUNCHED, instance_id="i-0abc", steps=(going,)), at=at + 300 * SECOND)
         servers = (
             WorkItem("s-01", LAUNCHED, "i-0abc", (agent, lost), "LAUNCHED"),
             WorkItem("s-02", LAUNCHED, "i-0def", (agent, going), "LAUNCHED"),
         )
-        found.hear(Job("job-0", JobState.STARTED, servers, word="STARTED"), at=at + 460 * SECOND)
+        found.hear(Job("job-0", JobState.STARTED, servers, source_status="STARTED"), at=at + 460 * SECOND)
         return found
 
     def partial(self, execution_id: str = "x-partial") -> Watched:
@@ -125,7 +125,7 @@ class Board:
         gone = said(0, LAUNCHED, LAUNCHED)
         jobs = replace(
             named(0, ("db-a", LAUNCHED), ("db-b", FAILED), state=DONE),
-            servers=(*named(0, ("db-a", LAUNCHED), ("db-b", FAILED)).servers, *gone.servers),
+            items=(*named(0, ("db-a", LAUNCHED), ("db-b", FAILED)).items, *gone.items),
         )
         found.hear(jobs, said(1, LAUNCHED, state=DONE), at=at + 6 * MINUTE)
         return found
@@ -134,12 +134,12 @@ class Board:
         """A drill that succeeded with warnings: a launch action failed, and a server was terminated."""
         found = self.watched(execution_id, ago_ms=3 * HOUR, name="South drill")
         at = found.now.started_at
-        lost = action("join domain", ActionState.FAILED, "AccessDenied: ssm:SendCommand")
+        lost = action("join domain", StepState.FAILED, "AccessDenied: ssm:SendCommand")
         servers = (
             WorkItem("s-web", LAUNCHED, "i-0web", (lost,), "LAUNCHED"),
             WorkItem("s-db", ItemState.TERMINATED, "i-0db", (), "TERMINATED"),
         )
-        found.hear(Job("job-0", DONE, servers, word="COMPLETED"), at=at + 4 * MINUTE)
+        found.hear(Job("job-0", DONE, servers, source_status="COMPLETED"), at=at + 4 * MINUTE)
         return found
 
     def overdue(self, execution_id: str = "x-overdue") -> Watched:
@@ -149,7 +149,7 @@ class Board:
         return found
 
     def unreachable(self, execution_id: str = "x-unreachable") -> Watched:
-        found = self.watched(execution_id, "one", "two", ago_ms=4 * MINUTE, total_waves=None)
+        found = self.watched(execution_id, "one", "two", ago_ms=4 * MINUTE, total_stages=None)
         found.hear(said(0, GOING, PENDING), at=found.now.started_at + 20 * SECOND)
         found.change(
             failures=4, last_error="DRS in eu-west-1 answered ThrottlingException", last_polled_at=now_ms()

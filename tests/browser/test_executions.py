@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
-from longwatch.executions.model import ActionState, Evidence, Job, JobState, Stage, Verdict, WorkItem
+from longwatch.executions.model import Evidence, Job, JobState, Stage, StepState, Verdict, WorkItem
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.summary import Status
@@ -270,12 +270,12 @@ def test_no_field_of_an_execution_becomes_markup(tmp_path: Path, serve: Serve, o
     board = Board(tmp_path / "hostile.db")
     waves = (Stage(ATTACK, (Job(ATTACK, region=ATTACK, account=ATTACK),), (f"expected {ATTACK}",)),)
     drill = board.watched(
-        ID, plan_id=ATTACK, name=ATTACK, source=ATTACK, waves=waves, total_waves=2, lease_holder=ATTACK
+        ID, plan_id=ATTACK, name=ATTACK, source=ATTACK, stages=waves, total_stages=2, lease_holder=ATTACK
     )
-    lost = action(ATTACK, ActionState.FAILED, ATTACK)
+    lost = action(ATTACK, StepState.FAILED, ATTACK)
     server = WorkItem(ATTACK, FAILED, ATTACK, (lost,), ATTACK, ATTACK)
     other = WorkItem(f"other {ATTACK}", GOING, ATTACK, (), ATTACK, ATTACK)
-    drill.hear(Job(ATTACK, JobState.STARTED, (server, other), word=ATTACK))
+    drill.hear(Job(ATTACK, JobState.STARTED, (server, other), source_status=ATTACK))
     drill.change(failures=5, last_error=ATTACK, lease_holder=ATTACK, lease_until=drill.now.started_at + 10**9)
     served = serve(tmp_path / "hostile.db")
 

@@ -132,7 +132,7 @@ class IdentityContract:
 def of_plan(plan_id: str, execution_id: str) -> Execution:
     wave = Stage("one", (Job("j-1", region="eu-west-1"),))
     return Execution(
-        execution_id=execution_id, plan_id=plan_id, started_at=START, waves=(wave,), total_waves=1
+        execution_id=execution_id, plan_id=plan_id, started_at=START, stages=(wave,), total_stages=1
     )
 
 

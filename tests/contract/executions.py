@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from longwatch.errors import AlreadyThere, VersionConflict
-from longwatch.executions.model import ActionState, Execution, Job, JobState, Mode, Stage, Verdict, WorkItem
+from longwatch.executions.model import Execution, Job, JobState, Mode, Stage, StepState, Verdict, WorkItem
 from longwatch.executions.operators import Operator, Statement
 from longwatch.executions.responses import applied
 from longwatch.executions.stores.base import Changes, ExecutionStore, place_of
@@ -75,7 +75,7 @@ class ExecutionsContract:
             store.add(replace(fresh, name="another"))
 
     def test_everything_that_is_known_is_kept(self, store: ExecutionStore) -> None:
-        added = store.add(new_execution(total_waves=None))
+        added = store.add(new_execution(total_stages=None))
         known = replace(
             applied(added, answer(START + 1_234, *everything())),
             failures=2,
@@ -132,7 +132,7 @@ class ExecutionsContract:
         with pytest.raises(VersionConflict):
             store.update(replace(seen, verdict=Verdict(Status.SUCCEEDED, START, EVIDENCE), closed=True))
         now = _get(store, fresh)
-        assert (waiting.total_waves, now.total_waves) == (2, 2)
+        assert (waiting.total_stages, now.total_stages) == (2, 2)
         assert (now.closed, now.status, now.verdict) == (True, Status.FAILED, closed.verdict)
         assert not list(store.open_executions())
 
@@ -155,7 +155,7 @@ class ExecutionsContract:
     def test_a_wave_that_the_orchestrator_adds_between_read_and_write_survives(
         self, store: ExecutionStore, write: Writes, read: Reads
     ) -> None:
-        store.add(fresh := new_execution(total_waves=2))
+        store.add(fresh := new_execution(total_stages=2))
         seen = _get(store, fresh)
         record = read(fresh.execution_id, "p-1")
         write({**record, "Waves": [*record["Waves"], {"WaveName": "two", "JobId": "j-2"}]})
@@ -163,7 +163,7 @@ class ExecutionsContract:
         with pytest.raises(VersionConflict):
             store.update(applied(seen, answer(START, job(PENDING))))
 
-        assert [wave.name for wave in _get(store, fresh).waves] == ["one", "two"]
+        assert [wave.name for wave in _get(store, fresh).stages] == ["one", "two"]
 
     def test_a_record_of_an_earlier_phase_is_found_and_finished(
         self, store: ExecutionStore, write: Writes, read: Reads
@@ -177,8 +177,8 @@ class ExecutionsContract:
         store.update(ended)
 
         assert (found.mode, found.started_at, found.version) == (Mode.DRILL, START, 0)
-        assert (found.total_waves, found.job_ids()) == (1, ("j-1",))
-        assert found.waves[0].expected_servers == ("s-1",)
+        assert (found.total_stages, found.job_ids()) == (1, ("j-1",))
+        assert found.stages[0].expected_items == ("s-1",)
         record = read(execution_id, "p-1")
         assert (record["Status"], record["EndTime"], record["Version"]) == (
             "COMPLETED",
@@ -219,7 +219,7 @@ class ExecutionsContract:
 
         write({**record, "Waves": [*record["Waves"], {"WaveName": "two"}]})
 
-        assert _get(store, seen).total_waves == 2
+        assert _get(store, seen).total_stages == 2
 
     def test_a_word_of_an_earlier_phase_is_not_for_us(self, store: ExecutionStore, write: Writes) -> None:
         execution_id = _new_id()
@@ -387,22 +387,22 @@ class ChangesContract(ExecutionsContract):
 
 
 def new_execution(**more: Any) -> Execution:
-    more = {"started_at": START, "total_waves": 1, **more}
+    more = {"started_at": START, "total_stages": 1, **more}
     wave = Stage("one", (Job("j-1", region="eu-west-1", account="111122223333"),), ("s-1", "s-2"))
-    return Execution(execution_id=_new_id(), plan_id="p-1", waves=(wave,), **more)
+    return Execution(execution_id=_new_id(), plan_id="p-1", stages=(wave,), **more)
 
 
 def everything() -> tuple[Job, ...]:
     """A job with every field set."""
     actions = (
-        action(ActionState.FAILED, "r-1", reason="no agent"),
-        action(ActionState.IN_PROGRESS, "r-2"),
+        action(StepState.FAILED, "r-1", reason="no agent"),
+        action(StepState.IN_PROGRESS, "r-2"),
     )
     servers = (
         WorkItem("s-1", LAUNCHED, "i-1", actions, "LAUNCHED"),
-        WorkItem("s-9", FAILED, word="FAILED", reason="no capacity"),
+        WorkItem("s-9", FAILED, source_status="FAILED", reason="no capacity"),
     )
-    return (Job("j-1", JobState.FINISHED, servers, cancelled=True, word="COMPLETED"),)
+    return (Job("j-1", JobState.FINISHED, servers, cancelled=True, source_status="COMPLETED"),)
 
 
 def foreign(execution_id: str) -> dict[str, Any]:

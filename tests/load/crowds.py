@@ -66,10 +66,10 @@ def crowd(count: int, store: ExecutionStore, drs: DrsSimulator, clock: Clock) ->
                 plan_id=f"p-{kind.name}",
                 mode=kind.mode,
                 started_at=clock.now_ms(),
-                waves=tuple(
+                stages=tuple(
                     Stage(f"wave {n}", (Job(job, region="eu-west-1"),)) for n, job in enumerate(jobs, 1)
                 ),
-                total_waves=WAVES,
+                total_stages=WAVES,
             )
         )
         started[f"x-{number:04}"] = kind

@@ -48,7 +48,7 @@ def _open(now_ms: int) -> Record:
 
 def _ended(now_ms: int, status: Status) -> Record:
     verdict = Verdict(status, now_ms, (Evidence("drs:DescribeJobs", now_ms),))
-    return record_of(replace(_execution(now_ms, ItemState.LAUNCHED, servers=1), verdict=verdict, closed=True))
+    return record_of(replace(_execution(now_ms, ItemState.DONE, servers=1), verdict=verdict, closed=True))
 
 
 def _execution(now_ms: int, state: ItemState, *, servers: int) -> Execution:
@@ -68,7 +68,7 @@ def _execution(now_ms: int, state: ItemState, *, servers: int) -> Execution:
         for number in (1, 2)
     )
     return Execution(
-        execution_id="x", plan_id="p-1", started_at=now_ms, waves=waves, total_waves=2, version=1
+        execution_id="x", plan_id="p-1", started_at=now_ms, stages=waves, total_stages=2, version=1
     )
 
 

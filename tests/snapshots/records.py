@@ -22,7 +22,6 @@ from longwatch.executions import transitions
 from longwatch.executions.model import (
     OPERATOR_CLOSED,
     OPERATOR_STOPPED,
-    ActionState,
     Evidence,
     Execution,
     ItemState,
@@ -30,6 +29,7 @@ from longwatch.executions.model import (
     JobState,
     Stage,
     Step,
+    StepState,
     Verdict,
     WorkItem,
 )
@@ -65,7 +65,7 @@ SERVER = WorkItem(
     "s-1",
     ItemState.FAILED,
     "i-1",
-    (Step("action-1", "action-run-1", ActionState.FAILED, "a reason", AT, "a word"),),
+    (Step("action-1", "action-run-1", StepState.FAILED, "a reason", AT, "a word"),),
     "LAUNCH_FAILED",
     "a reason",
     AT,
@@ -81,7 +81,7 @@ JOB = Job(
     finished_for_ms=1000,
     created_at=AT,
     cancelled=True,
-    word="COMPLETED",
+    source_status="COMPLETED",
     since=AT,
 )
 EVIDENCE = Evidence("drs:DescribeJobs", AT, {"status": "COMPLETED"})
@@ -92,8 +92,8 @@ EXECUTION = Execution(
     execution_id="execution-1",
     plan_id="plan-1",
     started_at=AT,
-    waves=(Stage("wave 1", (JOB,), ("s-1", "s-2")),),
-    total_waves=1,
+    stages=(Stage("wave 1", (JOB,), ("s-1", "s-2")),),
+    total_stages=1,
     verdict=VERDICT,
     closed=True,
     last_polled_at=AT,
@@ -248,7 +248,7 @@ def _turns() -> Iterator[Event]:
 
 
 def _execution_events() -> Iterator[Event]:
-    before = replace(EXECUTION, waves=(Stage("wave 1", (Job("job-1", since=AT),)),))
+    before = replace(EXECUTION, stages=(Stage("wave 1", (Job("job-1", since=AT),)),))
     by = {"operator": "a person", "reason": "a reason"}
     yield transitions.started(EXECUTION)
     yield from transitions.changes(before, EXECUTION, AT)
@@ -257,5 +257,5 @@ def _execution_events() -> Iterator[Event]:
     yield transitions.ended(EXECUTION, VERDICT)
     for call in (OPERATOR_CLOSED, OPERATOR_STOPPED):
         yield transitions.ended(EXECUTION, replace(VERDICT, evidence=(Evidence(call, AT, by),)))
-    yield transitions.wave_added(EXECUTION, EXECUTION.waves[0], by, AT)
+    yield transitions.wave_added(EXECUTION, EXECUTION.stages[0], by, AT)
     yield transitions.wave_count_set(EXECUTION, 2, by, AT)

@@ -66,11 +66,11 @@ class Deployed:
             source=source,
             mode=mode,
             started_at=int(time.time()) * 1000,
-            waves=tuple(
+            stages=tuple(
                 Stage(f"wave {number}", (Job(job_id, region=REGION),))
                 for number, job_id in enumerate(job_ids, 1)
             ),
-            total_waves=len(job_ids),
+            total_stages=len(job_ids),
         )
         return self.store.add(fresh).execution_id
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.executions.model import ActionState, Evidence, Execution, Mode, Verdict
+from longwatch.executions.model import Evidence, Execution, Mode, StepState, Verdict
 from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX
 from longwatch.model.summary import Status
 from longwatch.testing import FakeClock
@@ -129,7 +129,7 @@ def is_asked_again(before: Execution, after: Execution) -> bool:
 
 
 def has_actions(execution: Execution) -> bool:
-    return any(server.actions for _, server in execution.servers())
+    return any(server.steps for _, server in execution.items())
 
 
 def test_the_stacks_are_there_and_their_rules_run(
@@ -284,8 +284,8 @@ def test_a_recovery_ends_with_its_launch_actions(stack: Deployed, shown: Mapping
     found = shown["recovery"]
 
     assert found.status is Status.SUCCEEDED
-    assert [action.state for _, server in found.servers() for action in server.actions] == [
-        ActionState.SUCCEEDED
+    assert [action.state for _, server in found.items() for action in server.steps] == [
+        StepState.SUCCEEDED
     ] * 2
     actions = [each for each in stack.events(found.execution_id) if each.type == "action_transition"]
     assert Counter(each.payload["to"] for each in actions) == {"in_progress": 2, "succeeded": 2}
@@ -295,7 +295,7 @@ def test_three_parallel_waves_end_together(stack: Deployed, shown: Mapping[str, 
     found = shown["waves"]
 
     assert found.status is Status.SUCCEEDED
-    assert len(found.waves) == 3
+    assert len(found.stages) == 3
     assert transitions(stack, found)["in_progress", "launched"] == 6
     assert {
         event.payload["wave"] for event in stack.events(found.execution_id) if "wave" in event.payload

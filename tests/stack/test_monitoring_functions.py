@@ -100,8 +100,8 @@ def test_an_old_execution_that_nobody_watches_sets_two_alarms_off(watched: Watch
             execution_id="x-old",
             plan_id="plan",
             started_at=now - 36 * MINUTE_MS,
-            waves=(wave,),
-            total_waves=1,
+            stages=(wave,),
+            total_stages=1,
             lease_holder="a poller that died",
             lease_until=now + MINUTE_MS,
         )

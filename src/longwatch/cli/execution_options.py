@@ -64,4 +64,4 @@ def waves_with_servers(waves: Sequence[Stage], servers: Sequence[str]) -> tuple[
     unknown = sorted(named.keys() - {wave.name for wave in waves})
     if unknown:
         raise InvalidInput(f"No wave {unknown[0]!r} for --servers. Add it with --wave {unknown[0]}=JOB.")
-    return tuple(replace(wave, expected_servers=named.get(wave.name, ())) for wave in waves)
+    return tuple(replace(wave, expected_items=named.get(wave.name, ())) for wave in waves)

@@ -194,12 +194,12 @@ def notes(execution: Execution) -> Iterator[str]:
     """What people should know while it is open: words without a meaning, jobs that are gone."""
     if not execution.is_open:
         return
-    for wave in execution.waves:
+    for wave in execution.stages:
         for job in wave.jobs:
             if job.state is JobState.MISSING:
                 yield f"{execution.source} no longer knows it; it is asked about on, and has no end"
-            elif any(each.state is ItemState.UNKNOWN for each in job.servers):
-                yield _open_because_of(job.word or "", execution.source)
+            elif any(each.state is ItemState.UNKNOWN for each in job.items):
+                yield _open_because_of(job.source_status or "", execution.source)
 
 
 def _open_because_of(word: str, source: str) -> str:

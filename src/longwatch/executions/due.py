@@ -24,7 +24,7 @@ class ExecutionPhase(StrEnum):
 
 def phase_of(execution: Execution) -> ExecutionPhase:
     """The phase, from the states of all servers. An execution without any is pending: empty is never done."""
-    states = {server.state for _, server in execution.servers()}
+    states = {server.state for _, server in execution.items()}
     if any(state.is_final for state in states):
         return ExecutionPhase.IN_PROGRESS
     if states & {ItemState.IN_PROGRESS, ItemState.UNKNOWN}:

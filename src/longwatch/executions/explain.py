@@ -74,7 +74,7 @@ def _conditions(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[
             f"no response from {execution.source} to {execution.failures} polls in a row: {error}",
         )
     yield from _missing(execution)
-    for word, names in execution.unknown_words().items():
+    for word, names in execution.unknown_statuses().items():
         yield ExecutionCondition(
             "unknown status", f"Unknown status {word!r} of {_listed(names)}, treated as running."
         )
@@ -89,7 +89,7 @@ def _conditions(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[
 
 
 def _missing(execution: Execution) -> Iterator[ExecutionCondition]:
-    lost = [job for wave in execution.waves for job in wave.jobs if job.state is JobState.MISSING]
+    lost = [job for wave in execution.stages for job in wave.jobs if job.state is JobState.MISSING]
     never = [job.job_id for job in lost if is_unknown_to_source(job)]
     gone = [job.job_id for job in lost if not is_unknown_to_source(job)]
     texts = []
@@ -260,12 +260,12 @@ def _deadline(execution: Execution, now_ms: int) -> Iterator[Fact]:
 
 
 def _waves_text(execution: Execution) -> str:
-    stored, total = len(execution.waves), execution.total_waves
+    stored, total = len(execution.stages), execution.total_stages
     return f"{stored}, and more may follow" if total is None else f"{stored} of {total}"
 
 
 def _counts(execution: Execution) -> str:
     """The states that responses gave; what no response has mentioned has none."""
-    servers = [server for _, server in execution.servers()]
+    servers = [server for _, server in execution.items()]
     counts = Counter(state_text(each) for each in servers)
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "no item is listed"

@@ -89,7 +89,7 @@ def adding_wave(execution: Execution, wave: Stage, statement: Statement, at: int
 def setting_wave_count(execution: Execution, count: int, statement: Statement, at: int) -> Decision:
     """State how many waves an open execution has."""
     after = _with_wave_count(execution, count)
-    event = wave_count_set(after, execution.total_waves, statement.fields, at)
+    event = wave_count_set(after, execution.total_stages, statement.fields, at)
     return Decision(execution, (event,), lambda now: _with_wave_count(now, count))
 
 
@@ -191,7 +191,7 @@ def _ending(
 
 def _with_wave(execution: Execution, wave: Stage) -> Execution:
     _require_open(execution)
-    if wave.name in {each.name for each in execution.waves}:
+    if wave.name in {each.name for each in execution.stages}:
         raise InvalidInput(
             f"Execution {execution.execution_id} already has a wave {wave.name!r}. Use another name."
         )
@@ -200,13 +200,13 @@ def _with_wave(execution: Execution, wave: Stage) -> Execution:
         raise InvalidInput(
             f"Execution {execution.execution_id} already has {', '.join(taken)} in another wave."
         )
-    total, waves = execution.total_waves, (*execution.waves, wave)
-    return replace(execution, waves=waves, total_waves=None if total is None else max(total, len(waves)))
+    total, waves = execution.total_stages, (*execution.stages, wave)
+    return replace(execution, stages=waves, total_stages=None if total is None else max(total, len(waves)))
 
 
 def _with_wave_count(execution: Execution, count: int) -> Execution:
     _require_open(execution)
-    stored = len(execution.waves)
+    stored = len(execution.stages)
     if count < max(1, stored):
         raise InvalidInput(
             f"Invalid wave count {count}: execution {execution.execution_id} has {stored} stored waves. "
@@ -214,7 +214,7 @@ def _with_wave_count(execution: Execution, count: int) -> Execution:
         )
     if count > MAX_WAVES:
         raise InvalidInput(f"Invalid wave count {count}. Use at most {MAX_WAVES:,}.")
-    return replace(execution, total_waves=count)
+    return replace(execution, total_stages=count)
 
 
 def _require_open(execution: Execution) -> None:

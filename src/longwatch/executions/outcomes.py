@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from longwatch.executions.due import deadline_at
 from longwatch.executions.model import (
-    ActionState,
     Evidence,
     Execution,
     ItemState,
@@ -21,6 +20,7 @@ from longwatch.executions.model import (
     JobState,
     Mode,
     Stage,
+    StepState,
     Verdict,
     WorkItem,
 )
@@ -55,19 +55,19 @@ def server_outcome(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -
             return None
         case _, ItemState.ENDED:
             why = server.reason or "ended, outcome unknown"
-            return Outcome(Status.UNKNOWN, (f"{server.server_id}: {why}",))
+            return Outcome(Status.UNKNOWN, (f"{server.item_id}: {why}",))
         case _, ItemState.FAILED:
-            return Outcome(Status.FAILED, (f"{server.server_id}: {server.reason or _FAILURES[kind]}",))
+            return Outcome(Status.FAILED, (f"{server.item_id}: {server.reason or _FAILURES[kind]}",))
         case _, ItemState.CANCELLED:
-            return Outcome(Status.CANCELLED, (f"{server.server_id} was cancelled",))
-        case JobKind.LAUNCH, ItemState.LAUNCHED:
+            return Outcome(Status.CANCELLED, (f"{server.item_id} was cancelled",))
+        case JobKind.LAUNCH, ItemState.DONE:
             return _launched(server, job, mode, now_ms)
-        case (JobKind.TERMINATE, ItemState.TERMINATED) | (JobKind.SNAPSHOT, ItemState.LAUNCHED):
+        case (JobKind.TERMINATE, ItemState.TERMINATED) | (JobKind.SNAPSHOT, ItemState.DONE):
             return Outcome(Status.SUCCEEDED)
         case JobKind.LAUNCH, ItemState.TERMINATED if server.instance_id:  # it was there, as it should be
-            return Outcome(Status.SUCCEEDED, warnings=(f"{server.server_id} was terminated afterwards",))
+            return Outcome(Status.SUCCEEDED, warnings=(f"{server.item_id} was terminated afterwards",))
         case JobKind.LAUNCH, ItemState.TERMINATED:
-            return Outcome(Status.FAILED, (f"{server.server_id} was terminated and never seen launched",))
+            return Outcome(Status.FAILED, (f"{server.item_id} was terminated and never seen launched",))
     return _left_over(server, job, now_ms)
 
 
@@ -75,15 +75,15 @@ def _left_over(server: WorkItem, job: Job | None, now_ms: int) -> Outcome | None
     """How a server ended that its job left as it is: the end of the job and the grace period decide."""
     if job is None or job.state is not JobState.FINISHED or not _is_past_grace(job, job.finished_at, now_ms):
         return None
-    word = server.word or server.state.value
-    assumed = (f"{server.server_id} has ended, last reported as {word}",)
+    word = server.source_status or server.state.value
+    assumed = (f"{server.item_id} has ended, last reported as {word}",)
     if job.cancelled:
-        why = f"{server.server_id} was cancelled with its job"
+        why = f"{server.item_id} was cancelled with its job"
         return Outcome(Status.CANCELLED, (why,), assumed=assumed)
     if job.kind is JobKind.SNAPSHOT:
         why = "the log of its job does not say whether its snapshot was converted"
-        return Outcome(Status.UNKNOWN, (f"{server.server_id}: {why}",), assumed=assumed)
-    why = f"{server.server_id} is still {word} after its job has finished"
+        return Outcome(Status.UNKNOWN, (f"{server.item_id}: {why}",), assumed=assumed)
+    why = f"{server.item_id} is still {word} after its job has finished"
     return Outcome(Status.FAILED, (why,), assumed=assumed)
 
 
@@ -91,17 +91,17 @@ def _launched(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Out
     if mode is Mode.JOB:
         return Outcome(Status.SUCCEEDED)
     failed = tuple(
-        f"{server.server_id}: launch action {action.name} failed"
+        f"{server.item_id}: launch action {action.name} failed"
         + (f": {action.reason}" if action.reason else "")
-        for action in server.actions
-        if action.state is ActionState.FAILED
+        for action in server.steps
+        if action.state is StepState.FAILED
     )
     if mode is Mode.DRILL:
         return Outcome(Status.SUCCEEDED, warnings=failed)
-    if job is None or not _is_over(job) or not all(each.state.is_final for each in server.actions):
+    if job is None or not _is_over(job) or not all(each.state.is_final for each in server.steps):
         return None
     # None listed may mean none configured, or none begun: the source gets a moment to list them.
-    if not server.actions and not _is_past_grace(job, server.since, now_ms):
+    if not server.steps and not _is_past_grace(job, server.since, now_ms):
         return None
     return Outcome(Status.SUCCEEDED, warnings=failed)
 
@@ -135,8 +135,8 @@ def wave_outcome(wave: Stage, mode: Mode, now_ms: int) -> Outcome | None:
     decided = wave.attempts()
     last = _last_finished(wave)
     outcomes = []
-    for server in wave.servers():
-        job, _ = decided.get(server.server_id, (last, server))
+    for server in wave.items():
+        job, _ = decided.get(server.item_id, (last, server))
         outcome = server_outcome(with_instance(server, wave), job, mode, now_ms)
         if outcome is None:
             return None
@@ -147,7 +147,7 @@ def wave_outcome(wave: Stage, mode: Mode, now_ms: int) -> Outcome | None:
         why = f"wave {wave.name} finished and lists no server"
         return Outcome(Status.FAILED, (why,), assumed=(f"wave {wave.name} has no server",))
     if all(_is_over(job) for job in wave.jobs):
-        if any(job.state is JobState.MISSING and not job.servers for job in wave.jobs):
+        if any(job.state is JobState.MISSING and not job.items for job in wave.jobs):
             return None  # it lists no server, and can not be asked whether it has any
         return _told(wave, outcomes)
     if _are_complete(wave) and all(each.status is Status.SUCCEEDED for each in outcomes):
@@ -163,12 +163,12 @@ def _told(wave: Stage, outcomes: list[Outcome]) -> Outcome:
     together = _together(outcomes)
     decided = wave.attempts()
     lasting = [
-        f"{server.server_id} was not terminated by job {job.job_id}"
+        f"{server.item_id} was not terminated by job {job.job_id}"
         for job in wave.jobs
-        for server in job.servers
+        for server in job.items
         if job.kind is JobKind.TERMINATE
         and server.state is not ItemState.TERMINATED
-        and decided[server.server_id][0].job_id != job.job_id
+        and decided[server.item_id][0].job_id != job.job_id
     ]
     forgotten = [
         f"job {job.job_id} is no longer known; its servers had ended"
@@ -182,9 +182,7 @@ def with_instance(server: WorkItem, wave: Stage) -> WorkItem:
     """The server with the instance that any job of the wave names: it was launched before it was gone."""
     if server.instance_id or server.state is not ItemState.TERMINATED:
         return server
-    named = (
-        each.instance_id for job in wave.jobs for each in job.servers if each.server_id == server.server_id
-    )
+    named = (each.instance_id for job in wave.jobs for each in job.items if each.item_id == server.item_id)
     return replace(server, instance_id=next((each for each in named if each), None))
 
 
@@ -197,16 +195,20 @@ def _last_finished(wave: Stage) -> Job | None:
 
 def _are_complete(wave: Stage) -> bool:
     """Whether the plan names the servers, all of them are listed, and no job may list them again."""
-    listed = {server.server_id for job in wave.jobs for server in job.servers}
-    is_listing = any(not job.servers and not _is_over(job) for job in wave.jobs)
-    return bool(wave.expected_servers) and set(wave.expected_servers) <= listed and not is_listing
+    listed = {server.item_id for job in wave.jobs for server in job.items}
+    is_listing = any(not job.items and not _is_over(job) for job in wave.jobs)
+    return bool(wave.expected_items) and set(wave.expected_items) <= listed and not is_listing
 
 
 def execution_outcome(execution: Execution, now_ms: int) -> Outcome | None:
     """How the execution ended, if it is certain that it has."""
-    if execution.total_waves is None or len(execution.waves) < execution.total_waves or not execution.waves:
+    if (
+        execution.total_stages is None
+        or len(execution.stages) < execution.total_stages
+        or not execution.stages
+    ):
         return None
-    outcomes = [wave_outcome(wave, execution.mode, now_ms) for wave in execution.waves]
+    outcomes = [wave_outcome(wave, execution.mode, now_ms) for wave in execution.stages]
     known = [outcome for outcome in outcomes if outcome is not None]
     return _together(known) if len(known) == len(outcomes) else None
 

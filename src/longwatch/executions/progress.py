@@ -56,7 +56,7 @@ class ItemProgress:
 def progress_of(execution: Execution) -> ItemProgress:
     """Count the items of all waves."""
     counts = Counter(
-        item_result(server, execution, job) for wave in execution.waves for server, job in items_of(wave)
+        item_result(server, execution, job) for wave in execution.stages for server, job in items_of(wave)
     )
     return ItemProgress(
         total=counts.total(),
@@ -69,15 +69,15 @@ def progress_of(execution: Execution) -> ItemProgress:
 def items_of(wave: Stage) -> Iterator[tuple[WorkItem, Job | None]]:
     """Every item of a wave with the job that decides about it; None: no job lists it yet."""
     decided = wave.attempts()
-    for server in wave.servers():
-        job = decided[server.server_id][0] if server.server_id in decided else None
+    for server in wave.items():
+        job = decided[server.item_id][0] if server.item_id in decided else None
         yield with_instance(server, wave), job
 
 
 def item_result(server: WorkItem, execution: Execution, job: Job | None) -> ItemResult:
     """What became of one item. A verdict also decides on items that never reached a final state."""
     match server.state:
-        case ItemState.LAUNCHED:
+        case ItemState.DONE:
             return ItemResult.OPEN if _has_open_actions(server, execution) else ItemResult.DONE
         case ItemState.TERMINATED:
             is_goal = job is not None and job.kind is JobKind.TERMINATE
@@ -104,7 +104,7 @@ def failure_reason(server: WorkItem, execution: Execution, job: Job | None) -> s
         return "terminated, never seen launched"
     is_finished = job is not None and job.state is JobState.FINISHED
     when = "after its job finished" if is_finished else "when the execution was closed"
-    return f"still {server.word or server.state.value} {when}"
+    return f"still {server.source_status or server.state.value} {when}"
 
 
 def verdict_words(verdict: Verdict) -> str:
@@ -121,4 +121,4 @@ def warnings_text(count: int) -> str:
 def _has_open_actions(server: WorkItem, execution: Execution) -> bool:
     if execution.mode is not Mode.RECOVERY or execution.verdict is not None:
         return False
-    return not all(action.state.is_final for action in server.actions)
+    return not all(action.state.is_final for action in server.steps)

@@ -46,6 +46,6 @@ def rechecked(execution: Execution, answer: SourceResponse) -> Execution:
         kept = later
     else:
         kept = replace(given, assumed=later.assumed if given.assumed else ())
-    jobs = [job for wave in after.waves for job in wave.jobs]
+    jobs = [job for wave in after.stages for job in wave.jobs]
     is_over = not kept.assumed or all(job.state is JobState.MISSING for job in jobs)
     return replace(after, verdict=kept, recheck_at=None if is_over else execution.recheck_at)

@@ -52,10 +52,10 @@ class SourceResponse:
 
 
 def _cited(job: Job) -> dict[str, object]:
-    reasons = {each.server_id: each.reason for each in job.servers if each.reason}
+    reasons = {each.item_id: each.reason for each in job.items if each.reason}
     return {
-        "status": job.word or job.state.value,
-        "servers": {each.server_id: each.word or each.state.value for each in job.servers},
+        "status": job.source_status or job.state.value,
+        "servers": {each.item_id: each.source_status or each.state.value for each in job.items},
         **({"cancelled": True} if job.cancelled else {}),
         **({"reasons": reasons} if reasons else {}),
     }
@@ -74,32 +74,32 @@ def _redacted_job(job: Job, redact: Callable[[str], str]) -> Job:
     servers = tuple(
         replace(
             server,
-            word=server.word and redact(server.word),
+            source_status=server.source_status and redact(server.source_status),
             reason=server.reason and redact(server.reason),
-            actions=tuple(_redacted_action(each, redact) for each in server.actions),
+            steps=tuple(_redacted_action(each, redact) for each in server.steps),
         )
-        for server in job.servers
+        for server in job.items
     )
-    return replace(job, word=job.word and redact(job.word), servers=servers)
+    return replace(job, source_status=job.source_status and redact(job.source_status), items=servers)
 
 
 def _redacted_action(action: Step, redact: Callable[[str], str]) -> Step:
     return replace(
         action,
-        word=action.word and redact(action.word),
+        source_status=action.source_status and redact(action.source_status),
         reason=action.reason and redact(action.reason),
     )
 
 
 def applied(execution: Execution, answer: SourceResponse) -> Execution:
     """The execution with this answer."""
-    waves = tuple(_wave(wave, answer, execution.last_answer_at) for wave in execution.waves)
+    waves = tuple(_wave(wave, answer, execution.last_answer_at) for wave in execution.stages)
     return replace(
         execution,
-        waves=waves,
+        stages=waves,
         last_polled_at=answer.at if answer.polled_at is None else answer.polled_at,
         last_answer_at=answer.at if answer.is_response else execution.last_answer_at,
-        last_change_at=answer.at if waves != execution.waves else execution.last_change_at,
+        last_change_at=answer.at if waves != execution.stages else execution.last_change_at,
         failures=0,
         last_error=None,
         next_poll_at=answer.next_at,
@@ -135,7 +135,7 @@ def _job(known: Job, answer: SourceResponse, before: int | None) -> Job:
         finished_polls=_finished_polls(known) if finished else 0,
         finished_for_ms=_finished_for_ms(known, answer.at, before) if finished else None,
         cancelled=told.cancelled or (known.cancelled and finished),
-        servers=_servers(known, told, answer.at),
+        items=_servers(known, told, answer.at),
     )
 
 
@@ -162,8 +162,8 @@ def _finished_for_ms(known: Job, at: int, before: int | None) -> int:
 
 def _servers(known: Job, told: Job, at: int) -> tuple[WorkItem, ...]:
     """What the source lists, and what it listed before: a server that is no longer listed has not ended."""
-    before = {server.server_id: server for server in known.servers}
-    now = {server.server_id: server for server in told.servers}
+    before = {server.item_id: server for server in known.items}
+    now = {server.item_id: server for server in told.items}
     merged = []
     for server_id in dict.fromkeys([*before, *now]):
         server, earlier = now.get(server_id), before.get(server_id)
@@ -173,14 +173,14 @@ def _servers(known: Job, told: Job, at: int) -> tuple[WorkItem, ...]:
 
 def _server(known: WorkItem | None, told: WorkItem, at: int) -> WorkItem:
     if known is None:
-        return replace(told, since=at, actions=_actions((), told.actions, at))
+        return replace(told, since=at, steps=_actions((), told.steps, at))
     return replace(
         told,
         since=_since(known.state, known.since, told.state, at),
         instance_id=told.instance_id or known.instance_id,
         # Why it is so is said once, and holds as long as it is so.
         reason=told.reason or (known.reason if told.state is known.state else None),
-        actions=_actions(known.actions, told.actions, at),
+        steps=_actions(known.steps, told.steps, at),
     )
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from longwatch.errors import EventConflict
 from longwatch.executions.model import (
     OPERATOR_CLOSED,
-    ActionState,
     Evidence,
     Execution,
     ItemState,
@@ -22,6 +21,7 @@ from longwatch.executions.model import (
     JobState,
     Stage,
     Step,
+    StepState,
     Verdict,
     WorkItem,
 )
@@ -110,10 +110,10 @@ def started(execution: Execution) -> Event:
             "execution_id": execution.execution_id,
             "mode": execution.mode.value,
             "source": execution.source,
-            "total_waves": execution.total_waves,
+            "total_waves": execution.total_stages,
             "deadline_ms": execution.deadline_ms,
             "waves": [
-                {"name": wave.name, "jobs": [job.job_id for job in wave.jobs]} for wave in execution.waves
+                {"name": wave.name, "jobs": [job.job_id for job in wave.jobs]} for wave in execution.stages
             ],
         },
     )
@@ -121,8 +121,8 @@ def started(execution: Execution) -> Event:
 
 def changes(before: Execution, after: Execution, at: int) -> Iterator[Event]:
     """An event for each job, server and launch action that is not what it was."""
-    known = {(wave.name, job.job_id): job for wave in before.waves for job in wave.jobs}
-    for wave in after.waves:
+    known = {(wave.name, job.job_id): job for wave in before.stages for job in wave.jobs}
+    for wave in after.stages:
         for job in wave.jobs:
             yield from _job_changes(after, wave, known.get((wave.name, job.job_id)), job, at)
 
@@ -180,10 +180,10 @@ def wave_added(execution: Execution, wave: Stage, by: Mapping[str, object], at: 
     payload = {
         "wave": wave.name,
         "jobs": [job.job_id for job in wave.jobs],
-        "servers": list(wave.expected_servers),
+        "servers": list(wave.expected_items),
         "region": next((job.region for job in wave.jobs), None),
         "account": next((job.account for job in wave.jobs), None),
-        "total_waves": execution.total_waves,
+        "total_waves": execution.total_stages,
         **by,
     }
     return _event(execution, WAVE_ADDED, f"{wave.name}@{at}", at, payload)
@@ -191,8 +191,8 @@ def wave_added(execution: Execution, wave: Stage, by: Mapping[str, object], at: 
 
 def wave_count_set(execution: Execution, before: int | None, by: Mapping[str, object], at: int) -> Event:
     """An operator said how many waves the execution has."""
-    payload = {"from": before, "total_waves": execution.total_waves, **by}
-    return _event(execution, WAVE_COUNT_SET, f"{execution.total_waves}@{at}", at, payload)
+    payload = {"from": before, "total_waves": execution.total_stages, **by}
+    return _event(execution, WAVE_COUNT_SET, f"{execution.total_stages}@{at}", at, payload)
 
 
 def _job_changes(
@@ -207,41 +207,41 @@ def _job_changes(
             "job_id": after.job_id,
             "from": came_from,
             "to": after.state.value,
-            "word": after.word,
+            "word": after.source_status,
             "cancelled": after.cancelled or None,
         }
         # A state can come again (a job that is missing twice): since when the last one was tells them apart.
         since = before.since if before else None
         subject = f"{wave.name}:{after.job_id}:{came_from}@{since}:{after.state}"
         yield _event(execution, JOB, subject, at, payload)
-    known = {server.server_id: server for server in before.servers} if before else {}
-    for server in after.servers:
-        yield from _server_changes(execution, wave, after, known.get(server.server_id), server, at)
+    known = {server.item_id: server for server in before.items} if before else {}
+    for server in after.items:
+        yield from _server_changes(execution, wave, after, known.get(server.item_id), server, at)
 
 
 def _was_never_seen(job: Job) -> bool:
     """Whether it is only stored: its source has not been asked about it."""
-    return job.since is None and job.state is JobState.PENDING and not job.servers
+    return job.since is None and job.state is JobState.PENDING and not job.items
 
 
 def _server_changes(
     execution: Execution, wave: Stage, job: Job, before: WorkItem | None, after: WorkItem, at: int
 ) -> Iterator[Event]:
-    where: dict[str, object] = {"wave": wave.name, "job_id": job.job_id, "server_id": after.server_id}
-    name = f"{wave.name}:{job.job_id}:{after.server_id}"
+    where: dict[str, object] = {"wave": wave.name, "job_id": job.job_id, "server_id": after.item_id}
+    name = f"{wave.name}:{job.job_id}:{after.item_id}"
     if before is None or before.state is not after.state:
         came_from = before.state.value if before else None
         payload = where | {
             "from": came_from,
             "to": after.state.value,
-            "word": after.word,
+            "word": after.source_status,
             "instance_id": after.instance_id,
             "reason": after.reason,
         }
         since = before.since if before else None
         yield _event(execution, SERVER, f"{name}:{came_from}@{since}:{after.state}", at, payload)
-    known = {action.run_id: action for action in before.actions} if before else {}
-    for action in after.actions:
+    known = {action.run_id: action for action in before.steps} if before else {}
+    for action in after.steps:
         earlier = known.get(action.run_id)
         if earlier is None or earlier.state is not action.state:
             came_from = earlier.state.value if earlier else None
@@ -250,7 +250,7 @@ def _server_changes(
                 "run_id": action.run_id,
                 "from": came_from,
                 "to": action.state.value,
-                "word": action.word,
+                "word": action.source_status,
                 "reason": action.reason,
             }
             since = earlier.since if earlier else None
@@ -291,15 +291,15 @@ def folded(execution: Execution, events: Iterable[Event]) -> Execution:
         return execution
     for event in events:
         execution = _with_decision(execution, event)
-    jobs = {(wave.name, job.job_id): job for wave in execution.waves for job in wave.jobs}
+    jobs = {(wave.name, job.job_id): job for wave in execution.stages for job in wave.jobs}
     last = execution.last_change_at
     for event in events:
         key = (event.payload.get("wave"), event.payload.get("job_id"))
         if key in jobs:
             jobs[key] = _changed(jobs[key], event)
             last = max(last or 0, event.occurred_at)
-    waves = tuple(_with_jobs(wave, jobs) for wave in execution.waves)
-    return replace(execution, waves=waves, last_change_at=last)
+    waves = tuple(_with_jobs(wave, jobs) for wave in execution.stages)
+    return replace(execution, stages=waves, last_change_at=last)
 
 
 def _changes(journal: Journal, run_id: str) -> Iterable[Event]:
@@ -315,13 +315,13 @@ def _with_decision(execution: Execution, event: Event) -> Execution:
     if event.type not in (WAVE_ADDED, WAVE_COUNT_SET):
         return execution
     said, total = event.payload, number_of(event.payload, "total_waves")
-    execution = replace(execution, total_waves=None if total is None else int(total))
+    execution = replace(execution, total_stages=None if total is None else int(total))
     name = text_of(said, "wave")
-    if name is None or name in {wave.name for wave in execution.waves}:
+    if name is None or name in {wave.name for wave in execution.stages}:
         return execution
     region, account = text_of(said, "region"), text_of(said, "account")
     jobs = tuple(Job(job_id, region=region, account=account) for job_id in _texts(said, "jobs"))
-    return replace(execution, waves=(*execution.waves, Stage(name, jobs, _texts(said, "servers"))))
+    return replace(execution, stages=(*execution.stages, Stage(name, jobs, _texts(said, "servers"))))
 
 
 def _texts(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -339,9 +339,14 @@ def _changed(job: Job, event: Event) -> Job:
         finished = (job.finished_at or at) if state is JobState.FINISHED else job.finished_at
         cancelled = job.cancelled or bool(said.get("cancelled"))
         return replace(
-            job, state=state, since=at, word=_text(said, "word"), finished_at=finished, cancelled=cancelled
+            job,
+            state=state,
+            since=at,
+            source_status=_text(said, "word"),
+            finished_at=finished,
+            cancelled=cancelled,
         )
-    known = {server.server_id: server for server in job.servers}
+    known = {server.item_id: server for server in job.items}
     server_id = str(said["server_id"])
     server = known.get(server_id, WorkItem(server_id))
     if event.type == SERVER:
@@ -349,14 +354,14 @@ def _changed(job: Job, event: Event) -> Job:
             server,
             state=ItemState(str(said["to"])),
             since=at,
-            word=_text(said, "word"),
+            source_status=_text(said, "word"),
             instance_id=_text(said, "instance_id") or server.instance_id,
             reason=_text(said, "reason"),
         )
     else:
-        server = replace(server, actions=_with_action(server.actions, said, at))
+        server = replace(server, steps=_with_action(server.steps, said, at))
     known[server_id] = server
-    return replace(job, servers=tuple(known.values()))
+    return replace(job, items=tuple(known.values()))
 
 
 def _with_action(actions: tuple[Step, ...], said: Mapping[str, Any], at: int) -> tuple[Step, ...]:
@@ -365,7 +370,7 @@ def _with_action(actions: tuple[Step, ...], said: Mapping[str, Any], at: int) ->
     if run_id is None:
         return actions  # told before events named the run: the next answer lists it
     known = {action.run_id: action for action in actions}
-    state = ActionState(str(said["to"]))
+    state = StepState(str(said["to"]))
     known[run_id] = Step(name, run_id, state, _text(said, "reason"), at, _text(said, "word"))
     return tuple(known.values())
 

@@ -47,9 +47,9 @@ def check_new(execution: Execution, *, is_count_stated: bool) -> None:
         raise InvalidInput(
             f"Plan id and execution id have {size} bytes together. Use at most {MAX_RUN_ID_BYTES}."
         )
-    _check_unique("wave", (wave.name for wave in execution.waves))
+    _check_unique("wave", (wave.name for wave in execution.stages))
     _check_unique("job", execution.job_ids())
-    for wave in execution.waves:
+    for wave in execution.stages:
         check_wave(wave, execution.source)
     _check_end(execution, is_count_stated=is_count_stated)
 
@@ -66,13 +66,13 @@ def check_wave(wave: Stage, source: str) -> None:
         if job.account is not None:
             ACCOUNT.check("account", job.account)
     if source == DRS:
-        for server_id in wave.expected_servers:
+        for server_id in wave.expected_items:
             SERVER_ID.check("DRS source server id", server_id)
 
 
 def check_has_work(wave: Stage) -> None:
     """Raise `InvalidInput` if nothing in this wave can be polled or waited for."""
-    if not wave.jobs and not wave.expected_servers:
+    if not wave.jobs and not wave.expected_items:
         raise InvalidInput(
             f"Wave {wave.name!r} has no job and no server, so the execution could never end. Name its jobs "
             f"({wave.name}=JOB,JOB) or its servers (--servers)."
@@ -80,7 +80,7 @@ def check_has_work(wave: Stage) -> None:
 
 
 def _check_end(execution: Execution, *, is_count_stated: bool) -> None:
-    stored, total = len(execution.waves), execution.total_waves
+    stored, total = len(execution.stages), execution.total_stages
     if total is not None and total < stored:
         raise InvalidInput(f"Invalid wave count {total}: {stored} waves are given. Use {stored} or more.")
     if is_count_stated:
@@ -90,7 +90,7 @@ def _check_end(execution: Execution, *, is_count_stated: bool) -> None:
             "An execution without a wave and without a wave count could never end. Add --wave NAME=JOB, or "
             "--total-waves N if another program adds the waves."
         )
-    for wave in execution.waves:
+    for wave in execution.stages:
         check_has_work(wave)
 
 

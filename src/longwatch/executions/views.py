@@ -31,7 +31,7 @@ def execution_view(
             "jobs": [_job(job) for job in wave.jobs],
             "servers": [_server(server, execution, job) for server, job in items_of(wave)],
         }
-        for wave in execution.waves
+        for wave in execution.stages
         for outcome in [wave_outcome(wave, execution.mode, execution.observed_at)]
     ]
     return {
@@ -45,7 +45,7 @@ def execution_line(
     execution: Execution, *, now_ms: int, lessons: LearnedCadence | None = None
 ) -> dict[str, Any]:
     """An execution as one line of a list."""
-    states = [server.state for _, server in execution.servers()]
+    states = [server.state for _, server in execution.items()]
     verdict, progress = execution.verdict, progress_of(execution)
     eta = lessons.eta_of(execution, now_ms) if lessons and execution.is_open else None
     return {
@@ -62,8 +62,8 @@ def execution_line(
         "ended_at": verdict.at if verdict else None,
         "late": verdict.late if verdict else False,
         "warning_count": len(verdict.warnings) if verdict else 0,
-        "total_waves": execution.total_waves,
-        "stored_waves": len(execution.waves),
+        "total_waves": execution.total_stages,
+        "stored_waves": len(execution.stages),
         "servers": len(states),
         "servers_ended": sum(state.is_final for state in states),
         "servers_done": progress.done,
@@ -121,7 +121,7 @@ def _job(job: Job) -> dict[str, Any]:
     return {
         "job_id": job.job_id,
         "state": job.state.value,
-        "word": job.word,
+        "word": job.source_status,
         "region": job.region,
         "account": job.account,
         "since": job.since,
@@ -130,9 +130,9 @@ def _job(job: Job) -> dict[str, Any]:
 
 def _server(server: WorkItem, execution: Execution, job: Job | None) -> dict[str, Any]:
     return {
-        "server_id": server.server_id,
+        "server_id": server.item_id,
         "state": server.state.value,
-        "word": server.word,
+        "word": server.source_status,
         "instance_id": server.instance_id,
         "reason": server.reason,
         "failure_reason": failure_reason(server, execution, job),
@@ -141,11 +141,11 @@ def _server(server: WorkItem, execution: Execution, job: Job | None) -> dict[str
             {
                 "name": each.name,
                 "state": each.state.value,
-                "word": each.word,
+                "word": each.source_status,
                 "reason": each.reason,
                 "since": each.since,
             }
-            for each in server.actions
+            for each in server.steps
         ],
     }
 

@@ -14,7 +14,7 @@ def waiting_for(execution: Execution, now_ms: int) -> str | None:
     """What has to happen before the execution can end; None once it has a verdict or is closed."""
     if not execution.is_open:
         return None
-    waves, total = execution.waves, execution.total_waves
+    waves, total = execution.stages, execution.total_stages
     if not waves:
         return "the first wave: none is stored yet"
     unfinished = [wave for wave in waves if wave_outcome(wave, execution.mode, now_ms) is None]
@@ -31,13 +31,18 @@ def waiting_for(execution: Execution, now_ms: int) -> str | None:
 
 def is_unknown_to_source(job: Job) -> bool:
     """Whether the source answered that it has no such job, and never listed it before."""
-    return job.state is JobState.MISSING and job.word is None and not job.servers and job.finished_at is None
+    return (
+        job.state is JobState.MISSING
+        and job.source_status is None
+        and not job.items
+        and job.finished_at is None
+    )
 
 
 def is_unseen(thing: Job | WorkItem) -> bool:
     """Whether no response has mentioned it yet: its state is only the one it was stored with."""
     pending = thing.state in (JobState.PENDING, ItemState.PENDING)
-    return pending and thing.since is None and thing.word is None
+    return pending and thing.since is None and thing.source_status is None
 
 
 def state_text(server: WorkItem) -> str:
@@ -52,13 +57,13 @@ def _in_wave(wave: Stage, execution: Execution) -> str:
     running = [job for job in wave.jobs if job.state not in (JobState.FINISHED, JobState.MISSING)]
     if parts:
         return _few(parts, ", ", "items") + _lateness(wave)
-    servers = list(wave.servers())
+    servers = list(wave.items())
     jobs = ", ".join(job.job_id for job in running or wave.jobs)
     if not servers:
         return f"job {jobs} to list its items" + ("" if running else ": it has finished without any")
     if running:
         return f"{_all_ended(servers)}, job {jobs} not finished"
-    if execution.mode is Mode.RECOVERY and not any(server.actions for server in servers):
+    if execution.mode is Mode.RECOVERY and not any(server.steps for server in servers):
         return "the launch actions: none is listed yet"
     return f"job {jobs} to be confirmed as finished"
 
@@ -69,28 +74,28 @@ def _jobs_without_response(wave: Stage, source: str) -> Iterator[str]:
             yield f"job {job.job_id}: unknown to {source}"
         elif job.state is JobState.MISSING and job.finished_at is None:
             yield f"job {job.job_id}: no longer known to {source}"
-        elif is_unseen(job) and not job.servers:
+        elif is_unseen(job) and not job.items:
             yield f"the first response from {source} about job {job.job_id}"
 
 
 def _open_items(wave: Stage, mode: Mode) -> Iterator[str]:
-    unanswered = any(is_unseen(job) and not job.servers for job in wave.jobs)
-    for server in wave.servers():
+    unanswered = any(is_unseen(job) and not job.items for job in wave.jobs)
+    for server in wave.items():
         if server.state is ItemState.UNKNOWN:
-            yield f"{server.server_id} (unknown status {server.word!r})"
+            yield f"{server.item_id} (unknown status {server.source_status!r})"
         elif not server.state.is_final:
             if not (unanswered and is_unseen(server)):
-                yield f"{server.server_id} ({state_text(server)})"
-        elif mode is Mode.RECOVERY and server.state is ItemState.LAUNCHED:
-            for action in server.actions:
+                yield f"{server.item_id} ({state_text(server)})"
+        elif mode is Mode.RECOVERY and server.state is ItemState.DONE:
+            for action in server.steps:
                 if not action.state.is_final:
-                    yield f"launch action {action.name} of {server.server_id}"
+                    yield f"launch action {action.name} of {server.item_id}"
 
 
 def _all_ended(servers: Sequence[WorkItem]) -> str:
     count = len(servers)
     all_of = "the only item" if count == 1 else f"all {count} items"
-    failed = sum(server.state is not ItemState.LAUNCHED for server in servers)
+    failed = sum(server.state is not ItemState.DONE for server in servers)
     if not failed:
         return f"{all_of} launched"
     return f"{all_of} ended, {failed} of them not launched" if count > 1 else f"{all_of} ended"
@@ -98,7 +103,7 @@ def _all_ended(servers: Sequence[WorkItem]) -> str:
 
 def _lateness(wave: Stage) -> str:
     finished = all(job.state is JobState.FINISHED for job in wave.jobs)
-    is_late = finished and any(not server.state.is_final for server in wave.servers())
+    is_late = finished and any(not server.state.is_final for server in wave.items())
     return ", not final although its job has finished" if is_late else ""
 
 

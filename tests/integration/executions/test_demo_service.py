@@ -63,7 +63,7 @@ def plain(answers: list[SourceResponse]) -> list[SourceResponse]:
         replace(
             told,
             jobs={
-                job_id: replace(job, servers=tuple(replace(each, reason=None) for each in job.servers))
+                job_id: replace(job, items=tuple(replace(each, reason=None) for each in job.items))
                 for job_id, job in told.jobs.items()
             },
         )

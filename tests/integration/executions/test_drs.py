@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.executions.model import ActionState, Execution, ItemState, Job, JobState, Stage
+from longwatch.executions.model import Execution, ItemState, Job, JobState, Stage, StepState
 from longwatch.executions.poller import Poller
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.base import SourceProblem
@@ -19,7 +19,7 @@ from longwatch.testing.drs import DrsSimulator, LogScript, drill, recovery
 
 def watching(*job_ids: str, execution_id: str = "x-1", region: str | None = "eu-west-1") -> Execution:
     jobs = tuple(Job(job_id, region=region) for job_id in job_ids)
-    return Execution(execution_id=execution_id, plan_id="p-1", started_at=0, waves=(Stage("one", jobs),))
+    return Execution(execution_id=execution_id, plan_id="p-1", started_at=0, stages=(Stage("one", jobs),))
 
 
 def answer_of(source: DrsSource, execution: Execution) -> SourceResponse:
@@ -42,12 +42,12 @@ def test_a_drill_is_seen_as_it_goes(source: DrsSource, drs: DrsSimulator, clock:
         clock.advance(seconds)
         seen.append(answer_of(source, watching(job_id)).jobs[job_id])
 
-    assert [(job.state, job.servers[0].state) for job in seen] == [
+    assert [(job.state, job.items[0].state) for job in seen] == [
         (JobState.PENDING, ItemState.PENDING),
         (JobState.STARTED, ItemState.IN_PROGRESS),
-        (JobState.FINISHED, ItemState.LAUNCHED),
+        (JobState.FINISHED, ItemState.DONE),
     ]
-    assert seen[-1].servers[0].instance_id == "i-00000000000000001"
+    assert seen[-1].items[0].instance_id == "i-00000000000000001"
 
 
 def test_launch_actions_of_a_recovery_are_seen(
@@ -56,9 +56,9 @@ def test_launch_actions_of_a_recovery_are_seen(
     job_id = drs.play(recovery("s-1", pending=1, active=1, actions={"install": 5}))
     clock.advance(3)
 
-    (action,) = answer_of(source, watching(job_id)).jobs[job_id].servers[0].actions
+    (action,) = answer_of(source, watching(job_id)).jobs[job_id].items[0].steps
 
-    assert (action.name, action.state) == ("install", ActionState.IN_PROGRESS)
+    assert (action.name, action.state) == ("install", StepState.IN_PROGRESS)
 
 
 def test_a_job_that_is_gone_is_missing(source: DrsSource, drs: DrsSimulator) -> None:
@@ -174,7 +174,7 @@ def test_a_server_that_failed_says_why(source: DrsSource, drs: DrsSimulator, clo
 
     told = answer_of(source, watching(job_id))
 
-    assert [server.reason for server in told.jobs[job_id].servers] == [
+    assert [server.reason for server in told.jobs[job_id].items] == [
         None,
         "the conversion failed: no capacity",
         "the launch failed: launch failed",
@@ -204,7 +204,7 @@ def test_a_job_that_was_cancelled_is_known_by_its_log(
 
     job = answer_of(source, watching(job_id)).jobs[job_id]
 
-    assert (job.state, job.cancelled, job.servers[0].state) == (JobState.FINISHED, True, ItemState.PENDING)
+    assert (job.state, job.cancelled, job.items[0].state) == (JobState.FINISHED, True, ItemState.PENDING)
 
 
 def test_all_pages_of_a_log_are_read(clock: FakeClock, connect: Any, drs: DrsSimulator) -> None:
@@ -219,7 +219,7 @@ def test_all_pages_of_a_log_are_read(clock: FakeClock, connect: Any, drs: DrsSim
 
     job = answer_of(source, watching(job_id)).jobs[job_id]
 
-    assert [server.reason for server in job.servers] == [
+    assert [server.reason for server in job.items] == [
         f"the launch failed: {name} is broken" for name in names
     ]
     assert drs.calls["DescribeJobLogItems"] == 4
@@ -253,8 +253,8 @@ def test_no_right_to_the_log_is_a_warning_in_the_evidence_and_no_problem(
 
     told = answer_of(source, watching(job_id))
 
-    assert [server.state for server in told.jobs[job_id].servers] == [
-        ItemState.LAUNCHED,
+    assert [server.state for server in told.jobs[job_id].items] == [
+        ItemState.DONE,
         ItemState.FAILED,
     ]
     warning = f"the log of {job_id} was not read: drs:DescribeJobLogItems answered AccessDeniedException"
@@ -266,7 +266,7 @@ def test_the_reason_is_in_the_verdict_and_in_the_journal(
 ) -> None:
     job_id = drs.play(drill("s-1", pending=1, active=1).without("s-1", error="no capacity"))
     store, journal = MemoryExecutionStore(), MemoryJournal()
-    begun = replace(watching(job_id), started_at=clock.now_ms(), total_waves=1)
+    begun = replace(watching(job_id), started_at=clock.now_ms(), total_stages=1)
     store.add(begun)
     clock.advance(60)
 

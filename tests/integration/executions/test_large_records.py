@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.executions.explain import explained
-from longwatch.executions.model import ActionState, Execution, ItemState, Job, Mode, Stage, WorkItem
+from longwatch.executions.model import Execution, ItemState, Job, Mode, Stage, StepState, WorkItem
 from longwatch.executions.poller import Poller, Result
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.executions.stores.dynamodb import DynamoExecutionStore
@@ -48,7 +48,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Exec
         table.close()
 
 
-def recovery(state: ActionState, reason: str | None = None) -> Job:
+def recovery(state: StepState, reason: str | None = None) -> Job:
     servers = tuple(
         WorkItem(
             f"s-{number:017x}",
@@ -59,13 +59,13 @@ def recovery(state: ActionState, reason: str | None = None) -> Job:
         )
         for number in range(SERVERS)
     )
-    return Job("j-1", job().state, servers, word="STARTED")
+    return Job("j-1", job().state, servers, source_status="STARTED")
 
 
 def test_a_large_recovery_is_polled_to_its_end(place: tuple[ExecutionStore, Journal]) -> None:
     store, journal = place
     clock = FakeClock()
-    running, ended = recovery(ActionState.IN_PROGRESS), recovery(ActionState.FAILED, REASON)
+    running, ended = recovery(StepState.IN_PROGRESS), recovery(StepState.FAILED, REASON)
     source = PlayedSource(clock, running)
     store.add(
         Execution(
@@ -73,22 +73,22 @@ def test_a_large_recovery_is_polled_to_its_end(place: tuple[ExecutionStore, Jour
             plan_id="p-1",
             mode=Mode.RECOVERY,
             started_at=clock.now_ms(),
-            waves=(Stage("one", (Job("j-1"),)),),
-            total_waves=1,
+            stages=(Stage("one", (Job("j-1"),)),),
+            total_stages=1,
         )
     )
     poller = Poller(store, journal, {"drs": source}, clock=clock)
 
     first = poller.poll("x-1", "p-1")
     clock.advance(60)
-    source.say(Job("j-1", finished().state, ended.servers, word="COMPLETED"))
+    source.say(Job("j-1", finished().state, ended.items, source_status="COMPLETED"))
     last = poller.poll("x-1", "p-1")
 
     assert (first.result, last.result) == (Result.ASKED, Result.ENDED)
     found = store.get("x-1", "p-1")
     assert found is not None
     assert (found.status, found.closed) == (Status.SUCCEEDED, True)
-    actions = [each for _, server in found.servers() for each in server.actions]
+    actions = [each for _, server in found.items() for each in server.steps]
     assert {each.reason for each in actions} == {REASON}
     assert len(actions) == SERVERS * ACTIONS
     assert found.verdict is not None
@@ -122,8 +122,8 @@ def test_a_wave_that_another_program_adds_to_a_compressed_record_is_polled(dynam
         facts = {fact.about: fact.text for fact in explained(stored, clock.now_ms())}
         store.close()
 
-    assert [wave.name for wave in stored.waves] == ["one", "two"]
-    assert stored.waves[0] == added.waves[0]
+    assert [wave.name for wave in stored.stages] == ["one", "two"]
+    assert stored.stages[0] == added.stages[0]
     assert stored.job_ids() == ("j-1", "j-2")
     assert "compressed in Packed" in facts["record"]
 
@@ -146,19 +146,19 @@ def test_a_record_of_any_size_is_stored_updated_and_found(
     assert (found.job_ids(), stored.failures) == (("j-1",), 1)
     assert listed.status is closed.status is whole.status
     assert "compressed in Packed" in str((listed.stored or {})["PackedNote"])
-    failed = {each.server_id for _, each in whole.servers() if each.state is ItemState.FAILED}
-    assert failed <= {each.server_id for _, each in listed.servers()}
+    failed = {each.item_id for _, each in whole.items() if each.state is ItemState.FAILED}
+    assert failed <= {each.item_id for _, each in listed.items()}
 
 
 def large(started_at: int) -> Execution:
-    wave = Stage("one", (replace(recovery(ActionState.FAILED, REASON * 2), since=started_at),))
+    wave = Stage("one", (replace(recovery(StepState.FAILED, REASON * 2), since=started_at),))
     return Execution(
         execution_id="x-1",
         plan_id="p-1",
         mode=Mode.RECOVERY,
         started_at=started_at,
-        waves=(_seen(wave, started_at),),
-        total_waves=1,
+        stages=(_seen(wave, started_at),),
+        total_stages=1,
     )
 
 
@@ -166,7 +166,7 @@ def _seen(wave: Stage, at: int) -> Stage:
     """The wave as a poll stores it: each state with the time at which it was first seen."""
     (only,) = wave.jobs
     servers = tuple(
-        replace(each, since=at, actions=tuple(replace(one, since=at) for one in each.actions))
-        for each in only.servers
+        replace(each, since=at, steps=tuple(replace(one, since=at) for one in each.steps))
+        for each in only.items
     )
-    return replace(wave, jobs=(replace(only, servers=servers),))
+    return replace(wave, jobs=(replace(only, items=servers),))

@@ -73,7 +73,9 @@ def test_a_drill_that_is_paused_meanwhile_is_polled_to_its_end_and_keeps_that_st
     store, url, set_status = place
     wave = Stage("one", (Job(drs.play(drill("s-1", pending=0, active=60)), region="eu-west-1"),))
     store.add(
-        Execution(execution_id="x-1", plan_id="p-1", started_at=clock.now_ms(), waves=(wave,), total_waves=1)
+        Execution(
+            execution_id="x-1", plan_id="p-1", started_at=clock.now_ms(), stages=(wave,), total_stages=1
+        )
     )
     journal = SqliteJournal(tmp_path / "journal.db", clock=clock)
     parts = watching(store, journal, source, clock)

@@ -45,8 +45,8 @@ class Place:
                 plan_id="p-1",
                 mode=mode,
                 started_at=now,
-                waves=waves,
-                total_waves=total or len(waves),
+                stages=waves,
+                total_stages=total or len(waves),
             )
         )
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from longwatch.executions.model import (
-    ActionState,
     Execution,
     ItemState,
     Job,
@@ -15,6 +14,7 @@ from longwatch.executions.model import (
     Mode,
     Stage,
     Step,
+    StepState,
     WorkItem,
 )
 from longwatch.executions.outcomes import verdict
@@ -27,7 +27,7 @@ CALL = "drs:DescribeJobs"
 PENDING, GOING, LAUNCHED, FAILED = (
     ItemState.PENDING,
     ItemState.IN_PROGRESS,
-    ItemState.LAUNCHED,
+    ItemState.DONE,
     ItemState.FAILED,
 )
 
@@ -48,8 +48,8 @@ def fresh(execution_id: str = "x-1", *names: str, ago_ms: int = 60_000, **more: 
             "execution_id": execution_id,
             "plan_id": "plan-east",
             "started_at": at - at % 1000,
-            "waves": waves,
-            "total_waves": len(waves),
+            "stages": waves,
+            "total_stages": len(waves),
             **more,
         }
     )
@@ -58,13 +58,13 @@ def fresh(execution_id: str = "x-1", *names: str, ago_ms: int = 60_000, **more: 
 def said(number: int, *states: ItemState, state: JobState = JobState.STARTED, **more: Any) -> Job:
     """What the source says of a job: a server for each state, s-11, s-12, …"""
     servers = tuple(
-        WorkItem(f"s-{number}{at}", each, word=each.value.upper(), **more)
+        WorkItem(f"s-{number}{at}", each, source_status=each.value.upper(), **more)
         for at, each in enumerate(states, 1)
     )
-    return Job(f"job-{number}", state, servers, word=state.value.upper())
+    return Job(f"job-{number}", state, servers, source_status=state.value.upper())
 
 
-def action(name: str, state: ActionState, reason: str | None = None) -> Step:
+def action(name: str, state: StepState, reason: str | None = None) -> Step:
     return Step(name, f"run-{name}", state, reason)
 
 
@@ -80,7 +80,7 @@ class Watched:
     def hear(self, *jobs: Job, at: int | None = None) -> Execution:
         """The source has answered so."""
         at = now_ms() if at is None else at
-        known = {job.job_id for wave in self.now.waves for job in wave.jobs}
+        known = {job.job_id for wave in self.now.stages for job in wave.jobs}
         jobs_by_id = {job.job_id: job for job in jobs if job.job_id in known}
         answer = SourceResponse(CALL, at, jobs_by_id)
         after = applied(self.now, answer)

@@ -79,13 +79,13 @@ _ask = Poller.ask
 
 
 def _empty_is_done(wave: Stage, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
-    if not any(job.servers for job in wave.jobs):
+    if not any(job.items for job in wave.jobs):
         return outcomes.Outcome(Status.SUCCEEDED)
     return _wave_outcome(wave, mode, now_ms)
 
 
 def _stored_waves_are_all(execution: Execution, now_ms: int) -> outcomes.Outcome | None:
-    return _execution_outcome(replace(execution, total_waves=len(execution.waves) or None), now_ms)
+    return _execution_outcome(replace(execution, total_stages=len(execution.stages) or None), now_ms)
 
 
 def _job_decides(wave: Stage, mode: Mode, now_ms: int) -> outcomes.Outcome | None:

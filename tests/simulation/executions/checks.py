@@ -182,10 +182,10 @@ def _transitions(case: Case) -> Iterator[str]:
     if twice and Fault.CLOCKS not in case.world.faults:
         yield f"told more often than it was so: {twice}"
     kept = {
-        server.server_id: server.state.value
-        for wave in case.record.waves
+        server.item_id: server.state.value
+        for wave in case.record.stages
         for job in wave.jobs
-        for server in job.servers
+        for server in job.items
     }
     if case.is_cancelled or case.is_by_operator:
         # Nothing is written to a record after somebody else ended it, and what was seen by then is told.

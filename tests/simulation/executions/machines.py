@@ -47,7 +47,7 @@ class Noting(Poller):
         if is_written and not isinstance(told, SourceProblem):
             seen = self._world.visible.setdefault(claim.execution.key, set())
             for job in told.jobs.values():
-                seen |= {(each.server_id, each.state.value) for each in job.servers}
+                seen |= {(each.item_id, each.state.value) for each in job.items}
         return polled
 
 

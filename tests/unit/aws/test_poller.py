@@ -157,7 +157,7 @@ def test_lambda_itself_asks_the_drs_that_the_environment_names(environment: pyte
         environment.setenv("AWS_ENDPOINT_URL_DRS", drs.url)
         job_id = drs.play(drill_script("s-1", pending=0, active=0))
         waves = (Stage("one", (Job(job_id, region="eu-west-1", account="123456789012"),)),)
-        open_executions("memory://poller").add(replace(drill(), waves=waves, total_waves=1))
+        open_executions("memory://poller").add(replace(drill(), stages=waves, total_stages=1))
 
         said = handler(EVENT, Invoked())
 

@@ -71,7 +71,7 @@ KEY = ExecutionKey("p-1", "x-1")
 
 def watching(job_id: str, account: str | None) -> Execution:
     jobs = (Job(job_id, region="eu-west-1", account=account),)
-    return Execution(execution_id="x-1", plan_id="p-1", started_at=0, waves=(Stage("one", jobs),))
+    return Execution(execution_id="x-1", plan_id="p-1", started_at=0, stages=(Stage("one", jobs),))
 
 
 @pytest.mark.parametrize("account", [None, OWN])

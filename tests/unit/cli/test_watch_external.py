@@ -29,7 +29,7 @@ from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
 
 RUNNING = (JobState.STARTED, ItemState.IN_PROGRESS)
-DONE = (JobState.FINISHED, ItemState.LAUNCHED)
+DONE = (JobState.FINISHED, ItemState.DONE)
 
 
 class Scripted:
@@ -116,8 +116,8 @@ class Scene:
                 source="scripted",
                 mode=Mode.JOB,
                 started_at=self.clock.now_ms(),
-                waves=(Stage("only", (Job("j-1"),)),),
-                total_waves=1,
+                stages=(Stage("only", (Job("j-1"),)),),
+                total_stages=1,
             )
         )
 

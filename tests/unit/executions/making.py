@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from longwatch.executions.model import (
-    ActionState,
     Evidence,
     Execution,
     ItemState,
@@ -15,6 +14,7 @@ from longwatch.executions.model import (
     Mode,
     Stage,
     Step,
+    StepState,
     WorkItem,
 )
 from longwatch.executions.outcomes import GRACE_MS, GRACE_POLLS
@@ -23,7 +23,7 @@ from longwatch.executions.responses import SourceResponse
 START = 1_794_736_800_000  # 2026-11-15T10:00:00Z
 SECOND, MINUTE = 1_000, 60_000
 
-PENDING, IN_PROGRESS, LAUNCHED = ItemState.PENDING, ItemState.IN_PROGRESS, ItemState.LAUNCHED
+PENDING, IN_PROGRESS, LAUNCHED = ItemState.PENDING, ItemState.IN_PROGRESS, ItemState.DONE
 FAILED, TERMINATED, CANCELLED = ItemState.FAILED, ItemState.TERMINATED, ItemState.CANCELLED
 
 EVIDENCE = (Evidence("drs:DescribeJobs", START, {"jobs": {}}),)
@@ -49,13 +49,13 @@ def finished(*states: ItemState, **more: Any) -> Job:
 
 def execution(*waves: Stage, mode: Mode = Mode.DRILL, **more: Any) -> Execution:
     """An execution that began at START and knows how many waves it has."""
-    more.setdefault("total_waves", len(waves) or None)
+    more.setdefault("total_stages", len(waves) or None)
     return Execution(
         execution_id="x-1",
         plan_id="p-1",
         mode=mode,
         started_at=more.pop("started_at", START),
-        waves=waves,
+        stages=waves,
         **more,
     )
 
@@ -65,7 +65,7 @@ def drill(*states: ItemState, **more: Any) -> Execution:
     return execution(Stage("one", (job(*states),)), **more)
 
 
-def action(state: ActionState, run_id: str = "r-1", **more: Any) -> Step:
+def action(state: StepState, run_id: str = "r-1", **more: Any) -> Step:
     return Step("install", run_id, state, **more)
 
 

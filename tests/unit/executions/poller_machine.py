@@ -26,10 +26,10 @@ from tests.unit.executions.making import execution
 from tests.unit.executions.playing import PlayedSource, events_of
 
 POLLERS = ("a", "b")
-FINAL = {ItemState.LAUNCHED, ItemState.FAILED}
+FINAL = {ItemState.DONE, ItemState.FAILED}
 MOVES = {
     ItemState.PENDING: [ItemState.IN_PROGRESS, ItemState.FAILED],
-    ItemState.IN_PROGRESS: [ItemState.LAUNCHED, ItemState.FAILED],
+    ItemState.IN_PROGRESS: [ItemState.DONE, ItemState.FAILED],
 }
 
 
@@ -79,7 +79,7 @@ class Pollers(RuleBasedStateMachine):
         self.seen: set[tuple[str, str]] = set()  # states of servers that an answer had and a poller settled
         self.cancelled = False
         self.truth = {
-            f"j-{n}": Job(f"j-{n}", servers=(WorkItem(f"s-{n}a"), WorkItem(f"s-{n}b"))) for n in (1, 2)
+            f"j-{n}": Job(f"j-{n}", items=(WorkItem(f"s-{n}a"), WorkItem(f"s-{n}b"))) for n in (1, 2)
         }
 
     def open(self) -> tuple[ExecutionStore, Journal]:
@@ -106,14 +106,14 @@ class Pollers(RuleBasedStateMachine):
     @rule(job_id=st.sampled_from(["j-1", "j-2"]), which=st.integers(0, 1), how=st.integers(0, 1))
     def a_server_goes_on(self, job_id: str, which: int, how: int) -> None:
         job = self.truth[job_id]
-        server = job.servers[which]
+        server = job.items[which]
         if server.state not in MOVES or job.state is JobState.FINISHED:
             return
         moved = replace(server, state=MOVES[server.state][how])
-        servers = tuple(moved if each is server else each for each in job.servers)
+        servers = tuple(moved if each is server else each for each in job.items)
         over = all(each.state in FINAL for each in servers)
         state = JobState.FINISHED if over else JobState.STARTED
-        self.truth[job_id] = replace(job, servers=servers, state=state)
+        self.truth[job_id] = replace(job, items=servers, state=state)
         self.source.say(*self.truth.values())
 
     @rule(holder=st.sampled_from(POLLERS), throttled=st.booleans())
@@ -147,7 +147,7 @@ class Pollers(RuleBasedStateMachine):
         is_written = polled.result in (Result.ASKED, Result.ENDED) and not self.cancelled
         if is_written and not isinstance(told, SourceProblem):
             self.seen |= {
-                (server.server_id, server.state.value) for job in told.jobs.values() for server in job.servers
+                (server.item_id, server.state.value) for job in told.jobs.values() for server in job.items
             }
 
     @rule(moment=st.sampled_from(["before update", "after update", "before append", "after append"]))
@@ -185,9 +185,9 @@ class Pollers(RuleBasedStateMachine):
         if self.cancelled:
             assert found.status is Status.CANCELLED
             return
-        states = [server.state for job in self.truth.values() for server in job.servers]
+        states = [server.state for job in self.truth.values() for server in job.items]
         assert set(states) <= FINAL
-        good = states.count(ItemState.LAUNCHED)
+        good = states.count(ItemState.DONE)
         wanted = Status.SUCCEEDED if good == 4 else Status.PARTIAL if good else Status.FAILED
         assert found.status is wanted
 
@@ -201,7 +201,7 @@ class Pollers(RuleBasedStateMachine):
     @invariant()
     def the_record_has_nothing_that_the_journal_has_not(self) -> None:
         found = self.store.get("x-1")
-        kept = {(server.server_id, server.state.value) for _, server in found.servers()} if found else set()
+        kept = {(server.item_id, server.state.value) for _, server in found.items()} if found else set()
 
         assert kept <= self.told()
 

@@ -111,7 +111,7 @@ def test_silence_is_measured_against_the_phase_and_against_history(
 
 
 def test_an_execution_that_is_no_longer_pending_is_silent_after_ten_minutes() -> None:
-    busy = replace(watched(last_change_at=NOW - SILENT_AFTER_MS), waves=drill(IN_PROGRESS).waves)
+    busy = replace(watched(last_change_at=NOW - SILENT_AFTER_MS), stages=drill(IN_PROGRESS).stages)
 
     assert names(busy, NOW) == []
     assert names(busy, NOW + 1) == ["silent"]

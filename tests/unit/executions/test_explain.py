@@ -44,7 +44,7 @@ def test_an_open_one_tells_what_it_waits_for_its_last_response_and_its_next_poll
 
 
 def test_waves_that_may_come_are_a_reason() -> None:
-    assert told(drill(total_waves=None))["waves"] == "1, and more may follow"
+    assert told(drill(total_stages=None))["waves"] == "1, and more may follow"
 
 
 def test_an_ended_one_tells_its_verdict_and_its_evidence() -> None:
@@ -122,7 +122,7 @@ def test_the_next_poll_is_shown_with_the_time_that_is_really_left(
 
 
 def test_nothing_is_shown_as_a_response_that_was_not_received() -> None:
-    planned = Stage("one", (Job("j-1"),), expected_servers=("s-1", "s-2"))
+    planned = Stage("one", (Job("j-1"),), expected_items=("s-1", "s-2"))
 
     facts = told(execution(planned, deadline_ms=MINUTE, last_change_at=NOW))
 

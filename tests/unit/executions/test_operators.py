@@ -223,9 +223,9 @@ def test_a_poller_stores_what_an_operator_journaled_before_it_died(
 
     desk.poller().poll("x-1")
 
-    assert ([wave.name for wave in desk.record.waves], desk.record.total_waves) == (names, total)
-    for wave in desk.record.waves[1:]:
-        assert wave.expected_servers == SECOND_WAVE.expected_servers
+    assert ([wave.name for wave in desk.record.stages], desk.record.total_stages) == (names, total)
+    for wave in desk.record.stages[1:]:
+        assert wave.expected_items == SECOND_WAVE.expected_items
         assert [(job.job_id, job.region) for job in wave.jobs] == [("j-2", "eu-west-1")]
 
 
@@ -244,7 +244,7 @@ def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
 
 
 def test_an_execution_that_waited_for_its_wave_count_ends_once_it_is_set() -> None:
-    desk = Desk(total_waves=None)
+    desk = Desk(total_stages=None)
     desk.source.say(DONE)
     assert desk.poller().poll("x-1").result is Result.ASKED
 
@@ -263,7 +263,7 @@ def test_a_wave_count_is_stored_in_a_record_that_had_none() -> None:
 
     operator(desk).set_wave_count(desk.record, 2, WHY)
 
-    assert ((desk.record.stored or {})["TotalWaves"], desk.record.total_waves) == (2, 2)
+    assert ((desk.record.stored or {})["TotalWaves"], desk.record.total_stages) == (2, 2)
 
 
 @pytest.mark.parametrize("kind", ["stop watching", "add a wave", "set the wave count"])

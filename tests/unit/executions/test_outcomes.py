@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longwatch.executions.model import ActionState, Execution, ItemState, Job, JobState, Mode, Stage, WorkItem
+from longwatch.executions.model import Execution, ItemState, Job, JobState, Mode, Stage, StepState, WorkItem
 from longwatch.executions.outcomes import (
     GRACE_MS,
     Outcome,
@@ -85,7 +85,7 @@ def test_a_terminated_server_that_was_there_is_a_success_with_a_warning() -> Non
     assert outcome.warnings == ("s-1 was terminated afterwards",)
 
 
-DONE, FAILED_ACTION = ActionState.SUCCEEDED, ActionState.FAILED
+DONE, FAILED_ACTION = StepState.SUCCEEDED, StepState.FAILED
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ DONE, FAILED_ACTION = ActionState.SUCCEEDED, ActionState.FAILED
     [
         ((DONE,), True, START, Status.SUCCEEDED),
         ((FAILED_ACTION,), True, START, Status.SUCCEEDED),
-        ((DONE, ActionState.IN_PROGRESS), True, PAST_GRACE, None),
+        ((DONE, StepState.IN_PROGRESS), True, PAST_GRACE, None),
         ((DONE,), False, PAST_GRACE, None),  # a job that runs may list more of them
         ((), False, PAST_GRACE, None),
         ((), True, SOON, None),  # none configured, or none begun?
@@ -101,23 +101,23 @@ DONE, FAILED_ACTION = ActionState.SUCCEEDED, ActionState.FAILED
     ],
 )
 def test_a_server_of_a_recovery_is_done_when_its_launch_actions_have_ended_too(
-    actions: tuple[ActionState, ...], over: bool, at: int, status: Status | None
+    actions: tuple[StepState, ...], over: bool, at: int, status: Status | None
 ) -> None:
     listed = tuple(action(state, f"r-{n}") for n, state in enumerate(actions))
-    server = WorkItem("s-1", LAUNCHED, actions=listed, since=START)
+    server = WorkItem("s-1", LAUNCHED, steps=listed, since=START)
 
     assert status_of(server_outcome(server, finished() if over else job(), Mode.RECOVERY, at)) is status
 
 
 def test_a_drill_does_not_wait_for_launch_actions() -> None:
-    server = WorkItem("s-1", LAUNCHED, actions=(action(ActionState.IN_PROGRESS),))
+    server = WorkItem("s-1", LAUNCHED, steps=(action(StepState.IN_PROGRESS),))
 
     assert status_of(server_outcome(server, finished(), Mode.DRILL, START)) is Status.SUCCEEDED
 
 
 @pytest.mark.parametrize("mode", [Mode.RECOVERY, Mode.DRILL])
 def test_a_launch_action_that_failed_is_a_warning_with_its_reason(mode: Mode) -> None:
-    server = WorkItem("s-1", LAUNCHED, actions=(action(FAILED_ACTION, reason="no agent"),))
+    server = WorkItem("s-1", LAUNCHED, steps=(action(FAILED_ACTION, reason="no agent"),))
 
     outcome = server_outcome(server, finished(), mode, START)
 
@@ -210,7 +210,7 @@ GOOD, BAD, OPEN = (
 def test_an_execution_ends_when_all_its_waves_are_known_and_have_ended(
     waves: tuple[Stage, ...], total: int | None, status: Status | None
 ) -> None:
-    assert status_of(execution_outcome(execution(*waves, total_waves=total), START)) is status
+    assert status_of(execution_outcome(execution(*waves, total_stages=total), START)) is status
 
 
 def test_a_verdict_carries_its_evidence_and_there_is_none_without() -> None:
@@ -297,7 +297,7 @@ def test_no_execution_succeeds_while_a_server_of_it_has_not(
     outcome = execution_outcome(execution(*waves, mode=mode), START + after)
 
     if outcome is not None and outcome.status is Status.SUCCEEDED:
-        seen = [server for _, server in _of(waves).servers()]
+        seen = [server for _, server in _of(waves).items()]
         assert seen
         assert all(wave.jobs for wave in waves)
         assert {server.state for server in seen} <= {LAUNCHED, TERMINATED}

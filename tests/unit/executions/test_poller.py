@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from longwatch.errors import ExecutionNotFound, InvalidEvent, Unreachable
-from longwatch.executions.model import ActionState, ItemState, JobState, Mode, Step, WorkItem
+from longwatch.executions.model import ItemState, JobState, Mode, Step, StepState, WorkItem
 from longwatch.executions.outcomes import GRACE_POLLS
 from longwatch.executions.poller import LEASE_MS, Result
 from longwatch.executions.sources.base import SourceProblem
@@ -165,7 +165,7 @@ def test_a_job_that_is_missing_keeps_it_open(desk: Desk) -> None:
     polled = desk.poller().poll("x-1")
 
     assert polled.result is Result.ASKED
-    assert desk.record.waves[0].jobs[0].state is JobState.MISSING
+    assert desk.record.stages[0].jobs[0].state is JobState.MISSING
 
 
 def test_every_poll_is_reported(desk: Desk) -> None:
@@ -187,9 +187,9 @@ def test_events_live_as_long_as_the_journal_says(desk: Desk) -> None:
 
 def test_secrets_in_texts_of_a_source_are_not_stored(desk: Desk) -> None:
     secret = "login failed: password=hunter2"
-    action = Step("script", "r-1", ActionState.FAILED, reason=secret, word=secret)
-    server = WorkItem("s-1", ItemState.FAILED, actions=(action,), word=secret, reason=secret)
-    desk.source.say(replace(finished(), servers=(server,), word=secret))
+    action = Step("script", "r-1", StepState.FAILED, reason=secret, source_status=secret)
+    server = WorkItem("s-1", ItemState.FAILED, steps=(action,), source_status=secret, reason=secret)
+    desk.source.say(replace(finished(), items=(server,), source_status=secret))
 
     desk.poller(redact=redact_text).poll("x-1")
 

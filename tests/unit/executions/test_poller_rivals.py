@@ -189,7 +189,7 @@ def test_who_comes_late_and_was_replaced_tells_nothing(desk: Desk) -> None:
 
 
 def test_a_wave_that_the_orchestrator_adds_meanwhile_is_not_lost() -> None:
-    desk = Desk(total_waves=2)
+    desk = Desk(total_stages=2)
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
@@ -199,8 +199,8 @@ def test_a_wave_that_the_orchestrator_adds_meanwhile_is_not_lost() -> None:
     desk.write(Waves=[*waves, {"WaveName": "two", "JobId": "j-2"}])
 
     assert poller.settle(claim, told).result is Result.ASKED
-    assert [wave.name for wave in desk.record.waves] == ["one", "two"]
+    assert [wave.name for wave in desk.record.stages] == ["one", "two"]
     desk.clock.advance(LEASE_MS / 1000)
     desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))
     assert poller.poll("x-1").result is Result.ENDED
-    assert replace(desk.record, waves=()).total_waves == 2
+    assert replace(desk.record, stages=()).total_stages == 2

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from longwatch.executions.model import (
-    ActionState,
     Execution,
     ItemState,
     Job,
     JobKind,
     Mode,
     Stage,
+    StepState,
     Verdict,
     WorkItem,
 )
@@ -35,12 +35,12 @@ from tests.unit.executions.making import (
     job,
 )
 
-RUNNING_ACTION, FAILED_ACTION = action(ActionState.IN_PROGRESS), action(ActionState.FAILED)
+RUNNING_ACTION, FAILED_ACTION = action(StepState.IN_PROGRESS), action(StepState.FAILED)
 
 
 def of(*servers: WorkItem, mode: Mode = Mode.DRILL, status: Status | None = None) -> Execution:
     verdict = Verdict(status, START, EVIDENCE) if status else None
-    listing = replace(finished() if status else job(), servers=servers)
+    listing = replace(finished() if status else job(), items=servers)
     return execution(Stage("one", (listing,)), mode=mode, verdict=verdict)
 
 
@@ -53,9 +53,9 @@ def of(*servers: WorkItem, mode: Mode = Mode.DRILL, status: Status | None = None
         (drill(LAUNCHED, CANCELLED, FAILED), "1 of 3 done, 1 failed, 1 cancelled"),
         (of(WorkItem("s-1", TERMINATED, "i-1")), "1 of 1 done"),
         (of(WorkItem("s-1", TERMINATED)), "0 of 1 done, 1 failed"),
-        (of(WorkItem("s-1", LAUNCHED, actions=(RUNNING_ACTION,))), "1 of 1 done"),
-        (of(WorkItem("s-1", LAUNCHED, actions=(RUNNING_ACTION,)), mode=Mode.RECOVERY), "0 of 1 done"),
-        (of(WorkItem("s-1", LAUNCHED, actions=(FAILED_ACTION,)), mode=Mode.RECOVERY), "1 of 1 done"),
+        (of(WorkItem("s-1", LAUNCHED, steps=(RUNNING_ACTION,))), "1 of 1 done"),
+        (of(WorkItem("s-1", LAUNCHED, steps=(RUNNING_ACTION,)), mode=Mode.RECOVERY), "0 of 1 done"),
+        (of(WorkItem("s-1", LAUNCHED, steps=(FAILED_ACTION,)), mode=Mode.RECOVERY), "1 of 1 done"),
         (of(WorkItem("s-1", PENDING), status=Status.FAILED), "0 of 1 done, 1 failed"),
         (of(WorkItem("s-1", PENDING), status=Status.CANCELLED), "0 of 1 done, 1 cancelled"),
         (of(WorkItem("s-1", PENDING), status=Status.SUCCEEDED), "0 of 1 done"),  # another writer's verdict
@@ -72,7 +72,11 @@ def test_an_item_that_failed_was_cancelled_or_is_unfinished_is_not_done(found: E
         (WorkItem("s-1", FAILED, reason="no capacity"), None, "no capacity"),
         (WorkItem("s-1", FAILED), None, "drs gave no reason"),
         (WorkItem("s-1", TERMINATED), None, "terminated, never seen launched"),
-        (WorkItem("s-1", PENDING, word="PENDING"), Status.PARTIAL, "still PENDING after its job finished"),
+        (
+            WorkItem("s-1", PENDING, source_status="PENDING"),
+            Status.PARTIAL,
+            "still PENDING after its job finished",
+        ),
         (WorkItem("s-1", IN_PROGRESS), Status.FAILED, "still in_progress after its job finished"),
         (WorkItem("s-1", PENDING), None, None),
         (WorkItem("s-1", LAUNCHED), Status.PARTIAL, None),
@@ -82,7 +86,7 @@ def test_an_item_that_failed_was_cancelled_or_is_unfinished_is_not_done(found: E
 def test_every_failed_item_has_a_reason(server: WorkItem, status: Status | None, reason: str | None) -> None:
     found = of(server, status=status)
 
-    assert [failure_reason(each, found, decides) for each, decides in items_of(found.waves[0])] == [reason]
+    assert [failure_reason(each, found, decides) for each, decides in items_of(found.stages[0])] == [reason]
 
 
 def ended_as(status: Status, *jobs: Job) -> Execution:
@@ -104,7 +108,7 @@ def ended_as(status: Status, *jobs: Job) -> Execution:
                 finished(TERMINATED),
                 replace(
                     finished(job_id="j-2", kind=JobKind.TERMINATE),
-                    servers=(WorkItem("s-1", TERMINATED, "i-1"),),
+                    items=(WorkItem("s-1", TERMINATED, "i-1"),),
                 ),
             ),
             "1 of 1 done",
@@ -129,7 +133,7 @@ def test_the_job_that_decides_about_an_item_counts(
     found: Execution, words: str, reasons: list[str | None]
 ) -> None:
     assert progress_of(found).words() == words
-    assert [failure_reason(each, found, by) for each, by in items_of(found.waves[0])] == reasons
+    assert [failure_reason(each, found, by) for each, by in items_of(found.stages[0])] == reasons
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_rechecks_grow_apart_and_end_when_the_source_drops_the_job(failed: Desk)
 
     assert asked_at == [2, 4, 8, 16, 32, 64]
     assert (failed.record.status, failed.record.recheck_at) == (Status.FAILED, None)
-    assert [job.state for wave in failed.record.waves for job in wave.jobs] == [JobState.MISSING]
+    assert [job.state for wave in failed.record.stages for job in wave.jobs] == [JobState.MISSING]
 
 
 def test_a_source_that_does_not_answer_leaves_the_verdict_and_is_asked_later(failed: Desk) -> None:

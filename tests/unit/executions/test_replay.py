@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.executions.model import ActionState, Execution, Job, JobState, Mode, Stage, WorkItem
+from longwatch.executions.model import Execution, Job, JobState, Mode, Stage, StepState, WorkItem
 from longwatch.executions.poller import LEASE_MS, Claim, Poller, Result
 from longwatch.executions.responses import applied
 from longwatch.executions.sources.base import SourceProblem
@@ -53,8 +53,8 @@ def told(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution
             Job(
                 "j-1",
                 JobState.FINISHED,
-                (WorkItem("s-1", LAUNCHED, "i-1", word="LAUNCHED"),),
-                word="COMPLETED",
+                (WorkItem("s-1", LAUNCHED, "i-1", source_status="LAUNCHED"),),
+                source_status="COMPLETED",
             ),
         ),
         (Job("j-1", JobState.FINISHED, (WorkItem("s-1", PENDING),), cancelled=True),),
@@ -62,12 +62,12 @@ def told(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution
             Job(
                 "j-1",
                 JobState.STARTED,
-                (WorkItem("s-1", LAUNCHED, actions=(action(ActionState.IN_PROGRESS),)),),
+                (WorkItem("s-1", LAUNCHED, steps=(action(StepState.IN_PROGRESS),)),),
             ),
             Job(
                 "j-1",
                 JobState.STARTED,
-                (WorkItem("s-1", LAUNCHED, actions=(action(ActionState.FAILED, reason="no agent"),)),),
+                (WorkItem("s-1", LAUNCHED, steps=(action(StepState.FAILED, reason="no agent"),)),),
             ),
         ),
     ],
@@ -77,8 +77,8 @@ def test_the_record_is_the_fold_of_its_events(steps: tuple[Job, ...]) -> None:
 
     again = folded(FRESH, untaken(FRESH, journal))
 
-    assert replace(again.waves[0].jobs[0], servers=()) == replace(became.waves[0].jobs[0], servers=())
-    assert set(again.waves[0].servers()) == set(became.waves[0].servers())
+    assert replace(again.stages[0].jobs[0], items=()) == replace(became.stages[0].jobs[0], items=())
+    assert set(again.stages[0].items()) == set(became.stages[0].items())
 
 
 def test_only_what_the_record_does_not_know_is_taken() -> None:
@@ -94,7 +94,7 @@ def test_a_job_that_is_no_longer_there_is_left_out() -> None:
     journal, _ = told(job(PENDING))
     other = execution(Stage("one", (Job("j-2"),)))
 
-    assert folded(other, untaken(other, journal)).waves == other.waves
+    assert folded(other, untaken(other, journal)).stages == other.stages
 
 
 class Desk:
@@ -140,7 +140,7 @@ def test_what_was_told_is_kept_though_the_source_does_not_answer() -> None:
 
     desk.poller("next").poll("x-1")
 
-    assert desk.record.waves[0].jobs[0].servers[0].state is LAUNCHED
+    assert desk.record.stages[0].jobs[0].items[0].state is LAUNCHED
 
 
 def test_an_answer_that_is_older_than_what_was_told_concludes_nothing() -> None:
@@ -154,7 +154,7 @@ def test_an_answer_that_is_older_than_what_was_told_concludes_nothing() -> None:
     polled = late.settle(claim, older)
 
     assert polled.result is Result.ASKED
-    assert desk.record.waves[0].jobs[0].servers[0].state is LAUNCHED
+    assert desk.record.stages[0].jobs[0].items[0].state is LAUNCHED
     states = [
         event.payload["to"]
         for event in events_of(desk.journal, "p-1/x-1")

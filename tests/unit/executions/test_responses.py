@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.executions.model import ActionState, Execution, Job, JobState, Stage, WorkItem
+from longwatch.executions.model import Execution, Job, JobState, Stage, StepState, WorkItem
 from longwatch.executions.outcomes import GRACE_POLLS
 from longwatch.executions.responses import applied, unanswered
 from tests.unit.executions.making import (
@@ -28,7 +28,7 @@ LATER = START + MINUTE
 
 
 def only_job(found: Execution) -> Job:
-    return found.waves[0].jobs[0]
+    return found.stages[0].jobs[0]
 
 
 def test_an_answer_brings_states_and_since_when() -> None:
@@ -39,14 +39,14 @@ def test_an_answer_brings_states_and_since_when() -> None:
     assert only_job(known).state is JobState.STARTED
     assert only_job(known).region == "eu-west-1"
     assert only_job(known).since == LATER
-    assert only_job(known).servers == (WorkItem("s-1", IN_PROGRESS, since=LATER),)
+    assert only_job(known).items == (WorkItem("s-1", IN_PROGRESS, since=LATER),)
     assert (known.last_polled_at, known.last_answer_at, known.last_change_at) == (LATER, LATER, LATER)
 
 
 def test_a_state_that_stays_keeps_its_since() -> None:
     known = applied(drill(PENDING), answer(LATER, job(PENDING)))
 
-    assert only_job(known).servers[0].since == START
+    assert only_job(known).items[0].since == START
     assert known.last_change_at is None
 
 
@@ -61,15 +61,15 @@ def test_what_was_stored_and_never_seen_is_seen_now() -> None:
 def test_a_server_that_is_no_longer_listed_stays_as_it_was() -> None:
     known = applied(drill(LAUNCHED, PENDING), answer(LATER, job(LAUNCHED)))
 
-    assert [server.state for server in only_job(known).servers] == [LAUNCHED, PENDING]
+    assert [server.state for server in only_job(known).items] == [LAUNCHED, PENDING]
 
 
 def test_an_instance_that_is_no_longer_named_is_remembered() -> None:
-    before = execution(Stage("one", (Job("j-1", servers=(WorkItem("s-1", LAUNCHED, "i-1"),)),)))
+    before = execution(Stage("one", (Job("j-1", items=(WorkItem("s-1", LAUNCHED, "i-1"),)),)))
 
     known = applied(before, answer(LATER, job(LAUNCHED)))
 
-    assert only_job(known).servers[0].instance_id == "i-1"
+    assert only_job(known).items[0].instance_id == "i-1"
 
 
 def test_a_job_is_finished_since_it_was_first_seen_so() -> None:
@@ -83,24 +83,24 @@ def test_a_job_that_the_source_does_not_know_is_missing_and_keeps_its_servers() 
     known = applied(drill(LAUNCHED), answer(LATER, missing=("j-1",)))
 
     assert only_job(known).state is JobState.MISSING
-    assert only_job(known).servers == only_job(drill(LAUNCHED)).servers
-    assert applied(known, answer(LATER + 1, missing=("j-1",))).waves == known.waves
+    assert only_job(known).items == only_job(drill(LAUNCHED)).items
+    assert applied(known, answer(LATER + 1, missing=("j-1",))).stages == known.stages
 
 
 def test_a_job_that_was_not_asked_about_stays_as_it_was() -> None:
-    assert applied(drill(PENDING), answer(LATER)).waves == drill(PENDING).waves
+    assert applied(drill(PENDING), answer(LATER)).stages == drill(PENDING).stages
 
 
 def test_launch_actions_remember_since_when_and_do_not_vanish() -> None:
-    def told(*states: ActionState) -> Job:
+    def told(*states: StepState) -> Job:
         listed = tuple(action(state, f"r-{n}") for n, state in enumerate(states))
-        return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, actions=listed),))
+        return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, steps=listed),))
 
-    running = applied(drill(LAUNCHED), answer(LATER, told(ActionState.IN_PROGRESS, ActionState.SUCCEEDED)))
-    done = applied(running, answer(LATER + SECOND, told(ActionState.SUCCEEDED)))
+    running = applied(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS, StepState.SUCCEEDED)))
+    done = applied(running, answer(LATER + SECOND, told(StepState.SUCCEEDED)))
 
-    assert [each.since for each in only_job(running).servers[0].actions] == [LATER, LATER]
-    assert [each.since for each in only_job(done).servers[0].actions] == [LATER + SECOND, LATER]
+    assert [each.since for each in only_job(running).items[0].steps] == [LATER, LATER]
+    assert [each.since for each in only_job(done).items[0].steps] == [LATER + SECOND, LATER]
 
 
 @pytest.mark.parametrize("ahead", [1, 50 * SECOND, 100 * SECOND, 10 * MINUTE])
@@ -110,7 +110,7 @@ def test_an_answer_counts_whatever_a_clock_that_was_ahead_has_stamped(ahead: int
     after = applied(known, answer(LATER, job(LAUNCHED)))
 
     assert after.last_answer_at == LATER
-    assert only_job(after).servers[0].state is LAUNCHED
+    assert only_job(after).items[0].state is LAUNCHED
 
 
 def test_an_observation_has_the_time_of_the_source_and_a_poll_that_of_the_poller() -> None:
@@ -120,7 +120,7 @@ def test_an_observation_has_the_time_of_the_source_and_a_poll_that_of_the_poller
 
     assert (known.last_answer_at, known.last_change_at, known.observed_at) == (LATER, LATER, LATER)
     assert (only_job(known).finished_at, only_job(known).since) == (LATER, LATER)
-    assert only_job(known).servers[0].since == LATER
+    assert only_job(known).items[0].since == LATER
     assert known.last_polled_at == LATER + 10 * MINUTE
 
 
@@ -169,13 +169,18 @@ def test_no_answer_leaves_it_open_and_counts() -> None:
 
 @pytest.mark.parametrize("waves", [(), (Stage("db", ()),)])
 def test_an_execution_that_has_no_job_yet_is_polled_and_gets_no_response(waves: tuple[Stage, ...]) -> None:
-    known = applied(execution(*waves, total_waves=2), answer(LATER))
+    known = applied(execution(*waves, total_stages=2), answer(LATER))
 
     assert (known.last_polled_at, known.last_answer_at) == (LATER, None)
 
 
 def test_the_evidence_names_the_call_the_time_and_the_words() -> None:
-    told = Job("j-1", JobState.FINISHED, (WorkItem("s-1", LAUNCHED, word="LAUNCHED"),), word="COMPLETED")
+    told = Job(
+        "j-1",
+        JobState.FINISHED,
+        (WorkItem("s-1", LAUNCHED, source_status="LAUNCHED"),),
+        source_status="COMPLETED",
+    )
 
     cited = answer(LATER, told, missing=("j-2",)).evidence
 

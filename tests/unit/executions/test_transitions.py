@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longwatch.executions.model import (
-    ActionState,
     Execution,
     ItemState,
     Job,
     JobState,
     Stage,
+    StepState,
     Verdict,
     WorkItem,
 )
@@ -112,14 +112,14 @@ def test_a_job_that_is_missing_twice_is_told_of_twice() -> None:
 
 
 def test_a_launch_action_is_told_of_with_its_reason() -> None:
-    def told(state: ActionState) -> Job:
-        listed = (action(state, reason="no agent" if state is ActionState.FAILED else None),)
-        return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, actions=listed),))
+    def told(state: StepState) -> Job:
+        listed = (action(state, reason="no agent" if state is StepState.FAILED else None),)
+        return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, steps=listed),))
 
-    running = applied(drill(LAUNCHED), answer(LATER, told(ActionState.IN_PROGRESS)))
+    running = applied(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS)))
 
-    (first,) = between(drill(LAUNCHED), answer(LATER, told(ActionState.IN_PROGRESS)))
-    (second,) = between(running, answer(LATER + 1, told(ActionState.FAILED)))
+    (first,) = between(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS)))
+    (second,) = between(running, answer(LATER + 1, told(StepState.FAILED)))
 
     assert first.payload == {
         "wave": "one",
@@ -200,8 +200,8 @@ def test_the_last_event_of_each_server_is_its_state_in_the_record(told: list[lis
         record = applied(record, said)
 
     assert len({event.event_id for event in events}) == len(events)
-    for _, server in record.servers():
-        mine = [event for event in events if event.payload.get("server_id") == server.server_id]
+    for _, server in record.items():
+        mine = [event for event in events if event.payload.get("server_id") == server.item_id]
         assert mine[-1].payload["to"] == server.state
         assert [event.payload.get("from") for event in mine[1:]] == [
             event.payload["to"] for event in mine[:-1]

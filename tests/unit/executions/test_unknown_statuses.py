@@ -69,7 +69,7 @@ def test_an_unknown_status_of_a_drs_job_never_ends_it(
     known = polled(execution(Stage("one", (Job("j-1"),)), mode=mode), job)
 
     assert verdict(known, EVIDENCE, HOURS_LATER) is None
-    assert list(known.unknown_words()) == [word]
+    assert list(known.unknown_statuses()) == [word]
 
 
 @pytest.mark.parametrize("declaration", [*AWS.values(), HTTP], ids=lambda each: each.name)
@@ -82,7 +82,7 @@ def test_an_unknown_status_of_any_declared_source_never_ends_it(declaration: Dec
         later = Thing({}, "HIBERNATING")
         said = understood(declaration, later)
         assert said is not None
-        (job,) = watched.waves[0].jobs
+        (job,) = watched.stages[0].jobs
 
         known = polled(watched, job_of(job, superseded(declaration, watched, later, said)))
 
@@ -141,10 +141,10 @@ def test_a_record_with_statuses_of_a_later_version_is_read_and_stays_open() -> N
     known = execution_from(record)
 
     assert known.is_open
-    assert known.waves[0].jobs[0].state is JobState.UNKNOWN
-    assert list(known.unknown_words()) == ["SUSPENDED", "FROZEN", "SKIPPED"]
+    assert known.stages[0].jobs[0].state is JobState.UNKNOWN
+    assert list(known.unknown_statuses()) == ["SUSPENDED", "FROZEN", "SKIPPED"]
     assert verdict(known, EVIDENCE, HOURS_LATER) is None
-    assert execution_from(record_of(known)).waves == known.waves
+    assert execution_from(record_of(known)).stages == known.stages
 
 
 def test_an_outcome_that_a_source_cannot_know_is_an_end_and_no_unknown_status() -> None:
@@ -158,4 +158,4 @@ def test_an_outcome_that_a_source_cannot_know_is_an_end_and_no_unknown_status() 
     found = verdict(known, EVIDENCE, START)
     assert found is not None
     assert found.status.value == "unknown"
-    assert known.unknown_words() == {}
+    assert known.unknown_statuses() == {}

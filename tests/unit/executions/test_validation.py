@@ -17,7 +17,7 @@ WAVE = Stage("db", (Job(JOB, region="eu-west-1", account="123456789012"),), (SER
 
 def fresh(*waves: Stage, total: int | None = None, **more: Any) -> Execution:
     more = {"execution_id": "x-1", "plan_id": "p-1", "started_at": 0, **more}
-    return Execution(waves=waves, total_waves=total, **more)
+    return Execution(stages=waves, total_stages=total, **more)
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def played(case: Case, *, reverse: bool = False) -> Execution:
         plan_id="p-1",
         started_at=START,
         mode=case.mode,
-        waves=(Stage("one", tuple(Job(each) for each in ids)),),
-        total_waves=1,
+        stages=(Stage("one", tuple(Job(each) for each in ids)),),
+        total_stages=1,
         deadline_ms=None,
     )
     store.add(watched)
@@ -143,5 +143,8 @@ def test_a_conversion_that_the_log_told_of_once_is_remembered() -> None:
 
     found = played(case)
 
-    (converted, _) = found.waves[0].jobs
-    assert (converted.servers[0].state.value, converted.servers[0].word) == ("launched", "CONVERSION_END")
+    (converted, _) = found.stages[0].jobs
+    assert (converted.items[0].state.value, converted.items[0].source_status) == (
+        "launched",
+        "CONVERSION_END",
+    )

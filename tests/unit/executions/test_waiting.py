@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from longwatch.executions.model import (
-    ActionState,
     Execution,
     ItemState,
     Job,
     JobState,
     Mode,
     Stage,
+    StepState,
     Verdict,
     WorkItem,
 )
@@ -38,22 +38,22 @@ def one(*jobs: Job, mode: Mode = Mode.DRILL, expected: tuple[str, ...] = ()) -> 
     return execution(Stage("db", jobs, expected), mode=mode)
 
 
-def with_action(state: JobState, *actions: ActionState) -> Execution:
-    server = WorkItem("s-1", LAUNCHED, actions=tuple(action(each) for each in actions), since=START)
+def with_action(state: JobState, *actions: StepState) -> Execution:
+    server = WorkItem("s-1", LAUNCHED, steps=tuple(action(each) for each in actions), since=START)
     return one(Job("j-1", state, (server,), since=START, finished_at=START), mode=Mode.RECOVERY)
 
 
 UNSEEN = Job("j-1")
 UNKNOWN = Job("j-1", JobState.MISSING, since=START)
-FORGOTTEN = job(PENDING, state=JobState.MISSING, word="STARTED")
-STRANGE = replace(job(), servers=(WorkItem("s-1", ItemState.UNKNOWN, word="GIZMO", since=START),))
+FORGOTTEN = job(PENDING, state=JobState.MISSING, source_status="STARTED")
+STRANGE = replace(job(), items=(WorkItem("s-1", ItemState.UNKNOWN, source_status="GIZMO", since=START),))
 
 
 @pytest.mark.parametrize(
     ("found", "text"),
     [
         (execution(), "the first wave: none is stored yet"),
-        (execution(Stage("db"), total_waves=1), "its job: none is stored yet"),
+        (execution(Stage("db"), total_stages=1), "its job: none is stored yet"),
         (one(UNSEEN), "the first response from drs about job j-1"),
         (one(UNSEEN, expected=("s-1", "s-2")), "the first response from drs about job j-1"),
         (one(UNKNOWN), "job j-1: unknown to drs"),
@@ -68,8 +68,8 @@ STRANGE = replace(job(), servers=(WorkItem("s-1", ItemState.UNKNOWN, word="GIZMO
         (drill(LAUNCHED, LAUNCHED, LAUNCHED), "all 3 items launched, job j-1 not finished"),
         (drill(LAUNCHED), "the only item launched, job j-1 not finished"),
         (drill(LAUNCHED, FAILED), "all 2 items ended, 1 of them not launched, job j-1 not finished"),
-        (with_action(JobState.FINISHED, ActionState.IN_PROGRESS), "launch action install of s-1"),
-        (with_action(JobState.FINISHED, ActionState.UNKNOWN), "launch action install of s-1"),
+        (with_action(JobState.FINISHED, StepState.IN_PROGRESS), "launch action install of s-1"),
+        (with_action(JobState.FINISHED, StepState.UNKNOWN), "launch action install of s-1"),
         (one(job(LAUNCHED, state=JobState.UNKNOWN)), "the only item launched, job j-1 not finished"),
         (with_action(JobState.FINISHED), "the launch actions: none is listed yet"),
         (with_action(JobState.STARTED), "the only item launched, job j-1 not finished"),
@@ -85,9 +85,9 @@ STRANGE = replace(job(), servers=(WorkItem("s-1", ItemState.UNKNOWN, word="GIZMO
             execution(*[Stage(name, (job(PENDING),)) for name in "abcd"]),
             "a: s-1 (pending); b: s-1 (pending); c: s-1 (pending); and 1 more wave",
         ),
-        (execution(Stage("db", (finished(LAUNCHED),)), total_waves=3), "wave 2 of 3: not stored yet"),
+        (execution(Stage("db", (finished(LAUNCHED),)), total_stages=3), "wave 2 of 3: not stored yet"),
         (
-            execution(Stage("db", (finished(LAUNCHED),)), total_waves=None),
+            execution(Stage("db", (finished(LAUNCHED),)), total_stages=None),
             "the number of waves: all stored waves have ended, and more may follow",
         ),
         (execution(Stage("db", (finished(LAUNCHED),))), "the next response from drs, which decides"),

@@ -136,8 +136,8 @@ def add(
         source=source,
         mode=Mode(mode.upper()) if mode else Mode.DRILL if source == "drs" else Mode.JOB,
         started_at=now - now % 1000,
-        waves=waves_with_servers(named, servers),
-        total_waves=None if more_waves else total_waves or len(waves) or None,
+        stages=waves_with_servers(named, servers),
+        total_stages=None if more_waves else total_waves or len(waves) or None,
         deadline_ms=_deadline(deadline),
     )
     check_new(fresh, is_count_stated=total_waves is not None)

@@ -93,7 +93,7 @@ def add_wave(
 
     Its jobs are running already, or will be. A wave count that is too small for one more grows by one.
     """
-    fresh = replace(wave_from(wave, region=region, account=account), expected_servers=ids_in(servers))
+    fresh = replace(wave_from(wave, region=region, account=account), expected_items=ids_in(servers))
 
     def add(by: Operator, found: Execution, why: Statement) -> Execution:
         check_wave(fresh, found.source)
@@ -154,5 +154,5 @@ def _remark(execution: Execution) -> str:
     name = clean(execution.execution_id)
     if execution.closed:
         return f"Execution {name} is closed as {execution.status}."
-    total = "an unknown number of" if execution.total_waves is None else execution.total_waves
-    return f"Execution {name} has {len(execution.waves)} of {total} waves."
+    total = "an unknown number of" if execution.total_stages is None else execution.total_stages
+    return f"Execution {name} has {len(execution.stages)} of {total} waves."

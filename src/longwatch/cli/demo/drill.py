@@ -144,14 +144,14 @@ class DemoOrchestrator:
 
     def go_on(self, execution: Execution) -> Execution | None:
         """The execution with the next wave's job, if it is time for one."""
-        number = sum(bool(wave.jobs) for wave in execution.waves)
+        number = sum(bool(wave.jobs) for wave in execution.stages)
         if number == len(WAVES) or self._clock.monotonic() < self._next_at:
             return None
         self._next_at = self._clock.monotonic() + self._seconds
         name = f"{execution.execution_id[-6:]}w{number}"
         job_id = self._jobs.play(script_of(WAVES[number][1]), job_id=name)
-        wave = replace(execution.waves[number], jobs=(Job(job_id, region=REGION),))
-        return replace(execution, waves=(*execution.waves[:number], wave, *execution.waves[number + 1 :]))
+        wave = replace(execution.stages[number], jobs=(Job(job_id, region=REGION),))
+        return replace(execution, stages=(*execution.stages[:number], wave, *execution.stages[number + 1 :]))
 
 
 def new_drill(execution_id: str, now_ms: int) -> Execution:
@@ -162,8 +162,8 @@ def new_drill(execution_id: str, now_ms: int) -> Execution:
         plan_id=PLAN,
         name="East coast drill",
         started_at=now_ms - now_ms % 1000,
-        waves=waves,
-        total_waves=len(waves),
+        stages=waves,
+        total_stages=len(waves),
     )
 
 
@@ -202,7 +202,7 @@ def _past_drill(
         pending = (PENDING_SECONDS + at * NEXT_WAVE_SECONDS) * slower
         script = script_of(servers[:2], pending=pending, slower=slower)
         waves.append(Stage(name, (Job(jobs.play(script, job_id=f"past{number}x{at}"), region=REGION),)))
-    now = store.add(replace(new_drill(execution_id, past.now_ms()), waves=tuple(waves)))
+    now = store.add(replace(new_drill(execution_id, past.now_ms()), stages=tuple(waves)))
     poller = WatchingParts(
         Settings("memory://"), store=store, journal=journal, sources={"drs": Hasty(jobs, 1)}, clock=past
     ).poller
@@ -215,7 +215,7 @@ def _past_drill(
 def drill_line(execution: Execution, *, now_ms: int, width: int) -> StyledLine:
     """Name, a bar of the servers that are done, and how many waves are over."""
     progress = progress_of(execution)
-    outcomes = [wave_outcome(wave, execution.mode, execution.observed_at) for wave in execution.waves]
+    outcomes = [wave_outcome(wave, execution.mode, execution.observed_at) for wave in execution.stages]
     over = sum(outcome is not None for outcome in outcomes)
     symbol, style = STATUS_LOOKS[execution.status]
     at = execution.verdict.at if execution.verdict else now_ms
@@ -234,10 +234,10 @@ def drill_line(execution: Execution, *, now_ms: int, width: int) -> StyledLine:
 def ended_lines(execution: Execution, *, now_ms: int, width: int | None) -> Iterator[StyledLine]:
     """How the drill ended: the bar, each wave, and the reasons."""
     yield drill_line(execution, now_ms=now_ms, width=width or PLAIN_COLUMNS)
-    for wave in execution.waves:
+    for wave in execution.stages:
         outcome = wave_outcome(wave, execution.mode, execution.observed_at)
         symbol, style = STATUS_LOOKS[outcome.status if outcome else Status.RUNNING]
-        states = Counter(server.state.value for server in wave.servers())
+        states = Counter(server.state.value for server in wave.items())
         told = ", ".join(f"{count} {state}" for state, count in states.items())
         yield [Segment(f"  {symbol} ", style), Segment(f"{wave.name:<10} "), Segment(told, "dim")]
     if execution.verdict is not None:

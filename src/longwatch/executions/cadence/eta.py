@@ -92,18 +92,18 @@ def like(execution: Execution, own: Iterable[Sample], any_plan: Iterable[Sample]
 
 def is_like(execution: Execution, shape: ExecutionSize | None) -> bool:
     """Whether a past execution of this shape is comparable: as many waves, and about as many items."""
-    if shape is None or execution.total_waves != shape.waves:
+    if shape is None or execution.total_stages != shape.stages:
         return False
-    items = sum(1 for _ in execution.servers())
+    items = sum(1 for _ in execution.items())
     if items > MOST_TIMES * shape.items:
         return False
     return not _lists_all_items(execution) or shape.items <= MOST_TIMES * items
 
 
 def _lists_all_items(execution: Execution) -> bool:
-    if execution.total_waves is None or len(execution.waves) < execution.total_waves:
+    if execution.total_stages is None or len(execution.stages) < execution.total_stages:
         return False
-    return all(any(True for _ in wave.servers()) for wave in execution.waves)
+    return all(any(True for _ in wave.items()) for wave in execution.stages)
 
 
 def eta_of(execution: Execution, samples: Iterable[Sample], now_ms: int) -> Eta | None:

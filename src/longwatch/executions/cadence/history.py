@@ -49,7 +49,7 @@ class ExecutionKind:
 class ExecutionSize:
     """How large an execution is, which decides how long it takes."""
 
-    waves: int
+    stages: int
     items: int
 
 

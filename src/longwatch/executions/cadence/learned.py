@@ -125,7 +125,7 @@ def phase_began_at(execution: Execution) -> int:
         return execution.started_at
     wanted = [
         server.since
-        for _, server in execution.servers()
+        for _, server in execution.items()
         if server.since is not None
         and (
             server.state.is_final

@@ -186,4 +186,4 @@ def region_in(what: str) -> str | None:
 
 
 def _jobs(execution: Execution) -> list[Job]:
-    return [job for wave in execution.waves for job in wave.jobs]
+    return [job for wave in execution.stages for job in wave.jobs]

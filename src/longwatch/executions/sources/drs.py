@@ -16,7 +16,6 @@ from typing import Any
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import MissingExtra
 from longwatch.executions.model import (
-    ActionState,
     Execution,
     ExecutionKey,
     ItemState,
@@ -24,6 +23,7 @@ from longwatch.executions.model import (
     JobKind,
     JobState,
     Step,
+    StepState,
     WorkItem,
 )
 from longwatch.executions.responses import SourceResponse
@@ -49,7 +49,7 @@ JOB_STATES: Mapping[str, JobState] = {
 SERVER_STATES: Mapping[str, ItemState] = {
     "PENDING": ItemState.PENDING,
     "IN_PROGRESS": ItemState.IN_PROGRESS,
-    "LAUNCHED": ItemState.LAUNCHED,
+    "LAUNCHED": ItemState.DONE,
     "FAILED": ItemState.FAILED,
     "TERMINATED": ItemState.TERMINATED,
 }
@@ -58,10 +58,10 @@ JOB_KINDS: Mapping[str, JobKind] = {
     "TERMINATE": JobKind.TERMINATE,
     "CREATE_CONVERTED_SNAPSHOT": JobKind.SNAPSHOT,
 }
-ACTION_STATES: Mapping[str, ActionState] = {
-    "IN_PROGRESS": ActionState.IN_PROGRESS,
-    "SUCCEEDED": ActionState.SUCCEEDED,
-    "FAILED": ActionState.FAILED,
+ACTION_STATES: Mapping[str, StepState] = {
+    "IN_PROGRESS": StepState.IN_PROGRESS,
+    "SUCCEEDED": StepState.SUCCEEDED,
+    "FAILED": StepState.FAILED,
 }
 DESCRIBE_JOBS = AwsCall(service="DRS", signed_as="drs", operation="DescribeJobs")  # as problems name it
 
@@ -171,7 +171,7 @@ class DrsSource:
         """Put into jobs that did not go well what their logs say; return what could not be read, and why."""
         until = self._clock.monotonic() + LOGS_SECONDS
         warnings: dict[tuple[AwsTarget, str], SourceProblem] = {}
-        for known in (job for each in executions for wave in each.waves for job in wave.jobs):
+        for known in (job for each in executions for wave in each.stages for job in wave.jobs):
             place = (known.region, known.account)
             job = told[place].get(known.job_id)
             if not isinstance(job, Job):
@@ -259,12 +259,12 @@ def job_from(item: Mapping[str, Any]) -> Job:
     return Job(
         job_id=item["jobID"],
         state=JobState.UNKNOWN if kind is None else state,
-        servers=tuple(
+        items=tuple(
             _server_from(each, kind)
             for each in item.get("participatingServers") or ()
             if each.get("sourceServerID")
         ),
-        word=f"type {kind_word}" if kind is None else word,
+        source_status=f"type {kind_word}" if kind is None else word,
         kind=kind or JobKind.LAUNCH,
         created_at=time_ms(item.get("creationDateTime")),
     )
@@ -275,31 +275,31 @@ def _server_from(item: Mapping[str, Any], kind: JobKind | None) -> WorkItem:
     state = ItemState.PENDING if word is None else SERVER_STATES.get(word, ItemState.UNKNOWN)
     if kind is None:
         state = ItemState.UNKNOWN
-    elif kind is JobKind.TERMINATE and state is ItemState.LAUNCHED:
+    elif kind is JobKind.TERMINATE and state is ItemState.DONE:
         state = ItemState.PENDING  # it is still there
     return WorkItem(
-        server_id=str(item["sourceServerID"]),
+        item_id=str(item["sourceServerID"]),
         state=state,
         instance_id=item.get("recoveryInstanceID"),
-        actions=tuple(
+        steps=tuple(
             _action_from(run, number)
             for number, run in enumerate((item.get("launchActionsStatus") or {}).get("runs") or ())
         ),
-        word=word,
+        source_status=word,
     )
 
 
 def _action_from(run: Mapping[str, Any], number: int) -> Step:
     action = run.get("action") or {}
     word = _word(run, "status")
-    state = ActionState.IN_PROGRESS if word is None else ACTION_STATES.get(word, ActionState.UNKNOWN)
+    state = StepState.IN_PROGRESS if word is None else ACTION_STATES.get(word, StepState.UNKNOWN)
     name = str(action.get("name") or action.get("actionId") or f"action {number + 1}")
     return Step(
         name=name,
         run_id=str(run.get("runId") or f"{name}#{number}"),
         state=state,
         reason=run.get("failureReason"),
-        word=word if state is ActionState.UNKNOWN else None,
+        source_status=word if state is StepState.UNKNOWN else None,
     )
 
 
@@ -315,7 +315,7 @@ def _word(item: Mapping[str, Any], name: str) -> str | None:
 def _by_place(executions: Sequence[Execution]) -> dict[AwsTarget, list[str]]:
     places: dict[AwsTarget, dict[str, None]] = {}
     for execution in executions:
-        for wave in execution.waves:
+        for wave in execution.stages:
             for job in wave.jobs:
                 places.setdefault((job.region, job.account), {})[job.job_id] = None
     return {place: list(ids) for place, ids in places.items()}
@@ -326,7 +326,7 @@ def _answer(execution: Execution, told: Jobs, warnings: Warnings, at: int, polle
     jobs: dict[str, Job] = {}
     missing = set()
     warned: list[SourceProblem] = []
-    for job in (job for wave in execution.waves for job in wave.jobs):
+    for job in (job for wave in execution.stages for job in wave.jobs):
         place = (job.region, job.account)
         found = told[place].get(job.job_id)
         if isinstance(found, SourceProblem):

@@ -19,9 +19,9 @@ LONGEST_REASON = 500  # characters; the service's own errors take up to 65,536, 
 
 
 _GOALS = {
-    JobKind.LAUNCH: ItemState.LAUNCHED,
+    JobKind.LAUNCH: ItemState.DONE,
     JobKind.TERMINATE: ItemState.TERMINATED,
-    JobKind.SNAPSHOT: ItemState.LAUNCHED,
+    JobKind.SNAPSHOT: ItemState.DONE,
 }
 
 
@@ -108,45 +108,47 @@ def wants_log(known: Job, told: Job, now_ms: int) -> bool:
         return False
     if known.finished_at is not None and now_ms - known.finished_at > READ_FOR_MS:
         return False
-    explained = {server.server_id for server in known.servers if server.reason}
-    for server in told.servers:
+    explained = {server.item_id for server in known.items if server.reason}
+    for server in told.items:
         if _is_left_over(server):
             if not known.cancelled:
                 return True
-        elif server.state is not _GOALS[told.kind] and server.server_id not in explained:
+        elif server.state is not _GOALS[told.kind] and server.item_id not in explained:
             return True
-    return not told.servers
+    return not told.items
 
 
 def with_earlier_log(known: Job, told: Job) -> Job:
     """The job with what its log said in an earlier poll: conversions are in the log alone."""
     if told.kind is not JobKind.SNAPSHOT:
         return told
-    before = {server.server_id: server for server in known.servers if server.state.is_final}
+    before = {server.item_id: server for server in known.items if server.state.is_final}
     servers = tuple(
-        replace(server, state=before[server.server_id].state, word=before[server.server_id].word)
-        if _is_left_over(server) and server.server_id in before
+        replace(
+            server, state=before[server.item_id].state, source_status=before[server.item_id].source_status
+        )
+        if _is_left_over(server) and server.item_id in before
         else server
-        for server in told.servers
+        for server in told.items
     )
-    return replace(told, servers=servers)
+    return replace(told, items=servers)
 
 
 def with_log(job: Job, log: JobLog) -> Job:
     """The job with what its log says of it."""
-    servers = tuple(_with_log(server, job.kind, log) for server in job.servers)
-    return replace(job, servers=servers, cancelled=job.cancelled or log.cancelled)
+    servers = tuple(_with_log(server, job.kind, log) for server in job.items)
+    return replace(job, items=servers, cancelled=job.cancelled or log.cancelled)
 
 
 def _with_log(server: WorkItem, kind: JobKind, log: JobLog) -> WorkItem:
     if server.state is _GOALS[kind]:
         return server
     if kind is JobKind.SNAPSHOT and _is_left_over(server):
-        if server.server_id in log.converted:
-            return replace(server, state=ItemState.LAUNCHED, word="CONVERSION_END")
-        if server.server_id in log.of_servers:
-            return replace(server, state=ItemState.FAILED, reason=log.of_servers[server.server_id])
-    reason = log.reason_for(server.server_id) or (LOG_EVENTS["JOB_CANCEL"][1] if log.cancelled else None)
+        if server.item_id in log.converted:
+            return replace(server, state=ItemState.DONE, source_status="CONVERSION_END")
+        if server.item_id in log.of_servers:
+            return replace(server, state=ItemState.FAILED, reason=log.of_servers[server.item_id])
+    reason = log.reason_for(server.item_id) or (LOG_EVENTS["JOB_CANCEL"][1] if log.cancelled else None)
     return replace(server, reason=reason or server.reason)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from longwatch.clock import iso_from_ms, ms_from_iso
 from longwatch.executions.model import (
-    ActionState,
     Execution,
     ItemState,
     Job,
@@ -18,6 +17,7 @@ from longwatch.executions.model import (
     Mode,
     Stage,
     Step,
+    StepState,
     WorkItem,
 )
 from longwatch.executions.sources.base import SourceProblem
@@ -35,17 +35,17 @@ _LAST_MS = 253_402_300_799_999  # the end of the year 9999; what is beyond is no
 _STATES: Mapping[Meaning | None, tuple[JobState, ItemState]] = {
     Meaning.PENDING: (JobState.PENDING, ItemState.PENDING),
     Meaning.RUNNING: (JobState.STARTED, ItemState.IN_PROGRESS),
-    Meaning.SUCCEEDED: (JobState.FINISHED, ItemState.LAUNCHED),
+    Meaning.SUCCEEDED: (JobState.FINISHED, ItemState.DONE),
     Meaning.FAILED: (JobState.FINISHED, ItemState.FAILED),
     Meaning.CANCELLED: (JobState.FINISHED, ItemState.CANCELLED),
     Meaning.ENDED: (JobState.FINISHED, ItemState.ENDED),
     None: (JobState.UNKNOWN, ItemState.UNKNOWN),
 }
-_ACTIONS: Mapping[Meaning, ActionState] = {
-    Meaning.SUCCEEDED: ActionState.SUCCEEDED,
-    Meaning.FAILED: ActionState.FAILED,
-    Meaning.CANCELLED: ActionState.FAILED,
-    Meaning.ENDED: ActionState.SUCCEEDED,
+_ACTIONS: Mapping[Meaning, StepState] = {
+    Meaning.SUCCEEDED: StepState.SUCCEEDED,
+    Meaning.FAILED: StepState.FAILED,
+    Meaning.CANCELLED: StepState.FAILED,
+    Meaning.ENDED: StepState.SUCCEEDED,
 }
 
 
@@ -100,18 +100,18 @@ def job_of(job: Job, said: MappedStatus, *, called: str | None = None) -> Job:
     """The job as the source has it now: one server, whose launch actions are the job's own steps."""
     job_state, server_state = _STATES[said.meaning]
     # What was the reason while it failed is often not said any more once it has. Success needs none.
-    reason = said.reason or next((each.reason for each in job.servers if each.reason), None)
+    reason = said.reason or next((each.reason for each in job.items if each.reason), None)
     reason = None if said.meaning is Meaning.SUCCEEDED else reason
     if reason is None and server_state in (ItemState.FAILED, ItemState.ENDED):
         reason = f"its status is {said.word}"
     name = called or short(job.job_id)
-    server = WorkItem(name, server_state, actions=said.items, word=said.word, reason=reason)
+    server = WorkItem(name, server_state, steps=said.items, source_status=said.word, reason=reason)
     return Job(
         job.job_id,
         job_state,
         (server,),
         cancelled=said.meaning is Meaning.CANCELLED,
-        word=said.word,
+        source_status=said.word,
     )
 
 
@@ -169,8 +169,8 @@ def begun(
         source=declaration.name,
         mode=Mode.JOB,
         started_at=min(began or now, now) // 1000 * 1000,
-        waves=(Stage(operation.name if operation else declaration.name, (job,)),),
-        total_waves=1,
+        stages=(Stage(operation.name if operation else declaration.name, (job,)),),
+        total_stages=1,
         deadline_ms=None if deadline is None else round(deadline * 1000),
     )
 
@@ -195,7 +195,7 @@ def _is_of_another(declaration: Declaration, execution: Execution, thing: Thing,
     if said.meaning is None:
         return False
     execution_id = execution.execution_id
-    names = {wave.name for wave in execution.waves}
+    names = {wave.name for wave in execution.stages}
     operation = next((each for each in declaration.operations if each.name in names), None)
     label = label_of(declaration, thing, operation)
     if operation is not None:
@@ -226,7 +226,7 @@ def actions_of(items: Items, thing: Thing) -> tuple[Step, ...]:
         found[run_id] = Step(
             name,
             run_id,
-            ActionState.IN_PROGRESS if meaning is None else _ACTIONS.get(meaning, ActionState.IN_PROGRESS),
+            StepState.IN_PROGRESS if meaning is None else _ACTIONS.get(meaning, StepState.IN_PROGRESS),
             storable(reason, LONGEST_REASON) if reason else None,
         )
     return tuple(found.values())
@@ -259,9 +259,7 @@ def _reason(declaration: Declaration, thing: Thing, items: tuple[Step, ...]) -> 
     parts = [str(value) for path in declaration.reason if (value := value_at(thing.fields, path))]
     if not parts:
         parts = [
-            f"{each.name}: {each.reason}"
-            for each in items
-            if each.state is ActionState.FAILED and each.reason
+            f"{each.name}: {each.reason}" for each in items if each.state is StepState.FAILED and each.reason
         ]
         parts = parts[:1]
     return storable(": ".join(dict.fromkeys(parts)), LONGEST_REASON) or None

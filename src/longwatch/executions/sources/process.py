@@ -168,8 +168,8 @@ class ProcessSource:
             source=self.name,
             mode=Mode.JOB,
             started_at=now - now % 1000,
-            waves=(Stage(self.name, (Job(job_id),)),),
-            total_waves=1,
+            stages=(Stage(self.name, (Job(job_id),)),),
+            total_stages=1,
             deadline_ms=None,
         )
 
@@ -185,7 +185,7 @@ class ProcessSource:
     def _ask_one(self, execution: Execution) -> SourceAnswers:
         at = self._clock.now_ms()
         jobs: dict[str, Job] = {}
-        for job in (job for wave in execution.waves for job in wave.jobs):
+        for job in (job for wave in execution.stages for job in wave.jobs):
             process = process_of(job.job_id)
             if process is None:
                 return not_a_process(job.job_id)

@@ -65,8 +65,8 @@ def one_job(
         # Whether it is a drill is not told: the stricter rule waits for its launch actions in any case.
         mode=Mode.RECOVERY if source.name == "drs" else Mode.JOB,
         started_at=0,
-        waves=(Stage(source.name, (Job(what, region=region or region_in(what), account=account),)),),
-        total_waves=1,
+        stages=(Stage(source.name, (Job(what, region=region or region_in(what), account=account),)),),
+        total_stages=1,
     )
     told = source.ask([fresh])[fresh.key]
     if not isinstance(told, SourceResponse):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from longwatch.executions.model import ActionState, ItemState
+from longwatch.executions.model import ItemState, StepState
 from longwatch.executions.stores.records import Record
 from longwatch.executions.stores.stage_records import server_id_of
 from longwatch.executions.truncation import shortened_texts
@@ -35,8 +35,8 @@ _OF_VERDICT = ("Evidence", "Message", "Warnings", "Assumed")
 _LISTS = ("Servers", "Jobs")  # of a wave
 _IDS = ("SourceServerId", "SourceServerID", "ServerId", "JobId", "JobID")
 _ESSENTIAL = (*_IDS, "Status", "StatusSince", "RecoveryInstanceId", "Planned")
-_SUCCEEDED, _FAILED = ActionState.SUCCEEDED.value.upper(), ActionState.FAILED.value.upper()
-_LAUNCHED = ItemState.LAUNCHED.value.upper()
+_SUCCEEDED, _FAILED = StepState.SUCCEEDED.value.upper(), StepState.FAILED.value.upper()
+_LAUNCHED = ItemState.DONE.value.upper()
 
 
 def packed(record: Record) -> Record:

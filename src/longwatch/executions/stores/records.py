@@ -68,8 +68,8 @@ def execution_from(record: Mapping[str, Any]) -> Execution:
         source=str(record.get("Source") or "drs"),
         mode=_mode(record.get("ExecutionType")),
         started_at=_start(record.get("StartTime")),
-        waves=waves,
-        total_waves=_whole(record["TotalWaves"]) if "TotalWaves" in record else len(waves) or None,
+        stages=waves,
+        total_stages=_whole(record["TotalWaves"]) if "TotalWaves" in record else len(waves) or None,
         deadline_ms=from_seconds(deadline),
         verdict=verdict,
         closed=_is_closed(record),
@@ -106,8 +106,8 @@ def record_of(execution: Execution) -> Record:
     read = execution.stored or {}
     record: Record = {**read, **_always(execution)}
     # A record without a wave count has as many as are stored, until an operator says otherwise.
-    if not read or "TotalWaves" in read or execution.total_waves != (len(execution.waves) or None):
-        record["TotalWaves"] = execution.total_waves
+    if not read or "TotalWaves" in read or execution.total_stages != (len(execution.stages) or None):
+        record["TotalWaves"] = execution.total_stages
     optional = {
         "EndTime": _end_to_write(execution),
         "LeaseHolder": execution.lease_holder,
@@ -147,7 +147,7 @@ def _always(execution: Execution) -> Record:
             wave_record(
                 wave, read[number] if number < len(read) else {}, execution.mode, execution.observed_at
             )
-            for number, wave in enumerate(execution.waves)
+            for number, wave in enumerate(execution.stages)
         ],
     }
 

@@ -13,7 +13,6 @@ from decimal import Decimal
 from typing import Any
 
 from longwatch.executions.model import (
-    ActionState,
     ItemState,
     Job,
     JobKind,
@@ -21,6 +20,7 @@ from longwatch.executions.model import (
     Mode,
     Stage,
     Step,
+    StepState,
     WorkItem,
 )
 from longwatch.executions.outcomes import wave_outcome
@@ -45,7 +45,7 @@ def wave_from(said: Mapping[str, Any], number: int) -> Stage:
     return Stage(
         name=str(said.get("WaveName") or said.get("Name") or f"wave {number}"),
         jobs=tuple(_job_from(job, listed, only, said.get("Region")) for job in jobs),
-        expected_servers=tuple(each for each in ids if each and each not in not_planned),
+        expected_items=tuple(each for each in ids if each and each not in not_planned),
     )
 
 
@@ -59,14 +59,14 @@ def wave_record(wave: Stage, read: Mapping[str, Any], mode: Mode, at: int) -> di
     listed = list(read.get("Servers") or ())
     there = Counter(server_id_of(each) for each in listed)
     shown = [_shown(each, wave, decided, several=there[server_id_of(each)] > 1) for each in listed]
-    listed += [{"SourceServerId": each} for each in wave.expected_servers if each not in there]
-    planned = {*there, *wave.expected_servers}
+    listed += [{"SourceServerId": each} for each in wave.expected_items if each not in there]
+    planned = {*there, *wave.expected_items}
     listed += [{"SourceServerId": each, "Planned": False} for each in decided if each not in planned]
     shown += [decided.get(server_id_of(each)) for each in listed[len(shown) :]]
     record["Servers"] = [
         _server_record(each, *(found or (None, None))) for each, found in zip(listed, shown, strict=True)
     ]
-    in_list = {(found[0].job_id, found[1].server_id) for found in shown if found}
+    in_list = {(found[0].job_id, found[1].item_id) for found in shown if found}
     record["Jobs"] = [_job_record(job, _same(job.job_id, "JobId", _jobs(read)), in_list) for job in wave.jobs]
     return record
 
@@ -78,8 +78,8 @@ def _shown(
     server_id = server_id_of(said)
     if several:
         for job in wave.jobs:
-            for server in job.servers:
-                if server.server_id == server_id and job.job_id in _job_ids(said):
+            for server in job.items:
+                if server.item_id == server_id and job.job_id in _job_ids(said):
                     return job, server
         return None
     return decided.get(server_id)
@@ -122,14 +122,14 @@ def _job_from(said: Mapping[str, Any], listed: Sequence[Any], only: object, regi
     return Job(
         job_id=job_id,
         state=state,
-        servers=tuple(_server_from(each) for each in seen if _is_of(each, job_id, only)),
+        items=tuple(_server_from(each) for each in seen if _is_of(each, job_id, only)),
         region=_text(said.get("Region") or region),
         account=_text(said.get("AccountId")),
         finished_at=from_seconds(said.get("FinishedTime")),
         finished_polls=int(said.get("FinishedPolls") or 0),
         finished_for_ms=from_seconds(said.get("FinishedFor")),
         cancelled=bool(said.get("Cancelled")),
-        word=_word(said, state),
+        source_status=_word(said, state),
         since=since,
         kind=JobKind(str(said.get("Type") or JobKind.LAUNCH).lower()),
         created_at=from_seconds(said.get("CreatedTime")),
@@ -143,7 +143,7 @@ def _is_of(server: Mapping[str, Any], job_id: str, only: object) -> bool:
 
 def _job_record(job: Job, read: Mapping[str, Any], in_list: set[tuple[str, str]]) -> dict[str, Any]:
     """The map for a job. Servers that the wave's list shows in another job are kept here."""
-    beside = [each for each in job.servers if (job.job_id, each.server_id) not in in_list]
+    beside = [each for each in job.items if (job.job_id, each.item_id) not in in_list]
     return _filled(
         {**read, "JobId": job.job_id},
         {
@@ -155,7 +155,7 @@ def _job_record(job: Job, read: Mapping[str, Any], in_list: set[tuple[str, str]]
             "FinishedPolls": job.finished_polls or None,
             "FinishedFor": seconds(job.finished_for_ms),
             "Cancelled": job.cancelled or None,
-            "Word": job.word,
+            "Word": job.source_status,
             "Type": None if job.kind is JobKind.LAUNCH else job.kind.value.upper(),
             "CreatedTime": seconds(job.created_at),
             "Servers": [_server_record({}, None, each) for each in beside] or None,
@@ -166,11 +166,11 @@ def _job_record(job: Job, read: Mapping[str, Any], in_list: set[tuple[str, str]]
 def _server_from(said: Mapping[str, Any]) -> WorkItem:
     state = ItemState(str(said.get("Status") or "pending").lower())
     return WorkItem(
-        server_id=server_id_of(said),
+        item_id=server_id_of(said),
         state=state,
         instance_id=said.get("RecoveryInstanceId"),
-        actions=tuple(_action_from(each) for each in said.get("LaunchActions") or ()),
-        word=_word(said, state),
+        steps=tuple(_action_from(each) for each in said.get("LaunchActions") or ()),
+        source_status=_word(said, state),
         reason=said.get("Reason"),
         since=from_seconds(said.get("StatusSince")),
     )
@@ -180,21 +180,21 @@ def _server_record(read: Any, job: Job | None, server: WorkItem | None) -> Any:
     if server is None:
         return read
     return _filled(
-        {**(read if isinstance(read, Mapping) else {}), "SourceServerId": server.server_id},
+        {**(read if isinstance(read, Mapping) else {}), "SourceServerId": server.item_id},
         {
             "JobId": job.job_id if job else None,
             "Status": server.state.value.upper(),
             "StatusSince": seconds(server.since),
             "RecoveryInstanceId": server.instance_id,
-            "LaunchActions": [_action_record(action) for action in server.actions] or None,
-            "Word": server.word,
+            "LaunchActions": [_action_record(action) for action in server.steps] or None,
+            "Word": server.source_status,
             "Reason": server.reason,
         },
     )
 
 
 def _action_from(said: Mapping[str, Any]) -> Step:
-    state = ActionState(str(said.get("Status") or "in_progress").lower())
+    state = StepState(str(said.get("Status") or "in_progress").lower())
     name = str(said.get("Name") or "action")
     return Step(
         name=name,
@@ -202,11 +202,11 @@ def _action_from(said: Mapping[str, Any]) -> Step:
         state=state,
         reason=said.get("Reason"),
         since=from_seconds(said.get("StatusSince")),
-        word=_word(said, state),
+        source_status=_word(said, state),
     )
 
 
-def _word(said: Mapping[str, Any], state: JobState | ItemState | ActionState) -> str | None:
+def _word(said: Mapping[str, Any], state: JobState | ItemState | StepState) -> str | None:
     """The source's own word, or the stored status where this version does not have it."""
     word = said.get("Word")
     if word is None and state.value == "unknown":
@@ -217,7 +217,7 @@ def _word(said: Mapping[str, Any], state: JobState | ItemState | ActionState) ->
 def _action_record(action: Step) -> dict[str, Any]:
     return _filled(
         {"Name": action.name, "RunId": action.run_id, "Status": action.state.value.upper()},
-        {"Reason": action.reason, "StatusSince": seconds(action.since), "Word": action.word},
+        {"Reason": action.reason, "StatusSince": seconds(action.since), "Word": action.source_status},
     )
 
 

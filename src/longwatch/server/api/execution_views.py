@@ -61,9 +61,9 @@ def _more(execution: Execution, now_ms: int) -> dict[str, Any]:
 
 def _progress(execution: Execution, now_ms: int) -> list[dict[str, Any]]:
     found = []
-    for wave in execution.waves:
+    for wave in execution.stages:
         outcome = wave_outcome(wave, execution.mode, execution.observed_at)
-        states = Counter(server.state.value for server in wave.servers())
+        states = Counter(server.state.value for server in wave.items())
         found.append(
             {
                 "name": wave.name,

@@ -389,8 +389,8 @@ def execution_of(source: str, job_id: str) -> Execution:
         source=source,
         mode=Mode.JOB,
         started_at=0,
-        waves=(Stage("only", (Job(job_id),)),),
-        total_waves=1,
+        stages=(Stage("only", (Job(job_id),)),),
+        total_stages=1,
     )
 
 

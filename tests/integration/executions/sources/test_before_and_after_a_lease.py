@@ -164,8 +164,8 @@ def test_a_lease_only_expires_where_events_may_be_written_already(clock: FakeClo
             source="http",
             mode=Mode.JOB,
             started_at=clock.now_ms(),
-            waves=(Stage("only", (Job("j-1"),)),),
-            total_waves=1,
+            stages=(Stage("only", (Job("j-1"),)),),
+            total_stages=1,
         )
     )
     poller = Poller(store, journal, {}, clock=clock)

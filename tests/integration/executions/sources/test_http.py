@@ -42,7 +42,7 @@ def answered(source: DeclaredSource, execution: Execution) -> SourceResponse:
 
 def state(source: DeclaredSource, url: str) -> tuple[str | None, ItemState]:
     (job,) = answered(source, begun(source, url)).jobs.values()
-    return job.word, job.servers[0].state
+    return job.source_status, job.items[0].state
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def state(source: DeclaredSource, url: str) -> tuple[str | None, ItemState]:
     [
         ({"status": "In Progress"}, "In Progress", ItemState.IN_PROGRESS),
         ({"state": "queued"}, "queued", ItemState.PENDING),
-        ({"status": "COMPLETED"}, "COMPLETED", ItemState.LAUNCHED),
+        ({"status": "COMPLETED"}, "COMPLETED", ItemState.DONE),
         ({"status": "errored"}, "errored", ItemState.FAILED),
         ({"status": "canceled"}, "canceled", ItemState.CANCELLED),
         ({"status": "frobnicating"}, "frobnicating", ItemState.UNKNOWN),
         (Said(202), "HTTP 202", ItemState.IN_PROGRESS),
-        ({"Status": "COMPLETED", "exitCode": 0}, "COMPLETED, exitCode 0", ItemState.LAUNCHED),
+        ({"Status": "COMPLETED", "exitCode": 0}, "COMPLETED, exitCode 0", ItemState.DONE),
         (
             {"status": "completed", "conclusion": "failure"},
             "completed, conclusion failure",
@@ -87,16 +87,16 @@ def test_the_status_is_in_the_json_or_the_only_word_of_the_response(
     [
         ({"status": "job.state"}, {"status": "done", "job": {"state": "running"}}, ItemState.IN_PROGRESS),
         ({"status": "done"}, {"done": True}, ItemState.UNKNOWN),
-        ({"status": "done", "words": {"succeeded": ["true"]}}, {"done": True}, ItemState.LAUNCHED),
+        ({"status": "done", "words": {"succeeded": ["true"]}}, {"done": True}, ItemState.DONE),
         ({"status": None, "words": {"failed": ["kaputt"]}}, {"status": "Kaputt"}, ItemState.FAILED),
         ({"status": None, "words": {"failed": ["HTTP 204"]}}, Said(204), ItemState.FAILED),
-        ({"accept_status_code": True}, Said(200, b"<html>"), ItemState.LAUNCHED),
-        ({"accept_status_code": True}, Said(204), ItemState.LAUNCHED),
-        ({"accept_status_code": True}, {"version": 3}, ItemState.LAUNCHED),
+        ({"accept_status_code": True}, Said(200, b"<html>"), ItemState.DONE),
+        ({"accept_status_code": True}, Said(204), ItemState.DONE),
+        ({"accept_status_code": True}, {"version": 3}, ItemState.DONE),
         ({"accept_status_code": True}, {"status": "failed"}, ItemState.FAILED),
         ({"accept_status_code": True}, {"success": False}, ItemState.FAILED),
         ({"outcome": ["how"]}, {"status": "done", "how": "badly"}, ItemState.UNKNOWN),
-        ({"outcome": ["status"]}, {"status": "done", "result": "3 rows"}, ItemState.LAUNCHED),
+        ({"outcome": ["status"]}, {"status": "done", "result": "3 rows"}, ItemState.DONE),
         ({"status": "job.state"}, {"job": {"state": "done", "exit_code": 1}}, ItemState.FAILED),
     ],
 )
@@ -114,7 +114,7 @@ def test_the_fragment_of_the_address_says_how_to_read_the_answer(
 def test_a_fragment_that_is_none_of_ours_is_left_out(endpoint: Endpoint) -> None:
     endpoint.says({"status": "done"})
 
-    assert state(source_of(), f"{endpoint.url}/job#section")[1] is ItemState.LAUNCHED
+    assert state(source_of(), f"{endpoint.url}/job#section")[1] is ItemState.DONE
 
 
 def test_each_watch_of_an_address_is_a_run_of_its_own(endpoint: Endpoint) -> None:
@@ -268,7 +268,7 @@ def test_a_declared_endpoint_puts_the_id_into_its_address_and_secrets_into_heade
     assert execution.execution_id == "jobs:my app/4 2"
     assert endpoint.asked[0][0] == "/my%20app/runs/4%202"
     assert endpoint.asked[0][1]["Authorization"] == "Bearer t0p"
-    assert [(each.name, each.state.value) for each in job.servers[0].actions] == [("copy", "succeeded")]
+    assert [(each.name, each.state.value) for each in job.items[0].steps] == [("copy", "succeeded")]
 
 
 def test_a_secret_that_is_not_there_is_told(endpoint: Endpoint) -> None:

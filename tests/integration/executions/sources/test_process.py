@@ -110,7 +110,7 @@ def seen(source: ProcessSource, execution: Execution) -> tuple[ItemState, str | 
     told = source.ask([execution])[execution.key]
     assert isinstance(told, SourceResponse), told
     (job,) = told.jobs.values()
-    return job.servers[0].state, job.word
+    return job.items[0].state, job.source_status
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells others how a process ended")
@@ -119,7 +119,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells oth
 @linux
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [(0, (ItemState.LAUNCHED, "exited with 0")), (3, (ItemState.FAILED, "exited with 3"))],
+    [(0, (ItemState.DONE, "exited with 0")), (3, (ItemState.FAILED, "exited with 3"))],
 )
 def test_how_it_ended_is_read_before_its_parent_has_asked(
     source: ProcessSource, families: ExitStack, code: int, expected: tuple[ItemState, str]
@@ -206,11 +206,11 @@ def test_who_was_not_there_can_not_know_how_it_ended_and_says_so(families: ExitS
 def test_another_process_with_the_same_id_is_not_taken_for_it(source: ProcessSource) -> None:
     pid = os.getpid()
     execution = begun(source, pid)
-    (wave,) = execution.waves
+    (wave,) = execution.stages
     earlier = ProcessIdentity(this_host(), pid, (process_started(pid) or 0) - 1, this_namespace())
     job = replace(wave.jobs[0], job_id=job_id_of(earlier))
 
-    before_it = replace(execution, waves=(replace(wave, jobs=(job,)),))
+    before_it = replace(execution, stages=(replace(wave, jobs=(job,)),))
 
     assert seen(source, before_it) == (ItemState.ENDED, "ended")
     assert seen(source, execution) == (ItemState.IN_PROGRESS, "running")
@@ -218,10 +218,10 @@ def test_another_process_with_the_same_id_is_not_taken_for_it(source: ProcessSou
 
 def test_a_process_of_another_machine_is_not_judged_from_here(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
-    (wave,) = execution.waves
+    (wave,) = execution.stages
     job = replace(wave.jobs[0], job_id=job_id_of(ProcessIdentity("elsewhere", 1, 2, None)))
 
-    told = source.ask([replace(execution, waves=(replace(wave, jobs=(job,)),))])
+    told = source.ask([replace(execution, stages=(replace(wave, jobs=(job,)),))])
 
     (problem,) = told.values()
     assert isinstance(problem, SourceProblem)
@@ -265,8 +265,8 @@ def test_a_process_that_is_not_there_is_missing(source: ProcessSource) -> None:
 
 def test_a_job_that_is_no_process_is_told(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
-    (wave,) = execution.waves
-    odd = replace(execution, waves=(replace(wave, jobs=(replace(wave.jobs[0], job_id="demo:1"),)),))
+    (wave,) = execution.stages
+    odd = replace(execution, stages=(replace(wave, jobs=(replace(wave.jobs[0], job_id="demo:1"),)),))
 
     (problem,) = source.ask([odd]).values()
 

@@ -88,8 +88,8 @@ def one(job: str) -> Execution:
         source="drs",
         mode=Mode.DRILL,
         started_at=0,
-        waves=(Stage("only", (Job(job),)),),
-        total_waves=1,
+        stages=(Stage("only", (Job(job),)),),
+        total_stages=1,
     )
 
 

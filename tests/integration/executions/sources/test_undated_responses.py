@@ -74,7 +74,7 @@ def test_a_verdict_has_the_time_of_dynamodb_where_the_source_sends_none(
     assert verdict.status is Status.SUCCEEDED
     assert not verdict.late
     assert abs(verdict.at - time.time() * 1000) < TOLERANCE_MS
-    since = ended.waves[0].jobs[0].since
+    since = ended.stages[0].jobs[0].since
     assert since is not None
     assert abs(since - time.time() * 1000) < TOLERANCE_MS
     journal.close()

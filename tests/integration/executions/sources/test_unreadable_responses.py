@@ -146,5 +146,5 @@ def asked(clock: FakeClock) -> SourceAnswers:
 
 def one() -> Execution:
     return Execution(
-        execution_id="x-1", plan_id="p-1", started_at=0, waves=(Stage("only", (Job(JOB),)),), total_waves=1
+        execution_id="x-1", plan_id="p-1", started_at=0, stages=(Stage("only", (Job(JOB),)),), total_stages=1
     )

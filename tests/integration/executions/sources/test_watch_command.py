@@ -11,7 +11,6 @@ from longwatch.cli.render.external_views import SourceLines, picture
 from longwatch.cli.watch_external import SourceWatch, WatchLimits
 from longwatch.errors import ExecutionNotFound, InvalidInput
 from longwatch.executions.model import (
-    ActionState,
     Execution,
     ExecutionKey,
     ItemState,
@@ -20,6 +19,7 @@ from longwatch.executions.model import (
     Mode,
     Stage,
     Step,
+    StepState,
     WorkItem,
 )
 from longwatch.executions.poller import Poller
@@ -249,8 +249,8 @@ def test_whoever_is_interrupted_while_asking_keeps_nobody_else_from_it(clock: Fa
             source="interrupted",
             mode=Mode.JOB,
             started_at=clock.now_ms(),
-            waves=(Stage("only", (Job("j-1"),)),),
-            total_waves=1,
+            stages=(Stage("only", (Job("j-1"),)),),
+            total_stages=1,
         )
     )
     poller = Poller(store, journal, {"interrupted": Interrupted()}, clock=clock)
@@ -266,16 +266,16 @@ def test_whoever_is_interrupted_while_asking_keeps_nobody_else_from_it(clock: Fa
 
 def test_a_picture_fits_the_screen_and_shows_the_last_steps(clock: FakeClock) -> None:
     now = clock.now_ms()
-    steps = tuple(Step(f"STEP_{n}", f"s{n}", ActionState.SUCCEEDED, since=now) for n in range(50))
-    server = WorkItem("demo:1", ItemState.IN_PROGRESS, actions=steps, since=now)
+    steps = tuple(Step(f"STEP_{n}", f"s{n}", StepState.SUCCEEDED, since=now) for n in range(50))
+    server = WorkItem("demo:1", ItemState.IN_PROGRESS, steps=steps, since=now)
     execution = Execution(
         execution_id="x-1",
         plan_id="p-1",
         source="codebuild",
         mode=Mode.JOB,
         started_at=now - 60_000,
-        waves=(Stage("only", (Job("j-1", JobState.STARTED, (server,), since=now),)),),
-        total_waves=1,
+        stages=(Stage("only", (Job("j-1", JobState.STARTED, (server,), since=now),)),),
+        total_stages=1,
         last_polled_at=now,
         last_answer_at=now,
         last_change_at=now,

@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> str:
             journal.append(
                 story(
                     (600 + late, (ItemState.IN_PROGRESS,)),
-                    (700 + late, (ItemState.LAUNCHED,)),
+                    (700 + late, (ItemState.DONE,)),
                     ended=900 + 2 * late,
                     execution_id=f"ex-{number}",
                     started_at=START_MS + number * 3_600_000,

@@ -69,7 +69,7 @@ def test_what_ends_or_is_closed_elsewhere_leaves_the_picture_and_news_stay() -> 
     paper = Paper()
     view = ExecutionsPicture(cast("Screen", paper), FakeClock(NOW))
     first, second = replace(OPEN, execution_id="x-first"), replace(OPEN, execution_id="x-second")
-    news = replace(second, waves=drill(LAUNCHED, LAUNCHED).waves, version=5)
+    news = replace(second, stages=drill(LAUNCHED, LAUNCHED).stages, version=5)
 
     view.begin([first, second])
     assert "x-first" in paper.text

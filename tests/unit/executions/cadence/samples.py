@@ -45,8 +45,8 @@ def execution(*states: ItemState, at: int = START_MS, **fields: object) -> Execu
         "execution_id": "ex-1",
         "plan_id": "plan-1",
         "started_at": START_MS,
-        "waves": (Stage("web", (job,)),),
-        "total_waves": 1,
+        "stages": (Stage("web", (job,)),),
+        "total_stages": 1,
     }
     return Execution(**(values | fields))  # type: ignore[arg-type]
 

@@ -96,7 +96,7 @@ def test_an_execution_is_told_by_its_own_phase_and_time() -> None:
 
 def test_an_execution_that_is_over_has_no_eta() -> None:
     over = replace(
-        execution(ItemState.LAUNCHED),
+        execution(ItemState.DONE),
         verdict=Verdict(Status.SUCCEEDED, START_MS, (Evidence("drs:DescribeJobs", START_MS),)),
     )
 
@@ -118,10 +118,10 @@ def test_about_eight_of_ten_fresh_executions_end_within_the_range_they_were_told
 def waves(*counts: int, total: int) -> Execution:
     """An execution with waves of so many listed items each."""
     made = tuple(
-        Stage(f"w{at}", (Job(f"j{at}", servers=tuple(WorkItem(f"s-{n}") for n in range(count))),))
+        Stage(f"w{at}", (Job(f"j{at}", items=tuple(WorkItem(f"s-{n}") for n in range(count))),))
         for at, count in enumerate(counts)
     )
-    return execution(waves=made, total_waves=total)
+    return execution(stages=made, total_stages=total)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_only_executions_of_the_same_shape_are_compared(
 
 
 def test_nothing_is_like_an_execution_whose_number_of_waves_is_not_known() -> None:
-    assert not is_like(execution(ItemState.PENDING, total_waves=None), ExecutionSize(1, 1))
+    assert not is_like(execution(ItemState.PENDING, total_stages=None), ExecutionSize(1, 1))
 
 
 def test_its_own_plan_counts_first_then_other_plans_of_the_same_shape() -> None:

@@ -23,7 +23,7 @@ from longwatch.model.event import Event
 from longwatch.model.summary import Status
 from tests.unit.executions.cadence.samples import DRILLS, START_MS, sample, story
 
-PENDING, BUSY, DONE = ItemState.PENDING, ItemState.IN_PROGRESS, ItemState.LAUNCHED
+PENDING, BUSY, DONE = ItemState.PENDING, ItemState.IN_PROGRESS, ItemState.DONE
 
 
 def drill(**options: object) -> list[Event]:
@@ -49,7 +49,7 @@ def test_each_phase_lasts_from_the_look_that_saw_it_begin_to_the_one_that_saw_it
     assert told.whole == 1184.0
     assert told.kind == DRILLS
     assert told.status is Status.SUCCEEDED
-    assert told.shape == ExecutionSize(waves=1, items=2)
+    assert told.shape == ExecutionSize(stages=1, items=2)
 
 
 def test_any_order_of_events_and_repeated_ones_give_the_same() -> None:

@@ -24,7 +24,7 @@ from longwatch.executions.model import ItemState
 from longwatch.polling.schedules import EXECUTION_PHASES
 from tests.unit.executions.cadence.samples import START_MS, drills, execution, sample
 
-PENDING, BUSY, DONE = ItemState.PENDING, ItemState.IN_PROGRESS, ItemState.LAUNCHED
+PENDING, BUSY, DONE = ItemState.PENDING, ItemState.IN_PROGRESS, ItemState.DONE
 INTERVALS = {ExecutionPhase.PENDING: 45.0, ExecutionPhase.STARTED: 15.0, ExecutionPhase.IN_PROGRESS: 30.0}
 
 

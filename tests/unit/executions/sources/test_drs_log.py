@@ -94,18 +94,18 @@ def test_a_long_error_is_cut() -> None:
 def test_a_job_has_the_reasons_of_its_servers_and_whether_it_was_cancelled() -> None:
     log = log_of([event("LAUNCH_FAILED", "s-2"), event("JOB_CANCEL"), event("LAUNCH_FAILED", "s-1")])
 
-    told = with_log(job(ItemState.LAUNCHED, ItemState.FAILED), log)
+    told = with_log(job(ItemState.DONE, ItemState.FAILED), log)
 
     assert told.cancelled
-    assert [server.reason for server in told.servers] == [None, "the launch failed"]
+    assert [server.reason for server in told.items] == [None, "the launch failed"]
 
 
 @pytest.mark.parametrize(
     ("known", "told", "wanted"),
     [
         (job(), job(ItemState.FAILED, state=STARTED), False),
-        (job(), job(ItemState.LAUNCHED), False),
-        (job(), job(ItemState.LAUNCHED, ItemState.FAILED), True),
+        (job(), job(ItemState.DONE), False),
+        (job(), job(ItemState.DONE, ItemState.FAILED), True),
         (job(), job(ItemState.PENDING), True),
         (job(), job(), True),
         (job(finished_at=100), job(ItemState.FAILED), True),

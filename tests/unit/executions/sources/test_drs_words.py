@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from longwatch.executions.model import ActionState, ItemState, JobState, WorkItem
+from longwatch.executions.model import ItemState, JobState, StepState, WorkItem
 from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_STATES, job_from
 from longwatch.testing.services import service_model
 
@@ -43,7 +43,7 @@ def test_the_fields_that_are_read_exist() -> None:
 def test_a_job_of_which_only_the_id_is_said_is_pending() -> None:
     job = job_from({"jobID": "drsjob-1"})
 
-    assert (job.state, job.servers) == (JobState.PENDING, ())
+    assert (job.state, job.items) == (JobState.PENDING, ())
 
 
 def test_an_empty_word_is_one_nobody_knows() -> None:
@@ -53,8 +53,8 @@ def test_an_empty_word_is_one_nobody_knows() -> None:
     job = job_from({"jobID": "drsjob-1", "status": "", "participatingServers": [server]})
     odd = job_from({"jobID": "drsjob-1", "status": "COMPLETED", "type": "", "participatingServers": [server]})
 
-    assert (job.state, job.servers[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
-    assert job.servers[0].actions[0].state is ActionState.UNKNOWN
+    assert (job.state, job.items[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
+    assert job.items[0].steps[0].state is StepState.UNKNOWN
     assert odd.state is JobState.UNKNOWN
 
 
@@ -68,14 +68,14 @@ def test_words_nobody_knows_are_no_end() -> None:
 
     job = job_from({"jobID": "drsjob-1", "status": "ARCHIVED", "participatingServers": [server, {}]})
 
-    assert (job.state, job.word) == (JobState.UNKNOWN, "ARCHIVED")
-    (shown,) = job.servers
-    assert (shown.state, shown.word) == (ItemState.UNKNOWN, "MELTING")
-    (action,) = shown.actions
-    assert (action.state, action.name, action.word) == (ActionState.UNKNOWN, "action 1", "PAUSED")
+    assert (job.state, job.source_status) == (JobState.UNKNOWN, "ARCHIVED")
+    (shown,) = job.items
+    assert (shown.state, shown.source_status) == (ItemState.UNKNOWN, "MELTING")
+    (action,) = shown.steps
+    assert (action.state, action.name, action.source_status) == (StepState.UNKNOWN, "action 1", "PAUSED")
 
 
 def test_a_server_without_a_launch_status_is_pending() -> None:
     job = job_from({"jobID": "drsjob-1", "participatingServers": [{"sourceServerID": "s-1"}]})
 
-    assert job.servers == (WorkItem("s-1"),)
+    assert job.items == (WorkItem("s-1"),)

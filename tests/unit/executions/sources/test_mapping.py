@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.executions.model import ActionState, Execution, ItemState, Job, JobState
+from longwatch.executions.model import Execution, ItemState, Job, JobState, StepState
 from longwatch.executions.outcomes import execution_outcome
 from longwatch.executions.responses import SourceResponse, applied
 from longwatch.executions.sources.declarations import Declaration as D
@@ -50,7 +50,7 @@ def said_later(declaration: D, execution: Execution, thing: Thing) -> MappedStat
 
 
 def ending(execution: Execution, said: MappedStatus) -> Status | None:
-    (wave,) = execution.waves
+    (wave,) = execution.stages
     (job,) = wave.jobs
     answer = SourceResponse("test:Call", NOW, {job.job_id: job_of(job, said)})
     outcome = execution_outcome(applied(execution, answer), NOW)
@@ -103,7 +103,7 @@ def test_a_stack_that_was_to_be_deleted_and_is_gone_is_a_success() -> None:
 
     execution = begin(CLOUDFORMATION, STACK, gone)
 
-    assert execution.waves[0].name == "delete"
+    assert execution.stages[0].name == "delete"
     assert execution.started_at == round(UPDATED.timestamp() * 1000)
     assert ending(execution, said_later(CLOUDFORMATION, execution, gone)) is Status.SUCCEEDED
 
@@ -140,8 +140,8 @@ def test_a_build_that_waits_for_a_machine_is_pending_and_its_phases_are_steps() 
     assert said is not None
     assert said.meaning is Meaning.PENDING
     assert [(each.name, each.state) for each in said.items] == [
-        ("SUBMITTED", ActionState.SUCCEEDED),
-        ("QUEUED", ActionState.IN_PROGRESS),
+        ("SUBMITTED", StepState.SUCCEEDED),
+        ("QUEUED", StepState.IN_PROGRESS),
     ]
 
 
@@ -181,7 +181,7 @@ def test_a_word_that_nobody_knows_stays_open() -> None:
     assert said.meaning is None
     assert ending(execution, said) is None
     job = job_of(Job("j-1"), said)
-    assert (job.state, job.servers[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
+    assert (job.state, job.items[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
 
 
 def test_a_word_that_nobody_knows_ends_no_operation_of_a_stack() -> None:
@@ -207,7 +207,7 @@ def test_the_reason_stays_when_it_is_no_longer_said() -> None:
     seen = job_of(Job(STACK), failing)
     last = job_of(seen, rolled_back)
 
-    assert last.servers[0].reason == "no table"
+    assert last.items[0].reason == "no table"
 
 
 def test_success_has_no_reason() -> None:
@@ -215,7 +215,7 @@ def test_success_has_no_reason() -> None:
 
     done = job_of(seen, MappedStatus("SUCCEEDED", Meaning.SUCCEEDED, "essential container exited"))
 
-    assert done.servers[0].reason is None
+    assert done.items[0].reason is None
 
 
 def test_steps_of_one_name_are_kept_apart_and_a_whole_stack_trace_is_cut() -> None:

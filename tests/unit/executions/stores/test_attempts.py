@@ -43,8 +43,8 @@ def read(*waves: dict[str, Any]) -> Execution:
 def states(execution: Execution) -> dict[str, dict[str, ItemState]]:
     """The states of servers, by job."""
     return {
-        job.job_id: {server.server_id: server.state for server in job.servers}
-        for wave in execution.waves
+        job.job_id: {server.item_id: server.state for server in job.items}
+        for wave in execution.stages
         for job in wave.jobs
     }
 
@@ -78,9 +78,9 @@ def test_every_attempt_survives_a_record_and_the_latest_launch_decides(wave: dic
             "j-3": {"s-2": TERMINATED},
         }
     )
-    decided = {server_id: job.job_id for server_id, (job, _) in again.waves[0].attempts().items()}
+    decided = {server_id: job.job_id for server_id, (job, _) in again.stages[0].attempts().items()}
     assert decided == {"s-1": "j-2", "s-2": "j-1"}
-    assert execution_from(record_of(again)).waves == again.waves
+    assert execution_from(record_of(again)).stages == again.stages
 
 
 def test_a_poll_that_brings_nothing_new_is_no_change_for_a_server_of_two_jobs() -> None:
@@ -99,13 +99,13 @@ def test_jobs_that_only_servers_name_are_polled_where_the_servers_are() -> None:
         "s-4",
     ]
 
-    (wave,) = read({"WaveName": "one", "Servers": servers}).waves
+    (wave,) = read({"WaveName": "one", "Servers": servers}).stages
 
     assert [(job.job_id, job.region, job.account) for job in wave.jobs] == [
         ("j-1", "eu-west-1", None),
         ("j-2", "eu-central-1", "123"),
     ]
-    assert wave.expected_servers == ("s-1", "s-2", "s-3", "s-4")
+    assert wave.expected_items == ("s-1", "s-2", "s-3", "s-4")
 
 
 def test_entries_of_a_server_for_each_of_its_jobs_keep_their_own_status() -> None:

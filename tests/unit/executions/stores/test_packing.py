@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longwatch.executions.model import (
-    ActionState,
     Execution,
     ItemState,
     Job,
     JobState,
     Mode,
     Stage,
+    StepState,
     Verdict,
     WorkItem,
 )
@@ -37,7 +37,7 @@ def large(servers: int, actions: int, *, reason: str = "") -> Execution:
             LAUNCHED,
             f"i-{number:017x}",
             tuple(
-                action(ActionState.FAILED, f"run-{number}-{each}", reason=f"{reason}{number}", since=START)
+                action(StepState.FAILED, f"run-{number}-{each}", reason=f"{reason}{number}", since=START)
                 for each in range(actions)
             ),
             "LAUNCHED",
@@ -45,10 +45,10 @@ def large(servers: int, actions: int, *, reason: str = "") -> Execution:
         )
         for number in range(servers)
     )
-    job = Job("j-1", JobState.FINISHED, listed, finished_at=START, since=START, word="COMPLETED")
+    job = Job("j-1", JobState.FINISHED, listed, finished_at=START, since=START, source_status="COMPLETED")
     warnings = tuple(f"{reason}{each}" for each in range(servers))
     return execution(
-        Stage("one", (job,), tuple(server.server_id for server in listed)),
+        Stage("one", (job,), tuple(server.item_id for server in listed)),
         mode=Mode.RECOVERY,
         verdict=Verdict(Status.SUCCEEDED, START, EVIDENCE, warnings=warnings),
         closed=True,
@@ -85,20 +85,20 @@ def test_details_are_compressed_and_come_back_whole() -> None:
 def test_texts_are_cut_where_compressing_is_not_enough() -> None:
     noise = "".join(hashlib.sha256(str(number).encode()).hexdigest() for number in range(40))
     whole = large(300, 6, reason=noise)
-    listed = whole.waves[0].jobs[0].servers
+    listed = whole.stages[0].jobs[0].items
     servers = tuple(
-        replace(each, actions=tuple(replace(one, reason=noise[number:] + noise) for one in each.actions))
+        replace(each, steps=tuple(replace(one, reason=noise[number:] + noise) for one in each.steps))
         for number, each in enumerate(listed)
     )
-    jobs = (replace(whole.waves[0].jobs[0], servers=servers),)
-    record = record_of(replace(whole, waves=(replace(whole.waves[0], jobs=jobs),)))
+    jobs = (replace(whole.stages[0].jobs[0], items=servers),)
+    record = record_of(replace(whole, stages=(replace(whole.stages[0], jobs=jobs),)))
 
     small = packed(record)
     found = execution_from(unpacked(small))
 
     assert size(small) <= MAX_ITEM_BYTES
-    assert [server.state for _, server in found.servers()] == [LAUNCHED] * 300
-    assert sum(len(server.actions) for _, server in found.servers()) == 1_800
+    assert [server.state for _, server in found.items()] == [LAUNCHED] * 300
+    assert sum(len(server.steps) for _, server in found.items()) == 1_800
 
 
 def test_a_server_that_another_program_removes_stays_removed() -> None:
@@ -107,18 +107,17 @@ def test_a_server_that_another_program_removes_stays_removed() -> None:
 
     found = execution_from(unpacked({**small, "Waves": [{**wave, "Servers": wave["Servers"][1:]}]}))
 
-    assert len(list(found.servers())) == 299
+    assert len(list(found.items())) == 299
 
 
 def test_the_attempts_of_a_retry_come_back_with_their_own_details() -> None:
     first = large(300, 6, reason="x" * 200)
-    job = first.waves[0].jobs[0]
+    job = first.stages[0].jobs[0]
     servers = tuple(
-        replace(each, instance_id=f"again-{each.instance_id}", actions=each.actions[:1])
-        for each in job.servers
+        replace(each, instance_id=f"again-{each.instance_id}", steps=each.steps[:1]) for each in job.items
     )
-    retry = replace(job, job_id="j-2", servers=servers, created_at=START + 1)
-    whole = replace(first, waves=(replace(first.waves[0], jobs=(job, retry)),), verdict=None, closed=False)
+    retry = replace(job, job_id="j-2", items=servers, created_at=START + 1)
+    whole = replace(first, stages=(replace(first.stages[0], jobs=(job, retry)),), verdict=None, closed=False)
     record = record_of(whole)
 
     small = packed(record)
@@ -140,7 +139,7 @@ def noisy(servers: int, actions: int, *, seed: int, words: int = 2) -> Execution
             ItemState.FAILED if number % 3 == 0 else LAUNCHED,
             f"i-{noise(17)}",
             tuple(
-                action(ActionState.FAILED, noise(36), reason=noise(20 * words), since=START + each)
+                action(StepState.FAILED, noise(36), reason=noise(20 * words), since=START + each)
                 for each in range(actions)
             ),
             since=START + number,
@@ -150,7 +149,7 @@ def noisy(servers: int, actions: int, *, seed: int, words: int = 2) -> Execution
     )
     job = Job("j-1", JobState.FINISHED, listed, finished_at=START, since=START)
     return execution(
-        Stage("one", (job,), tuple(server.server_id for server in listed)),
+        Stage("one", (job,), tuple(server.item_id for server in listed)),
         mode=Mode.RECOVERY,
         verdict=Verdict(Status.PARTIAL, START, EVIDENCE, warnings=tuple(noise(40) for _ in range(servers))),
         closed=True,
@@ -166,9 +165,9 @@ def test_any_number_of_servers_fits_with_those_that_failed(servers: int, actions
 
     assert size(small) <= MOST_BYTES
     assert (found.status, found.closed, found.job_ids()) == (whole.status, True, ("j-1",))
-    failed = {each.server_id for _, each in whole.servers() if each.state is ItemState.FAILED}
-    kept = [each for _, each in found.servers()]
-    assert failed <= {each.server_id for each in kept}
+    failed = {each.item_id for _, each in whole.items() if each.state is ItemState.FAILED}
+    kept = [each for _, each in found.items()]
+    assert failed <= {each.item_id for each in kept}
     assert len(kept) == servers or "servers are left out" in small["PackedNote"]
     assert packed(record_of(replace(found, stored=unpacked(small))))["Waves"] == small["Waves"]
 

@@ -46,7 +46,7 @@ def test_a_type_nobody_knows_has_the_stricter_rule(word: str | None, mode: Mode)
 def test_nothing_stored_yet_is_no_wave_and_no_total() -> None:
     found = execution_from(record())
 
-    assert (found.waves, found.total_waves, found.is_open) == ((), None, True)
+    assert (found.stages, found.total_stages, found.is_open) == ((), None, True)
 
 
 @pytest.mark.parametrize("word", [each for each in STATUS_WORDS if each != "POLLING"])
@@ -89,10 +89,10 @@ def test_another_writer_s_word_counts_more_than_our_verdict() -> None:
 def test_a_wave_is_read_in_each_spelling(wave: dict[str, Any]) -> None:
     found = execution_from(record(Waves=[wave]))
 
-    assert found.waves[0].name == "wave 1"
+    assert found.stages[0].name == "wave 1"
     assert found.job_ids() == ("j-1",)
-    assert found.waves[0].expected_servers == ("s-1",)
-    assert execution_from(record_of(found)).waves == found.waves
+    assert found.stages[0].expected_items == ("s-1",)
+    assert execution_from(record_of(found)).stages == found.stages
 
 
 @pytest.mark.parametrize(
