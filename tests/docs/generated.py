@@ -16,6 +16,7 @@ from dataclasses import replace
 import click
 
 from longwatch import errors
+from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
 from longwatch.executions.sources.declaration_parser import KEYS
 from longwatch.executions.sources.declarations import Declaration
@@ -36,6 +37,7 @@ from tests.docs.pages import ROOT
 PLACES: Mapping[str, str] = {  # part -> page under docs/
     "commands": "reference/cli.md",
     "commands of executions": "reference/cli-executions.md",
+    "exit codes": "reference/exit-codes.md",
     "settings": "reference/settings.md",
     "errors": "reference/python.md",
     "starts": "reference/events.md",
@@ -106,6 +108,10 @@ def _option_rows(command: click.Command, context: click.Context) -> Iterator[str
 
 def _option_names(names: str) -> str:
     return f"`{names.replace('|', ' or ')}`"
+
+
+def exit_codes() -> str:
+    return _table(("code", "meaning"), ((str(code.value), code.meaning) for code in ExitCode))
 
 
 def settings() -> str:
@@ -240,6 +246,7 @@ def _escaped(text: str) -> str:
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "commands of executions": commands_of_executions,
+    "exit codes": exit_codes,
     "settings": settings,
     "errors": error_tree,
     "starts": starts,

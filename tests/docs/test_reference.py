@@ -10,7 +10,6 @@ import pytest
 
 import longwatch
 from longwatch import errors, testing
-from longwatch.cli import main as command_line
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
 from longwatch.settings import SETTINGS
 from tests.docs import generated, source
@@ -88,15 +87,6 @@ def test_settings_that_pages_name_exist() -> None:
     }
 
     assert named - keys - sections == set()
-
-
-def test_every_exit_code_is_in_the_reference() -> None:
-    codes = {value for name, value in vars(command_line).items() if name.isupper() and isinstance(value, int)}
-    told = {
-        int(code) for code in re.findall(r"^\| (\d+) \|", page("reference/exit-codes.md").text, re.MULTILINE)
-    }
-
-    assert codes - told == set()
 
 
 def test_commands_and_options_that_pages_show_exist() -> None:

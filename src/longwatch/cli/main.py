@@ -1,7 +1,6 @@
-"""The command `longwatch`: finds the command that was asked for, turns every error into one line and a code.
+"""The command `longwatch`: runs one command and turns every error into one line and an exit code.
 
-Exit codes: 0 succeeded, 1 failed, 2 usage, 3 contact lost, 4 still running, 130 interrupted. Commands are
-imported only when they are called, so that `--help` costs no more than click itself.
+Commands are imported only when they are called, so that `--help` costs no more than click itself.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.options import Invocation, common_options
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 PROGRAM = "longwatch"
 COMPLETE_VARIABLE = "_LONGWATCH_COMPLETE"
-
-FAILED, USAGE, CONTACT_LOST, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 # Name -> module with an attribute `command`, and its one line of help, compared with the real one in a test.
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -138,10 +136,10 @@ def run(arguments: Sequence[str]) -> int:
         return code
     except BrokenPipeError:
         _silence_stdout()
-        return PIPE_CLOSED
+        return ExitCode.PIPE_CLOSED
     except KeyboardInterrupt:
         _complain_no_more()
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001  the last line of defence: a message, not a traceback
         from longwatch.cli.render.terminal import remark
 
@@ -163,35 +161,35 @@ def _invoke(arguments: Sequence[str], invocation: Invocation) -> int:
         return leaving.exit_code
     except click.Abort as abort:
         raise KeyboardInterrupt from abort
-    return result if isinstance(result, int) else 0
+    return result if isinstance(result, int) else ExitCode.SUCCEEDED
 
 
-def explained(error: Exception) -> tuple[str, int]:
+def explained(error: Exception) -> tuple[str, ExitCode]:
     """What to print for this error, and the exit code."""
     from longwatch.errors import InvalidSettings, JournalUnavailable, LongwatchError, TableProblem
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        return error.format_message(), USAGE
+        return error.format_message(), ExitCode.USAGE
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else PROGRAM
         # Click lists the choices of a missing option on lines of their own, each after a tab.
         message = " ".join(error.format_message().split())
-        return f"{PROGRAM}: {message} (`{path} --help` tells more.)", USAGE
+        return f"{PROGRAM}: {message} (`{path} --help` tells more.)", ExitCode.USAGE
     if isinstance(error, click.ClickException):
-        return f"{PROGRAM}: {error.format_message()}", USAGE
+        return f"{PROGRAM}: {error.format_message()}", ExitCode.USAGE
     if isinstance(error, InvalidSettings) and len(error.mistakes) > 1:
         mistakes = "\n".join(f"  {mistake}" for mistake in error.mistakes)
-        return f"{PROGRAM}: {len(error.mistakes)} mistakes in the settings:\n{mistakes}", USAGE
+        return f"{PROGRAM}: {len(error.mistakes)} mistakes in the settings:\n{mistakes}", ExitCode.USAGE
     if isinstance(error, LongwatchError):
         unreachable = isinstance(error, TableProblem) and error.kind == "unreachable"
         lost = isinstance(error, JournalUnavailable) or unreachable
-        return f"{PROGRAM}: {error}", CONTACT_LOST if lost else USAGE
+        return f"{PROGRAM}: {error}", ExitCode.UNAVAILABLE if lost else ExitCode.USAGE
     if isinstance(error, OSError):
-        return f"{PROGRAM}: {error}", FAILED
+        return f"{PROGRAM}: {error}", ExitCode.FAILED
     kind = type(error).__name__
     return (
         f"{PROGRAM}: unexpected {kind}: {error}. This is a mistake in longwatch; --debug shows where.",
-        FAILED,
+        ExitCode.FAILED,
     )
 
 

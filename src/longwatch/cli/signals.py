@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.render.terminal import remark
 
-INTERRUPTED = 130
 STOPPING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -35,13 +35,13 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def interrupted(words: str) -> int:
+def interrupted(words: str) -> ExitCode:
     """Say what Ctrl-C stopped and what it did not; the exit code."""
     line = f"longwatch: {words}"
     remark(
         f"\n{line}" if sys.stderr.isatty() else line
     )  # the terminal has echoed `^C` without ending its line
-    return INTERRUPTED
+    return ExitCode.INTERRUPTED
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

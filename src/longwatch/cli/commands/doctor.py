@@ -9,6 +9,7 @@ from functools import partial
 import click
 
 from longwatch.cli.execution_options import store_option
+from longwatch.cli.exit_codes import of_success
 from longwatch.cli.integrity_checks import look_at_integrity
 from longwatch.cli.journal_checks import (
     Finding,
@@ -49,7 +50,7 @@ def command(invocation: Invocation, full: bool, url: str | None, output: str) ->
     else:
         terminal = Terminal.of_stdout()
         terminal.show(finding_lines(findings, width=terminal.columns))
-    return 1 if any(finding.problems for finding in findings) else 0
+    return of_success(not any(finding.problems for finding in findings))
 
 
 def examine(invocation: Invocation, *, full: bool = False, executions: str | None = None) -> list[Finding]:

@@ -12,6 +12,7 @@ import click
 
 from longwatch.cli.commands.operate import add_wave, close, set_waves, stop_watching
 from longwatch.cli.execution_options import opened_store, store_option, wave_from, waves_with_servers
+from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.options import (
     Invocation,
     common_options,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from longwatch.executions.cadence.cadence import LearnedCadence
     from longwatch.executions.poller import PollReport
 
-SUCCEEDED, FAILED, RUNNING = 0, 1, 4
 NEVER = "never"
 
 
@@ -295,8 +295,8 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
         is_open = any(not each.closed for each in store.open_executions())
         view.finish()
     if any(status is not Status.SUCCEEDED for status in ended):
-        return FAILED
-    return RUNNING if is_open else SUCCEEDED
+        return ExitCode.FAILED
+    return ExitCode.STILL_RUNNING if is_open else ExitCode.SUCCEEDED
 
 
 def _deadline(text: str) -> int | None:

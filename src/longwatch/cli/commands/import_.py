@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 import click
 
+from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import ProgressLine, remark
 from longwatch.cli.render.text import counted
@@ -69,7 +70,7 @@ def command(invocation: Invocation, file: Path, keep_going: bool) -> int:
     for line in bad.lines():
         remark(line)
     remark(f"Imported {count:,} events." + (f" {bad.count:,} lines were left out." if bad.count else ""))
-    return 1 if bad.count else 0
+    return of_success(not bad.count)
 
 
 def _opened(file: Path) -> nullcontext[BinaryIO] | BinaryIO:

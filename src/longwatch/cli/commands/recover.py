@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
+from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.terminal import ProgressLine, remark, write_json, write_text
 from longwatch.cli.render.text import counted
 from longwatch.errors import InvalidInput
 from longwatch.journal.sqlite.recovery import Recovered, recover
 
-SALVAGED_ALL, LOST_SOME = 0, 1
 MOST_RUNS = 20  # affected ones that are named
 
 
@@ -53,7 +53,7 @@ def command(invocation: Invocation, source: Path, target: Path, output: str) -> 
         )
     else:
         _tell(found, target)
-    return LOST_SOME if found.unreadable or found.other_lost else SALVAGED_ALL
+    return of_success(not (found.unreadable or found.other_lost))
 
 
 def _tell(found: Recovered, target: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import log_formatter, remark, write_text
 from longwatch.cli.resolve import check, sqlite_path
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from longwatch.server.access.origins import Hosts
     from longwatch.server.access.tokens import Access
 
-INTERRUPTED = 130
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -112,7 +112,7 @@ def command(
         invocation=invocation,
     )
     stopped_by = _run(settings, address, invocation, open_page=open_page)
-    return INTERRUPTED if stopped_by == signal.SIGINT else 0
+    return ExitCode.INTERRUPTED if stopped_by == signal.SIGINT else ExitCode.SUCCEEDED
 
 
 def check_stores(settings: Settings, invocation: Invocation) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from longwatch.cli.exit_codes import ExitCode, of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.terminal import ProgressLine, remark, write_json, write_text
 from longwatch.journal.base import Journal
@@ -11,8 +12,6 @@ from longwatch.journal.factory import open_journal
 from longwatch.recording.outbox import Outbox, ShipReport
 
 WAITS_SECONDS = (1, 2, 4, 8, 15)  # between tries; then it gives up, and the events wait on
-
-DONE, REFUSED, LEFT_BEHIND = 0, 1, 3
 
 
 @click.command()
@@ -72,8 +71,8 @@ def summary(report: ShipReport) -> str:
     return ", ".join(parts) + "."
 
 
-def exit_code(report: ShipReport) -> int:
-    """0: all delivered; 1: some refused; 3: some still wait."""
+def exit_code(report: ShipReport) -> ExitCode:
+    """Whether events still wait, were refused, or were all delivered."""
     if report.errors or report.left:
-        return LEFT_BEHIND
-    return REFUSED if report.refused else DONE
+        return ExitCode.UNAVAILABLE
+    return of_success(not report.refused)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import click
 
+from longwatch.cli.exit_codes import ExitCode, of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.terminal import Terminal, remark
 from longwatch.cli.render.text import clean
@@ -36,7 +37,6 @@ from longwatch.turns.executor import (
 from longwatch.turns.line_pump import Keep
 from longwatch.turns.turn_sink import JournalDesk, TurnName, TurnSink
 
-FAILED, INTERRUPTED = 1, 130
 STDIN, STDERR = 0, 2
 DEFAULT_PROJECT = "default"
 
@@ -270,7 +270,7 @@ def _tell(executed: Executed, task: TurnTarget) -> None:
     remark(f"longwatch: {turn.turn_id} {turn.status}{length}{reason}. See it: {task.look}")
 
 
-def _exit_code(executed: Executed) -> int:
+def _exit_code(executed: Executed) -> ExitCode:
     if executed.interrupted_by == signal.SIGINT:
-        return INTERRUPTED
-    return 0 if succeeded(executed) else FAILED
+        return ExitCode.INTERRUPTED
+    return of_success(succeeded(executed))

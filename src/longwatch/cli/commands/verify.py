@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 
+from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
 from longwatch.cli.render.styles import Look, Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, write_json
@@ -59,7 +60,7 @@ def command(invocation: Invocation, run: str, output: str) -> int:
         write_json(verification_view(found.run_id, report))
     else:
         Terminal.of_stdout().show(verification_lines(found.run_id, report))
-    return 1 if report.answer.is_damage else 0
+    return of_success(not report.answer.is_damage)
 
 
 def verification_lines(run_id: str, report: Verification) -> Iterator[StyledLine]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import click
 
 from longwatch.cli.commands.show import run_lines
+from longwatch.cli.exit_codes import ExitCode, of_watch
 from longwatch.cli.follow_run import View, WatchResult, attend
 from longwatch.cli.options import Invocation, common_options, complete_runs, output_option, pass_invocation
 from longwatch.cli.render.run_views import LineView, PictureView, print_json_lines, screen, text_printer
@@ -27,7 +28,6 @@ from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.model.run_query import WORK
 
-SUCCEEDED, FAILED, CONTACT_LOST, STILL_RUNNING, DIED = 0, 1, 3, 4, 5
 FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
 
 
@@ -105,7 +105,7 @@ def command(
         from longwatch.cli.external_target import show_sources
 
         show_sources(invocation, output)
-        return SUCCEEDED
+        return ExitCode.SUCCEEDED
     if run is None:
         raise click.UsageError("Missing argument 'RUN'.")
     if output == "json":
@@ -138,7 +138,7 @@ def command(
             name, outcome = watched
             words = ending_words(name, outcome, clock.monotonic() - began, now_ms=clock.now_ms())
             remark(f"longwatch: {words}")
-            return exit_code(outcome)
+            return of_watch(outcome)
     settings = invocation.settings()
     if not wait or sqlite_path(settings.journal) is None:  # a file that is waited for is made
         check(settings, clock=clock)
@@ -149,7 +149,7 @@ def command(
             return interrupted("watching stopped before a run began")
         if run_id is None:
             remark(f"longwatch: no run has begun after {timeout}")
-            return STILL_RUNNING
+            return ExitCode.STILL_RUNNING
         if timeout_seconds is not None:
             timeout_seconds = max(0.0, timeout_seconds - (clock.monotonic() - began))
         try:
@@ -167,7 +167,7 @@ def command(
         except KeyboardInterrupt:
             return interrupted(f"watching stopped, run {clean(run_id)} {_without_watch(journal, run_id)}")
     remark(f"longwatch: {ending_words(run_id, outcome, clock.monotonic() - began, now_ms=clock.now_ms())}")
-    return exit_code(outcome)
+    return of_watch(outcome)
 
 
 def _without_watch(journal: Journal, run_id: str) -> str:
@@ -176,17 +176,6 @@ def _without_watch(journal: Journal, run_id: str) -> str:
     if run is None:
         return "has not begun"
     return "continues" if run.ending is None else _ENDED.get(run.status.value, "ended")
-
-
-def exit_code(outcome: WatchResult) -> int:
-    """The run's own end if it is known, else what became of the watch."""
-    if outcome.status is Status.DIED:
-        return DIED
-    if outcome.lost_contact:
-        return CONTACT_LOST
-    if outcome.status in (Status.PENDING, Status.RUNNING):
-        return STILL_RUNNING
-    return SUCCEEDED if outcome.status is Status.SUCCEEDED else FAILED
 
 
 def ending_words(run_id: str, outcome: WatchResult, watched_seconds: float, *, now_ms: int) -> str:

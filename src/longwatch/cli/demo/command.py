@@ -20,6 +20,7 @@ from longwatch.cli.demo.killed import KilledJob
 from longwatch.cli.demo.page import ServedPage, page_is_possible, say_what_is_missing
 from longwatch.cli.demo.session import Session
 from longwatch.cli.demo.workflow import Pace, Team
+from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import Terminal, remark, write_text
 from longwatch.cli.resolve import sqlite_path
@@ -80,7 +81,7 @@ def command(invocation: Invocation, once: bool, pace: float | None, no_page: boo
         _sum_up(run, settings, now, page=page, session=session, drill=drill, killed=killed)
         if page is not None and page.url:
             _serve_on(page)
-    return 0 if run.status is Status.SUCCEEDED else 1
+    return of_success(run.status is Status.SUCCEEDED)
 
 
 def _play(

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.cli.commands.watch import ending_words, exit_code
+from longwatch.cli.commands.watch import ending_words
+from longwatch.cli.exit_codes import of_watch
 from longwatch.cli.follow_run import WatchResult
 from longwatch.cli.render.times import between_text
 from longwatch.following import Reason
@@ -49,7 +50,7 @@ CASES = [
 
 @pytest.mark.parametrize(("outcome", "code", "words"), CASES)
 def test_the_exit_code_and_the_words_say_how_it_ended(outcome: WatchResult, code: int, words: str) -> None:
-    assert exit_code(outcome) == code
+    assert of_watch(outcome) == code
     assert ending_words("wf-1", outcome, 30.0, now_ms=0) == words
 
 
