@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from longwatch.journal.verify import ProducerVerification, Verification
+from longwatch.model.json_schema import STRICT
 from longwatch.model.run import Call, Condition, Run, RunSummary, conditions
+
+StatusWord = Literal["pending", "running", "succeeded", "failed", "partial", "cancelled", "died", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionView:
+    """A condition of the run or execution at this moment."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    message: str
 
 
 def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from longwatch.executions.views import ExecutionLine
+from longwatch.model.json_schema import json_object
 from longwatch.model.run import Condition, Run, RunSummary, conditions
 
 JSON_TYPE = "application/json"
@@ -17,7 +19,11 @@ REVALIDATE = "private, no-cache"  # may be kept, must be asked for again
 POSITION = "Longwatch-Position"  # the header of what a write stored, and of a read that has to include it
 STALE = "Longwatch-Stale"  # the header of an answer that is the last that was known, and why
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+LASTING_ETA_FIELDS = ("usual_low_ms", "usual_high_ms", "samples", "beyond_usual")  # do not change with time
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=json_object
+).encode
 
 
 def to_json(value: object) -> bytes:
@@ -26,7 +32,7 @@ def to_json(value: object) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=json_object).encode()
 
 
 def json_answer(
@@ -97,6 +103,15 @@ def run_tag(summary: RunSummary, now_ms: int, observed: Sequence[Condition] = ()
         summary.name,
         names,
     )
+
+
+def execution_tag(view: ExecutionLine) -> str:
+    """A tag for an execution. The passing of time does not change it; becoming overdue does."""
+    fields = {name: value for name, value in vars(view).items() if name != "explained"}
+    eta = view.eta
+    fields["eta"] = eta and [getattr(eta, name) for name in LASTING_ETA_FIELDS]
+    fields["conditions"] = [condition.name for condition in view.conditions]
+    return weak_tag(json.dumps(fields, sort_keys=True, default=json_object))
 
 
 def list_tag(tags: Iterable[str], cursor: str | None) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from longwatch.cli.demo.drill import new_drill, record_past_drills
 from longwatch.clock import SYSTEM_CLOCK
@@ -15,8 +17,8 @@ from longwatch.errors import TableProblem
 from longwatch.executions.model import Execution, JobState, Mode
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
+from longwatch.executions.views import ExecutionDetails, ExecutionList
 from longwatch.journal.memory import MemoryJournal
-from longwatch.server.api.execution_schemas import ExecutionListShape, ExecutionShape
 from longwatch.server.cache.execution_cache import ExecutionCache, ExecutionQuery, cursor_at
 from longwatch.settings import Settings
 from longwatch.testing.clock import FakeClock
@@ -324,10 +326,11 @@ async def test_every_sort_of_execution_is_told_as_the_schema_has_it(tmp_path: Pa
         page = (await server.http.get("/api/executions")).json()
         all_shown = [(await server.http.get(f"/api/executions/{each}")).json() for each in ids(page)]
 
-    ExecutionListShape.model_validate(page)
+    TypeAdapter(ExecutionList).validate_python(page)
+    details = TypeAdapter(ExecutionDetails)
     for shown in all_shown:
-        assert shown.keys() == ExecutionShape.model_fields.keys()
-        assert ExecutionShape.model_validate(shown).model_dump() == shown
+        assert shown.keys() == {field.name for field in fields(ExecutionDetails)}
+        assert details.dump_python(details.validate_python(shown)) == shown
     assert {shown["status"] for shown in all_shown} == {"running", "partial", "succeeded"}
 
 

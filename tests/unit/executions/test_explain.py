@@ -8,7 +8,7 @@ import pytest
 
 from longwatch.executions.explain import explained
 from longwatch.executions.model import Execution, Job, Stage, Verdict
-from longwatch.executions.views import execution_view
+from longwatch.executions.views import ExecutionView
 from longwatch.model.summary import Status
 from tests.unit.executions.making import (
     EVIDENCE,
@@ -68,15 +68,16 @@ def test_one_that_another_program_keeps_is_not_asked_about() -> None:
 def test_a_view_has_the_waves_the_servers_and_the_verdict() -> None:
     verdict = Verdict(Status.SUCCEEDED, NOW, EVIDENCE)
 
-    view = execution_view(
+    view = ExecutionView.of(
         execution(Stage("one", (finished(LAUNCHED),)), verdict=verdict, closed=True), now_ms=NOW
     )
 
-    assert (view["status"], view["servers"], view["servers_ended"]) == ("succeeded", 1, 1)
-    assert view["waves"][0]["status"] == "succeeded"
-    assert view["waves"][0]["servers"][0]["state"] == "launched"
-    assert view["verdict"]["evidence"][0]["call"] == "drs:DescribeJobs"
-    assert view["next_poll_at"] is None
+    assert (view.status, view.servers, view.servers_ended) == ("succeeded", 1, 1)
+    assert view.waves[0].status == "succeeded"
+    assert view.waves[0].servers[0].state == "launched"
+    assert view.verdict is not None
+    assert view.verdict.evidence[0].call == "drs:DescribeJobs"
+    assert view.next_poll_at is None
 
 
 @pytest.mark.parametrize(

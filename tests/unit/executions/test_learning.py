@@ -18,7 +18,7 @@ from longwatch.executions.model import Execution, ItemState, Job, JobState, Stag
 from longwatch.executions.poller import OnPoll, Poller, PollReport, Result
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.stores.memory import MemoryExecutionStore
-from longwatch.executions.views import execution_line, execution_view
+from longwatch.executions.views import ExecutionLine, ExecutionView
 from longwatch.executions.watcher import Watcher
 from longwatch.testing import FakeClock, MemoryJournal
 from tests.unit.executions.cadence.samples import drills
@@ -190,21 +190,22 @@ def test_history_decides_when_an_execution_of_its_shape_is_silent() -> None:
 
 
 def test_a_view_has_the_eta_with_its_range() -> None:
-    view = execution_view(waiting(7, PENDING), now_ms=START + 7 * MINUTE, lessons=lessons())
+    view = ExecutionView.of(waiting(7, PENDING), now_ms=START + 7 * MINUTE, lessons=lessons())
 
-    eta = view["eta"]
-    assert eta["text"] == "usually 15–25 min, now 7, 9–18 min to go"
-    assert START + 7 * MINUTE < eta["earliest_at"] < eta["expected_at"] < eta["latest_at"]
-    assert eta["usual_low_ms"] < eta["usual_middle_ms"] < eta["usual_high_ms"] <= eta["longest_ms"]
-    assert (eta["elapsed_ms"], eta["beyond_usual"], eta["samples"]) == (7 * MINUTE, False, 100)
+    eta = view.eta
+    assert eta is not None
+    assert eta.text == "usually 15–25 min, now 7, 9–18 min to go"
+    assert START + 7 * MINUTE < (eta.earliest_at or 0) < (eta.expected_at or 0) < (eta.latest_at or 0)
+    assert eta.usual_low_ms < eta.usual_middle_ms < eta.usual_high_ms <= eta.longest_ms
+    assert (eta.elapsed_ms, eta.beyond_usual, eta.samples) == (7 * MINUTE, False, 100)
 
 
 def test_without_a_past_or_after_the_end_there_is_no_eta() -> None:
     ended = drill(LAUNCHED, closed=True)
 
-    assert execution_line(waiting(7, PENDING), now_ms=START, lessons=lessons(9))["eta"] is None
-    assert execution_line(waiting(7, PENDING), now_ms=START)["eta"] is None
-    assert execution_line(ended, now_ms=START, lessons=lessons())["eta"] is None
+    assert ExecutionLine.of(waiting(7, PENDING), now_ms=START, lessons=lessons(9)).eta is None
+    assert ExecutionLine.of(waiting(7, PENDING), now_ms=START).eta is None
+    assert ExecutionLine.of(ended, now_ms=START, lessons=lessons()).eta is None
 
 
 def test_explaining_tells_when_the_end_is_expected() -> None:

@@ -34,7 +34,7 @@ from longwatch.executions.model import DEFAULT_DEADLINE_MS, Execution, Execution
 from longwatch.executions.sources.registry import sources
 from longwatch.executions.transitions import started
 from longwatch.executions.validation import check_new
-from longwatch.executions.views import execution_line, execution_view, facts_view
+from longwatch.executions.views import ExecutionLine, ExecutionView, FactList
 from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 
@@ -147,7 +147,7 @@ def add(
         with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
             journal.append([started(added)])
     if output == "json":
-        write_json(execution_view(added, now_ms=now))
+        write_json(ExecutionView.of(added, now_ms=now))
     else:
         write_data([added.execution_id])
     if more_waves:
@@ -175,9 +175,9 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
         found = store.find(status=Status(status) if status else None, limit=limit)
     lessons = _lessons(invocation, found)
     if output == "json":
-        write_json([execution_line(each, now_ms=now, lessons=lessons) for each in found])
+        write_json([ExecutionLine.of(each, now_ms=now, lessons=lessons) for each in found])
     elif output == "jsonl":
-        write_json_lines(execution_line(each, now_ms=now, lessons=lessons) for each in found)
+        write_json_lines(ExecutionLine.of(each, now_ms=now, lessons=lessons) for each in found)
     elif found:
         terminal = Terminal.of_stdout()
         times = Counter(each.execution_id for each in found)
@@ -198,7 +198,7 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
     now = invocation.clock.now_ms()
     with opened_store(invocation, url) as store:
         found = meant(store, execution)
-    view = execution_view(found, now_ms=now, lessons=_lessons(invocation, [found]))
+    view = ExecutionView.of(found, now_ms=now, lessons=_lessons(invocation, [found]))
     if output == "json":
         write_json(view)
     else:
@@ -218,9 +218,9 @@ def explain(invocation: Invocation, execution: str, url: str | None, output: str
         found = meant(store, execution)
     facts = list(explained(found, now, _lessons(invocation, [found])))
     if output == "json":
-        write_json(facts_view(found, facts))
+        write_json(FactList.of(found, facts))
     elif output == "jsonl":
-        write_json_lines([facts_view(found, facts)])
+        write_json_lines([FactList.of(found, facts)])
     else:
         Terminal.of_stdout().show(fact_lines(found, facts))
 

@@ -26,7 +26,7 @@ from longwatch.executions.model import Execution
 from longwatch.executions.operators import MAX_WAVES, OUTCOMES, Operator, Statement
 from longwatch.executions.sources.registry import sources
 from longwatch.executions.validation import check_has_work, check_wave
-from longwatch.executions.views import execution_view
+from longwatch.executions.views import ExecutionView
 from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.recording.redaction import redact_text
@@ -137,7 +137,7 @@ def _decide(
         by = Operator(store, journal, clock=clock, ttl_hours=settings.ttl_hours)
         decided = decide(by, meant(store, execution), statement)
     if output == "json":
-        write_json(execution_view(decided, now_ms=clock.now_ms()))
+        write_json(ExecutionView.of(decided, now_ms=clock.now_ms()))
     else:
         write_data([decided.execution_id])
         remark(_remark(decided))

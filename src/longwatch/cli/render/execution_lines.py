@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
 from longwatch.cli.render.table import Column
@@ -13,7 +13,7 @@ from longwatch.executions.due import phase_of
 from longwatch.executions.explain import Fact, next_poll_text
 from longwatch.executions.model import Execution
 from longwatch.executions.progress import progress_of, verdict_words, warnings_text
-from longwatch.executions.views import execution_line
+from longwatch.executions.views import ExecutionLine, ExecutionView, JobView, ServerView, WaveView
 from longwatch.executions.waiting import waiting_for
 from longwatch.model.run import Status
 
@@ -39,7 +39,7 @@ def list_row(
     execution: Execution, now_ms: int, lessons: LearnedCadence | None, *, with_plan: bool = False
 ) -> list[Segment]:
     """One row of the list. The notes are what is worth a second look: failures, warnings, conditions."""
-    line = execution_line(execution, now_ms=now_ms, lessons=lessons)
+    line = ExecutionLine.of(execution, now_ms=now_ms, lessons=lessons)
     symbol, style = STATUS_LOOKS[execution.status]
     return [
         Segment(symbol, style),
@@ -47,70 +47,68 @@ def list_row(
         Segment(clean(execution.other_status or execution.status.value), style),
         Segment(execution.mode.value),
         Segment(clean(execution.name or execution.plan_id)),
-        Segment(line["phase"] or ""),
-        Segment(f"{line['servers_done']}/{line['servers']}"),
+        Segment(line.phase or ""),
+        Segment(f"{line.servers_done}/{line.servers}"),
         Segment(start_text(execution.started_at, now_ms=now_ms)),
-        Segment(duration_text((line["ended_at"] or now_ms) - execution.started_at)),
+        Segment(duration_text((line.ended_at or now_ms) - execution.started_at)),
         Segment(", ".join(_notes(line)), "dim"),
     ]
 
 
-def _notes(line: Mapping[str, Any]) -> Iterator[str]:
-    if line["servers_failed"]:
-        yield f"{line['servers_failed']} failed"
-    if line["warning_count"]:
-        yield warnings_text(line["warning_count"])
-    yield from (condition["name"] for condition in line["conditions"])
+def _notes(line: ExecutionLine) -> Iterator[str]:
+    if line.servers_failed:
+        yield f"{line.servers_failed} failed"
+    if line.warning_count:
+        yield warnings_text(line.warning_count)
+    yield from (condition.name for condition in line.conditions)
 
 
-def wave_lines(view: Mapping[str, Any], *, now_ms: int) -> Iterator[StyledLine]:
+def wave_lines(view: ExecutionView, *, now_ms: int) -> Iterator[StyledLine]:
     """The execution as a small tree: waves, and under each its items with what went wrong."""
-    symbol, style = STATUS_LOOKS[Status(view["status"])]
-    title = f"{view['execution_id']}  {view['mode']} of {view['plan_id']}"
-    warnings = f" with {warnings_text(view['warning_count'])}" if view["warning_count"] else ""
+    symbol, style = STATUS_LOOKS[Status(view.status)]
+    title = f"{view.execution_id}  {view.mode} of {view.plan_id}"
+    warnings = f" with {warnings_text(view.warning_count)}" if view.warning_count else ""
     yield [
         Segment(symbol, style),
         Segment(f" {clean(title)}  ", "strong"),
-        Segment(f"{view['status']}{warnings}", style),
-        Segment(f"  {view['progress_text']}", "dim"),
+        Segment(f"{view.status}{warnings}", style),
+        Segment(f"  {view.progress_text}", "dim"),
     ]
-    if view["eta"] is not None:
-        yield [Segment(f"  {view['eta']['text']}", "dim")]
-    if view["waiting_for"] is not None:
-        yield [Segment("  waiting for ", "dim"), Segment(clean(view["waiting_for"]))]
-    for wave in view["waves"]:
+    if view.eta is not None:
+        yield [Segment(f"  {view.eta.text}", "dim")]
+    if view.waiting_for is not None:
+        yield [Segment("  waiting for ", "dim"), Segment(clean(view.waiting_for))]
+    for wave in view.waves:
         yield _wave_line(wave)
-        for server in wave["servers"]:
+        for server in wave.servers:
             yield from _item_lines(server, now_ms=now_ms)
-    for warning in (view["verdict"] or {}).get("warnings", ()):
+    for warning in view.verdict.warnings if view.verdict else ():
         yield [Segment("  warning: ", "warn"), Segment(clean(warning))]
 
 
-def _wave_line(wave: Mapping[str, Any]) -> StyledLine:
-    symbol, style = STATUS_LOOKS[Status(wave["status"])]
-    jobs = (
-        ", ".join(f"{job['job_id']} {_state(job, 'no response yet')}" for job in wave["jobs"]) or "no job yet"
-    )
-    return [Segment(f"  {symbol}", style), Segment(f" {clean(wave['name'])}  "), Segment(clean(jobs), "dim")]
+def _wave_line(wave: WaveView) -> StyledLine:
+    symbol, style = STATUS_LOOKS[Status(wave.status)]
+    jobs = ", ".join(f"{job.job_id} {_state(job, 'no response yet')}" for job in wave.jobs) or "no job yet"
+    return [Segment(f"  {symbol}", style), Segment(f" {clean(wave.name)}  "), Segment(clean(jobs), "dim")]
 
 
-def _item_lines(server: Mapping[str, Any], *, now_ms: int) -> Iterator[StyledLine]:
-    since = "" if server["since"] is None else f"  {ago_text(server['since'], now_ms=now_ms)}"
-    name, state = clean(server["server_id"]), _state(server, "not listed yet")
+def _item_lines(server: ServerView, *, now_ms: int) -> Iterator[StyledLine]:
+    since = "" if server.since is None else f"  {ago_text(server.since, now_ms=now_ms)}"
+    name, state = clean(server.server_id), _state(server, "not listed yet")
     yield [Segment(f"      {name}  "), Segment(state), Segment(since, "dim")]
-    reason = server["failure_reason"] or server["reason"]
+    reason = server.failure_reason or server.reason
     if reason:
-        yield [Segment(f"        {clean(reason)}", "bad" if server["failure_reason"] else "dim")]
-    for action in server["actions"]:
-        text = f"        {clean(action['name'])}  {action['state']}"
-        why = f": {clean(action['reason'])}" if action["reason"] else ""
-        yield [Segment(text + why, "bad" if action["state"] == "failed" else "dim")]
+        yield [Segment(f"        {clean(reason)}", "bad" if server.failure_reason else "dim")]
+    for action in server.actions:
+        text = f"        {clean(action.name)}  {action.state}"
+        why = f": {clean(action.reason)}" if action.reason else ""
+        yield [Segment(text + why, "bad" if action.state == "failed" else "dim")]
 
 
-def _state(thing: Mapping[str, Any], otherwise: str) -> str:
+def _state(thing: JobView | ServerView, otherwise: str) -> str:
     """The state of a job or an item. One that no response has mentioned has none."""
-    unseen = thing["state"] == "pending" and thing["since"] is None and thing["word"] is None
-    return otherwise if unseen else str(thing["state"])
+    unseen = thing.state == "pending" and thing.since is None and thing.word is None
+    return otherwise if unseen else thing.state
 
 
 def fact_lines(execution: Execution, facts: Iterable[Fact]) -> Iterator[StyledLine]:

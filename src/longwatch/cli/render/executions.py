@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from longwatch.cli.outages import Outages
 from longwatch.cli.render.execution_lines import open_line, polled_line
@@ -19,7 +19,7 @@ from longwatch.clock import Clock
 from longwatch.executions.explain import next_poll_text
 from longwatch.executions.model import Execution
 from longwatch.executions.progress import progress_of
-from longwatch.executions.views import execution_line
+from longwatch.executions.views import ExecutionLine
 from longwatch.executions.waiting import waiting_for
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ExecutionsJson:
     def __init__(self, clock: Clock, *, lines: bool) -> None:
         self._clock = clock
         self._lines = lines
-        self._shown: dict[RowKey, dict[str, Any]] = {}
+        self._shown: dict[RowKey, ExecutionLine] = {}
         self._versions: dict[RowKey, int] = {}
 
     def begin(self, executions: Iterable[Execution]) -> None:
@@ -98,7 +98,7 @@ class ExecutionsJson:
             write_json(list(self._shown.values()))
 
     def _show(self, execution: Execution) -> None:
-        line = execution_line(execution, now_ms=self._clock.now_ms())
+        line = ExecutionLine.of(execution, now_ms=self._clock.now_ms())
         self._shown[_key(execution)] = line
         self._versions[_key(execution)] = execution.version
         if self._lines:

@@ -16,7 +16,7 @@ from longwatch.executions.cadence.cadence import LearnedCadence
 from longwatch.executions.due import next_poll_at
 from longwatch.executions.explain import conditions
 from longwatch.executions.model import Execution
-from longwatch.executions.views import execution_view
+from longwatch.executions.views import ExecutionView
 from longwatch.model.event import Event
 
 MOST_NOTES = 3
@@ -96,10 +96,10 @@ def picture(
     below: list[StyledLine] = [[Segment(fit(watch_words(execution, now_ms=now_ms), width), "dim")]]
     below += [[Segment(fit(text, width), "warn")] for text in notes]
     room = max(1, height - len(changes) - len(below) - 3)  # blank lines between, and the cursor's own
-    view = execution_view(execution, now_ms=now_ms, lessons=lessons)
+    view = ExecutionView.of(execution, now_ms=now_ms, lessons=lessons)
     steps = [_fitted(line, width) for line in wave_lines(view, now_ms=now_ms)]
     if len(steps) > room:  # the end of a long list is where something happens
-        head = min(room, 1 + (view["eta"] is not None) + (view["waiting_for"] is not None))
+        head = min(room, 1 + (view.eta is not None) + (view.waiting_for is not None))
         steps = [*steps[:head], *(steps[head - room :] if room > head else [])]
     blank: StyledLine = [Segment("")]
     return [*steps, blank, *changes, blank, *below]

@@ -8,9 +8,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from longwatch.executions.model import Mode
+from longwatch.executions.views import ExecutionDetails, ExecutionList, ExecutionListItem
 from longwatch.model.run import Status
-from longwatch.server.api.execution_schemas import ExecutionListShape, ExecutionShape
-from longwatch.server.api.execution_views import execution_tag, listed_execution, shown_execution
 from longwatch.server.api.openapi import tagged
 from longwatch.server.api.parameters import (
     After,
@@ -23,12 +22,12 @@ from longwatch.server.api.parameters import (
 )
 from longwatch.server.cache.execution_cache import ExecutionQuery
 from longwatch.server.context import ServerContext
-from longwatch.server.responses import bytes_answer, json_answer, list_tag, matches, not_modified, to_json
+from longwatch.server.responses import execution_tag, json_answer, list_tag, matches, not_modified
 
 router = APIRouter(prefix="/api/executions", tags=["executions"])
 
 
-@router.get("", response_class=Response, responses=tagged(ExecutionListShape))
+@router.get("", response_class=Response, responses=tagged(ExecutionList))
 async def list_executions(
     context: ContextDep,
     status: Annotated[Status | None, Query(description="Only those that stand like this.")] = None,
@@ -44,14 +43,14 @@ async def list_executions(
     query = ExecutionQuery(status=status, mode=mode, source=source, text=text)
     page = await context.call(executions.find, query, after=after, limit=limit)
     lessons = await context.call(executions.lessons_for, page.executions)
-    listed = [listed_execution(each, now_ms=now, lessons=lessons) for each in page.executions]
+    listed = [ExecutionListItem.of(each, now_ms=now, lessons=lessons) for each in page.executions]
     tag = list_tag(map(execution_tag, listed), f"{page.cursor} {page.hint}")
     if matches(if_none_match, tag):
         return not_modified(tag)
-    return json_answer({"executions": listed, "cursor": page.cursor, "hint": page.hint}, tag=tag)
+    return json_answer(ExecutionList(executions=listed, cursor=page.cursor, hint=page.hint), tag=tag)
 
 
-@router.get("/{execution_id}", response_class=Response, responses=tagged(ExecutionShape, 404, 409))
+@router.get("/{execution_id}", response_class=Response, responses=tagged(ExecutionDetails, 404, 409))
 async def show_execution(
     context: ContextDep,
     execution_id: ExecutionName,
@@ -68,7 +67,7 @@ async def show_execution(
     return await _shown(context, execution_id, plan or None, if_none_match)
 
 
-@router.get("/{plan_id}/{execution_id}", response_class=Response, responses=tagged(ExecutionShape, 404))
+@router.get("/{plan_id}/{execution_id}", response_class=Response, responses=tagged(ExecutionDetails, 404))
 async def show_execution_of_plan(
     context: ContextDep, plan_id: PlanId, execution_id: ExecutionId, if_none_match: IfNoneMatch = ""
 ) -> Response:
@@ -80,8 +79,8 @@ async def _shown(context: ServerContext, name: str, plan_id: str | None, if_none
     executions, now = context.executions, context.clock.now_ms()
     execution = await context.call(executions.get, name, plan_id)
     lessons = await context.call(executions.lessons_for, [execution])
-    view = shown_execution(execution, now_ms=now, lessons=lessons)
+    view = ExecutionDetails.of(execution, now_ms=now, lessons=lessons)
     tag = execution_tag(view)
     if matches(if_none_match, tag):
         return not_modified(tag)
-    return bytes_answer(to_json(view), "application/json", tag=tag)
+    return json_answer(view, tag=tag)

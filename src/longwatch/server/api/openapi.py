@@ -96,7 +96,7 @@ def errors(*statuses: int) -> Responses:
 
 
 def tagged(
-    model: type[BaseModel], *statuses: int, description: str = "As it stands.", from_memory: bool = False
+    model: type, *statuses: int, description: str = "As it stands.", from_memory: bool = False
 ) -> Responses:
     """A JSON answer with a tag, its 304, and errors. One from memory says if it may be stale."""
     headers = {"ETag": TAG_HEADER, "Cache-Control": CACHE_HEADER}
@@ -110,7 +110,7 @@ def tagged(
 
 
 def plain(
-    model: type[BaseModel],
+    model: type,
     *statuses: int,
     status: int = 200,
     description: str = "Done.",
@@ -125,7 +125,7 @@ def plain(
 
 
 def written(
-    model: type[BaseModel],
+    model: type,
     *statuses: int,
     status: int = 200,
     description: str = "Done.",

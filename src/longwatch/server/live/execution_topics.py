@@ -9,13 +9,14 @@ from typing import Any
 from longwatch.errors import InvalidCursor
 from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.executions.stores.base import Changes
-from longwatch.server.api.execution_views import execution_tag, listed_execution, shown_execution
+from longwatch.executions.views import ExecutionDetails, ExecutionListItem
 from longwatch.server.cache.execution_cache import ExecutionQuery
 from longwatch.server.context import ServerContext
 from longwatch.server.live.broadcast import Broadcast, Broadcasts
 from longwatch.server.live.execution_changes import ChangeReader, ExecutionNews
 from longwatch.server.live.messages import Frame, caught_up, message
 from longwatch.server.live.subscription import Joined
+from longwatch.server.responses import execution_tag
 
 TOPIC = "executions"
 SNAPSHOT = 100  # of the newest
@@ -79,7 +80,7 @@ class ExecutionListSource:
         """In a thread."""
         now, lessons = self._context.clock.now_ms(), self._context.executions.lessons_for(executions)
         return [
-            message("execution", TOPIC, execution=listed_execution(each, now_ms=now, lessons=lessons))
+            message("execution", TOPIC, execution=ExecutionListItem.of(each, now_ms=now, lessons=lessons))
             for each in executions
         ]
 
@@ -125,9 +126,7 @@ class ExecutionSource:
     def _write(self, execution: Execution) -> Frame:
         """In a thread."""
         lessons = self._context.executions.lessons_for([execution])
-        view: dict[str, Any] = shown_execution(
-            execution, now_ms=self._context.clock.now_ms(), lessons=lessons
-        )
+        view = ExecutionDetails.of(execution, now_ms=self._context.clock.now_ms(), lessons=lessons)
         return message("execution", self.topic, execution_tag(view)[3:-1], execution=view)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from longwatch.errors import LongwatchError
 from longwatch.journal.codec import to_line
 from longwatch.model.event import Event
+from longwatch.model.json_schema import json_object
 from longwatch.server.errors import code_of
 
 
@@ -65,7 +66,9 @@ class Frame:
 def message(name: str, topic: str | None, cursor: str | None = None, **values: Any) -> Frame:
     """A message from values that JSON can say."""
     data = values if topic is None else {"topic": topic, **values}
-    return Frame(name, json.dumps(data, separators=(",", ":"), ensure_ascii=False), cursor)
+    return Frame(
+        name, json.dumps(data, separators=(",", ":"), ensure_ascii=False, default=json_object), cursor
+    )
 
 
 def event_message(topic: str, event: Event, *, late: bool, cursor: str) -> Frame:
