@@ -127,7 +127,7 @@ def test_the_page_of_one_follows_its_servers_to_the_verdict(
     page = open_page(f"{served.url}/executions/x-live")
     expect(page.locator("#connection")).to_have_attribute("data-state", "live")
 
-    web = page.locator(".server", has_text="s-web")
+    web = page.locator(".item", has_text="s-web")
     expect(web).to_contain_text("pending")
     drill.hear(named(0, ("web", GOING), ("db", GOING)))
     expect(web).to_contain_text("in progress")
@@ -141,6 +141,23 @@ def test_the_page_of_one_follows_its_servers_to_the_verdict(
     expect(page.get_by_label("Evidence")).to_contain_text("drs:DescribeJobs")
     expect(page.get_by_label("Evidence")).to_contain_text("LAUNCHED")
     expect(web.locator(".bar")).to_have_count(3)
+    board.close()
+
+
+def test_only_drs_has_waves_of_servers_that_are_launched(
+    tmp_path: Path, serve: Serve, open_page: OpenPage
+) -> None:
+    board = Board(tmp_path / "url.db")
+    watched = board.watched("x-url", "site", source="http", name="the site")
+    watched.hear(said(0, LAUNCHED, state=DONE))
+    served = serve(tmp_path / "url.db")
+
+    page = open_page(f"{served.url}/executions")
+    expect(page.locator("a.execution-row")).to_contain_text("1 of 1 stage · 1 of 1 done")
+    assert not re.search("wave|server|launch", page.locator("main").inner_text(), re.I)
+    page.locator("a.execution-row").click()
+    expect(page.get_by_label("Stages and items")).to_contain_text("done")
+    assert not re.search("wave|server|launch", page.get_by_label("Stages and items").inner_text(), re.I)
     board.close()
 
 
@@ -233,7 +250,7 @@ def test_keys_lead_from_the_board_to_a_wave_to_the_log_and_back(shown: Served, o
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("East coast drill")
-    expect(page.locator(".server").first).to_be_visible()
+    expect(page.locator(".item").first).to_be_visible()
     page.keyboard.press("j")
     wave = page.get_by_role("button", name="databases")
     expect(wave).to_be_focused()
@@ -244,7 +261,7 @@ def test_keys_lead_from_the_board_to_a_wave_to_the_log_and_back(shown: Served, o
     expect(page.locator(".log-row", has_text="server_transition").first).to_be_visible()
     page.get_by_role("link", name="Board").click()
     expect(page).to_have_url(re.compile(r"/executions/plan-east%2Fx-running$"))
-    expect(page.locator(".server").first).to_be_visible()
+    expect(page.locator(".item").first).to_be_visible()
     page.keyboard.press("u")
     expect(page.locator("a.execution-row").first).to_be_visible()
 
@@ -284,7 +301,7 @@ def test_no_field_of_an_execution_becomes_markup(tmp_path: Path, serve: Serve, o
     unharmed(page)
     page.locator("a.execution-row").click()
     expect(page.locator("h1")).to_contain_text(ATTACKS[0])
-    expect(page.locator(".server-reason").first).to_contain_text(ATTACKS[1])
+    expect(page.locator(".item-reason").first).to_contain_text(ATTACKS[1])
     expect(page.get_by_label("Polling")).to_contain_text(ATTACKS[0])
     unharmed(page)
 
@@ -314,9 +331,9 @@ def test_hundreds_of_servers_are_shown_and_waves_that_went_well_are_folded(
     page = open_page(f"{served.url}/executions/x-many")
 
     expect(page.get_by_role("button", name="good")).to_have_attribute("aria-expanded", "false")
-    expect(page.locator(".server")).to_have_count(200)
+    expect(page.locator(".item")).to_have_count(200)
     page.get_by_role("button", name="good").click()
-    expect(page.locator(".server")).to_have_count(350)
+    expect(page.locator(".item")).to_have_count(350)
     board.close()
 
 

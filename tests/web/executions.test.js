@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Spans, spanKey, stretchOf } from "../../src/longwatch/server/page/viewer/app/execution-spans.js";
-import { conditionsAt, endingText, etaText, leaseText, nextPoll } from "../../src/longwatch/server/page/viewer/app/execution-text.js";
-import { isUnseen, lookOf, statesText } from "../../src/longwatch/server/page/viewer/app/server-states.js";
-import { progressText } from "../../src/longwatch/server/page/viewer/app/wave-strip.js";
+import { conditionsAt, endingText, etaText, leaseText, nextPoll, termsOf } from "../../src/longwatch/server/page/viewer/app/execution-text.js";
+import { isUnseen, lookOf, statesText } from "../../src/longwatch/server/page/viewer/app/item-states.js";
+import { progressText } from "../../src/longwatch/server/page/viewer/app/stage-strip.js";
 import { isFailure, wordsOf } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
+const DRS = termsOf("drs");
 const MINUTE = 60_000;
 const START = 1_794_736_800_000;
 
@@ -25,7 +26,7 @@ const line = (more = {}) => ({
   lease_holder: null, lease_until: null, version: 1, closed: false, message: null, progress: [{ name: "one", status: "running", servers: 2, states: { pending: 2 } }], ...more,
 });
 
-test("the states of a server follow each other, in whichever order their events come", () => {
+test("the states of an item follow each other, in whichever order their events come", () => {
   const spans = new Spans();
   spans.add([moved("c", 30, "launched"), moved("a", 0, "pending"), moved("b", 10, "in_progress"), moved("b", 10, "in_progress")]);
 
@@ -48,7 +49,7 @@ test("what no event tells yet is known from the record", () => {
   assert.deepEqual(spans.of(spanKey("one", "planned"), { state: "pending", since: null }), []);
 });
 
-test("a launch action has bars of its own, and events that are none are left out", () => {
+test("a step has bars of its own, and events that are none are left out", () => {
   const spans = new Spans();
   spans.add([
     { ...moved("a", 0, "in_progress", { action: "join" }), type: "action_transition" },
@@ -115,18 +116,30 @@ test("what no response has mentioned has no state", () => {
 test("every state has a look, also one that nobody knows", () => {
   assert.equal(lookOf("launched"), "succeeded");
   assert.equal(lookOf("<b>"), "unknown");
-  assert.equal(statesText({ pending: 1, launched: 2 }), "2 launched, 1 pending");
-  assert.equal(statesText({}), "no server yet");
+  assert.equal(statesText({ pending: 1, launched: 2 }, DRS), "2 launched, 1 pending");
+  assert.equal(statesText({}, DRS), "no server yet");
   assert.equal(progressText(line({ progress_text: "1 of 2 done, 1 failed" })), "0 of 1 wave · 1 of 2 done, 1 failed");
   assert.equal(progressText(line({ total_waves: null, servers: 0 })), "0 of 1+ waves · no server yet");
+});
+
+test("only DRS has waves of servers that are launched", () => {
+  const watched = line({ source: "http", progress_text: "1 of 1 done" });
+  const empty = line({ source: "http", total_waves: null, servers: 0 });
+  const ended = moved("a", 0, "launched", { word: "success", server_id: "the build" });
+
+  assert.equal(progressText(watched), "0 of 1 stage · 1 of 1 done");
+  assert.equal(progressText(empty), "0 of 1+ stages · no item yet");
+  assert.equal(statesText({ pending: 1, launched: 2 }, termsOf("http")), "2 done, 1 pending");
+  assert.equal(statesText({}, termsOf("__proto__")), "no item yet");
+  assert.equal(wordsOf(ended), "done (success) the build");
 });
 
 test("a transition says what it is now, as the command line does, and a failed server is a failure", () => {
   const lost = moved("a", 0, "failed", { from: "in_progress", word: "FAILED", reason: "no capacity" });
   const started = { run_id: "x", event_id: "s", type: "execution_started", occurred_at: START, payload: { name: "east", source: "drs", mode: "DRILL" } };
 
-  assert.equal(wordsOf(lost), "failed (FAILED) s: no capacity");
-  assert.equal(wordsOf(moved("b", 0, "launched")), "launched s");
+  assert.equal(wordsOf(lost), "failed s: no capacity");
+  assert.equal(wordsOf(moved("b", 0, "launched", { word: "LAUNCHED" })), "launched s");
   assert.equal(wordsOf(started), "east (drs DRILL)");
   assert.deepEqual([isFailure(lost), isFailure(moved("b", 0, "launched"))], [true, false]);
 });

@@ -31,7 +31,7 @@ STYLES = (
     "details",
     "session",
     "executions",
-    "waves",
+    "stages",
 )
 SECTIONS = ("runs", "executions", "projects")  # the first part of a view's path
 PAGE_PATHS = ("/", *(f"/{name}{rest}" for name in SECTIONS for rest in ("", "/{rest:path}")))

@@ -73,8 +73,9 @@ export function deathOf(event) {
  */
 function transition(said) {
   const name = textOf(said, "action", "server_id", "job_id") ?? "";
-  const [to, word, reason] = ["to", "word", "reason"].map((key) => textOf(said, key) ?? "");
-  const own = word && word !== to && word !== reason ? ` (${word})` : "";
+  const [state, word, reason] = ["to", "word", "reason"].map((key) => textOf(said, key) ?? "");
+  const to = state === "launched" && word?.toLowerCase() !== state ? "done" : state; // a build is not launched
+  const own = word && word.toLowerCase() !== to && word !== reason ? ` (${word})` : "";
   return `${to}${own} ${name}${reason ? `: ${reason}` : ""}`;
 }
 

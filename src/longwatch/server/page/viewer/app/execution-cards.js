@@ -1,5 +1,5 @@
 /**
- * What there is to know of an execution beside its waves: how it ended and on which evidence, or when it will
+ * What there is to know of an execution beside its stages: how it ended and on which evidence, or when it will
  * probably end, and why it is still running.
  */
 
@@ -8,7 +8,7 @@ import { etaText, isOpen, leaseText, nextPoll, rounded } from "./execution-text.
 import { ago, counted, isoTime, length, moment, ticking, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { valueTree } from "./value-tree.js";
-import { waveStrip } from "./wave-strip.js";
+import { stageStrip } from "./stage-strip.js";
 
 /** @typedef {import("./types.js").Execution} Execution */
 /** @typedef {import("./types.js").Eta} Eta */
@@ -81,7 +81,7 @@ function progressCard(execution, now) {
     { class: "card", "aria-label": "Progress" },
     h("h2", {}, isOpen(execution) ? "Still running" : "Kept by another program"),
     h("p", { class: "big nums" }, items),
-    waveStrip(execution),
+    stageStrip(execution),
     h("p", {}, isOpen(execution) ? `Waiting for ${execution.waiting_for ?? "its end"}.` : "longwatch does not poll it."),
     phase ? h("p", { class: "dim" }, `Phase ${phase.replace(/_/g, " ")}, under way for `, h("span", { class: "nums", data: { elapsed: "" } }, ticking(now - execution.started_at))) : null,
   );

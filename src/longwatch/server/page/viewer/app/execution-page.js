@@ -1,13 +1,13 @@
 /**
- * `<lw-live-execution>`: one execution. A head that says how it stands, what is known beside it, and its waves.
+ * `<lw-live-execution>`: one execution. A head that says how it stands, what is known beside it, and its stages.
  */
 
 import { beforePaint, fill, h, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { showCards } from "./execution-cards.js";
 import { ExecutionModel, isMissing, plansOf } from "./execution-model.js";
-import { conditionsAt, etaText, isOpen } from "./execution-text.js";
-import { length, moment, ticking, timeElement } from "./format.js";
+import { conditionsAt, etaText, isOpen, termsOf } from "./execution-text.js";
+import { capital, length, moment, ticking, timeElement } from "./format.js";
 import { icon, iconButton, statusMark } from "./icons.js";
 import { offerKeys } from "./keys.js";
 import { api } from "./client.js";
@@ -15,7 +15,7 @@ import { executionPath, go, place, runPath } from "./router.js";
 import { failure, loading, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { copy } from "./toast.js";
-import "./wave-table.js";
+import "./stage-table.js";
 
 /** @typedef {import("./types.js").Execution} Execution */
 
@@ -28,7 +28,7 @@ export class ExecutionPage extends Part {
   #eta = h("strong", { class: "nums" });
   #conditions = h("ul", { class: "conditions", "aria-label": "Conditions" });
   #cards = h("div", { class: "cards" });
-  #waves = /** @type {import("./wave-table.js").Waves} */ (h("lw-waves"));
+  #stages = /** @type {import("./stage-table.js").Stages} */ (h("lw-stages"));
   #draw = beforePaint(() => this.#drawNow());
 
   connectedCallback() {
@@ -61,8 +61,10 @@ export class ExecutionPage extends Part {
   }
 
   #show() {
-    const { execution_id: executionId, run_id: runId } = /** @type {Execution} */ (this.#model.execution);
-    this.#waves.model = this.#model;
+    const { execution_id: executionId, run_id: runId, source } = /** @type {Execution} */ (this.#model.execution);
+    const terms = termsOf(source);
+    const parts = `${capital(terms.stage)}s and ${terms.item}s`;
+    this.#stages.model = this.#model;
     this.#cards.removeAttribute("data-told");
     fill(
       this,
@@ -87,15 +89,15 @@ export class ExecutionPage extends Part {
         this.#conditions,
       ),
       this.#cards,
-      h("section", { class: "waves", "aria-label": "Waves and servers" }, h("h2", {}, "Waves and servers"), this.#waves),
+      h("section", { class: "stages", "aria-label": parts }, h("h2", {}, parts), this.#stages),
     );
     this.whenGone(this.#model.watch(this.#draw));
     this.whenGone(everySecond(() => this.#drawNow()));
     this.whenGone(
       offerKeys("Execution", [
-        { keys: ["j", "ArrowDown"], about: "Next wave", run: () => this.#waves.move(1) },
-        { keys: ["k", "ArrowUp"], about: "Wave before", run: () => this.#waves.move(-1) },
-        { keys: ["Enter"], about: "Open or fold the wave", run: () => document.activeElement instanceof HTMLElement && document.activeElement.click() },
+        { keys: ["j", "ArrowDown"], about: `Next ${terms.stage}`, run: () => this.#stages.move(1) },
+        { keys: ["k", "ArrowUp"], about: `Previous ${terms.stage}`, run: () => this.#stages.move(-1) },
+        { keys: ["Enter"], about: `Open or fold the ${terms.stage}`, run: () => document.activeElement instanceof HTMLElement && document.activeElement.click() },
         { keys: ["l"], about: "Log of its transitions", run: () => go(runPath(runId)) },
         { keys: ["u"], about: "Up to all executions", run: () => go("/executions") },
       ]),

@@ -1,6 +1,5 @@
 /**
- * What the transitions of an execution say about time: in which state each server and launch action was, from when to
- * when. Pure.
+ * What the transitions of an execution say about time: in which state each item and step was, from when to when. Pure.
  */
 
 import { compareOrders, orderOf } from "../core/order.js";
@@ -13,11 +12,11 @@ const STEPS_MS = [10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 480, 600, 900, 1200
 const ROOM = 1.12; // beyond now, so that the bars do not move with every second
 
 /**
- * @param {string} wave
- * @param {string} server
- * @param {string} [action]
+ * @param {string} stage
+ * @param {string} item
+ * @param {string} [step]
  */
-export const spanKey = (wave, server, action = "") => JSON.stringify([wave, server, action]);
+export const spanKey = (stage, item, step = "") => JSON.stringify([stage, item, step]);
 
 export class Spans {
   /** @type {Map<string, Map<string, RunEvent>>} transitions by what they are of, each once */
@@ -26,10 +25,10 @@ export class Spans {
   /** @param {RunEvent[]} events */
   add(events) {
     for (const event of events) {
-      const { wave, server_id: server, action, to } = event.payload ?? {};
+      const { wave: stage, server_id: item, action: step, to } = event.payload ?? {};
       if (!["server_transition", "action_transition"].includes(event.type)) continue;
-      if (typeof wave !== "string" || typeof server !== "string" || typeof to !== "string") continue;
-      const key = spanKey(wave, server, event.type === "action_transition" && typeof action === "string" ? action : "");
+      if (typeof stage !== "string" || typeof item !== "string" || typeof to !== "string") continue;
+      const key = spanKey(stage, item, event.type === "action_transition" && typeof step === "string" ? step : "");
       const known = this.#transitions.get(key) ?? new Map();
       known.set(event.event_id, event);
       this.#transitions.set(key, known);

@@ -13,6 +13,23 @@ const LONGEST_LEASE_MS = 10 * 60_000;
 const UNREACHABLE_AFTER = 3; // polls in a row without a response
 const BY_THE_CLOCK = ["unwatched", "overdue", "silent"];
 
+/**
+ * What people call the parts of an execution and an item that has reached its goal. The JSON fields have the words of
+ * DRS for every source.
+ * @typedef {{stage: string, item: string, step: string, done: string}} Terms
+ */
+
+const TERMS = {
+  drs: { stage: "wave", item: "server", step: "launch action", done: "launched" },
+  other: { stage: "stage", item: "item", step: "step", done: "done" },
+};
+
+/**
+ * @param {string} source
+ * @returns {Terms}
+ */
+export const termsOf = (source) => (source === "drs" ? TERMS.drs : TERMS.other);
+
 /** @param {ExecutionLine} execution */
 export const isOpen = (execution) => execution.ended_at === null && !execution.closed;
 

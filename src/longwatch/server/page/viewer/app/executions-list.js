@@ -1,5 +1,5 @@
 /**
- * `<lw-executions>`: the list of executions. A row is a link, with its waves, and a line that says why it still runs.
+ * `<lw-executions>`: the list of executions. A row is a link, with its stages, and a line that says why it still runs.
  */
 
 import { h, say } from "./dom.js";
@@ -10,7 +10,7 @@ import { statusMark, statusOf } from "./icons.js";
 import { ListView } from "./list-view.js";
 import { executionPath } from "./router.js";
 import { commandLine, state } from "./placeholders.js";
-import { progressText, waveStrip } from "./wave-strip.js";
+import { progressText, stageStrip } from "./stage-strip.js";
 
 /** @typedef {import("./types.js").ExecutionLine} ExecutionLine */
 
@@ -43,7 +43,7 @@ const EXECUTIONS = {
       { name: "mode", label: "Type", all: "All types", options: [["DRILL", "Drills"], ["RECOVERY", "Recoveries"], ["JOB", "Jobs"]] },
     ],
   },
-  columns: ["Execution", "Type", "Waves and servers", "Time", "State"],
+  columns: ["Execution", "Type", "Progress", "Time", "State"],
   skeleton: 8,
   href: executionPath,
   cells,
@@ -88,7 +88,7 @@ function cells(execution) {
       h("code", { class: "cut dim" }, execution.execution_id),
     ),
     h("span", { class: "execution-type" }, h("span", { class: `tag mode-${execution.mode}` }, execution.mode), h("span", { class: "dim cut" }, execution.source)),
-    h("span", { class: "execution-waves" }, waveStrip(execution), h("span", { class: "dim cut nums" }, progressText(execution))),
+    h("span", { class: "execution-progress" }, stageStrip(execution), h("span", { class: "dim cut nums" }, progressText(execution))),
     h("span", { class: "execution-time nums" }, h("span", { class: "took" }), h("time", { class: "dim", datetime: utc, title: `started ${utc} (UTC)` })),
     h("span", { class: "execution-why" }, h("span", { class: "cut first" }), h("span", { class: "cut dim nums second" })),
   ];

@@ -17,6 +17,9 @@ export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+/** @param {string} word */
+export const capital = (word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`;
+
 /**
  * A count and its noun: `1 event`, `1,204 events`.
  * @param {number} number

@@ -3,6 +3,7 @@
  */
 
 import { h } from "./dom.js";
+import { capital } from "./format.js";
 import { icon } from "./icons.js";
 import { setQuery } from "./router.js";
 
@@ -43,7 +44,7 @@ export class ListFilters {
       h(
         "button",
         { type: "button", class: "chip", data: { value: status }, on: { click: () => setQuery({ status }) } },
-        status ? `${status.slice(0, 1).toUpperCase()}${status.slice(1)}` : "All",
+        status ? capital(status) : "All",
       ),
     );
     this.#fields = choices.map((choice) => ({ name: choice.name, field: fieldOf(choice) }));

@@ -5,6 +5,7 @@
 import { beforePaint, fill, h, keep } from "./dom.js";
 import { Part } from "./element.js";
 import { connection } from "./connection.js";
+import { capital } from "./format.js";
 import { offerKeys } from "./keys.js";
 import { ListFilters } from "./list-filters.js";
 import { ListModel, queryOf } from "./list-model.js";
@@ -162,6 +163,3 @@ export class ListView extends Part {
     if (first && event.target === document.body) go(this.#of.href(first));
   }
 }
-
-/** @param {string} word */
-const capital = (word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`;

@@ -194,7 +194,7 @@ async function boardLink(model, signal) {
   } catch (error) {
     if (isMissing(error) || signal.aborted) return [];
   }
-  return [{ href: boardPath(model.runId), label: "Board", title: "The waves and servers of this execution", symbol: "board" }];
+  return [{ href: boardPath(model.runId), label: "Board", title: "Every part of this execution, and its states over time", symbol: "board" }];
 }
 
 /** @param {unknown} error */

@@ -1,9 +1,11 @@
 /**
- * How a server, a launch action or a job stands: the word for people, and which of the drawn statuses it looks like.
+ * How an item, a step or a job stands: the word for people, and which of the drawn statuses it looks like.
  */
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
+
+/** @typedef {import("./execution-text.js").Terms} Terms */
 
 /** In the order in which they are drawn: what is done comes first. */
 export const STATES = ["launched", "terminated", "failed", "cancelled", "ended", "in_progress", "unknown", "pending"];
@@ -22,29 +24,34 @@ const LOOKS = /** @type {Record<string, string>} */ ({
 /** @param {string} state */
 export const lookOf = (state) => LOOKS[state] ?? "unknown";
 
-/** @param {string} state */
-export const wordOf = (state) => state.replace(/_/g, " ");
+/**
+ * @param {string} state
+ * @param {Terms} terms
+ */
+export const stateText = (state, terms) => (state === "launched" ? terms.done : state.replace(/_/g, " "));
 
 /**
  * A state as a shape and a word. The source's own word stands on hover.
  * @param {string} state
+ * @param {Terms} terms
  * @param {string | null} [word]
  */
-export function stateMark(state, word = null) {
+export function stateMark(state, terms, word = null) {
   const look = lookOf(state);
-  return h("span", { class: `status is-${look}`, title: word ? `the source says ${word}` : null }, icon(look), h("span", {}, wordOf(state)));
+  return h("span", { class: `status is-${look}`, title: word ? `status in the source: ${word}` : null }, icon(look), h("span", {}, stateText(state, terms)));
 }
 
 /**
- * Whether no response has mentioned a job or a server yet: its state is only the one it was stored with.
+ * Whether no response has mentioned a job or an item yet: its state is only the one it was stored with.
  * @param {{state: string, since: number | null, word?: string | null}} of
  */
 export const isUnseen = ({ state, since, word }) => state === "pending" && since === null && !word;
 
 /**
- * `3 launched, 1 failed`.
+ * `3 launched, 1 failed` or `3 done, 1 failed`.
  * @param {Record<string, number>} states
+ * @param {Terms} terms
  */
-export function statesText(states) {
-  return STATES.flatMap((state) => (states[state] ? [`${states[state]} ${wordOf(state)}`] : [])).join(", ") || "no server yet";
+export function statesText(states, terms) {
+  return STATES.flatMap((state) => (states[state] ? [`${states[state]} ${stateText(state, terms)}`] : [])).join(", ") || `no ${terms.item} yet`;
 }

@@ -1,22 +1,23 @@
 /**
- * `<lw-waves>`: the waves of an execution with their servers, and beside each server its states as bars over time.
- * Launch actions stand under their server.
+ * `<lw-stages>`: the stages of an execution with their items, and beside each item its states as bars over time.
+ * The steps of an item stand under it.
  */
 
 import { beforePaint, fill, h, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
-import { isOpen } from "./execution-text.js";
+import { isOpen, termsOf } from "./execution-text.js";
 import { spanKey, stretchOf } from "./execution-spans.js";
-import { clock, length, ticking, timeElement } from "./format.js";
+import { capital, clock, counted, length, ticking, timeElement } from "./format.js";
 import { statusMark } from "./icons.js";
-import { isUnseen, lookOf, stateMark, statesText, wordOf } from "./server-states.js";
+import { isUnseen, lookOf, stateMark, stateText, statesText } from "./item-states.js";
 import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { share, ticks } from "./time-scale.js";
 
 /** @typedef {import("./types.js").Execution} Execution */
-/** @typedef {import("./types.js").Server} Server */
-/** @typedef {import("./types.js").Wave} Wave */
+/** @typedef {import("./execution-text.js").Terms} Terms */
+/** @typedef {import("./types.js").Server} Item */
+/** @typedef {import("./types.js").Wave} Stage */
 /** @typedef {import("./time-scale.js").Stretch} Stretch */
 /** @typedef {import("./execution-spans.js").Span} Span */
 
@@ -24,14 +25,14 @@ const TICKS = 8;
 const LAST_TICK = 0.95; // of the width: a label further to the right would be cut off
 const LABEL = 0.06; // of the width, that a label takes
 const LEAST_SHARE = 0.003; // of the width: a state that lasted no time can still be seen
-const MANY_SERVERS = 80; // from here on, waves that went well are folded
+const MANY_ITEMS = 80; // from here on, stages that succeeded are folded
 const FINAL = ["launched", "failed", "terminated", "cancelled", "succeeded"];
 
-export class Waves extends Part {
+export class Stages extends Part {
   /** @type {import("./execution-model.js").ExecutionModel | undefined} */
   model;
 
-  /** @type {Map<string, boolean>} waves that somebody opened or folded */
+  /** @type {Map<string, boolean>} stages that the reader opened or folded */
   #chosen = new Map();
   /** @type {Map<HTMLElement, Span>} bars that grow with the clock */
   #growing = new Map();
@@ -39,11 +40,11 @@ export class Waves extends Part {
   #told = null;
   /** @type {Stretch} */
   #stretch = { from: 0, to: 1 };
-  #axis = h("div", { class: "wave-axis", "aria-hidden": "true" });
-  #marks = h("div", { class: "wave-marks", "aria-hidden": "true" });
-  #list = h("div", { class: "wave-list" });
-  #coming = h("p", { class: "wave-coming dim", hidden: true });
-  #frame = h("div", { class: "wave-frame" }, this.#marks, this.#axis, this.#list, this.#coming);
+  #axis = h("div", { class: "stage-axis", "aria-hidden": "true" });
+  #marks = h("div", { class: "stage-marks", "aria-hidden": "true" });
+  #list = h("div", { class: "stage-list" });
+  #coming = h("p", { class: "stage-coming dim", hidden: true });
+  #frame = h("div", { class: "stage-frame" }, this.#marks, this.#axis, this.#list, this.#coming);
   #draw = beforePaint(() => this.#drawNow());
 
   connectedCallback() {
@@ -59,7 +60,7 @@ export class Waves extends Part {
 
   /** @param {number} step */
   move(step) {
-    const heads = [...this.querySelectorAll(".wave-head button")];
+    const heads = [...this.querySelectorAll(".stage-head button")];
     const at = heads.indexOf(/** @type {Element} */ (document.activeElement));
     const next = heads[at < 0 ? (step > 0 ? 0 : heads.length - 1) : Math.max(0, Math.min(heads.length - 1, at + step))];
     if (next instanceof HTMLElement) next.focus();
@@ -68,34 +69,36 @@ export class Waves extends Part {
   #drawNow() {
     const execution = this.model?.execution;
     if (!execution || !this.isConnected) return;
+    const terms = termsOf(execution.source);
     this.#stretch = stretchOf(execution, Date.now());
     this.#growing.clear();
     this.#told = null;
-    keep(this.#list, execution.waves.map((wave, at) => ({ wave, at })), {
-      key: ({ wave, at }) => `${at} ${wave.name}`,
-      make: () => h("section", { class: "wave" }),
-      update: (element, { wave, at }) => this.#drawWave(element, wave, at, execution),
+    keep(this.#list, execution.waves.map((stage, at) => ({ stage, at })), {
+      key: ({ stage, at }) => `${at} ${stage.name}`,
+      make: () => h("section", { class: "stage" }),
+      update: (element, { stage, at }) => this.#drawStage(element, stage, at, execution),
     });
     this.#drawAxis(execution);
     const { total_waves: total } = execution;
     const coming = total === null ? null : total - execution.waves.length;
     this.#coming.hidden = coming === 0 || !isOpen(execution);
-    say(this.#coming, coming === null ? "More waves may follow: their number is not set." : `${coming} more ${coming === 1 ? "wave" : "waves"} to come.`);
-    if (!execution.waves.length) fill(this.#list, state({ symbol: "board", title: "No wave yet", text: "Its waves appear here as soon as the record has them." }));
+    say(this.#coming, coming === null ? `More ${terms.stage}s may follow: their number is not set.` : `${counted(coming, `more ${terms.stage}`)} to come.`);
+    if (!execution.waves.length) fill(this.#list, state({ symbol: "board", title: `No ${terms.stage} yet`, text: `${capital(terms.stage)}s appear here as soon as the record has them.` }));
     this.#tick(Date.now());
   }
 
   /**
    * @param {HTMLElement} element
-   * @param {Wave} wave
+   * @param {Stage} stage
    * @param {number} at
    * @param {Execution} execution
    */
-  #drawWave(element, wave, at, execution) {
-    const key = `${at} ${wave.name}`;
-    const folded = !(this.#chosen.get(key) ?? (execution.servers < MANY_SERVERS || wave.status !== "succeeded"));
+  #drawStage(element, stage, at, execution) {
+    const key = `${at} ${stage.name}`;
+    const terms = termsOf(execution.source);
+    const folded = !(this.#chosen.get(key) ?? (execution.servers < MANY_ITEMS || stage.status !== "succeeded"));
     const counts = execution.progress[at]?.states ?? {};
-    const id = `wave-${at}`;
+    const id = `stage-${at}`;
     const focused = element.contains(document.activeElement);
     const toggle = () => {
       this.#chosen.set(key, folded);
@@ -105,41 +108,42 @@ export class Waves extends Part {
       element,
       h(
         "h3",
-        { class: "wave-head" },
-        h("button", { type: "button", class: "quiet", "aria-expanded": String(!folded), "aria-controls": id, on: { click: toggle } }, h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"), statusMark(wave.status, { quiet: true }), h("span", { class: "cut" }, wave.name)),
-        h("span", { class: "dim wave-counts" }, statesText(counts)),
-        h("span", { class: "wave-jobs" }, ...(wave.jobs.length ? wave.jobs.map(jobMark) : [h("span", { class: "dim" }, "no job yet")])),
+        { class: "stage-head" },
+        h("button", { type: "button", class: "quiet", "aria-expanded": String(!folded), "aria-controls": id, on: { click: toggle } }, h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"), statusMark(stage.status, { quiet: true }), h("span", { class: "cut" }, stage.name)),
+        h("span", { class: "dim stage-counts" }, statesText(counts, terms)),
+        h("span", { class: "stage-jobs" }, ...(stage.jobs.length ? stage.jobs.map((job) => jobMark(job, terms)) : [h("span", { class: "dim" }, "no job yet")])),
       ),
-      h("ul", { id, class: `servers${wave.servers.length >= MANY_SERVERS ? " many" : ""}`, hidden: folded, "aria-label": `Servers of ${wave.name}` }, ...(folded ? [] : wave.servers.map((server) => this.#server(wave, server, execution)))),
+      h("ul", { id, class: `items${stage.servers.length >= MANY_ITEMS ? " many" : ""}`, hidden: folded, "aria-label": `${capital(terms.item)}s of ${stage.name}` }, ...(folded ? [] : stage.servers.map((item) => this.#item(stage, item, execution)))),
     );
     if (focused) /** @type {HTMLElement | null} */ (element.querySelector("button"))?.focus();
   }
 
   /**
-   * @param {Wave} wave
-   * @param {Server} server
+   * @param {Stage} stage
+   * @param {Item} item
    * @param {Execution} execution
    */
-  #server(wave, server, execution) {
+  #item(stage, item, execution) {
+    const terms = termsOf(execution.source);
     return h(
       "li",
       {},
       h(
         "div",
-        { class: "server" },
-        h("span", { class: "server-name" }, h("code", { class: "cut", title: server.server_id }, server.server_id), server.instance_id ? h("code", { class: "cut dim", title: `launched as ${server.instance_id}` }, server.instance_id) : null),
-        h("span", { class: "server-state" }, isUnseen(server) ? h("span", { class: "dim" }, "not listed yet") : stateMark(server.state, server.word), sinceMark(server)),
-        this.#bars(spanKey(wave.name, server.server_id), server, execution),
+        { class: "item" },
+        h("span", { class: "item-name" }, h("code", { class: "cut", title: item.server_id }, item.server_id), item.instance_id ? h("code", { class: "cut dim", title: `instance ${item.instance_id}` }, item.instance_id) : null),
+        h("span", { class: "item-state" }, isUnseen(item) ? h("span", { class: "dim" }, "not listed yet") : stateMark(item.state, terms, item.word), sinceMark(item)),
+        this.#bars(spanKey(stage.name, item.server_id), item, execution),
       ),
-      reasonMark(server),
-      ...server.actions.map((action) =>
+      reasonMark(item),
+      ...item.actions.map((step) =>
         h(
           "div",
-          { class: "server action" },
-          h("span", { class: "server-name" }, h("span", { class: "cut dim", title: action.name }, action.name)),
-          h("span", { class: "server-state" }, stateMark(action.state), sinceMark(action)),
-          this.#bars(spanKey(wave.name, server.server_id, action.name), action, execution),
-          action.reason ? h("p", { class: "server-reason is-failed" }, action.reason) : null,
+          { class: "item step" },
+          h("span", { class: "item-name" }, h("span", { class: "cut dim", title: `${terms.step} ${step.name}` }, step.name)),
+          h("span", { class: "item-state" }, stateMark(step.state, terms), sinceMark(step)),
+          this.#bars(spanKey(stage.name, item.server_id, step.name), step, execution),
+          step.reason ? h("p", { class: "item-reason is-failed" }, step.reason) : null,
         ),
       ),
     );
@@ -152,14 +156,15 @@ export class Waves extends Part {
    */
   #bars(key, now, execution) {
     const spans = this.model?.spans.of(key, now) ?? [];
-    const space = h("span", { class: "bar-space", role: "img", "aria-label": spans.map((span) => `${wordOf(span.state)} from ${clock(span.from)}`).join(", ") || "not seen yet" });
+    const terms = termsOf(execution.source);
+    const space = h("span", { class: "bar-space", role: "img", "aria-label": spans.map((span) => `${stateText(span.state, terms)} from ${clock(span.from)}`).join(", ") || "not seen yet" });
     for (const span of spans) {
       const bar = h("i", { class: `bar is-${lookOf(span.state)} at-${span.state}${FINAL.includes(span.state) ? " final" : ""}` });
       if (span.to === null && isOpen(execution)) {
         bar.classList.add("growing");
         this.#growing.set(bar, span);
       }
-      this.#place(bar, span, execution.ended_at ?? Date.now());
+      this.#place(bar, span, execution.ended_at ?? Date.now(), terms);
       space.append(bar);
     }
     return space;
@@ -169,14 +174,15 @@ export class Waves extends Part {
    * @param {HTMLElement} bar
    * @param {Span} span
    * @param {number} end
+   * @param {Terms} terms
    */
-  #place(bar, span, end) {
+  #place(bar, span, end, terms) {
     const to = Math.max(span.to ?? end, span.from);
     const left = Math.min(1 - LEAST_SHARE, Math.max(0, share(this.#stretch, span.from)));
     const right = Math.min(1, Math.max(left + LEAST_SHARE, share(this.#stretch, to)));
     bar.style.setProperty("left", `${left * 100}%`);
     bar.style.setProperty("width", `${(right - left) * 100}%`);
-    bar.title = `${wordOf(span.state)} for ${length(to - span.from)}, from ${clock(span.from)}`;
+    bar.title = `${stateText(span.state, terms)} for ${length(to - span.from)}, from ${clock(span.from)}`;
   }
 
   /** @param {Execution} execution */
@@ -211,7 +217,7 @@ export class Waves extends Part {
     this.#told = execution;
     if (!isOpen(execution)) return;
     if (now > this.#stretch.to) return this.#draw();
-    for (const [bar, span] of this.#growing) this.#place(bar, span, now);
+    for (const [bar, span] of this.#growing) this.#place(bar, span, now, termsOf(execution.source));
     const mark = /** @type {HTMLElement | null} */ (this.#marks.querySelector(".mark-now"));
     mark?.style.setProperty("left", `${share(this.#stretch, now) * 100}%`);
   }
@@ -219,11 +225,11 @@ export class Waves extends Part {
 
 /**
  * Why it stands so. An item that failed always has a reason.
- * @param {Server} server
+ * @param {Item} item
  */
 function reasonMark({ state: now, reason, failure_reason: failure }) {
-  if (failure) return h("p", { class: "server-reason is-failed" }, failure);
-  return reason ? h("p", { class: `server-reason is-${lookOf(now)}` }, reason) : null;
+  if (failure) return h("p", { class: "item-reason is-failed" }, failure);
+  return reason ? h("p", { class: `item-reason is-${lookOf(now)}` }, reason) : null;
 }
 
 /**
@@ -235,10 +241,13 @@ function sinceMark({ state: now, since }) {
   return h("span", { class: `since dim nums${final ? " reached" : ""}`, title: final ? "when it came to that, after the start" : "for how long", data: { since: String(since ?? "") } });
 }
 
-/** @param {import("./types.js").Job} job */
-function jobMark(job) {
+/**
+ * @param {import("./types.js").Job} job
+ * @param {Terms} terms
+ */
+function jobMark(job, terms) {
   const where = [job.region, job.account].filter(Boolean).join(" ");
-  return h("span", { class: "job", title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; the source says ${job.word}` : ""}` }, h("code", { class: "cut" }, job.job_id), h("span", { class: `dim${job.state === "missing" ? " is-partial" : ""}` }, isUnseen(job) ? "no response yet" : wordOf(job.state)));
+  return h("span", { class: "job", title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; status in the source: ${job.word}` : ""}` }, h("code", { class: "cut" }, job.job_id), h("span", { class: `dim${job.state === "missing" ? " is-partial" : ""}` }, isUnseen(job) ? "no response yet" : stateText(job.state, terms)));
 }
 
-define("lw-waves", Waves);
+define("lw-stages", Stages);
