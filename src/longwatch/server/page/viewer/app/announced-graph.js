@@ -1,6 +1,6 @@
 /** The graph that a workflow announces. */
 
-/** @typedef {import("./types.js").Graph} Graph */
+/** @import { Graph } from "./types.js" */
 
 /**
  * The graph in a `graph_structure` event, without the parts that are not a graph.

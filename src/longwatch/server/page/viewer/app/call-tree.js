@@ -2,7 +2,7 @@
  * Calls as rows: what was made from what, depth first, in the order they began.
  */
 
-/** @typedef {import("./types.js").Call} Call */
+/** @import { Call } from "./types.js" */
 /** @typedef {{call: Call, depth: number, children: number}} CallRow */
 
 /**

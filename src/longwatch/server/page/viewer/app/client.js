@@ -7,8 +7,8 @@ import { Activity } from "../core/activity.js";
 import { FeedClient } from "../core/feed.js";
 import { connection, journalAway, signedOut } from "./connection.js";
 
-/** @typedef {import("../core/activity.js").Mode} Mode */
-/** @typedef {import("../core/feed-topic.js").Listening} Listening */
+/** @import { Mode } from "../core/activity.js" */
+/** @import { Listening } from "../core/feed-topic.js" */
 
 const UNAUTHORIZED = 401;
 const NOTICED_MS = 30_000; // between two signs that somebody is there, while all is well

@@ -13,10 +13,10 @@ import { copy } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
 import { deathOf, errorOf } from "./event-text.js";
 
-/** @typedef {import("./types.js").RunEvent} RunEvent */
-/** @typedef {import("./types.js").Call} Call */
-/** @typedef {import("./run-model.js").RunModel} RunModel */
-/** @typedef {[string, import("./dom.js").Child][]} Facts */
+/** @import { Child } from "./dom.js" */
+/** @import { RunModel } from "./run-model.js" */
+/** @import { Call, RunEvent } from "./types.js" */
+/** @typedef {[string, Child][]} Facts */
 
 export class Detail extends Part {
   /** Called when the reader closes it. @type {() => void} */

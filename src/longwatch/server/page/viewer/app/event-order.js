@@ -2,7 +2,7 @@
 
 import { compareOrders, orderOf } from "../core/order.js";
 
-/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @import { RunEvent } from "./types.js" */
 
 /**
  * Events in their order, with new ones among them; the usual new ones are appended to the same list.

@@ -8,7 +8,7 @@ import { callStatus, durationOf, errorTextOf, payloadOf, textOf } from "../core/
 import { counted, length } from "./format.js";
 import { betweenText } from "./run-times.js";
 
-/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @import { RunEvent } from "./types.js" */
 
 const TRANSITION = /^(?:job|server|action)_transition$/;
 const VERDICT = /^execution_(?:ended|corrected)$/;

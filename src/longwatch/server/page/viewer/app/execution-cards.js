@@ -10,9 +10,7 @@ import { statusMark, statusOf } from "./icons.js";
 import { valueTree } from "./value-tree.js";
 import { stageStrip } from "./stage-strip.js";
 
-/** @typedef {import("./types.js").Execution} Execution */
-/** @typedef {import("./types.js").Eta} Eta */
-/** @typedef {import("./types.js").Fact} Fact */
+/** @import { Eta, Execution, Fact } from "./types.js" */
 
 const FROM_OUTSIDE = ["waiting for", "phase", "unwatched", "unreachable", "missing", "unknown status", "overdue", "slow", "silent", "expected", "waves"]; // told elsewhere on the page
 const FEWEST = 10; // past executions, for an ETA

@@ -7,8 +7,7 @@ import { executionPath, executionTopic, runPath } from "../core/routes.js";
 import { Spans } from "./execution-spans.js";
 import { api, follow } from "./client.js";
 
-/** @typedef {import("./types.js").Execution} Execution */
-/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @import { Execution, RunEvent } from "./types.js" */
 
 const PAGE = 5000;
 const NOT_FOUND = 404;

@@ -17,7 +17,8 @@ import { everySecond } from "./ticker.js";
 import { copy } from "./toast.js";
 import "./stage-table.js";
 
-/** @typedef {import("./types.js").Execution} Execution */
+/** @import { Stages } from "./stage-table.js" */
+/** @import { Execution } from "./types.js" */
 
 export class ExecutionPage extends Part {
   #model = new ExecutionModel("");
@@ -28,7 +29,7 @@ export class ExecutionPage extends Part {
   #eta = h("strong", { class: "nums" });
   #conditions = h("ul", { class: "conditions", "aria-label": "Conditions" });
   #cards = h("div", { class: "cards" });
-  #stages = /** @type {import("./stage-table.js").Stages} */ (h("lw-stages"));
+  #stages = /** @type {Stages} */ (h("lw-stages"));
   #draw = beforePaint(() => this.#drawNow());
 
   connectedCallback() {

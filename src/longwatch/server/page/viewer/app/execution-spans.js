@@ -4,8 +4,8 @@
 
 import { compareOrders, orderOf } from "../core/order.js";
 
-/** @typedef {import("./types.js").RunEvent} RunEvent */
-/** @typedef {import("./time-scale.js").Stretch} Stretch */
+/** @import { Stretch } from "./time-scale.js" */
+/** @import { RunEvent } from "./types.js" */
 /** @typedef {{state: string, from: number, to: number | null}} Span `to` is null while it lasts */
 
 const STEPS_MS = [10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 480, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10_800, 14_400, 21_600, 43_200, 86_400].map((seconds) => seconds * 1000);

@@ -5,8 +5,7 @@
 
 import { counted, ticking } from "./format.js";
 
-/** @typedef {import("./types.js").Condition} Condition */
-/** @typedef {import("./types.js").ExecutionLine} ExecutionLine */
+/** @import { Condition, Eta, ExecutionLine } from "./types.js" */
 
 const UNWATCHED_AFTER_MS = 3 * 60_000;
 const LONGEST_LEASE_MS = 10 * 60_000;
@@ -53,7 +52,7 @@ export function conditionsAt(execution, now) {
 
 /**
  * When it will probably have ended, or what its past says.
- * @param {import("./types.js").Eta | null} eta
+ * @param {Eta | null} eta
  * @param {number} now
  */
 export function etaText(eta, now) {

@@ -12,14 +12,16 @@ import { executionPath } from "./router.js";
 import { commandLine, state } from "./placeholders.js";
 import { progressText, stageStrip } from "./stage-strip.js";
 
-/** @typedef {import("./types.js").ExecutionLine} ExecutionLine */
+/** @import { Items, Query } from "./list-model.js" */
+/** @import { List } from "./list-view.js" */
+/** @import { ExecutionLine } from "./types.js" */
 
 const ADD = "longwatch executions add --plan PLAN --wave NAME=JOB";
 const WATCH = "longwatch executions watch";
 const ABOUT =
   "An execution is work that runs in another system: a recovery drill, a build, a job. Add one that is under way, and let longwatch ask about it. It appears here by itself.";
 
-/** @type {import("./list-model.js").Items<ExecutionLine>} */
+/** @type {Items<ExecutionLine>} */
 const ITEMS = {
   path: "/api/executions",
   topic: "executions",
@@ -30,7 +32,7 @@ const ITEMS = {
   newer: (known, told) => (told.version >= known.version ? told : known),
 };
 
-/** @type {import("./list-view.js").List<ExecutionLine>} */
+/** @type {List<ExecutionLine>} */
 const EXECUTIONS = {
   noun: "execution",
   nouns: "executions",
@@ -66,7 +68,7 @@ define("lw-executions", ExecutionsView);
 
 /**
  * @param {ExecutionLine} execution
- * @param {import("./list-model.js").Query} query
+ * @param {Query} query
  */
 function matches(execution, { status, mode, source, text }) {
   if (status && execution.status !== status) return false;

@@ -2,7 +2,7 @@
  * Paths as folders and files, and which lines of a text have changed.
  */
 
-/** @typedef {import("./types.js").FileEntry} FileEntry */
+/** @import { FileEntry } from "./types.js" */
 /** @typedef {{name: string, path: string, folders: Folder[], files: {name: string, entry: FileEntry}[]}} Folder */
 
 /**

@@ -11,14 +11,15 @@ import { changedLines, treeOf } from "./file-tree.js";
 import { api } from "./client.js";
 import { failure, loading, state } from "./placeholders.js";
 
-/** @typedef {import("./types.js").FileEntry} FileEntry */
-/** @typedef {import("./file-tree.js").Folder} Folder */
+/** @import { Folder } from "./file-tree.js" */
+/** @import { SessionModel } from "./session-model.js" */
+/** @import { FileEntry } from "./types.js" */
 
 const LONGEST_TEXT = 400_000; // characters; a longer file is offered as a download
 const MOST_LINES = 5000;
 
 export class FilesPanel extends Part {
-  /** @type {import("./session-model.js").SessionModel | undefined} */
+  /** @type {SessionModel | undefined} */
   model;
   /** Called with the path that the reader chooses, or null to close it. @type {(path: string | null) => void} */
   onChoose = () => {};
@@ -53,7 +54,7 @@ export class FilesPanel extends Part {
 
   /** @param {string | null} chosen */
   #drawTree(chosen) {
-    const { files, filesCaughtUp, touched, project } = /** @type {import("./session-model.js").SessionModel} */ (this.model);
+    const { files, filesCaughtUp, touched, project } = /** @type {SessionModel} */ (this.model);
     if (!files.size) {
       fill(this.#tree, filesCaughtUp ? state({ symbol: "file", title: "No files yet", text: "Files of the project appear here as soon as something writes them.", command: `curl -T notes.md ${location.origin}/api/projects/${project}/content/notes.md` }) : loading("files", 4));
       return;

@@ -5,6 +5,8 @@
 
 import { h } from "./dom.js";
 
+/** @import { Condition } from "./types.js" */
+
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -70,7 +72,7 @@ export function ago(at, now) {
 
 /**
  * A condition of a run in words. Silence is counted here, so that it keeps counting.
- * @param {import("./types.js").Condition} condition
+ * @param {Condition} condition
  * @param {number} lastEventAt
  * @param {number} now
  */

@@ -6,7 +6,7 @@
  * layer is ordered by the mean place of its neighbours, in a few sweeps to and fro.
  */
 
-/** @typedef {import("./types.js").Graph} Graph */
+/** @import { Graph } from "./types.js" */
 /** @typedef {{id: string, x: number, y: number, layer: number}} Placed */
 /** @typedef {{from: string, to: string, condition: string, points: {x: number, y: number}[]}} Path */
 /** @typedef {{nodes: Map<string, Placed>, edges: Path[], width: number, height: number}} Layout */

@@ -5,7 +5,7 @@
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
-/** @typedef {import("./execution-text.js").Terms} Terms */
+/** @import { Terms } from "./execution-text.js" */
 
 /** In the order in which they are drawn: what is done comes first. */
 export const STATES = ["launched", "terminated", "failed", "cancelled", "ended", "in_progress", "unknown", "pending"];

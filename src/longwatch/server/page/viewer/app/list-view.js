@@ -13,19 +13,23 @@ import { go, place, setQuery } from "./router.js";
 import { failure, loading, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 
+/** @import { Child } from "./dom.js" */
+/** @import { Filters } from "./list-filters.js" */
+/** @import { Items } from "./list-model.js" */
+
 /**
  * @template Item
  * @typedef {object} List
  * @property {string} noun of one item
  * @property {string} nouns of several, and the name of the view in an address
  * @property {string} title
- * @property {import("./list-model.js").Items<Item>} items
- * @property {Omit<import("./list-filters.js").Filters, "label">} filters
+ * @property {Items<Item>} items
+ * @property {Omit<Filters, "label">} filters
  * @property {readonly string[]} columns
  * @property {number} skeleton lines that are shown while it loads
  * @property {boolean} [showsHint] whether the server's hint is shown below the list
  * @property {(item: Item) => string} href
- * @property {(item: Item, now: number) => import("./dom.js").Child[]} cells of a row
+ * @property {(item: Item, now: number) => Child[]} cells of a row
  * @property {(row: HTMLElement, item: Item, now: number) => void} tick only the texts that count; makes nothing anew
  * @property {(hint: string | null) => HTMLElement} empty what is shown where there is nothing at all
  */

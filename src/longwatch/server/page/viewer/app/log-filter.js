@@ -4,7 +4,7 @@
 
 import { isFailure } from "./event-text.js";
 
-/** @typedef {import("./types.js").RunEvent} RunEvent */
+/** @import { RunEvent } from "./types.js" */
 /** @typedef {{agent: string, type: string, errors: boolean, text: string}} LogFilter */
 
 /** Many events of a token stream are kept in the journal, and are no rows unless asked for by their type. */

@@ -18,7 +18,7 @@ import "./projects-view.js";
 import "./runs-list.js";
 import "./session-view.js";
 
-/** @typedef {import("./router.js").Route} Route */
+/** @import { Route } from "./router.js" */
 
 /**
  * Which element shows a view, which section of the navigation it belongs to, and its title. One more view is one

@@ -6,6 +6,8 @@ import { h } from "./dom.js";
 import { icon, iconButton } from "./icons.js";
 import { copy } from "./toast.js";
 
+/** @import { Child } from "./dom.js" */
+
 /**
  * Grey lines while something loads.
  * @param {string} what
@@ -18,7 +20,7 @@ export function loading(what, lines = 8) {
 
 /**
  * @param {{symbol?: string, title: string, text?: string, command?: string | null, bad?: boolean}} about
- * @param {...import("./dom.js").Child} more
+ * @param {...Child} more
  */
 export function state({ symbol = "inbox", title, text, command, bad = false }, ...more) {
   return h(

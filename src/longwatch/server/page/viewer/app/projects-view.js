@@ -11,7 +11,7 @@ import { api, follow } from "./client.js";
 import { projectPath } from "./router.js";
 import { failure, loading, state } from "./placeholders.js";
 
-/** @typedef {import("./types.js").Project} Project */
+/** @import { Project } from "./types.js" */
 
 export class ProjectsView extends Part {
   #list = h("ul", { class: "runs projects", "aria-label": "Projects" });

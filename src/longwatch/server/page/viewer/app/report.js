@@ -13,6 +13,9 @@ import { failure } from "./placeholders.js";
 import { restoreTheme, themeButton } from "./theme.js";
 import "./run-view.js";
 
+/** @import { RunView } from "./run-view.js" */
+/** @import { RunEvent, Summary } from "./types.js" */
+
 const main = /** @type {HTMLElement} */ (document.querySelector("main"));
 
 restoreTheme();
@@ -32,14 +35,14 @@ try {
   fill(main, failure("This report", error, () => location.reload()));
 }
 
-/** @param {{made_at: number, summary: import("./types.js").Summary, events: import("./types.js").RunEvent[]}} recorded */
+/** @param {{made_at: number, summary: Summary, events: RunEvent[]}} recorded */
 function show({ made_at: madeAt, summary, events }) {
   const model = new RunModel(summary.run_id, () => madeAt); // an open run stands as it stood then
   model.tell(summary);
   // The server streams them as they arrived: sorting there would hold all of them in memory.
   model.add(events.sort((one, other) => compareOrders(orderOf(one), orderOf(other))));
   model.caught();
-  const view = /** @type {import("./run-view.js").RunView} */ (h("lw-run"));
+  const view = /** @type {RunView} */ (h("lw-run"));
   view.model = model;
   view.actions = { note: `as of ${moment(madeAt, Date.now())}` };
   fill(main, view);

@@ -10,10 +10,12 @@ import { agentMark, statusMark } from "./icons.js";
 import { state } from "./placeholders.js";
 import "./window-list.js";
 
-/** @typedef {import("./types.js").Call} Call */
+/** @import { RunModel } from "./run-model.js" */
+/** @import { Call } from "./types.js" */
+/** @import { WindowList } from "./window-list.js" */
 
 export class Calls extends Part {
-  /** @type {import("./run-model.js").RunModel | undefined} */
+  /** @type {RunModel | undefined} */
   model;
   /** Called with the call that the reader chooses. @type {(call: Call) => void} */
   onSelect = () => {};
@@ -21,7 +23,7 @@ export class Calls extends Part {
   /** @type {Call[]} */
   #shown = [];
   #draw = beforePaint(() => this.#drawNow());
-  #list = /** @type {import("./window-list.js").WindowList} */ (h("lw-window", { class: "call-rows", "aria-label": "Tool calls" }));
+  #list = /** @type {WindowList} */ (h("lw-window", { class: "call-rows", "aria-label": "Tool calls" }));
   #failed = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#toggle(this.#failed) } }, "Failed only");
   #open = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#toggle(this.#open) } }, "Without an end");
   #sort = h(

@@ -8,18 +8,20 @@ import { length } from "./format.js";
 import { icon, statusOf } from "./icons.js";
 import { BOX, layOut } from "./graph-layout.js";
 
-/** @typedef {import("./types.js").Call} Call */
+/** @import { Layout, Path, Placed } from "./graph-layout.js" */
+/** @import { RunModel } from "./run-model.js" */
+/** @import { Call, Graph, GraphNode } from "./types.js" */
 /** @typedef {{status: string, last: Call | null, times: number}} NodeState */
 
 export class GraphView extends Part {
-  /** @type {import("./run-model.js").RunModel | undefined} */
+  /** @type {RunModel | undefined} */
   model;
   /** Called with the latest call of the node that the reader chooses. @type {(call: Call) => void} */
   onSelect = () => {};
 
-  /** @type {import("./types.js").Graph | null} */
+  /** @type {Graph | null} */
   #graph = null;
-  /** @type {import("./graph-layout.js").Layout | null} */
+  /** @type {Layout | null} */
   #layout = null;
   #draw = beforePaint(() => this.#drawNow());
   /** @type {string | null} */
@@ -46,7 +48,7 @@ export class GraphView extends Part {
       this.#graph = graph;
       this.#layout = layOut(graph);
     }
-    const layout = /** @type {import("./graph-layout.js").Layout} */ (this.#layout);
+    const layout = /** @type {Layout} */ (this.#layout);
     const states = nodeStates(graph, this.model.calls());
     const focused = document.activeElement?.getAttribute("data-node");
     fill(
@@ -63,8 +65,8 @@ export class GraphView extends Part {
   }
 
   /**
-   * @param {import("./types.js").GraphNode} node
-   * @param {import("./graph-layout.js").Placed | undefined} place
+   * @param {GraphNode} node
+   * @param {Placed | undefined} place
    * @param {NodeState | undefined} found
    */
   #node(node, place, found) {
@@ -106,7 +108,7 @@ export class GraphView extends Part {
 
 /**
  * How each node stands: by the latest call of that node, or of the agent with its name.
- * @param {import("./types.js").Graph} graph
+ * @param {Graph} graph
  * @param {Call[]} calls
  * @returns {Map<string, NodeState>}
  */
@@ -122,7 +124,7 @@ export function nodeStates(graph, calls) {
 }
 
 /**
- * @param {import("./graph-layout.js").Path} edge
+ * @param {Path} edge
  * @param {Map<string, NodeState>} states
  */
 function edgeOf({ from, to, condition, points }, states) {

@@ -12,11 +12,12 @@ import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { everySecond } from "./ticker.js";
 import { copy } from "./toast.js";
 
+/** @import { RunModel } from "./run-model.js" */
 /** @typedef {{href: string, label: string, title: string, download?: boolean, symbol?: string}} HeadLink */
 /** @typedef {{links?: HeadLink[], note?: string}} HeadActions */
 
 export class RunHead extends Part {
-  /** @type {import("./run-model.js").RunModel | undefined} */
+  /** @type {RunModel | undefined} */
   model;
   /** @type {HeadActions} */
   actions = {};
@@ -30,7 +31,7 @@ export class RunHead extends Part {
   #buttons = h("div", { class: "toolbar run-buttons" });
 
   connectedCallback() {
-    const model = /** @type {import("./run-model.js").RunModel} */ (this.model);
+    const model = /** @type {RunModel} */ (this.model);
     if (!this.hasChildNodes()) {
       this.append(h("div", { class: "run-title" }, this.#title, this.#status, this.#attempts, h("span", { class: "spread" }), this.#buttons), this.#facts, this.#conditions);
       fill(
@@ -78,7 +79,7 @@ export class RunHead extends Part {
 
   /**
    * Which attempt is shown, of a run that was started several times. The last is the one without an address.
-   * @param {import("./run-model.js").RunModel} model
+   * @param {RunModel} model
    * @param {number} now
    */
   #drawAttempts(model, now) {
@@ -100,7 +101,7 @@ export class RunHead extends Part {
 
 /**
  * What is told of the run in a line: a key, the text that is compared, and how to make it.
- * @param {import("./run-model.js").RunModel} model
+ * @param {RunModel} model
  * @param {number} now
  * @returns {[string, string, () => Node][]}
  */

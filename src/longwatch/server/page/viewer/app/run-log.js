@@ -11,15 +11,17 @@ import { state } from "./placeholders.js";
 import { deathOf, isFailure, wordsOf } from "./event-text.js";
 import "./window-list.js";
 
-/** @typedef {import("./types.js").RunEvent} RunEvent */
-/** @typedef {import("./log-filter.js").LogFilter} LogFilter */
+/** @import { LogFilter } from "./log-filter.js" */
+/** @import { RunModel } from "./run-model.js" */
+/** @import { RunEvent } from "./types.js" */
+/** @import { WindowList } from "./window-list.js" */
 
 const SEARCH_MS = 120;
 /** Words that no event has: the list was filtered to nothing. */
 const NOTHING = { title: "No event matches", text: "Clear the search or choose other filters.", symbol: "search" };
 
 export class RunLog extends Part {
-  /** @type {import("./run-model.js").RunModel | undefined} */
+  /** @type {RunModel | undefined} */
   model;
   /** @type {LogFilter} */
   #filter = { agent: "", type: "", errors: false, text: "" };
@@ -37,7 +39,7 @@ export class RunLog extends Part {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #typing;
 
-  #list = /** @type {import("./window-list.js").WindowList} */ (h("lw-window", { class: "log-rows", "aria-label": "Events" }));
+  #list = /** @type {WindowList} */ (h("lw-window", { class: "log-rows", "aria-label": "Events" }));
   #empty = h("div", { hidden: true });
   #agents = h("select", { "aria-label": "Agent", on: { change: () => this.#change({ agent: this.#agents.value }) } });
   #types = h("select", { "aria-label": "Event type", on: { change: () => this.#change({ type: this.#types.value }) } });
@@ -168,7 +170,7 @@ export class RunLog extends Part {
 
   /** Look at what is new; returns how many rows came in above the first one in sight. */
   #take() {
-    const { events } = /** @type {import("./run-model.js").RunModel} */ (this.model);
+    const { events } = /** @type {RunModel} */ (this.model);
     const matches = matcher(this.#filter);
     if (this.#paused && this.#seen >= 0) {
       this.#waiting = 0;
@@ -201,7 +203,7 @@ export class RunLog extends Part {
 
 /**
  * @param {RunEvent} event
- * @param {import("./run-model.js").RunModel | undefined} model
+ * @param {RunModel | undefined} model
  */
 function row(event, model) {
   const bad = isFailure(event);

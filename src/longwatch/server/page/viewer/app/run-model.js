@@ -10,10 +10,7 @@ import { graphOf } from "./announced-graph.js";
 import { placed } from "./event-order.js";
 import { isOpen } from "./run-times.js";
 
-/** @typedef {import("./types.js").RunEvent} RunEvent */
-/** @typedef {import("./types.js").Call} Call */
-/** @typedef {import("./types.js").Summary} Summary */
-/** @typedef {import("./types.js").Graph} Graph */
+/** @import { Call, Graph, RunEvent, Summary } from "./types.js" */
 /** @typedef {{reordered: boolean}} Change */
 
 /** Conditions that the server finds by watching processes; the events of a run do not show them. */

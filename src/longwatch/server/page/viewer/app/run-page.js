@@ -12,8 +12,9 @@ import { failure, loading, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import "./run-view.js";
 
-/** @typedef {import("./types.js").RunEvent} RunEvent */
-/** @typedef {import("./run-view.js").RunView} RunView */
+/** @import { HeadLink } from "./run-head.js" */
+/** @import { RunView } from "./run-view.js" */
+/** @import { RunEvent, Summary } from "./types.js" */
 
 const FIRST_PAGE = 500; // something to look at soon
 const PAGE = 5000;
@@ -62,7 +63,7 @@ export class RunPage extends Part {
 
   /**
    * @param {RunModel} model
-   * @param {import("./run-head.js").HeadLink[]} board
+   * @param {HeadLink[]} board
    */
   #show(model, board) {
     const view = /** @type {RunView} */ (h("lw-run"));
@@ -167,11 +168,11 @@ async function page(runId, after, limit, signal) {
  * The run's line in the list, which costs next to nothing; the server would have to read all events to tell more.
  * @param {string} runId
  * @param {AbortSignal} signal
- * @returns {Promise<import("./types.js").Summary | undefined>}
+ * @returns {Promise<Summary | undefined>}
  */
 async function listed(runId, signal) {
   const { runs } = await api.get("/api/runs", { query: { text: runId, limit: 5 }, signal });
-  return runs.find((/** @type {import("./types.js").Summary} */ run) => run.run_id === runId);
+  return runs.find((/** @type {Summary} */ run) => run.run_id === runId);
 }
 
 /** @param {RunModel} model */

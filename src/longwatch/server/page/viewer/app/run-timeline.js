@@ -14,8 +14,11 @@ import { everySecond } from "./ticker.js";
 import { labelSide, panned, share, ticks, within, zoomed } from "./time-scale.js";
 import "./window-list.js";
 
-/** @typedef {import("./types.js").Call} Call */
-/** @typedef {import("./time-scale.js").Stretch} Stretch */
+/** @import { CallRow } from "./call-tree.js" */
+/** @import { RunModel } from "./run-model.js" */
+/** @import { Stretch } from "./time-scale.js" */
+/** @import { Call } from "./types.js" */
+/** @import { WindowList } from "./window-list.js" */
 
 const CLOSER = 0.5;
 const WHEEL = 1.0015;
@@ -25,7 +28,7 @@ const LEAST_SHARE = 0.0015; // of the width: a call of no length can still be se
 const OVERVIEW_LANES = 6;
 
 export class Timeline extends Part {
-  /** @type {import("./run-model.js").RunModel | undefined} */
+  /** @type {RunModel | undefined} */
   model;
   /** Called with the call that the reader chooses. @type {(call: Call) => void} */
   onSelect = () => {};
@@ -34,13 +37,13 @@ export class Timeline extends Part {
   #view = null;
   /** @type {Set<string>} */
   #closed = new Set();
-  /** @type {import("./call-tree.js").CallRow[]} */
+  /** @type {CallRow[]} */
   #rows = [];
   #version = -1;
   #shown = "";
   #draw = beforePaint(() => this.#drawNow());
 
-  #list = /** @type {import("./window-list.js").WindowList} */ (h("lw-window", { class: "bars", "aria-label": "Timeline of calls" }));
+  #list = /** @type {WindowList} */ (h("lw-window", { class: "bars", "aria-label": "Timeline of calls" }));
   #axis = h("div", { class: "axis", "aria-hidden": "true" });
   #overview = h("canvas", { class: "overview", role: "img", "aria-label": "Overview of the whole run; drag to choose a stretch" });
   #window = h("div", { class: "overview-window" });
@@ -153,7 +156,7 @@ export class Timeline extends Part {
     const moved = drawn !== this.#shown;
     this.#shown = drawn;
     this.#list.show(
-      { length: rows.length, key: (index) => keyOf(rows[index]), draw: (index) => this.#row(/** @type {import("./call-tree.js").CallRow} */ (rows[index]), view, index) },
+      { length: rows.length, key: (index) => keyOf(rows[index]), draw: (index) => this.#row(/** @type {CallRow} */ (rows[index]), view, index) },
       { fresh: moved },
     );
     this.#drawAxis(view);
@@ -162,7 +165,7 @@ export class Timeline extends Part {
   }
 
   /**
-   * @param {import("./call-tree.js").CallRow} row
+   * @param {CallRow} row
    * @param {Stretch} view
    * @param {number} index
    */
@@ -311,7 +314,7 @@ export class Timeline extends Part {
   }
 }
 
-/** @param {import("./call-tree.js").CallRow | undefined} row */
+/** @param {CallRow | undefined} row */
 function keyOf(row) {
   return row ? `${row.call.call_id}/${row.call.status}/${row.depth}/${row.children}` : "";
 }

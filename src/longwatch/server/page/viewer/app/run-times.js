@@ -4,8 +4,9 @@
 
 import { clock, length, moment, ticking } from "./format.js";
 
-/** @typedef {import("../core/run-fold.js").Interval} Interval */
-/** @typedef {Pick<import("./types.js").Summary, "status" | "started_at" | "ended_at" | "ended_between" | "duration_ms" | "duration_between" | "attempts">} Times */
+/** @import { Interval } from "../core/run-fold.js" */
+/** @import { Summary } from "./types.js" */
+/** @typedef {Pick<Summary, "status" | "started_at" | "ended_at" | "ended_between" | "duration_ms" | "duration_between" | "attempts">} Times */
 
 /**
  * Whether a run is open: neither its end nor an interval for it is known.

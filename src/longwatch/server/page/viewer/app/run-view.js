@@ -18,9 +18,13 @@ import "./run-head.js";
 import "./run-log.js";
 import "./run-timeline.js";
 
-/** @typedef {import("./run-model.js").RunModel} RunModel */
-/** @typedef {import("./types.js").RunEvent} RunEvent */
-/** @typedef {import("./types.js").Call} Call */
+/** @import { Detail } from "./event-detail.js" */
+/** @import { Calls } from "./run-calls.js" */
+/** @import { GraphView } from "./run-graph.js" */
+/** @import { HeadActions, RunHead } from "./run-head.js" */
+/** @import { RunLog } from "./run-log.js" */
+/** @import { RunModel } from "./run-model.js" */
+/** @import { Timeline } from "./run-timeline.js" */
 /** @typedef {"log" | "timeline" | "calls" | "graph"} Tab */
 
 const TABS = /** @type {[Tab, string][]} */ ([["log", "Log"], ["timeline", "Timeline"], ["calls", "Tool calls"], ["graph", "Graph"]]);
@@ -28,23 +32,23 @@ const TABS = /** @type {[Tab, string][]} */ ([["log", "Log"], ["timeline", "Time
 export class RunView extends Part {
   /** @type {RunModel | undefined} */
   model;
-  /** @type {import("./run-head.js").HeadActions} */
+  /** @type {HeadActions} */
   actions = {};
 
-  #head = /** @type {import("./run-head.js").RunHead} */ (h("lw-run-head"));
+  #head = /** @type {RunHead} */ (h("lw-run-head"));
   #tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of the run" });
   #panel = h("div", { class: "panel", role: "tabpanel", id: "run-panel" });
-  #detail = /** @type {import("./event-detail.js").Detail} */ (h("lw-detail", { hidden: true }));
+  #detail = /** @type {Detail} */ (h("lw-detail", { hidden: true }));
   #frame = h("div", { class: "run-frame" }, this.#panel, this.#detail);
   /** @type {Tab} */
   #tab = "log";
   #chosen = "";
   #draw = beforePaint(() => this.#drawNow());
   #parts = {
-    log: /** @type {import("./run-log.js").RunLog} */ (h("lw-log")),
-    timeline: /** @type {import("./run-timeline.js").Timeline} */ (h("lw-timeline")),
-    calls: /** @type {import("./run-calls.js").Calls} */ (h("lw-calls")),
-    graph: /** @type {import("./run-graph.js").GraphView} */ (h("lw-graph")),
+    log: /** @type {RunLog} */ (h("lw-log")),
+    timeline: /** @type {Timeline} */ (h("lw-timeline")),
+    calls: /** @type {Calls} */ (h("lw-calls")),
+    graph: /** @type {GraphView} */ (h("lw-graph")),
   };
 
   connectedCallback() {

@@ -12,14 +12,16 @@ import { pathOf } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { state } from "./placeholders.js";
 
-/** @typedef {import("./types.js").Summary} Summary */
+/** @import { Items, Query } from "./list-model.js" */
+/** @import { List } from "./list-view.js" */
+/** @import { Summary } from "./types.js" */
 
 const HIDDEN_KINDS = ["project", "conversation"]; // they never end; asked for by their kind only
 const KINDS = ["workflow", "session", "turn", "execution", ...HIDDEN_KINDS];
 const UNITS_MS = /** @type {Record<string, number>} */ ({ m: 60_000, h: 3_600_000, d: 86_400_000 });
 const FIRST_COMMAND = "longwatch run -- sleep 60";
 
-/** @type {import("./list-model.js").Items<Summary>} */
+/** @type {Items<Summary>} */
 const ITEMS = {
   path: "/api/runs",
   topic: "runs",
@@ -33,7 +35,7 @@ const ITEMS = {
   changesAlone: isOpen, // its conditions do
 };
 
-/** @type {import("./list-view.js").List<Summary>} */
+/** @type {List<Summary>} */
 const RUNS = {
   noun: "run",
   nouns: "runs",
@@ -77,7 +79,7 @@ define("lw-runs", RunsView);
 
 /**
  * @param {Summary} run
- * @param {import("./list-model.js").Query} query
+ * @param {Query} query
  */
 function matches(run, { status, kind, text, since }) {
   if (kind ? run.kind !== kind : HIDDEN_KINDS.includes(run.kind)) return false;

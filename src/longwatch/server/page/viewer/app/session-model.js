@@ -7,9 +7,9 @@ import { sessionPath, turnPath, turnsPath } from "../core/routes.js";
 import { TurnState, isOver } from "../core/turn-state.js";
 import { api, follow } from "./client.js";
 
-/** @typedef {import("./types.js").FileEntry} FileEntry */
-/** @typedef {import("./types.js").Session} Session */
-/** @typedef {import("../core/turn-state.js").WireTurn & {blocks: import("../core/turn-state.js").WireBlock[]}} ShownTurn */
+/** @import { WireBlock, WireTurn } from "../core/turn-state.js" */
+/** @import { FileEntry, Session } from "./types.js" */
+/** @typedef {WireTurn & {blocks: WireBlock[]}} ShownTurn */
 
 const EXPECTED = "expected-"; // ids of turns that the server has not confirmed yet
 

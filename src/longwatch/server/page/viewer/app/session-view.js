@@ -16,7 +16,8 @@ import { toast } from "./toast.js";
 import "./files-panel.js";
 import { turnCard, updateTurn } from "./turn-card.js";
 
-/** @typedef {import("./types.js").Session} Session */
+/** @import { FilesPanel } from "./files-panel.js" */
+/** @import { Session } from "./types.js" */
 
 const AT_END_PX = 80;
 const PANES = /** @type {[string, string][]} */ ([["turns", "Turns"], ["files", "Files"], ["sessions", "Sessions"]]);
@@ -32,7 +33,7 @@ export class SessionView extends Part {
   #foot = h("div");
   #prompt = h("textarea", { rows: 2, placeholder: "Ask for something new …", "aria-label": "Prompt of a new turn", on: { keydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.metaKey || event.ctrlKey) && void this.#say(event) } });
   #form = h("form", { class: "new-turn", on: { submit: (/** @type {Event} */ event) => void this.#say(event) } }, this.#prompt, h("div", { class: "toolbar" }, h("span", { class: "dim" }, "The turn waits for its executor; one that is running is cancelled."), h("span", { class: "spread" }), h("button", { type: "submit", class: "primary" }, "New turn")));
-  #files = /** @type {import("./files-panel.js").FilesPanel} */ (h("lw-files"));
+  #files = /** @type {FilesPanel} */ (h("lw-files"));
 
   connectedCallback() {
     const { project, session } = place.value.ids;

@@ -7,8 +7,7 @@ import { termsOf } from "./execution-text.js";
 import { counted } from "./format.js";
 import { STATES, lookOf, statesText } from "./item-states.js";
 
-/** @typedef {import("./types.js").ExecutionLine} ExecutionLine */
-/** @typedef {import("./types.js").Progress} Progress */
+/** @import { ExecutionLine, Progress } from "./types.js" */
 
 const MOST_COMING = 20; // stages that are drawn before they are there; the label has the number of all
 

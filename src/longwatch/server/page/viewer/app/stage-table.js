@@ -14,12 +14,11 @@ import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { share, ticks } from "./time-scale.js";
 
-/** @typedef {import("./types.js").Execution} Execution */
-/** @typedef {import("./execution-text.js").Terms} Terms */
-/** @typedef {import("./types.js").Server} Item */
-/** @typedef {import("./types.js").Wave} Stage */
-/** @typedef {import("./time-scale.js").Stretch} Stretch */
-/** @typedef {import("./execution-spans.js").Span} Span */
+/** @import { ExecutionModel } from "./execution-model.js" */
+/** @import { Span } from "./execution-spans.js" */
+/** @import { Terms } from "./execution-text.js" */
+/** @import { Stretch } from "./time-scale.js" */
+/** @import { Execution, Job, Server as Item, Wave as Stage } from "./types.js" */
 
 const TICKS = 8;
 const LAST_TICK = 0.95; // of the width: a label further to the right would be cut off
@@ -29,7 +28,7 @@ const MANY_ITEMS = 80; // from here on, stages that succeeded are folded
 const FINAL = ["launched", "failed", "terminated", "cancelled", "succeeded"];
 
 export class Stages extends Part {
-  /** @type {import("./execution-model.js").ExecutionModel | undefined} */
+  /** @type {ExecutionModel | undefined} */
   model;
 
   /** @type {Map<string, boolean>} stages that the reader opened or folded */
@@ -242,7 +241,7 @@ function sinceMark({ state: now, since }) {
 }
 
 /**
- * @param {import("./types.js").Job} job
+ * @param {Job} job
  * @param {Terms} terms
  */
 function jobMark(job, terms) {

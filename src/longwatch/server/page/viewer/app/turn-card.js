@@ -11,8 +11,8 @@ import { icon, iconButton, statusMark } from "./icons.js";
 import { copy } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
 
-/** @typedef {import("../core/turn-state.js").WireBlock} WireBlock */
-/** @typedef {import("./session-model.js").ShownTurn} ShownTurn */
+/** @import { WireBlock } from "../core/turn-state.js" */
+/** @import { ShownTurn } from "./session-model.js" */
 
 const GLANCE = 110;
 

@@ -72,7 +72,6 @@ export class Activity {
 
   /**
    * Let a feed or a polling manager follow people's activity.
-   *
    * @param {Attentive} attentive
    * @returns {() => void} stops it
    */

@@ -56,7 +56,6 @@ export class Api {
   /**
    * The body under this path, with users' unconfirmed changes unless it has to be `confirmed`. One that has not
    * changed is the same object.
-   *
    * @param {string} path
    * @param {{query?: Query, signal?: AbortSignal, wait?: number, confirmed?: boolean}} [options] `wait`: seconds
    *   for a long poll.
@@ -78,7 +77,6 @@ export class Api {
 
   /**
    * Send a body (JSON, or bytes and text as they are) and give the answer's.
-   *
    * @param {string} method
    * @param {string} path
    * @param {unknown} [body]
@@ -101,7 +99,6 @@ export class Api {
 
   /**
    * Something a user does: shown at once, confirmed by the answer, taken back if it fails.
-   *
    * @param {Action} action
    * @returns {Promise<any>} the answer's body
    */
@@ -121,7 +118,6 @@ export class Api {
 
   /**
    * The bare answer; an error unless it is a good one or one of `accepts`.
-   *
    * @param {string} address
    * @param {object} [options]
    * @param {string} [options.method]

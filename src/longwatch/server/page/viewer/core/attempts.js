@@ -109,7 +109,6 @@ export class Lifecycle {
 
   /**
    * Which attempt a call's event belongs to, from 0.
-   *
    * @param {Order} order
    */
   attemptAt(order) {
@@ -120,7 +119,6 @@ export class Lifecycle {
 
   /**
    * Which attempt an event belongs to, from 0.
-   *
    * @param {WireEvent} event
    */
   attemptOf(event) {
@@ -155,7 +153,6 @@ export class Lifecycle {
 
 /**
  * The id of the process in an event's `process` field; null if the field names none.
- *
  * @param {any} value
  */
 function processIdOf(value) {
@@ -172,7 +169,6 @@ function processIdOf(value) {
 
 /**
  * The newest endings, and the best of all.
- *
  * @param {Ending[]} endings
  */
 function bounded(endings) {
@@ -230,7 +226,6 @@ function attemptsOf(starts, endings, members) {
 
 /**
  * Open an attempt with this start, unless it belongs to the one that is open.
- *
  * @param {Start} start
  * @param {Map<string | null, Draft>} byId
  * @param {Draft[]} drafts
@@ -257,7 +252,6 @@ function begin(start, byId, drafts) {
 
 /**
  * Give an attempt the id of a draft that turned out to be the same one, and the endings that name it.
- *
  * @param {Draft} current
  * @param {Draft} named
  */
@@ -271,7 +265,6 @@ function merge(current, named) {
  * Whether a start that names no attempt opens one: only if an earlier start has come to its end.
  * Within one millisecond a start may sort after the end of its own attempt, and by a late clock the end of an attempt,
  * or all of the work inside a session, comes before the start.
- *
  * @param {Draft} current
  * @param {Start} start
  */
@@ -285,7 +278,6 @@ function isOver(current, start) {
 
 /**
  * The attempt that an ending names, else that its producer started, else the open one.
- *
  * @param {Ending} ending
  * @param {Start[]} starts
  * @param {Map<string | null, Draft>} byId
@@ -316,7 +308,6 @@ function attempt({ id, also, start, endings, members }, isSuperseded) {
 
 /**
  * The ending that counts. `died` counts only while it covers every process that has not left.
- *
  * @param {Ending[]} endings
  * @param {Set<string>} members
  */
@@ -328,7 +319,6 @@ function endingAmong(endings, members) {
 
 /**
  * What several observers know of one death: the narrowest interval that they give.
- *
  * @param {Ending[]} deaths in their order
  * @returns {Ending | null}
  */
@@ -357,7 +347,6 @@ function bestOf(endings) {
 
 /**
  * The attempt that a producer worked on at this moment: the last that it had named, else its first.
- *
  * @param {Start[]} joins in their order
  * @param {Order} order
  */
@@ -368,7 +357,6 @@ function joinedAt(joins, order) {
 
 /**
  * Which attempt was open at this moment: the last one that had started.
- *
  * @param {{start: Order | null}[]} attempts
  * @param {Order} order
  */

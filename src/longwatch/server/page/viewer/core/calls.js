@@ -74,7 +74,6 @@ export class Call {
 
   /**
    * Of two starts or two ends the earlier counts.
-   *
    * @param {Mark} mark
    */
   add(mark) {
@@ -137,7 +136,6 @@ export class Calls {
 
   /**
    * The calls whose first event is wanted, and those without an id that such events make, in the order they began.
-   *
    * @param {(order: Order) => boolean} wanted
    */
   only(wanted) {
@@ -166,7 +164,6 @@ function inOrder(calls) {
 
 /**
  * What this event starts or ends, and what to pair it by if it has no call id.
- *
  * @param {WireEvent} event
  * @returns {{subject: string, mark: Mark} | null}
  */
@@ -261,7 +258,6 @@ function earlier(one, other) {
 
 /**
  * As Python rounds: 0.5 and 2.5 down, 1.5 up.
- *
  * @param {number} value
  */
 function roundHalfEven(value) {

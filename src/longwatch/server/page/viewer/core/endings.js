@@ -133,7 +133,6 @@ const KINDS = new Map([
 /**
  * The ending that this event states, if it is a terminal one. An unreadable event states the ending that is stored
  * with the run: it may have been that event's own.
- *
  * @param {WireEvent} event
  * @returns {Ending | null}
  */
@@ -159,7 +158,6 @@ export function endingOf(event) {
 
 /**
  * The attempt that an event names. Of a session it is the execution of its state machine.
- *
  * @param {WireEvent} event
  */
 export function attemptNamed(event) {
@@ -170,7 +168,6 @@ export function attemptNamed(event) {
 
 /**
  * The ending that the journal has put into an unreadable event; null for anything else.
- *
  * @param {any} kept
  * @returns {Ending | null}
  */
@@ -212,7 +209,6 @@ function deathOf(said, placedAfter = null) {
 
 /**
  * When the run ended, in epoch milliseconds; null if only an interval is known.
- *
  * @param {Ending} ending
  */
 export function endedAt(ending) {
@@ -221,7 +217,6 @@ export function endedAt(ending) {
 
 /**
  * Whether an event shows that the run's work is going on: what observers write does not.
- *
  * @param {WireEvent} event
  */
 export function isActivity(event) {
@@ -232,7 +227,6 @@ export function isActivity(event) {
 /**
  * Whether this ending counts rather than the other: the latest correction, else a producer's own word, then the
  * better one, then the earlier.
- *
  * @param {Ending} ending
  * @param {Ending | null} other
  */
@@ -247,7 +241,6 @@ export function endingBeats(ending, other) {
 
 /**
  * What this event tells about where the run comes from.
- *
  * @param {WireEvent} event
  * @returns {Origin}
  */
@@ -275,7 +268,6 @@ function guessedKind(type) {
 
 /**
  * Whether this origin counts rather than the other: a start rather than a guess, then the earlier.
- *
  * @param {Origin} origin
  * @param {Origin | null} other
  */

@@ -18,7 +18,6 @@ export const browserEnvironment = {
 
 /**
  * The browser's own surroundings, with what is given instead.
- *
  * @param {Partial<Environment>} [given]
  * @returns {Environment}
  */

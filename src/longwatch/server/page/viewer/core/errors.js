@@ -34,7 +34,6 @@ export class ApiError extends Error {
 
 /**
  * The error that an answer tells. One that is not in our shape comes from something in between, a proxy mostly.
- *
  * @param {Response} response
  * @returns {Promise<ApiError>}
  */

@@ -5,8 +5,8 @@ import { SseParser } from "./sse.js";
 import { childOf } from "./sleep.js";
 
 /** @import { Api } from "./api.js" */
-/** @import { Outcome } from "./feed-ladder.js" */
 /** @import { Environment } from "./environment.js" */
+/** @import { Outcome } from "./feed-ladder.js" */
 
 export const FIRST_WORD_MS = 8_000; // a stream says that it has caught up, or tells history, well before that
 export const STALL_MS = 40_000; // heartbeats come every 15 s
@@ -24,7 +24,6 @@ export const STALL_MS = 40_000; // heartbeats come every 15 s
 
 /**
  * Read the stream until it ends. `onMessage` may return an outcome to end it.
- *
  * @param {object} options
  * @param {Environment} options.environment
  * @param {Api} options.api
@@ -80,7 +79,6 @@ export async function tryStream({ environment, api, topics, after, signal, onMes
 
 /**
  * How a request that failed counts.
- *
  * @param {ApiError} error
  * @returns {Outcome}
  */

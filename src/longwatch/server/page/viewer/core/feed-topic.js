@@ -33,7 +33,6 @@ export class Listener {
 
   /**
    * Deliver the message, unless this listener has had it: a stream that is opened again may repeat some.
-   *
    * @param {FeedMessage} message
    */
   give(message) {
@@ -72,7 +71,6 @@ export class Topic {
 
   /**
    * One more who listens. It needs what the others have had, so the topic begins again; they skip what they know.
-   *
    * @param {Listener} listener
    */
   join(listener) {
@@ -96,7 +94,6 @@ export class Topic {
 
 /**
  * What makes a message the same one when it comes again. Others are states: to have one twice changes nothing.
- *
  * @param {FeedMessage} message
  * @returns {string | null}
  */
@@ -109,7 +106,6 @@ function idOf({ event, data }) {
 
 /**
  * A listener's mistake must not end the feed for the others; it is reported as an uncaught error.
- *
  * @param {() => void} call
  */
 function guarded(call) {

@@ -18,11 +18,11 @@ import { environmentWith } from "./environment.js";
 
 /** @import { Api } from "./api.js" */
 /** @import { Backoff } from "./backoff.js" */
+/** @import { Environment } from "./environment.js" */
 /** @import { Outcome } from "./feed-ladder.js" */
 /** @import { Tried } from "./feed-stream.js" */
 /** @import { FeedDetail, FeedMessage, FeedState, Listening } from "./feed-topic.js" */
 /** @import { PauseReason } from "./pause-reasons.js" */
-/** @import { Environment } from "./environment.js" */
 
 export const WAIT_SECONDS = 25; // of a long poll
 const WAIT_GRACE_MS = 10_000; // that it may take longer before it counts as cut off
@@ -85,7 +85,6 @@ export class FeedClient {
 
   /**
    * Follow a topic: what happened since `after`, that it has caught up, then what happens.
-   *
    * @param {string} name `run:{id}`, `runs`, `turn:{p}/{s}/{t}`, `session:{p}/{s}`, `sessions:{p}`, `projects` or
    *   `files:{p}`
    * @param {Listening} listening
@@ -120,7 +119,6 @@ export class FeedClient {
   /**
    * Do as much as people's activity asks for. A stream costs next to nothing while nothing happens, so it
    * stays for one who only looks; polls do not.
-   *
    * @param {"active" | "idle" | "hidden"} mode
    */
   attend(mode) {
@@ -283,7 +281,6 @@ export class FeedClient {
 
   /**
    * A long poll that was held for a while and then broke off was cut by something in between.
-   *
    * @param {ApiError} error
    * @param {number} startedAt
    * @returns {Outcome}
@@ -295,7 +292,6 @@ export class FeedClient {
 
   /**
    * Wait before the next poll: not at all while there is more or the server did the waiting.
-   *
    * @param {FeedMessage[]} messages
    * @param {boolean} hasMoved
    * @param {number} startedAt
@@ -315,7 +311,6 @@ export class FeedClient {
 
   /**
    * Try the stream beside the polls, without taking anything from it: they go on if it brings nothing.
-   *
    * @param {Topic[]} topics
    * @param {AbortSignal} signal
    */

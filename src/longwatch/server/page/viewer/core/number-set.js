@@ -24,7 +24,6 @@ export class NumberSet {
 
   /**
    * The ranges that are missing between 1 and the highest number seen, or `upTo` if that is higher.
-   *
    * @param {number | null} upTo
    * @returns {Range[]}
    */

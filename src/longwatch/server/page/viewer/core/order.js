@@ -31,7 +31,6 @@ export function orderOf(event) {
 
 /**
  * Below 0: `one` comes first.
- *
  * @param {Order} one
  * @param {Order} other
  */
@@ -43,7 +42,6 @@ export function compareOrders(one, other) {
 
 /**
  * By code points, as Python and the journals compare. `<` compares UTF-16 units, which puts an emoji before U+FF5E.
- *
  * @param {string} one
  * @param {string} other
  */

@@ -1,7 +1,6 @@
 /** What payloads say, read with the spellings that other producers use. The same rules as in Python. */
 
 /** @import { WireEvent } from "./order.js" */
-
 /** @typedef {Record<string, any>} Payload */
 
 /** Words of other producers → ours. */
@@ -20,7 +19,6 @@ export const CALL_WORDS = new Map([
 
 /**
  * The payload of an event; one whose only key looks like a tag of the wire format is wrapped in `$map` there.
- *
  * @param {WireEvent} event
  * @returns {Payload}
  */
@@ -31,7 +29,6 @@ export function payloadOf(event) {
 
 /**
  * The first of these fields that holds text.
- *
  * @param {Payload} payload
  * @param {string[]} names
  * @returns {string | null}
@@ -46,7 +43,6 @@ export function textOf(payload, ...names) {
 
 /**
  * The first of these fields that holds a number one can count with.
- *
  * @param {Payload} payload
  * @param {string[]} names
  * @returns {number | null}
@@ -62,7 +58,6 @@ export function numberOf(payload, ...names) {
 
 /**
  * What went wrong, if something did.
- *
  * @param {Payload} payload
  */
 export function errorTextOf(payload) {
@@ -71,7 +66,6 @@ export function errorTextOf(payload) {
 
 /**
  * How long it took by the producer's own measure, in milliseconds.
- *
  * @param {Payload} payload
  */
 export function durationOf(payload) {
@@ -80,7 +74,6 @@ export function durationOf(payload) {
 
 /**
  * One spelling for how a call stands. A word nobody knows stays as it is, in lower case, and counts as an end.
- *
  * @param {string} word
  */
 export function callStatus(word) {
@@ -90,7 +83,6 @@ export function callStatus(word) {
 
 /**
  * How a tool call stands. Without a status, an error or an output says that it is over.
- *
  * @param {Payload} payload
  */
 export function toolStatus(payload) {
@@ -102,7 +94,6 @@ export function toolStatus(payload) {
 
 /**
  * How the end of an agent span or a node went. Without a status, an error says that it failed.
- *
  * @param {Payload} payload
  */
 export function endStatus(payload) {
@@ -113,7 +104,6 @@ export function endStatus(payload) {
 
 /**
  * Whether a value says anything, as Python sees it: empty lists, maps, sets and zero do not.
- *
  * @param {any} value
  * @returns {boolean}
  */

@@ -25,7 +25,6 @@ export class ResponseCache {
 
   /**
    * What people should see under this address; undefined if nothing is known.
-   *
    * @param {string} key
    */
   view(key) {
@@ -35,7 +34,6 @@ export class ResponseCache {
 
   /**
    * What the server last said, without any unconfirmed change.
-   *
    * @param {string} key
    */
   confirmed(key) {
@@ -44,7 +42,6 @@ export class ResponseCache {
 
   /**
    * The tag to ask with, and the epoch to hand back with the answer.
-   *
    * @param {string} key
    */
   asked(key) {
@@ -54,7 +51,6 @@ export class ResponseCache {
 
   /**
    * Keep an answer; what equals the previous one stays the same object. False: it was asked for before something changed here, so ask again.
-   *
    * @param {string} key
    * @param {{etag: string | null, body: any, epoch: number}} answer
    */
@@ -70,7 +66,6 @@ export class ResponseCache {
 
   /**
    * Show a change before the server has confirmed it.
-   *
    * @param {string} key
    * @param {Change} change
    * @returns {{confirm: (answer?: any) => void, takeBack: () => void}}
@@ -95,7 +90,6 @@ export class ResponseCache {
 
   /**
    * Ask anew for everything whose address begins so: it stays visible, but its tag is no good any more.
-   *
    * @param {string} [prefix]
    */
   invalidate(prefix = "") {
@@ -104,7 +98,6 @@ export class ResponseCache {
 
   /**
    * Be told of every change under this address.
-   *
    * @param {string} key
    * @param {(body: any) => void} watcher
    * @returns {() => void} stops it
@@ -158,7 +151,6 @@ function viewOf(entry) {
 
 /**
  * The new JSON value with every part that equals the old one's replaced by that part, so that `===` finds what changed.
- *
  * @template T
  * @param {unknown} before
  * @param {T} after

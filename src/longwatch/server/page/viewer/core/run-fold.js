@@ -154,7 +154,6 @@ export class RunFold {
 
   /**
    * What is true of the run at this moment and would not be at another: computed, never stored.
-   *
    * @param {number} now Epoch milliseconds.
    * @param {number} [silentAfterMs]
    * @param {RunFold} [whole] of every attempt: a producer may work on several, so only all of its numbers show a gap
@@ -225,7 +224,6 @@ export class RunFold {
   /**
    * How the last attempt ended. It can not have died before its last activity, and of one without an ending that a
    * later one has replaced only that is known.
-   *
    * @returns {Ending | null}
    */
   get #ending() {
@@ -257,7 +255,6 @@ export class RunFold {
 
   /**
    * The whole run, as `GET /api/runs/{run_id}` gives it.
-   *
    * @param {number} now Epoch milliseconds.
    * @returns {RunView | null} null before the first event
    */
@@ -300,7 +297,6 @@ export class RunFold {
   /**
    * Blank lines have no event. Events of earlier versions do not say where the line before them was, so they count for
    * all before them.
-   *
    * @param {Record<string, any>} said
    */
   #noteLine(said) {
@@ -340,7 +336,6 @@ export class RunFold {
 
 /**
  * The run that these events tell; null for none at all.
- *
  * @param {Iterable<WireEvent>} events
  * @returns {RunFold | null}
  */

@@ -13,7 +13,6 @@ export { Backoff, FEED_BACKOFF, REQUEST_BACKOFF } from "./backoff.js";
 
 /**
  * Always the same delay.
- *
  * @implements {Schedule}
  */
 export class Fixed {
@@ -60,7 +59,6 @@ const NEVER_LOOKED = { step: null, startedAt: null, newsAt: null, lookedAt: null
  *
  * `first` for the first `activeMs`, then × `factor` with each look up to `most`. News does not quicken it, but
  * keeps it alive: it stops at the first look that comes `quietMs` after the last news.
- *
  * @implements {Schedule}
  */
 export class Ramp {
@@ -120,7 +118,6 @@ export class Ramp {
 
 /**
  * Several schedules for one poll, by the interval that was asked for: the soonest decides.
- *
  * @implements {Schedule}
  */
 export class Soonest {
@@ -149,7 +146,6 @@ export class Soonest {
 
   /**
    * With this interval too; one that is there already begins again.
-   *
    * @param {number | null} interval
    */
   joined(interval) {
@@ -186,7 +182,6 @@ export class Soonest {
 
 /**
  * An interval in milliseconds means exactly that, none means the ramp.
- *
  * @param {number | null} [interval]
  * @returns {Fixed | Ramp}
  */

@@ -4,7 +4,6 @@
 
 /**
  * Resolves after so many milliseconds, or as soon as the signal is aborted.
- *
  * @param {Environment} environment
  * @param {number} ms
  * @param {AbortSignal} signal
@@ -25,7 +24,6 @@ export function sleep(environment, ms, signal) {
 
 /**
  * A controller that is aborted with the signal. Call `release` when it is done with, or the signal keeps it.
- *
  * @param {AbortSignal} signal
  */
 export function childOf(signal) {

@@ -18,7 +18,6 @@ export class SseParser {
 
   /**
    * The messages that this piece completes.
-   *
    * @param {string} piece
    * @returns {SseMessage[]}
    */

@@ -48,7 +48,6 @@
 
 /**
  * Whether nothing more will happen to the turn.
- *
  * @param {{status: string}} turn
  */
 export function isOver({ status }) {
@@ -78,7 +77,6 @@ const readBlocks = new WeakMap();
 
 /**
  * One block of the server is one object here, however often its turn is read: `React.memo` compares with `===`.
- *
  * @param {WireBlock} wire
  * @returns {Block}
  */
@@ -100,7 +98,6 @@ export class TurnState {
 
   /**
    * Take in a message; false if it changed nothing.
-   *
    * @param {FeedMessage} message
    */
   take({ event, data }) {
@@ -111,7 +108,6 @@ export class TurnState {
 
   /**
    * All turns in their order, each with the blocks it has so far.
-   *
    * @returns {(WireTurn & {blocks: WireBlock[]})[]}
    */
   turns() {
