@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Cadence } from "../../web/react/src/polling/cadence.js";
-import {
-  Backoff,
-  FEED_BACKOFF,
-  Fixed,
-  Ramp,
-  REQUEST_BACKOFF,
-  scheduleFor,
-  Soonest,
-} from "../../src/longwatch/server/page/viewer/core/schedule.js";
+import { Backoff, FEED_BACKOFF } from "../../web/react/core/backoff.js";
+import { Ramp } from "../../web/react/core/schedule.js";
+import { Cadence, REQUEST_BACKOFF } from "../../web/react/src/polling/cadence.js";
+import { Fixed, scheduleFor, Soonest } from "../../web/react/src/polling/schedules.js";
 
 /** The delays of a ramp that is looked at when it is due, without news. */
 function delaysOf(ramp) {

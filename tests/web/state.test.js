@@ -5,8 +5,9 @@ import { sharing } from "../../src/longwatch/server/page/viewer/core/response-ca
 import { NumberSet } from "../../src/longwatch/server/page/viewer/core/number-set.js";
 import { compareText } from "../../src/longwatch/server/page/viewer/core/order.js";
 import { fold, RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
-import { readTurn, TurnState } from "../../src/longwatch/server/page/viewer/core/turn-state.js";
+import { TurnState } from "../../src/longwatch/server/page/viewer/core/turn-state.js";
 import { isSame } from "../../web/react/src/polling/shared-poll.js";
+import { readTurn } from "../../web/react/src/polling/turns.js";
 
 const event = (id, type, values = {}) => ({ run_id: "r", event_id: id, type, occurred_at: 1_000, payload: {}, ...values });
 const turnMessage = (id, number, last_updated, values = {}) => ({

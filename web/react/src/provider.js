@@ -4,9 +4,8 @@ import { QueryClient, QueryClientContext, QueryClientProvider } from "@tanstack/
 import { createContext, createElement, useContext, useEffect, useMemo, useState } from "react";
 
 import { Api } from "../core/api.js";
-import { pageActivity } from "../core/activity.js";
 import { FeedClient } from "../core/feed.js";
-import { pollingManager } from "./polling/polling-manager.js";
+import { pageActivity, pollingManager } from "./polling/polling-manager.js";
 
 /** @import { LongwatchProviderProps } from "../index.js" */
 /** @import { PollingManager } from "./polling/polling-manager.js" */

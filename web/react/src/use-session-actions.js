@@ -3,7 +3,7 @@
 import { useMemo } from "react";
 
 import { sessionPath } from "../core/routes.js";
-import { readTurn } from "../core/turn-state.js";
+import { readTurn } from "./polling/turns.js";
 import { ensureSession, interrupt, newTurn, turnKey } from "./polling/session.js";
 import { useLongwatch } from "./provider.js";
 

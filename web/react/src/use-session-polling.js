@@ -3,7 +3,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 
-import { readTurn } from "../core/turn-state.js";
+import { readTurn } from "./polling/turns.js";
 import { SessionPolling, turnKey, turnPoll } from "./polling/session.js";
 import { useLongwatch } from "./provider.js";
 import { useLatest } from "./use-latest.js";

@@ -8,7 +8,7 @@
 
 import * as Y from "yjs";
 
-import { SYNC_BACKOFF } from "../core/backoff.js";
+import { Backoff } from "../core/backoff.js";
 import { ApiError, asError } from "../core/errors.js";
 import { documentPath, filesPath } from "../core/routes.js";
 import { childOf } from "../core/sleep.js";
@@ -18,6 +18,8 @@ import { environmentWith } from "../core/environment.js";
 /** @import { FileEntry } from "./polling/documents.js" */
 /** @import { Environment } from "../core/environment.js" */
 
+/** 2, 4, 8, 16, 30, 30 … seconds, up to a quarter less, without end: edits must reach the server. */
+const BACKOFF = new Backoff({ first: 2_000, factor: 2, most: 30_000, jitter: 0.25 });
 const EMPTY_UPDATE_BYTES = 2; // a Yjs update without any change
 const KEEPALIVE_BYTES = 60_000; // browsers refuse to outlive the page with more than 64 KiB
 const TIMEOUT_MS = 120_000; // of one request; an update can be large
@@ -44,7 +46,7 @@ export class DocumentSync {
   #environment;
   #window;
   #document;
-  #backoff = SYNC_BACKOFF;
+  #backoff = BACKOFF;
   /** @type {Uint8Array[]} */
   #unsent = []; // edits that the server has not confirmed
   #edits = 0; // made here so far

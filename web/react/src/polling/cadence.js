@@ -1,9 +1,11 @@
 /** A schedule while all is well and a backoff while it fails, as one value that people can be shown. */
 
-import { REQUEST_BACKOFF } from "../../core/backoff.js";
+import { Backoff } from "../../core/backoff.js";
 
-/** @import { Backoff } from "../../core/backoff.js" */
 /** @import { Schedule } from "../../core/schedule.js" */
+
+/** For requests: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row. */
+export const REQUEST_BACKOFF = new Backoff({ first: 2_000, factor: 2, most: 16_000, maxRetries: 5 });
 
 /** @template {Schedule} [S=Schedule] */
 export class Cadence {

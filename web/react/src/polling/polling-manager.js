@@ -5,12 +5,12 @@
  * timer for each key that waits for its next look and one for each request in flight, and none otherwise.
  */
 
-import { pageActivity } from "../../core/activity.js";
-import { REQUEST_BACKOFF } from "../../core/backoff.js";
+import { Activity } from "../../core/activity.js";
 import { PauseReasons } from "../../core/pause-reasons.js";
-import { scheduleFor } from "../../core/schedule.js";
 import { environmentWith } from "../../core/environment.js";
+import { REQUEST_BACKOFF } from "./cadence.js";
 import { Request, RequestQueue } from "./requests.js";
+import { scheduleFor } from "./schedules.js";
 import { Registration, SharedPoll, Subscriber } from "./shared-poll.js";
 
 /** @import { Backoff } from "../../core/backoff.js" */
@@ -414,7 +414,10 @@ export class PollingManager {
   }
 }
 
-/** The one that everybody in this page shares. `pageActivity.guide(pollingManager)` lets it pause by itself. */
+/** The activity of this page. */
+export const pageActivity = new Activity();
+
+/** The polling manager of this page. `pageActivity.guide(pollingManager)` lets it pause by itself. */
 export const pollingManager = new PollingManager({ slowdown: () => pageActivity.slowdown });
 
 function closedError() {

@@ -1,13 +1,16 @@
 /** A conversation: polls a turn until it is over, and sends what users do to it. */
 
 import { projectPath, sessionPath, turnPath, turnsPath } from "../../core/routes.js";
-import { isOver, readTurn } from "../../core/turn-state.js";
+import { isOver } from "../../core/turn-state.js";
 import { pollingManager } from "./polling-manager.js";
+import { readTurn } from "./turns.js";
 
 /** @import { Api } from "../../core/api.js" */
 /** @import { PollingManager } from "./polling-manager.js" */
 /** @import { Registration } from "./shared-poll.js" */
-/** @import { Turn, WireTurn } from "../../core/turn-state.js" */
+/** @import { Change } from "../../core/response-cache.js" */
+/** @import { WireTurn } from "../../core/turn-state.js" */
+/** @import { Turn } from "./turns.js" */
 
 export const SESSION_INTERVAL_MS = 2_000;
 const PROJECTS = "/api/projects";
@@ -163,7 +166,7 @@ export function newTurn(api, { projectId, sessionId }, prompt) {
     const others = turns.map((turn) => (isOver(turn) ? turn : ended(turn, "cancelled by a new turn")));
     return { turns: [...others.filter((turn) => turn.id !== answer?.id), answer ?? expected] };
   };
-  return api.act({
+  return act(api, {
     path,
     body: { prompt },
     shows: { [path]: withNew },
@@ -184,7 +187,7 @@ export function interrupt(api, { projectId, sessionId, turnId }, reason) {
   const why = reason ?? "interrupted";
   /** @param {WireTurn} turn @param {WireTurn} [answer] */
   const stopped = (turn, answer) => (answer ? { ...turn, ...answer } : isOver(turn) ? turn : ended(turn, why));
-  return api.act({
+  return act(api, {
     path: `${path}/interrupt`,
     body: reason === undefined ? {} : { reason },
     shows: {
@@ -204,4 +207,32 @@ export function interrupt(api, { projectId, sessionId, turnId }, reason) {
  */
 function ended(turn, error) {
   return { ...turn, status: "failed", error };
+}
+
+/**
+ * @typedef {object} Action
+ * @property {string} path
+ * @property {unknown} [body]
+ * @property {Record<string, Change>} [shows] What to show at once: address → change of its body.
+ * @property {string[]} [invalidates] Beginnings of addresses to fetch again afterwards.
+ */
+
+/**
+ * Send what a user does: shown at once, confirmed by the response, taken back if it fails.
+ * @param {Api} api
+ * @param {Action} action
+ * @returns {Promise<any>} the body of the response
+ */
+export async function act(api, { path, body, shows = {}, invalidates = [] }) {
+  const layers = Object.entries(shows).map(([key, change]) => api.cache.change(api.address(key), change));
+  try {
+    const response = await api.send("POST", path, body);
+    for (const layer of layers) layer.confirm(response);
+    return response;
+  } catch (error) {
+    for (const layer of layers) layer.takeBack();
+    throw error;
+  } finally {
+    for (const prefix of invalidates) api.cache.invalidate(api.address(prefix));
+  }
 }

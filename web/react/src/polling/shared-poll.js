@@ -1,8 +1,8 @@
 /** The one poll that all subscribers of a key share, and what each of them gets from it. */
 
 import { asError } from "../../core/errors.js";
-import { Soonest } from "../../core/schedule.js";
 import { Cadence } from "./cadence.js";
+import { Soonest } from "./schedules.js";
 
 /** @import { Backoff } from "../../core/backoff.js" */
 /** @import { Poll, Request } from "./requests.js" */

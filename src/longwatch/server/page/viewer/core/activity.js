@@ -142,6 +142,3 @@ export class Activity {
     for (const attentive of [...this.#attentive.keys()]) attentive.attend(mode);
   }
 }
-
-/** The activity that everybody in this page shares. */
-export const pageActivity = new Activity();

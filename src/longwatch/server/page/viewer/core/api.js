@@ -4,8 +4,6 @@ import { ResponseCache } from "./response-cache.js";
 import { errorOf, isAbort, unreachable } from "./errors.js";
 import { browserEnvironment } from "./environment.js";
 
-/** @import { Change } from "./response-cache.js" */
-
 /**
  * @typedef {Record<string, string | number | boolean | null | undefined | readonly string[]>} Query
  *
@@ -14,13 +12,6 @@ import { browserEnvironment } from "./environment.js";
  * @property {(address: string, options?: RequestInit) => Promise<Response>} [fetch]
  * @property {Record<string, string>} [headers] Sent with every request, such as `Authorization`.
  * @property {RequestCredentials} [credentials]
- *
- * @typedef {object} Action
- * @property {string} [method]
- * @property {string} path
- * @property {unknown} [body]
- * @property {Record<string, Change>} [shows] What to show at once: address → change of its body.
- * @property {string[]} [invalidates] Beginnings of addresses that have to be asked anew afterwards.
  */
 
 export class Api {
@@ -95,25 +86,6 @@ export class Api {
       headers: body === undefined ? undefined : { "Content-Type": type ?? "application/json" },
     });
     return response.status === 204 ? undefined : bodyOf(response, address);
-  }
-
-  /**
-   * Something a user does: shown at once, confirmed by the answer, taken back if it fails.
-   * @param {Action} action
-   * @returns {Promise<any>} the answer's body
-   */
-  async act({ method = "POST", path, body, shows = {}, invalidates = [] }) {
-    const layers = Object.entries(shows).map(([key, change]) => this.cache.change(this.address(key), change));
-    try {
-      const answer = await this.send(method, path, body);
-      for (const layer of layers) layer.confirm(answer);
-      return answer;
-    } catch (error) {
-      for (const layer of layers) layer.takeBack();
-      throw error;
-    } finally {
-      for (const prefix of invalidates) this.cache.invalidate(this.address(prefix));
-    }
   }
 
   /**

@@ -54,12 +54,8 @@ export class Backoff {
   }
 }
 
-/** For requests, as required: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row. */
-export const REQUEST_BACKOFF = new Backoff({ first: 2_000, factor: 2, most: 16_000, maxRetries: 5 });
-
-/** For a feed that must not end: 1, 2, 4, 8, 16, 30, 30 … seconds, up to a quarter less, so that many viewers
- * of a server that went away do not come back together. */
+/**
+ * For a feed that must not end: 1, 2, 4, 8, 16, 30, 30 … seconds, up to a quarter less, so that many viewers of a server
+ * that was unreachable do not reconnect together.
+ */
 export const FEED_BACKOFF = new Backoff({ first: 1_000, factor: 2, most: 30_000, jitter: 0.25 });
-
-/** For edits that must reach the server: 2, 4, 8, 16, 30, 30 … seconds, up to a quarter less, without end. */
-export const SYNC_BACKOFF = new Backoff({ first: 2_000, factor: 2, most: 30_000, jitter: 0.25 });

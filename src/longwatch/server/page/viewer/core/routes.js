@@ -44,6 +44,3 @@ export const contentPath = (projectId, path) => `${projectPath(projectId)}/conte
 function filePath(path) {
   return path.split("/").map(each).join("/");
 }
-
-/** @param {string} projectId @param {string} sessionId @param {string} turnId */
-export const turnTopic = (projectId, sessionId, turnId) => `turn:${projectId}/${sessionId}/${turnId}`;

@@ -9,31 +9,6 @@
  * @property {(now: number) => Schedule} touched The state after somebody showed interest.
  */
 
-export { Backoff, FEED_BACKOFF, REQUEST_BACKOFF } from "./backoff.js";
-
-/**
- * Always the same delay.
- * @implements {Schedule}
- */
-export class Fixed {
-  /** @param {number} ms */
-  constructor(ms) {
-    check("an interval", ms);
-    this.delay = ms;
-    /** @type {string | null} */
-    this.reason = null;
-    Object.freeze(this);
-  }
-
-  looked() {
-    return this;
-  }
-
-  touched() {
-    return this;
-  }
-}
-
 /**
  * @typedef {object} RampOptions
  * @property {number} [first]
@@ -69,8 +44,8 @@ export class Ramp {
   constructor(options = {}, state = NEVER_LOOKED) {
     this.options = { ...RAMP, ...options };
     const { first, factor, most } = this.options;
-    check("the first delay of a ramp", first);
-    check("the last delay of a ramp", most);
+    checkDelay("the first delay of a ramp", first);
+    checkDelay("the last delay of a ramp", most);
     if (first > most || !(factor >= 1 && factor < Infinity)) {
       throw new RangeError(
         `a ramp from ${first} ms times ${factor} does not lead up to ${most} ms; ` +
@@ -117,83 +92,10 @@ export class Ramp {
 }
 
 /**
- * Several schedules for one poll, by the interval that was asked for: the soonest decides.
- * @implements {Schedule}
- */
-export class Soonest {
-  /** @param {ReadonlyMap<number | null, Schedule>} [members] */
-  constructor(members = new Map()) {
-    this.members = members;
-    Object.freeze(this);
-  }
-
-  /** @returns {number | null} */
-  get delay() {
-    /** @type {number | null} */
-    let soonest = null;
-    for (const { delay } of this.members.values()) {
-      if (delay !== null && (soonest === null || delay < soonest)) soonest = delay;
-    }
-    return soonest;
-  }
-
-  /** @returns {string | null} */
-  get reason() {
-    if (this.delay !== null) return null;
-    for (const { reason } of this.members.values()) if (reason) return reason;
-    return "nobody asks for it";
-  }
-
-  /**
-   * With this interval too; one that is there already begins again.
-   * @param {number | null} interval
-   */
-  joined(interval) {
-    const members = new Map(this.members);
-    members.delete(interval);
-    return new Soonest(members.set(interval, scheduleFor(interval)));
-  }
-
-  /** @param {number | null} interval */
-  left(interval) {
-    const members = new Map(this.members);
-    members.delete(interval);
-    return new Soonest(members);
-  }
-
-  /**
-   * @param {number} now
-   * @param {boolean} news
-   */
-  looked(now, news) {
-    return this.#each((schedule) => schedule.looked(now, news));
-  }
-
-  /** @param {number} now */
-  touched(now) {
-    return this.#each((schedule) => schedule.touched(now));
-  }
-
-  /** @param {(schedule: Schedule) => Schedule} next */
-  #each(next) {
-    return new Soonest(new Map([...this.members].map(([interval, schedule]) => [interval, next(schedule)])));
-  }
-}
-
-/**
- * An interval in milliseconds means exactly that, none means the ramp.
- * @param {number | null} [interval]
- * @returns {Fixed | Ramp}
- */
-export function scheduleFor(interval = null) {
-  return interval === null ? new Ramp() : new Fixed(interval);
-}
-
-/**
  * @param {string} what
  * @param {unknown} ms
  */
-function check(what, ms) {
+export function checkDelay(what, ms) {
   if (typeof ms !== "number" || !(ms > 0 && ms < Infinity)) {
     throw new RangeError(`${what} is a number of milliseconds above 0, not ${String(ms)}`);
   }
