@@ -10,25 +10,14 @@ OPEN = {"extra": "ignore"}
 
 
 class JsonSchema:
-    """Keywords for the schema of a field: `Annotated[int | None, JsonSchema("Null while it is open.")]`.
+    """The description of a field: `Annotated[int | None, JsonSchema("Null while it is open.")]`.
 
-    Attribute docstrings would do for a description, but pydantic does not find those of a base class.
+    Attribute docstrings would do as well, but pydantic does not find those of a base class.
     """
 
-    def __init__(self, description: str | None = None, **keywords: object) -> None:
-        self._keywords = keywords if description is None else {"description": description, **keywords}
+    def __init__(self, description: str) -> None:
+        self._description = description
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """Add the keywords to what pydantic derives from the type."""
-        return {**handler(core_schema), **self._keywords}
-
-
-def json_object(view: object) -> dict[str, Any]:
-    """The fields of a dataclass, for `json.dumps(…, default=json_object)`.
-
-    A field that its class names in `OPTIONAL` is left out while it is empty.
-    """
-    fields, optional = vars(view), getattr(view, "OPTIONAL", None)
-    if optional is None:
-        return fields
-    return {name: value for name, value in fields.items() if value or name not in optional}
+        """Add the description to what pydantic derives from the type."""
+        return {**handler(core_schema), "description": self._description}

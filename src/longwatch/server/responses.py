@@ -10,7 +10,6 @@ from typing import Any
 from starlette.responses import Response
 
 from longwatch.executions.views import ExecutionLine
-from longwatch.model.json_schema import json_object
 from longwatch.model.run import Condition, Run, RunSummary, conditions
 
 JSON_TYPE = "application/json"
@@ -21,9 +20,7 @@ STALE = "Longwatch-Stale"  # the header of an answer that is the last that was k
 
 LASTING_ETA_FIELDS = ("usual_low_ms", "usual_high_ms", "samples", "beyond_usual")  # do not change with time
 
-_encode = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=json_object
-).encode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=vars).encode
 
 
 def to_json(value: object) -> bytes:
@@ -32,7 +29,7 @@ def to_json(value: object) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=json_object).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=vars).encode()
 
 
 def json_answer(
@@ -111,7 +108,7 @@ def execution_tag(view: ExecutionLine) -> str:
     eta = view.eta
     fields["eta"] = eta and [getattr(eta, name) for name in LASTING_ETA_FIELDS]
     fields["conditions"] = [condition.name for condition in view.conditions]
-    return weak_tag(json.dumps(fields, sort_keys=True, default=json_object))
+    return weak_tag(json.dumps(fields, sort_keys=True, default=vars))
 
 
 def list_tag(tags: Iterable[str], cursor: str | None) -> str:

@@ -19,7 +19,6 @@ import click
 from longwatch.cli.render.styles import StyledLine, paint
 from longwatch.cli.render.text import clean, clean_json, clean_lines
 from longwatch.clock import Clock
-from longwatch.model.json_schema import json_object
 
 if TYPE_CHECKING:
     import logging
@@ -164,11 +163,9 @@ def log_formatter(form: str) -> logging.Formatter:
 
 def write_json(value: object) -> None:
     """Write one JSON document for people and programs."""
-    write_data([json.dumps(value, indent=2, ensure_ascii=False, default=json_object)])
+    write_data([json.dumps(value, indent=2, ensure_ascii=False, default=vars)])
 
 
 def write_json_lines(values: Iterable[object]) -> None:
     """Write one JSON document a line."""
-    write_data(
-        json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=json_object) for value in values
-    )
+    write_data(json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=vars) for value in values)

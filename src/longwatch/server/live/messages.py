@@ -9,7 +9,6 @@ from typing import Any
 from longwatch.errors import LongwatchError
 from longwatch.journal.codec import to_line
 from longwatch.model.event import Event
-from longwatch.model.json_schema import json_object
 from longwatch.server.errors import code_of
 
 
@@ -66,9 +65,7 @@ class Frame:
 def message(name: str, topic: str | None, cursor: str | None = None, **values: Any) -> Frame:
     """A message from values that JSON can say."""
     data = values if topic is None else {"topic": topic, **values}
-    return Frame(
-        name, json.dumps(data, separators=(",", ":"), ensure_ascii=False, default=json_object), cursor
-    )
+    return Frame(name, json.dumps(data, separators=(",", ":"), ensure_ascii=False, default=vars), cursor)
 
 
 def event_message(topic: str, event: Event, *, late: bool, cursor: str) -> Frame:
