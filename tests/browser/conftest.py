@@ -43,6 +43,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip(f"There is no {CHROMIUM}; install Debian's package chromium to run these tests.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
+        browser.new_page().close()  # starts its crash handlers, which live as long as it does
         yield browser
         browser.close()
 
