@@ -5,7 +5,8 @@
 - `output`: what the Python block before it prints.
 - `console`: lines that begin with `$ ` are run in a shell (`> ` continues one), the others are what they
   print. A command that ends in `# exits 1` must end with that code, every other one with 0. `export` holds
-  for the rest of the page.
+  for the rest of the page. A command that ends in `&` runs until `kill %1`; the lines below it are the first
+  that it prints.
 - `tsx`: checked by `tests/web/test_docs.py`.
 - `toml`: must be settings that longwatch accepts; saved if the first line is `# longwatch.toml`.
 
@@ -73,6 +74,7 @@ class Reader:
             "PYTHONWARNINGS": "error",
         }
         self._worker: subprocess.Popen[str] | None = None
+        self._background: subprocess.Popen[str] | None = None
         self._printed = ""
         for name in ("examples", "infrastructure"):
             (folder / name).symlink_to(ROOT / name)
@@ -127,6 +129,12 @@ class Reader:
         if exported := re.fullmatch(r"export (\w+)=(\S*)", command.text):
             self._environment[exported[1]] = exported[2]
             return
+        if command.text.endswith(" &"):
+            self._start(block, command)
+            return
+        if command.text == "kill %1":
+            self._end_background()
+            return
         done = subprocess.run(
             ["bash", "-c", command.text],
             cwd=self._folder,
@@ -142,6 +150,27 @@ class Reader:
         if command.expected:
             assert_printed(f"{block.where}: $ {command.text}", command.expected, done.stdout)
 
+    def _start(self, block: Block, command: Command) -> None:
+        assert self._background is None, f"{block.where}: a second job in the background"
+        self._background = subprocess.Popen(
+            ["bash", "-c", f"exec {command.text.removesuffix(' &')}"],
+            cwd=self._folder,
+            env=self._environment | {"PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self._background.stdout is not None
+        printed = "".join(self._background.stdout.readline() for _ in command.expected)
+        assert_printed(f"{block.where}: $ {command.text}", command.expected, printed)
+
+    def _end_background(self) -> None:
+        assert self._background is not None, "no job runs in the background"
+        self._background.terminate()
+        self._background.communicate(timeout=PATIENCE_SECONDS)
+        self._background = None
+
     def _check_settings(self, block: Block, *, keep: bool) -> None:
         place = self._folder if keep else self._folder / f"toml-{block.line}"
         place.mkdir(exist_ok=True)
@@ -154,6 +183,8 @@ class Reader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._background is not None:
+            self._end_background()
         if self._worker is None:
             return
         said = self._worker.communicate(timeout=PATIENCE_SECONDS)[1]

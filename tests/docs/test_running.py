@@ -24,6 +24,8 @@ def written(folder: Path, text: str) -> Page:
         ("```console\n$ false\n```\n", "exit code 1"),
         ("```console\n$ true  # exits 1\n```\n", "exit code 0"),
         ("```console\n$ echo hello\ngoodbye\n```\n", "and it printed"),
+        ("```console\n$ echo hello &\ngoodbye\n```\n", "and it printed"),
+        ("```console\n$ kill %1\n```\n", "no job runs"),
         ("```sh\nrm -rf /\n```\n", "say above the block why"),
         ("```cobol\nSTOP RUN.\n```\n", "unknown language"),
     ],
@@ -48,6 +50,19 @@ def test_blocks_share_a_namespace_files_and_variables(tmp_path: Path) -> None:
         "```python\nword = 'hello'\n```\n```python\nprint(word)\n```\n```output\nhello\n```\n"
         "```python\n# say.py\nimport os\nprint(os.environ['WORD'])\n```\n"
         "```console\n$ export WORD=bye\n$ python say.py\nbye\n```\n",
+    )
+
+    with Reader(tmp_path) as reader:
+        reader.read(page)
+
+
+def test_a_command_in_the_background_runs_until_it_is_ended(tmp_path: Path) -> None:
+    page = written(
+        tmp_path,
+        "```python\n# job.py\nimport os, signal\nfrom pathlib import Path\n"
+        "Path('pid').write_text(str(os.getpid()))\nprint('ready')\nsignal.pause()\n```\n"
+        "```console\n$ python job.py &\nready\n$ kill -0 $(cat pid)\n$ kill %1\n"
+        "$ kill -0 $(cat pid)  # exits 1\n```\n",
     )
 
     with Reader(tmp_path) as reader:
