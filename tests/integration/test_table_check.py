@@ -110,7 +110,7 @@ def test_a_table_that_not_everybody_needs_is_no_problem_if_it_is_missing(endpoin
 
     assert not documents.problems + executions.problems
     assert "Deploy infrastructure/documents-table.yaml" in documents.warnings[0]
-    assert documents.warnings[0].endswith("Only documents of projects need it.")
+    assert documents.warnings[0].endswith("It is needed by documents of projects only.")
     assert "Deploy infrastructure/executions.yaml" in executions.warnings[0]
 
 
@@ -142,7 +142,10 @@ def test_a_table_without_its_index_is_told(endpoint: str) -> None:
         ],
     )
 
-    with pytest.raises(TableProblem, match="has no index StatusIndex, which executions need"):
+    with pytest.raises(
+        TableProblem,
+        match=r"has no index StatusIndex, which executions need\. Add it as docs/how-to/add-the-index\.md",
+    ):
         check_shape(TableAddress(table=name, region=REGION, endpoint=endpoint), EXECUTIONS)
 
 

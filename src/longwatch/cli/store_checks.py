@@ -113,7 +113,7 @@ def _look_at_table(
     except TableProblem as error:
         if is_chosen or error.kind not in NOT_NEEDED_BY_ALL:
             raise
-        finding.warnings.append(f"{error} Only {needed_by} need it.")
+        finding.warnings.append(f"{error} It is needed by {needed_by} only.")
         return None
     finding.add("region", report.address.region or "–", place.endpoint or "")
     finding.add("status", report.status, report.billing)

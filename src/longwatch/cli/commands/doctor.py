@@ -96,10 +96,13 @@ def finding_lines(findings: Sequence[Finding], *, width: int | None) -> Iterator
             yield from _marked("!", warning, "warn", room)
         for problem in finding.problems:
             yield from _marked("✗", problem, "bad", room)
-    count = sum(len(finding.problems) for finding in findings)
+    problems = sum(len(finding.problems) for finding in findings)
+    warnings = sum(len(finding.warnings) for finding in findings)
     yield [Segment("")]
-    if count:
-        yield [Segment(f"{counted(count, 'problem')}.", "bad")]
+    if problems:
+        yield [Segment(f"{counted(problems, 'problem')}.", "bad")]
+    elif warnings:
+        yield [Segment(f"No problems, {counted(warnings, 'warning')}.", "warn")]
     else:
         yield [Segment("Everything is in order.", "good")]
 

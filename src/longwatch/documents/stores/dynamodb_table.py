@@ -20,7 +20,11 @@ PARTITION, SORT = "pk", "sk"
 CHANGES = "changes"  # the index of a project's files by the project's version
 CHANGED = "project_version"
 SHAPE = TableShape(
-    holds="documents", keys=((PARTITION, "S"), (SORT, "S")), indexes=(CHANGES,), template=TEMPLATE
+    holds="documents",
+    keys=((PARTITION, "S"), (SORT, "S")),
+    indexes=(CHANGES,),
+    template=TEMPLATE,
+    add_index=f"Use a table that {TEMPLATE} creates.",
 )
 
 READ_AT_ONCE = 100  # items of one BatchGetItem

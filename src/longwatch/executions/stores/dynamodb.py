@@ -67,6 +67,7 @@ SHAPE = TableShape(
     keys=(("ExecutionId", "S"), ("PlanId", "S")),
     indexes=(INDEX,),
     template=TEMPLATE,
+    add_index="Add it as docs/how-to/add-the-index.md describes, or use another table.",
     optional=(POLL_INDEX,),
 )
 NEWEST_BY_STATUS = 100  # records read for each status where the table has no PollStateIndex

@@ -105,6 +105,7 @@ class TableShape:
     keys: tuple[tuple[str, str], ...]  # partition key and sort key, each with its type
     indexes: tuple[str, ...]
     template: str
+    add_index: str  # the next step for a table that lacks one of them
     optional: tuple[str, ...] = ()  # indexes that an earlier release did not create
 
 
@@ -139,7 +140,7 @@ def check_shape(at: TableAddress, shape: TableShape) -> TableReport:
         raise TableProblem(
             "wrong-keys",
             f"Table {at.table!r} in {at.where} has no index {' and '.join(missing)}, which {shape.holds} "
-            f"need. {deploy}",
+            f"need. {shape.add_index}",
         )
     return TableReport(
         address=at,
