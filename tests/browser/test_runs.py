@@ -107,7 +107,7 @@ def test_an_empty_journal_says_how_to_record_a_first_run(
     expect(page.get_by_text("No runs yet")).to_be_visible()
     expect(page.locator(".command code")).to_contain_text("longwatch run")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy the command").click()
+    page.get_by_role("button", name="Copy command").click()
     expect(page.get_by_text("Command copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()").startswith("longwatch run")
 

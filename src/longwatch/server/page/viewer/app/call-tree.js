@@ -2,6 +2,8 @@
  * Calls as rows: what was made from what, depth first, in the order they began.
  */
 
+import { addTo } from "../core/groups.js";
+
 /** @import { Call } from "./types.js" */
 /** @typedef {{call: Call, depth: number, children: number}} CallRow */
 
@@ -21,13 +23,8 @@ export function callRows(calls, closed) {
   for (const call of calls) {
     const parent = parentOf(call, known, agents);
     known.add(call.call_id);
-    if (!parent) {
-      roots.push(call);
-      continue;
-    }
-    const list = children.get(parent);
-    if (list) list.push(call);
-    else children.set(parent, [call]);
+    if (parent) addTo(children, parent, call);
+    else roots.push(call);
   }
   /** @type {CallRow[]} */
   const rows = [];
@@ -37,7 +34,7 @@ export function callRows(calls, closed) {
     const below = children.get(call.call_id) ?? [];
     rows.push({ call, depth, children: below.length });
     if (closed.has(call.call_id)) continue;
-    for (let at = below.length - 1; at >= 0; at -= 1) stack.push({ call: /** @type {Call} */ (below[at]), depth: depth + 1 });
+    for (const child of below.toReversed()) stack.push({ call: child, depth: depth + 1 });
   }
   return rows;
 }
@@ -52,24 +49,14 @@ function parentOf(call, known, agents) {
   const named = call.parent_call_id;
   if (named && known.has(named)) return named;
   if (call.kind !== "tool" || !call.agent_name) return null;
-  const spans = agents.get(call.agent_name) ?? [];
-  for (let at = spans.length - 1; at >= 0; at -= 1) {
-    const span = /** @type {Call} */ (spans[at]);
-    if (span.started_at > call.started_at) continue;
-    return span.ended_at === null || span.ended_at >= call.started_at ? span.call_id : null;
-  }
-  return null;
+  const span = agents.get(call.agent_name)?.findLast((each) => each.started_at <= call.started_at);
+  return span && (span.ended_at === null || span.ended_at >= call.started_at) ? span.call_id : null;
 }
 
 /** @param {Call[]} calls */
 function latestAgents(calls) {
   /** @type {Map<string, Call[]>} */
   const agents = new Map();
-  for (const call of calls) {
-    if (call.kind !== "agent") continue;
-    const list = agents.get(call.name);
-    if (list) list.push(call);
-    else agents.set(call.name, [call]);
-  }
+  for (const call of calls) if (call.kind === "agent") addTo(agents, call.name, call);
   return agents;
 }

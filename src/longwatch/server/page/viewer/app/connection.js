@@ -2,7 +2,7 @@
  * How the connection to the server stands, for every view that wants to say so.
  */
 
-import { fill, h } from "./dom.js";
+import { button, fill, h } from "./dom.js";
 import { moment } from "./format.js";
 import { icon } from "./icons.js";
 import { Observable } from "./observable.js";
@@ -60,7 +60,7 @@ export function showOffline(element, tryNow) {
       element,
       icon("lost"),
       h("span", {}, `Server not reachable ${offlineSince()}. What you see may be out of date; the page reconnects automatically. Check that `, h("code", {}, "longwatch serve"), " is running."),
-      h("button", { type: "button", on: { click: tryNow } }, "Try now"),
+      button(tryNow, {}, "Try now"),
     );
   });
 }

@@ -92,6 +92,45 @@ export function say(node, text) {
 }
 
 /**
+ * A button that calls `click`.
+ * @param {(event: MouseEvent) => void} click
+ * @param {Props} props
+ * @param {...Child} children
+ */
+export const button = (click, props, ...children) => h("button", { type: "button", ...props, on: { click } }, ...children);
+
+/**
+ * Whether an element has to be drawn again: `shown` differs from the last call for this element.
+ * @param {HTMLElement} element
+ * @param {string} shown everything that the drawing depends on
+ */
+export function isOutdated(element, shown) {
+  if (element.dataset["shown"] === shown) return false;
+  element.dataset["shown"] = shown;
+  return true;
+}
+
+/**
+ * @param {ParentNode} parent
+ * @param {string} selector
+ * @returns {HTMLElement | null}
+ */
+export const find = (parent, selector) => parent.querySelector(selector);
+
+/**
+ * Focus the element that follows or precedes the one with the focus; without one the first or the last.
+ * @param {Iterable<Element>} elements
+ * @param {number} step
+ */
+export function moveFocus(elements, step) {
+  const all = /** @type {HTMLElement[]} */ ([...elements]);
+  const at = all.findIndex((element) => element.contains(document.activeElement));
+  const next = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, at + step))];
+  next?.focus();
+  return next;
+}
+
+/**
  * Run a function once before the next paint, however often it was asked for.
  * @param {() => void} draw
  * @returns {() => void}

@@ -1,21 +1,41 @@
 /**
- * What our custom elements share: things to undo when an element leaves the page.
+ * What the custom elements share: a cleanup when an element leaves the page.
  */
 export class Part extends HTMLElement {
   /** @type {(() => void)[]} */
-  #undo = [];
+  #cleanups = [];
 
   /**
-   * Call this when the element leaves.
-   * @param {() => void} undo
+   * Call these functions when the element leaves the page.
+   * @param {...() => void} cleanups
    */
-  whenGone(undo) {
-    this.#undo.push(undo);
+  whenGone(...cleanups) {
+    this.#cleanups.push(...cleanups);
+  }
+
+  /**
+   * Call this function when the size of the element changes.
+   * @param {() => void} draw
+   */
+  whenResized(draw) {
+    const observer = new ResizeObserver(draw);
+    observer.observe(this);
+    this.whenGone(() => observer.disconnect());
   }
 
   disconnectedCallback() {
-    for (const undo of this.#undo.splice(0)) undo();
+    for (const cleanup of this.#cleanups.splice(0)) cleanup();
   }
+
+}
+
+/**
+ * Start an element again, as if it had just been inserted.
+ * @param {Part & {connectedCallback: () => void}} element
+ */
+export function restart(element) {
+  element.disconnectedCallback();
+  element.connectedCallback();
 }
 
 /**

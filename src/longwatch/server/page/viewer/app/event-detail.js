@@ -4,12 +4,12 @@
 
 import { ABANDONED } from "../core/calls.js";
 import { payloadOf } from "../core/payloads.js";
-import { fill, h } from "./dom.js";
+import { button, fill, h } from "./dom.js";
 import { Part, define } from "./element.js";
 import { isoTime, length, moment, timeElement } from "./format.js";
 import { agentMark, iconButton, statusMark } from "./icons.js";
 import { betweenText } from "./run-times.js";
-import { copy } from "./toast.js";
+import { copyButton, idMark } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
 import { deathOf, errorOf } from "./event-text.js";
 
@@ -43,11 +43,11 @@ export class Detail extends Part {
       ["Time", death ? "none: an observer wrote this event after the last one of the run" : when(event.occurred_at)],
       ["Died", death && death.notBefore !== null ? betweenText([death.notBefore, death.notAfter], Date.now()) : null],
       ["Agent", event.agent_name ? agentMark(event.agent_name) : null],
-      ["Call", call ? linkButton(`${call.kind} ${call.name}`, () => this.onCall(call.call_id)) : null],
-      ["Event id", idText(event.event_id, "Event id")],
-      ["Call id", event.call_id ? idText(event.call_id, "Call id") : null],
+      ["Call", call ? link(`${call.kind} ${call.name}`, () => this.onCall(call.call_id)) : null],
+      ["Event id", idMark("Event id", event.event_id)],
+      ["Call id", event.call_id ? idMark("Call id", event.call_id) : null],
       ["Producer", event.producer ? `${event.producer}, number ${event.number}` : null],
-      ["Trace id", event.trace_id ? idText(event.trace_id, "Trace id") : null],
+      ["Trace id", event.trace_id ? idMark("Trace id", event.trace_id) : null],
       ["Arrived", model.late.has(event.event_id) ? "late: events that happened after it came first" : null],
     ];
     this.#show(event.type, null, facts, errorOf(event), [["Payload", payloadOf(event)]]);
@@ -70,8 +70,8 @@ export class Detail extends Part {
       ["Began", when(call.started_at)],
       ["Ended", call.ended_at === null ? (call.status === ABANDONED ? "no end recorded" : "not yet") : when(call.ended_at)],
       ["Duration", call.duration_ms === null ? null : length(call.duration_ms)],
-      ["Call id", idText(call.call_id, "Call id")],
-      ["Events", h("span", {}, ...events.flatMap((event, at) => [at ? ", " : "", linkButton(at ? "end" : call.ended_at !== null && events.length === 1 ? "end" : "start", () => this.onEvent(event.event_id))]))],
+      ["Call id", idMark("Call id", call.call_id)],
+      ["Events", h("span", {}, ...events.flatMap((event, at) => [at ? ", " : "", link(at ? "end" : call.ended_at !== null && events.length === 1 ? "end" : "start", () => this.onEvent(event.event_id))]))],
     ];
     /** @type {[string, unknown][]} */
     const values = [
@@ -95,7 +95,7 @@ export class Detail extends Part {
       problem ? h("p", { class: "problem" }, problem) : null,
       h("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => (value ? [h("dt", {}, name), h("dd", {}, value)] : []))),
       ...values.map(([name, value]) =>
-        h("section", {}, h("header", {}, h("h3", {}, name), iconButton("copy", `Copy ${name.toLowerCase()}`, () => void copy(valueText(value), name))), valueTree(value)),
+        h("section", {}, h("header", {}, h("h3", {}, name), copyButton(name, valueText(value))), valueTree(value)),
       ),
     );
     this.scrollTop = 0;
@@ -126,19 +126,11 @@ function when(at) {
 }
 
 /**
- * @param {string} id
- * @param {string} what
- */
-function idText(id, what) {
-  return h("span", { class: "id" }, h("code", {}, id), iconButton("copy", `Copy ${what.toLowerCase()}`, () => void copy(id, what)));
-}
-
-/**
  * @param {string} label
  * @param {() => void} click
  */
-function linkButton(label, click) {
-  return h("button", { type: "button", class: "linkish", on: { click } }, label);
+function link(label, click) {
+  return button(click, { class: "linkish" }, label);
 }
 
 define("lw-detail", Detail);

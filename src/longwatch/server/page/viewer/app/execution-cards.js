@@ -3,7 +3,7 @@
  * probably end, and why it is still running.
  */
 
-import { fill, h, say } from "./dom.js";
+import { fill, find, h, isOutdated, say } from "./dom.js";
 import { etaText, isOpen, leaseText, nextPoll, rounded } from "./execution-text.js";
 import { ago, counted, isoTime, length, moment, ticking, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
@@ -37,8 +37,7 @@ export function tickCards(cards, execution, now) {
   for (const said of cards.querySelectorAll("[data-elapsed]")) say(said, ticking(now - execution.started_at));
   const { eta } = execution;
   for (const said of cards.querySelectorAll("[data-left]")) say(said, etaText(eta, now));
-  const mark = /** @type {HTMLElement | null} */ (cards.querySelector(".eta-now"));
-  if (mark && eta) mark.style.setProperty("left", `${etaShare(eta, now - execution.started_at) * 100}%`);
+  if (eta) find(cards, ".eta-now")?.style.setProperty("left", `${etaShare(eta, now - execution.started_at) * 100}%`);
 }
 
 /** @param {Execution} execution */
@@ -179,9 +178,8 @@ function endedFacts(execution) {
  * @param {number} now
  */
 export function showCards(cards, execution, now) {
-  const told = JSON.stringify([execution.version, execution.status, execution.verdict, execution.explained, execution.eta, execution.closed]);
-  if (cards.dataset["told"] !== told) {
-    cards.dataset["told"] = told;
+  const { version, status, verdict, explained, eta, closed } = execution;
+  if (isOutdated(cards, JSON.stringify([version, status, verdict, explained, eta, closed]))) {
     const open = [...cards.querySelectorAll("details[open]")].length;
     const kept = open && cards.dataset["kept"] === JSON.stringify(execution.verdict);
     if (!kept) fill(cards, ...cardsOf(execution, now));

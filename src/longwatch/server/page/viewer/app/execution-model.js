@@ -2,39 +2,30 @@
  * One execution of the server: its record as it stands, and the transitions that led there.
  */
 
-import { ApiError } from "../core/errors.js";
+import { ApiError, isNotFound } from "../core/errors.js";
 import { executionPath, executionTopic, runPath } from "../core/routes.js";
 import { Spans } from "./execution-spans.js";
 import { api, follow } from "./client.js";
+import { Watchable } from "./observable.js";
 
 /** @import { Execution, RunEvent } from "./types.js" */
 
 const PAGE = 5000;
-const NOT_FOUND = 404;
 const CONFLICT = 409;
 
-export class ExecutionModel {
+export class ExecutionModel extends Watchable {
   /** @type {Execution | null} */
   execution = null;
   spans = new Spans();
-  /** @type {Set<() => void>} */
-  #watchers = new Set();
 
   /**
    * @param {string} executionId
    * @param {string | null} planId null: the id is `plan/execution`, or one that only one plan has
    */
   constructor(executionId, planId = null) {
+    super();
     this.executionId = executionId;
     this.planId = planId;
-  }
-
-  /** @param {() => void} watcher */
-  watch(watcher) {
-    this.#watchers.add(watcher);
-    return () => {
-      this.#watchers.delete(watcher);
-    };
   }
 
   /**
@@ -71,7 +62,7 @@ export class ExecutionModel {
         ({ cursor, more } = page);
       }
     } catch (error) {
-      if (!isMissing(error)) throw error;
+      if (!isNotFound(error)) throw error;
     }
     return cursor;
   }
@@ -80,26 +71,14 @@ export class ExecutionModel {
   #take(told) {
     if (this.execution && told.version < this.execution.version) return; // an older telling, of before the page was read
     this.execution = told;
-    this.#told();
+    this.notify();
   }
 
   /** @param {RunEvent[]} events */
   #add(events) {
     this.spans.add(events);
-    this.#told();
+    this.notify();
   }
-
-  #told() {
-    for (const watcher of this.#watchers) watcher();
-  }
-}
-
-/**
- * Whether the server says that there is no such thing.
- * @param {unknown} error
- */
-export function isMissing(error) {
-  return error instanceof Error && "status" in error && error.status === NOT_FOUND;
 }
 
 /**

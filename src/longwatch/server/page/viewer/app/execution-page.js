@@ -2,22 +2,22 @@
  * `<lw-live-execution>`: one execution. A head that says how it stands, what is known beside it, and its stages.
  */
 
-import { beforePaint, fill, h, keep, say } from "./dom.js";
-import { Part, define } from "./element.js";
+import { isNotFound } from "../core/errors.js";
+import { beforePaint, fill, h, isOutdated, say } from "./dom.js";
+import { Part, define, restart } from "./element.js";
 import { showCards } from "./execution-cards.js";
-import { ExecutionModel, isMissing, plansOf } from "./execution-model.js";
+import { ExecutionModel, plansOf } from "./execution-model.js";
 import { conditionsAt, etaText, isOpen, termsOf } from "./execution-text.js";
 import { capital, length, moment, ticking, timeElement } from "./format.js";
-import { icon, iconButton, statusMark } from "./icons.js";
+import { icon, statusMark } from "./icons.js";
 import { offerKeys } from "./keys.js";
 import { api } from "./client.js";
 import { executionPath, go, place, runPath } from "./router.js";
-import { failure, loading, state } from "./placeholders.js";
+import { failure, loading, missing, showBanners, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
-import { copy } from "./toast.js";
+import { idMark, linkButton } from "./toast.js";
 import "./stage-table.js";
 
-/** @import { Stages } from "./stage-table.js" */
 /** @import { Execution } from "./types.js" */
 
 export class ExecutionPage extends Part {
@@ -29,7 +29,7 @@ export class ExecutionPage extends Part {
   #eta = h("strong", { class: "nums" });
   #conditions = h("ul", { class: "conditions", "aria-label": "Conditions" });
   #cards = h("div", { class: "cards" });
-  #stages = /** @type {Stages} */ (h("lw-stages"));
+  #stages = h("lw-stages");
   #draw = beforePaint(() => this.#drawNow());
 
   connectedCallback() {
@@ -50,14 +50,11 @@ export class ExecutionPage extends Part {
       this.#show();
     } catch (error) {
       if (signal.aborted) return;
-      const again = () => {
-        this.disconnectedCallback();
-        this.connectedCallback();
-      };
       const plans = plansOf(error);
       if (plans.length) fill(this, choice(executionId, plans));
-      else if (isMissing(error) && (await hasRun(executionId, signal))) location.replace(runPath(executionId)); // imported without its record
-      else fill(this, isMissing(error) ? missing(executionId) : failure("This execution", error, again));
+      else if (!isNotFound(error)) fill(this, failure("This execution", error, () => restart(this)));
+      else if (await hasRun(executionId, signal)) location.replace(runPath(executionId)); // imported without its record
+      else fill(this, missing("execution", `No record with the id ${executionId} is here. It may be in another store.`, "/executions"));
     }
   }
 
@@ -66,7 +63,7 @@ export class ExecutionPage extends Part {
     const terms = termsOf(source);
     const parts = `${capital(terms.stage)}s and ${terms.item}s`;
     this.#stages.model = this.#model;
-    this.#cards.removeAttribute("data-told");
+    this.#cards.removeAttribute("data-shown");
     fill(
       this,
       h(
@@ -81,8 +78,8 @@ export class ExecutionPage extends Part {
           h(
             "div",
             { class: "toolbar run-buttons" },
-            h("span", { class: "id" }, h("code", { class: "cut" }, executionId), iconButton("copy", "Copy the execution's id", () => void copy(executionId, "Execution id"))),
-            iconButton("link", "Copy a link to this view", () => void copy(location.href, "Link"), ""),
+            idMark("Execution id", executionId),
+            linkButton(),
             h("a", { class: "button", href: runPath(runId), title: "Every transition, one a row (l)" }, icon("file"), "Log"),
           ),
         ),
@@ -92,9 +89,9 @@ export class ExecutionPage extends Part {
       this.#cards,
       h("section", { class: "stages", "aria-label": parts }, h("h2", {}, parts), this.#stages),
     );
-    this.whenGone(this.#model.watch(this.#draw));
-    this.whenGone(everySecond(() => this.#drawNow()));
     this.whenGone(
+      this.#model.watch(this.#draw),
+      everySecond(() => this.#drawNow()),
       offerKeys("Execution", [
         { keys: ["j", "ArrowDown"], about: `Next ${terms.stage}`, run: () => this.#stages.move(1) },
         { keys: ["k", "ArrowUp"], about: `Previous ${terms.stage}`, run: () => this.#stages.move(-1) },
@@ -114,16 +111,9 @@ export class ExecutionPage extends Part {
     say(this.#title, name);
     this.#title.title = name;
     document.title = `${name} · longwatch`;
-    if (this.#status.dataset["status"] !== execution.status) {
-      this.#status.dataset["status"] = execution.status;
-      fill(this.#status, statusMark(execution.status, { badge: true }));
-    }
+    if (isOutdated(this.#status, execution.status)) fill(this.#status, statusMark(execution.status, { badge: true }));
     this.#drawFacts(execution, now);
-    keep(this.#conditions, conditionsAt(execution, now), {
-      key: (condition) => condition.name,
-      make: () => h("li", { class: "banner" }, icon("unknown"), h("span")),
-      update: (item, condition) => say(/** @type {Element} */ (item.lastElementChild), `${condition.name}: ${condition.message}`),
-    });
+    showBanners(this.#conditions, conditionsAt(execution, now).map(({ name: key, message }) => ({ key, text: `${key}: ${message}` })));
     showCards(this.#cards, execution, now);
   }
 
@@ -133,9 +123,7 @@ export class ExecutionPage extends Part {
    */
   #drawFacts(execution, now) {
     const { mode, plan_id: plan, source, started_at: started, ended_at: ended } = execution;
-    const told = JSON.stringify([mode, plan, source, started, isOpen(execution), execution.eta === null]);
-    if (this.#facts.dataset["told"] !== told) {
-      this.#facts.dataset["told"] = told;
+    if (isOutdated(this.#facts, JSON.stringify([mode, plan, source, started, isOpen(execution), execution.eta === null]))) {
       fill(
         this.#facts,
         h("li", {}, h("span", { class: `tag mode-${mode}` }, mode)),
@@ -158,14 +146,6 @@ export class ExecutionPage extends Part {
 function choice(executionId, plans) {
   const links = plans.map((plan) => h("a", { class: "button", href: executionPath({ plan_id: plan, execution_id: executionId }) }, plan));
   return state({ symbol: "board", title: "Several plans have this execution", text: `Choose the plan of ${executionId}.` }, h("div", { class: "toolbar" }, ...links));
-}
-
-/** @param {string} executionId */
-function missing(executionId) {
-  return state(
-    { symbol: "search", title: "There is no such execution", text: `No record with the id ${executionId} is here. It may be in another store.` },
-    h("a", { class: "button", href: "/executions" }, "All executions"),
-  );
 }
 
 /**

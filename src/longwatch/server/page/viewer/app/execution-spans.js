@@ -2,7 +2,7 @@
  * What the transitions of an execution say about time: in which state each item and step was, from when to when. Pure.
  */
 
-import { compareOrders, orderOf } from "../core/order.js";
+import { compareEvents } from "../core/order.js";
 
 /** @import { Stretch } from "./time-scale.js" */
 /** @import { RunEvent } from "./types.js" */
@@ -29,9 +29,8 @@ export class Spans {
       if (!["server_transition", "action_transition"].includes(event.type)) continue;
       if (typeof stage !== "string" || typeof item !== "string" || typeof to !== "string") continue;
       const key = spanKey(stage, item, event.type === "action_transition" && typeof step === "string" ? step : "");
-      const known = this.#transitions.get(key) ?? new Map();
-      known.set(event.event_id, event);
-      this.#transitions.set(key, known);
+      if (!this.#transitions.has(key)) this.#transitions.set(key, new Map());
+      this.#transitions.get(key)?.set(event.event_id, event);
     }
   }
 
@@ -42,10 +41,10 @@ export class Spans {
    * @returns {Span[]}
    */
   of(key, now) {
-    const events = [...(this.#transitions.get(key)?.values() ?? [])].sort((one, other) => compareOrders(orderOf(one), orderOf(other)));
+    const events = [...(this.#transitions.get(key)?.values() ?? [])].sort(compareEvents);
     /** @type {Span[]} */
     const spans = events.map((event, at) => ({ state: String(event.payload?.["to"]), from: event.occurred_at, to: events[at + 1]?.occurred_at ?? null }));
-    const last = spans[spans.length - 1];
+    const last = spans.at(-1);
     if (now.since === null || last?.state === now.state) return spans;
     if (last) last.to = Math.max(now.since, last.from);
     return [...spans, { state: now.state, from: last ? Math.max(now.since, last.from) : now.since, to: null }];

@@ -3,11 +3,10 @@
  */
 
 import { h, say } from "./dom.js";
-import { define } from "./element.js";
 import { conditionsAt, endingText, etaText, isOpen, nextPoll } from "./execution-text.js";
-import { ago, isoTime, length, ticking } from "./format.js";
+import { ago, length, ticking, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
-import { ListView } from "./list-view.js";
+import { defineList } from "./list-view.js";
 import { executionPath } from "./router.js";
 import { commandLine, state } from "./placeholders.js";
 import { progressText, stageStrip } from "./stage-strip.js";
@@ -57,14 +56,7 @@ const EXECUTIONS = {
   },
 };
 
-/** @extends {ListView<ExecutionLine>} */
-class ExecutionsView extends ListView {
-  constructor() {
-    super(EXECUTIONS);
-  }
-}
-
-define("lw-executions", ExecutionsView);
+defineList("lw-executions", EXECUTIONS);
 
 /**
  * @param {ExecutionLine} execution
@@ -80,7 +72,6 @@ function matches(execution, { status, mode, source, text }) {
 
 /** @param {ExecutionLine} execution */
 function cells(execution) {
-  const utc = isoTime(execution.started_at);
   return [
     h(
       "span",
@@ -91,7 +82,7 @@ function cells(execution) {
     ),
     h("span", { class: "execution-type" }, h("span", { class: `tag mode-${execution.mode}` }, execution.mode), h("span", { class: "dim cut" }, execution.source)),
     h("span", { class: "execution-progress" }, stageStrip(execution), h("span", { class: "dim cut nums" }, progressText(execution))),
-    h("span", { class: "execution-time nums" }, h("span", { class: "took" }), h("time", { class: "dim", datetime: utc, title: `started ${utc} (UTC)` })),
+    h("span", { class: "execution-time nums" }, h("span", { class: "took" }), h("span", { class: "dim" }, timeElement(execution.started_at))),
     h("span", { class: "execution-why" }, h("span", { class: "cut first" }), h("span", { class: "cut dim nums second" })),
   ];
 }

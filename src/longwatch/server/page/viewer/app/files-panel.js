@@ -3,7 +3,7 @@
  */
 
 import { contentPath } from "../core/routes.js";
-import { fill, h } from "./dom.js";
+import { button, fill, find, h } from "./dom.js";
 import { Part, define } from "./element.js";
 import { bytes, moment, timeElement } from "./format.js";
 import { icon, iconButton } from "./icons.js";
@@ -19,7 +19,7 @@ const LONGEST_TEXT = 400_000; // characters; a longer file is offered as a downl
 const MOST_LINES = 5000;
 
 export class FilesPanel extends Part {
-  /** @type {SessionModel | undefined} */
+  /** @type {SessionModel} */
   model;
   /** Called with the path that the reader chooses, or null to close it. @type {(path: string | null) => void} */
   onChoose = () => {};
@@ -43,7 +43,6 @@ export class FilesPanel extends Part {
    */
   show(path) {
     const { model } = this;
-    if (!model) return;
     const drawn = `${path} ${model.filesCaughtUp} ${[...model.files.values()].map((file) => `${file.path}@${file.version}`).join()} ${model.touched.size} ${[...this.#closed].join()}`;
     if (drawn !== this.#drawn) {
       this.#drawn = drawn;
@@ -54,14 +53,14 @@ export class FilesPanel extends Part {
 
   /** @param {string | null} chosen */
   #drawTree(chosen) {
-    const { files, filesCaughtUp, touched, project } = /** @type {SessionModel} */ (this.model);
+    const { files, filesCaughtUp, touched, project } = this.model;
     if (!files.size) {
       fill(this.#tree, filesCaughtUp ? state({ symbol: "file", title: "No files yet", text: "Files of the project appear here as soon as something writes them.", command: `curl -T notes.md ${location.origin}/api/projects/${project}/content/notes.md` }) : loading("files", 4));
       return;
     }
     const focused = document.activeElement?.getAttribute("data-path");
     fill(this.#tree, this.#folder(treeOf(files.values()), chosen, touched));
-    if (focused) /** @type {HTMLElement | null} */ (this.#tree.querySelector(`[data-path="${CSS.escape(focused)}"]`))?.focus();
+    if (focused) find(this.#tree, `[data-path="${CSS.escape(focused)}"]`)?.focus();
   }
 
   /**
@@ -86,9 +85,9 @@ export class FilesPanel extends Part {
         h(
           "li",
           {},
-          h(
-            "button",
-            { type: "button", class: "file quiet", data: { path: entry.path }, "aria-pressed": String(entry.path === chosen), title: entry.path, on: { click: () => this.onChoose(entry.path === chosen ? null : entry.path) } },
+          button(
+            () => this.onChoose(entry.path === chosen ? null : entry.path),
+            { class: "file quiet", data: { path: entry.path }, "aria-pressed": String(entry.path === chosen), title: entry.path },
             icon("file"),
             h("span", { class: "cut" }, name),
             touched.has(entry.path) ? h("span", { class: "tag warn" }, entry.version === 1 ? "new" : "changed") : null,
@@ -101,10 +100,10 @@ export class FilesPanel extends Part {
 
   /** @param {string | null} path */
   async #read(path) {
-    const entry = path ? this.model?.files.get(path) : undefined;
+    const entry = path ? this.model.files.get(path) : undefined;
     if (!entry) {
-      this.#reader.hidden = !path || !this.model?.filesCaughtUp;
-      if (path && this.model?.filesCaughtUp) fill(this.#reader, this.#head(path, null), h("p", { class: "dim" }, "This file is not there, or no longer."));
+      this.#reader.hidden = !path || !this.model.filesCaughtUp;
+      if (path && this.model.filesCaughtUp) fill(this.#reader, this.#head(path, null), h("p", { class: "dim" }, "This file is not there, or no longer."));
       this.#open = null;
       return;
     }
@@ -135,7 +134,7 @@ export class FilesPanel extends Part {
    */
   async #text(entry) {
     if (entry.kind !== "text" || entry.size > LONGEST_TEXT) return null;
-    const response = await api.request(api.address(contentPath(this.model?.project ?? "", entry.path)));
+    const response = await api.request(api.address(contentPath(this.model.project, entry.path)));
     return response.text();
   }
 
@@ -163,7 +162,7 @@ export class FilesPanel extends Part {
 
   /** @param {string} path */
   #address(path) {
-    return contentPath(this.model?.project ?? "", path);
+    return contentPath(this.model.project, path);
   }
 }
 

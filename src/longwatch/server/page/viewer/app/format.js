@@ -5,6 +5,8 @@
 
 import { h } from "./dom.js";
 
+/** @import { Child } from "./dom.js" */
+
 /** @import { Condition } from "./types.js" */
 
 const SECOND = 1000;
@@ -106,14 +108,16 @@ export function moment(at, now) {
 }
 
 /**
- * A `<time>` with the local time as its text and UTC on hover.
+ * A `<time>` with UTC on hover.
  * @param {number} at
- * @param {string} text
+ * @param {...Child} children the local time, or how long ago it was
  */
-export function timeElement(at, text) {
-  const utc = isoTime(at);
-  return h("time", { datetime: utc, title: `${utc.replace("T", " ").replace("Z", "")} UTC` }, text);
+export function timeElement(at, ...children) {
+  return h("time", { datetime: isoTime(at), title: utcText(at) }, ...children);
 }
+
+/** @param {number} at */
+export const utcText = (at) => `${isoTime(at).replace("T", " ").replace("Z", "")} UTC`;
 
 /**
  * ISO 8601 in UTC; a moment no calendar has is written as it is.

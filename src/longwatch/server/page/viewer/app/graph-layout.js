@@ -6,6 +6,8 @@
  * layer is ordered by the mean place of its neighbours, in a few sweeps to and fro.
  */
 
+import { addTo } from "../core/groups.js";
+
 /** @import { Graph } from "./types.js" */
 /** @typedef {{id: string, x: number, y: number, layer: number}} Placed */
 /** @typedef {{from: string, to: string, condition: string, points: {x: number, y: number}[]}} Path */
@@ -75,11 +77,7 @@ function withoutCircles(ids, edges) {
 function grouped(edges) {
   /** @type {Map<string, number[]>} */
   const out = new Map();
-  edges.forEach((edge, index) => {
-    const list = out.get(edge.from);
-    if (list) list.push(index);
-    else out.set(edge.from, [index]);
-  });
+  edges.forEach((edge, index) => addTo(out, edge.from, index));
   return out;
 }
 
@@ -148,10 +146,8 @@ function order(layers, links, down) {
   /** @type {Map<string, string[]>} */
   const near = new Map();
   for (const [from, to] of links) {
-    const [self, other] = down ? [to, from] : [from, to];
-    const list = near.get(self);
-    if (list) list.push(other);
-    else near.set(self, [other]);
+    if (down) addTo(near, to, from);
+    else addTo(near, from, to);
   }
   const sequence = down ? layers : [...layers].reverse();
   const place = new Map((sequence[0] ?? []).map((id, at) => [id, at]));

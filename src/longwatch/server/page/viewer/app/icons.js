@@ -2,7 +2,7 @@
  * Drawn marks: one shape for every status, and the few symbols of the buttons. All are 16 × 16.
  */
 
-import { h, svg } from "./dom.js";
+import { button, h, svg } from "./dom.js";
 
 /** @typedef {import("../core/endings.js").Status | "abandoned"} Status */
 
@@ -140,5 +140,5 @@ export function swatchOf(name) {
  * @param {string} [look]
  */
 export function iconButton(symbol, name, click, look = "quiet") {
-  return h("button", { type: "button", class: `icon ${look}`, "aria-label": name, title: name, on: { click } }, icon(symbol));
+  return button(click, { class: `icon ${look}`, "aria-label": name, title: name }, icon(symbol));
 }

@@ -2,7 +2,7 @@
  * The filters of a list. They only write the address; the view reads it.
  */
 
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 import { capital } from "./format.js";
 import { icon } from "./icons.js";
 import { setQuery } from "./router.js";
@@ -21,37 +21,55 @@ import { setQuery } from "./router.js";
  * @property {readonly (readonly [value: string, label: string])[]} options
  */
 
-const TYPING_MS = 180;
+const TYPING_MS = 150;
 
-export class ListFilters {
+/** A field that reports its text shortly after the reader has stopped typing. */
+export class SearchField {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #typing;
+  #input;
+
+  /**
+   * @param {string} label
+   * @param {string} placeholder
+   * @param {(text: string) => void} onText
+   */
+  constructor(label, placeholder, onText) {
+    const input = () => {
+      clearTimeout(this.#typing);
+      this.#typing = setTimeout(() => this.#input.isConnected && onText(this.#input.value.trim()), TYPING_MS);
+    };
+    this.#input = h("input", { type: "search", placeholder, "aria-label": label, autocomplete: "off", spellcheck: "false", on: { input } });
+    this.element = h("div", { class: "search" }, icon("search"), this.#input, h("kbd", {}, "/"));
+  }
+
+  /** @param {string} text */
+  show(text) {
+    if (document.activeElement !== this.#input) this.#input.value = text;
+  }
+
+  focus() {
+    this.#input.focus();
+    this.#input.select();
+  }
+}
+
+export class ListFilters {
   #search;
   #statuses;
   #fields;
 
   /** @param {Filters} filters */
   constructor({ label, search, statuses, choices }) {
-    this.#search = h("input", {
-      type: "search",
-      placeholder: search.placeholder,
-      "aria-label": search.label,
-      autocomplete: "off",
-      spellcheck: "false",
-      on: { input: () => this.#typed() },
-    });
+    this.#search = new SearchField(search.label, search.placeholder, (text) => setQuery({ text }));
     this.#statuses = ["", ...statuses].map((status) =>
-      h(
-        "button",
-        { type: "button", class: "chip", data: { value: status }, on: { click: () => setQuery({ status }) } },
-        status ? capital(status) : "All",
-      ),
+      button(() => setQuery({ status }), { class: "chip", data: { value: status } }, status ? capital(status) : "All"),
     );
     this.#fields = choices.map((choice) => ({ name: choice.name, field: fieldOf(choice) }));
     this.element = h(
       "div",
       { class: "toolbar filters", role: "search", "aria-label": label },
-      h("div", { class: "search" }, icon("search"), this.#search, h("kbd", {}, "/")),
+      this.#search.element,
       h("div", { class: "chips", role: "group", "aria-label": "Status" }, ...this.#statuses),
       ...this.#fields.map(({ field }) => field),
     );
@@ -59,7 +77,7 @@ export class ListFilters {
 
   /** @param {URLSearchParams} query */
   show(query) {
-    if (document.activeElement !== this.#search) this.#search.value = query.get("text") ?? "";
+    this.#search.show(query.get("text") ?? "");
     const status = query.get("status") ?? "";
     for (const chip of this.#statuses) chip.setAttribute("aria-pressed", String(chip.dataset["value"] === status));
     for (const { name, field } of this.#fields) choose(field, query.get(name) ?? "");
@@ -67,12 +85,6 @@ export class ListFilters {
 
   focusSearch() {
     this.#search.focus();
-    this.#search.select();
-  }
-
-  #typed() {
-    clearTimeout(this.#typing);
-    this.#typing = setTimeout(() => setQuery({ text: this.#search.value.trim() }), TYPING_MS);
   }
 }
 

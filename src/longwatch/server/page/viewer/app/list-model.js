@@ -3,6 +3,7 @@
  */
 
 import { api, follow } from "./client.js";
+import { Watchable } from "./observable.js";
 
 const PAGE = 50;
 
@@ -35,7 +36,7 @@ export function queryOf(query, filters) {
 }
 
 /** @template {{started_at: number}} Item */
-export class ListModel {
+export class ListModel extends Watchable {
   /** @type {Item[]} newest first */
   items = [];
   /** @type {"loading" | "ready" | "more" | "failed"} */
@@ -54,20 +55,11 @@ export class ListModel {
   #early = [];
   /** @type {(() => void) | null} */
   #unfollow = null;
-  /** @type {Set<() => void>} */
-  #watchers = new Set();
 
   /** @param {Items<Item>} items */
   constructor(items) {
+    super();
     this.#of = items;
-  }
-
-  /** @param {() => void} watcher */
-  watch(watcher) {
-    this.#watchers.add(watcher);
-    return () => {
-      this.#watchers.delete(watcher);
-    };
   }
 
   /**
@@ -78,7 +70,7 @@ export class ListModel {
     this.#query = query;
     this.state = "loading";
     this.items = [];
-    this.#told();
+    this.notify();
     // Followed before it is asked for: what happens in between is kept and applied to the answer.
     this.#unfollow ??= follow(this.#of.topic, { onMessage: (message) => this.#heard(message) });
     await this.#load();
@@ -98,7 +90,7 @@ export class ListModel {
   async loadMore() {
     if (!this.more || this.state !== "ready") return;
     this.state = "more";
-    this.#told();
+    this.notify();
     await this.#load(this.more);
   }
 
@@ -129,7 +121,7 @@ export class ListModel {
       this.error = error;
       this.state = "failed";
     }
-    this.#told();
+    this.notify();
   }
 
   /** @param {{event: string, data: any}} message */
@@ -137,7 +129,7 @@ export class ListModel {
     const { message } = this.#of;
     if (event !== message) return;
     if (this.state === "loading") this.#early.push(data[message]);
-    else if (this.#take(data[message])) this.#told();
+    else if (this.#take(data[message])) this.notify();
   }
 
   /**
@@ -173,9 +165,5 @@ export class ListModel {
       known.set(key(item), before ? newer(before, item) : item);
     }
     this.items = [...known.values()].sort((one, other) => other.started_at - one.started_at || (key(one) < key(other) ? 1 : -1));
-  }
-
-  #told() {
-    for (const watcher of this.#watchers) watcher();
   }
 }

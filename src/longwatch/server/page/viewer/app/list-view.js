@@ -2,10 +2,9 @@
  * A list that fills the page: filters, rows of links, newest first, live. Filters are in the address.
  */
 
-import { beforePaint, fill, h, keep } from "./dom.js";
-import { Part } from "./element.js";
+import { beforePaint, button, fill, h, keep, moveFocus } from "./dom.js";
+import { Part, define } from "./element.js";
 import { connection } from "./connection.js";
-import { capital } from "./format.js";
 import { offerKeys } from "./keys.js";
 import { ListFilters } from "./list-filters.js";
 import { ListModel, queryOf } from "./list-model.js";
@@ -37,7 +36,7 @@ import { everySecond } from "./ticker.js";
 const REFRESH_SECONDS = 15;
 
 /** @template {{started_at: number}} Item */
-export class ListView extends Part {
+class ListView extends Part {
   #of;
   /** @type {ListModel<Item>} */
   #model;
@@ -66,23 +65,23 @@ export class ListView extends Part {
     const { noun, title, tick, showsHint = false } = this.#of;
     this.append(h("div", { class: "page-head" }, h("h1", {}, title)), this.#filters.element, this.#head, this.#list, this.#foot);
     if (showsHint) this.append(this.#hint);
-    this.whenGone(this.#model.watch(this.#draw));
-    this.whenGone(() => this.#model.close());
-    this.whenGone(place.watch(() => this.#ask()));
-    this.whenGone(connection.watch(this.#draw));
     let seconds = 0;
-    this.whenGone(everySecond((now) => {
-      seconds += 1;
-      if (seconds % REFRESH_SECONDS === 0) void this.#model.refresh();
-      for (const row of this.#list.children) {
-        const item = this.#shown.get(row);
-        if (item) tick(/** @type {HTMLElement} */ (row), item, now);
-      }
-    }));
     this.whenGone(
+      this.#model.watch(this.#draw),
+      () => this.#model.close(),
+      place.watch(() => this.#ask()),
+      connection.watch(this.#draw),
+      everySecond((now) => {
+        seconds += 1;
+        if (seconds % REFRESH_SECONDS === 0) void this.#model.refresh();
+        for (const row of this.#list.children) {
+          const item = this.#shown.get(row);
+          if (item) tick(/** @type {HTMLElement} */ (row), item, now);
+        }
+      }),
       offerKeys(title, [
-        { keys: ["j", "ArrowDown"], about: `Next ${noun}`, run: () => this.#move(1) },
-        { keys: ["k", "ArrowUp"], about: `${capital(noun)} before`, run: () => this.#move(-1) },
+        { keys: ["j", "ArrowDown"], about: `Next ${noun}`, run: () => moveFocus(this.#list.querySelectorAll("a"), 1) },
+        { keys: ["k", "ArrowUp"], about: `Previous ${noun}`, run: () => moveFocus(this.#list.querySelectorAll("a"), -1) },
         { keys: ["Enter"], about: `Open the ${noun}`, run: (event) => this.#open(event) },
         { keys: ["/"], about: "Search", run: () => this.#filters.focusSearch() },
       ]),
@@ -134,7 +133,7 @@ export class ListView extends Part {
     if (at === "failed") return failure(`The list of ${nouns}`, error, () => void this.#model.again());
     if (more) {
       const text = at === "more" ? "Loading …" : items.length ? "Load more" : "Search further";
-      return h("button", { type: "button", disabled: at === "more", on: { click: () => void this.#model.loadMore() } }, text);
+      return button(() => void this.#model.loadMore(), { disabled: at === "more" }, text);
     }
     return items.length ? h("p", { class: "dim" }, `No more ${nouns}.`) : this.#nothing();
   }
@@ -143,17 +142,8 @@ export class ListView extends Part {
     const { noun, nouns, items, empty } = this.#of;
     if (!Object.keys(queryOf(place.value.query, items.filters)).length) return empty(this.#model.hint);
     const clear = () => setQuery(Object.fromEntries(items.filters.map((name) => [name, null])));
-    return state(
-      { symbol: "search", title: `No ${noun} matches`, text: `Choose other filters, or look at all ${nouns}.` },
-      h("button", { type: "button", on: { click: clear } }, `Show all ${nouns}`),
-    );
-  }
-
-  /** @param {number} step */
-  #move(step) {
-    const rows = [...this.#list.querySelectorAll("a")];
-    const at = rows.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
-    rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.max(0, Math.min(rows.length - 1, at + step))]?.focus();
+    const text = `Choose other filters, or show all ${nouns}.`;
+    return state({ symbol: "search", title: `No ${noun} matches`, text }, button(clear, {}, `Show all ${nouns}`));
   }
 
   /** @param {KeyboardEvent} event */
@@ -166,4 +156,20 @@ export class ListView extends Part {
     const first = this.#model.items[0];
     if (first && event.target === document.body) go(this.#of.href(first));
   }
+}
+
+/**
+ * Register a custom element that shows a list.
+ * @template {{started_at: number}} Item
+ * @param {string} name
+ * @param {List<Item>} list
+ */
+export function defineList(name, list) {
+  /** @extends {ListView<Item>} */
+  class View extends ListView {
+    constructor() {
+      super(list);
+    }
+  }
+  define(name, View);
 }

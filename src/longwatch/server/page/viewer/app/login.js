@@ -3,6 +3,7 @@
  * cannot read, and is kept nowhere here.
  */
 
+import { asError } from "../core/errors.js";
 import { h, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { api } from "./client.js";
@@ -37,7 +38,7 @@ export class Login extends Part {
       await api.send("POST", "/api/login", { token: this.#token.value });
       signedOut.set(false);
     } catch (error) {
-      say(this.#error, error instanceof Error ? error.message : String(error));
+      say(this.#error, asError(error).message);
       this.#token.select();
     } finally {
       this.#button.disabled = false;

@@ -4,12 +4,10 @@
 
 import { fill, h } from "./dom.js";
 import { showConnection, showOffline, signedOut } from "./connection.js";
-import { icon } from "./icons.js";
-import { showHelp, startKeys } from "./keys.js";
 import { followActivity, tryNow } from "./client.js";
 import { place, startRouter } from "./router.js";
 import { state } from "./placeholders.js";
-import { restoreTheme, themeButton } from "./theme.js";
+import { partOf, startShell } from "./shell.js";
 import "./executions-list.js";
 import "./execution-page.js";
 import "./run-page.js";
@@ -35,21 +33,11 @@ const VIEWS = {
   session: { element: "lw-session", section: "projects", title: ({ ids }) => ids["session"] ?? "" },
 };
 
-const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+const main = startShell();
 let shown = "";
 
-restoreTheme();
-themeButton(/** @type {HTMLElement} */ (document.querySelector("#theme")));
-showConnection(/** @type {HTMLElement} */ (document.querySelector("#connection")));
-showOffline(/** @type {HTMLElement} */ (document.querySelector("#offline")), tryNow);
-const help = /** @type {HTMLElement} */ (document.querySelector("#help"));
-fill(help, icon("help"));
-help.addEventListener("click", showHelp);
-document.querySelector(".skip-link")?.addEventListener("click", (event) => {
-  event.preventDefault(); // the hash is for what is selected
-  main.focus();
-});
-startKeys();
+showConnection(partOf("#connection"));
+showOffline(partOf("#offline"), tryNow);
 startRouter();
 followActivity();
 place.watch(show);

@@ -1,39 +1,54 @@
 /**
- * A value that can be watched. Setters compare first: what has not changed wakes nobody.
- * @template T
+ * Something whose changes can be watched.
+ * @template [Change=void]
  */
-export class Observable {
-  /** @type {Set<(value: T) => void>} */
+export class Watchable {
+  /** @type {Set<(change: Change) => void>} */
   #watchers = new Set();
-  /** @type {T} */
-  #value;
-
-  /** @param {T} value */
-  constructor(value) {
-    this.#value = value;
-  }
-
-  get value() {
-    return this.#value;
-  }
-
-  /** @param {T} value */
-  set(value) {
-    if (Object.is(value, this.#value)) return;
-    this.#value = value;
-    for (const watcher of [...this.#watchers]) watcher(value);
-  }
 
   /**
-   * Be told now and on every change, until the returned function is called.
-   * @param {(value: T) => void} watcher
+   * Notify a watcher of every change, until the returned function is called.
+   * @param {(change: Change) => void} watcher
    * @returns {() => void}
    */
   watch(watcher) {
     this.#watchers.add(watcher);
-    watcher(this.#value);
-    return () => {
-      this.#watchers.delete(watcher);
-    };
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  /** @param {Change} change */
+  notify(change) {
+    for (const watcher of [...this.#watchers]) watcher(change);
+  }
+}
+
+/**
+ * A value that can be watched. An equal value notifies no watcher.
+ * @template T
+ * @extends {Watchable<T>}
+ */
+export class Observable extends Watchable {
+  /** @param {T} value */
+  constructor(value) {
+    super();
+    this.value = value;
+  }
+
+  /** @param {T} value */
+  set(value) {
+    if (Object.is(value, this.value)) return;
+    this.value = value;
+    this.notify(value);
+  }
+
+  /**
+   * Also notifies the watcher of the present value, at once.
+   * @override
+   * @param {(value: T) => void} watcher
+   */
+  watch(watcher) {
+    const stop = super.watch(watcher);
+    watcher(this.value);
+    return stop;
   }
 }

@@ -2,9 +2,10 @@
  * What a view shows when it has nothing to show yet: loading, empty, or an error with what to do next.
  */
 
-import { h } from "./dom.js";
-import { icon, iconButton } from "./icons.js";
-import { copy } from "./toast.js";
+import { asError } from "../core/errors.js";
+import { button, h, keep, say } from "./dom.js";
+import { icon } from "./icons.js";
+import { copyButton } from "./toast.js";
 
 /** @import { Child } from "./dom.js" */
 
@@ -21,6 +22,7 @@ export function loading(what, lines = 8) {
 /**
  * @param {{symbol?: string, title: string, text?: string, command?: string | null, bad?: boolean}} about
  * @param {...Child} more
+ * @returns {HTMLElement}
  */
 export function state({ symbol = "inbox", title, text, command, bad = false }, ...more) {
   return h(
@@ -39,12 +41,7 @@ export function state({ symbol = "inbox", title, text, command, bad = false }, .
  * @param {string} command
  */
 export function commandLine(command) {
-  return h(
-    "div",
-    { class: "command" },
-    h("code", {}, command),
-    iconButton("copy", "Copy the command", () => void copy(command, "Command")),
-  );
+  return h("div", { class: "command" }, h("code", {}, command), copyButton("Command", command));
 }
 
 /**
@@ -54,9 +51,28 @@ export function commandLine(command) {
  * @param {() => void} again
  */
 export function failure(what, error, again) {
-  const message = error instanceof Error ? error.message : String(error);
-  return state(
-    { symbol: "failed", bad: true, title: `${what} could not be loaded`, text: message },
-    h("button", { type: "button", on: { click: again } }, "Try again"),
-  );
+  return state({ symbol: "failed", bad: true, title: `${what} could not be loaded`, text: asError(error).message }, button(again, {}, "Try again"));
+}
+
+/**
+ * A view for an id that the server does not have.
+ * @param {string} what
+ * @param {string} text
+ * @param {string} href of the list
+ */
+export function missing(what, text, href) {
+  return state({ symbol: "search", title: `There is no such ${what}`, text }, h("a", { class: "button", href }, `All ${what}s`));
+}
+
+/**
+ * Show conditions as a list of banners.
+ * @param {Element} list
+ * @param {{key: string, text: string}[]} banners
+ */
+export function showBanners(list, banners) {
+  keep(list, banners, {
+    key: ({ key }) => key,
+    make: () => h("li", { class: "banner" }, icon("unknown"), h("span")),
+    update: (item, { text }) => say(/** @type {Element} */ (item.lastElementChild), text),
+  });
 }

@@ -2,7 +2,7 @@
  * `<lw-projects>`: the projects that sessions and files belong to.
  */
 
-import { fill, h } from "./dom.js";
+import { fill, h, moveFocus } from "./dom.js";
 import { Part, define } from "./element.js";
 import { moment, timeElement } from "./format.js";
 import { icon } from "./icons.js";
@@ -10,6 +10,7 @@ import { offerKeys } from "./keys.js";
 import { api, follow } from "./client.js";
 import { projectPath } from "./router.js";
 import { failure, loading, state } from "./placeholders.js";
+import { whenVisible } from "./ticker.js";
 
 /** @import { Project } from "./types.js" */
 
@@ -21,14 +22,12 @@ export class ProjectsView extends Part {
 
   connectedCallback() {
     this.append(h("div", { class: "page-head" }, h("h1", {}, "Projects")), this.#list, this.#foot);
-    const seen = () => document.visibilityState === "visible" && void this.#load();
-    document.addEventListener("visibilitychange", seen);
-    this.whenGone(() => document.removeEventListener("visibilitychange", seen));
-    this.whenGone(follow("projects", { onMessage: (message) => this.#heard(message) }));
     this.whenGone(
+      whenVisible(() => void this.#load()),
+      follow("projects", { onMessage: (message) => this.#take(message) }),
       offerKeys("Projects", [
-        { keys: ["j", "ArrowDown"], about: "Next project", run: () => this.#move(1) },
-        { keys: ["k", "ArrowUp"], about: "Project before", run: () => this.#move(-1) },
+        { keys: ["j", "ArrowDown"], about: "Next project", run: () => moveFocus(this.#list.querySelectorAll("a"), 1) },
+        { keys: ["k", "ArrowUp"], about: "Previous project", run: () => moveFocus(this.#list.querySelectorAll("a"), -1) },
       ]),
     );
     void this.#load();
@@ -38,7 +37,7 @@ export class ProjectsView extends Part {
    * Whoever makes a project, it shows at once: the list is asked for when one is told of that is not there.
    * @param {{event: string, data: any}} message
    */
-  #heard({ event, data }) {
+  #take({ event, data }) {
     if (event === "project" && this.#known && !this.#known.has(data.project.id)) void this.#load();
   }
 
@@ -51,13 +50,6 @@ export class ProjectsView extends Part {
     } catch (error) {
       fill(this.#foot, failure("The list of projects", error, () => void this.#load()));
     }
-  }
-
-  /** @param {number} step */
-  #move(step) {
-    const links = [...this.#list.querySelectorAll("a")];
-    const at = links.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
-    links[at < 0 ? 0 : Math.max(0, Math.min(links.length - 1, at + step))]?.focus();
   }
 }
 

@@ -3,32 +3,30 @@
  */
 
 import { ABANDONED } from "../core/calls.js";
-import { beforePaint, h, say } from "./dom.js";
+import { beforePaint, button, h, say } from "./dom.js";
 import { Part, define } from "./element.js";
-import { clock, count, counted, isoTime, length } from "./format.js";
+import { clock, count, counted, length, timeElement } from "./format.js";
 import { agentMark, statusMark } from "./icons.js";
 import { state } from "./placeholders.js";
 import "./window-list.js";
 
 /** @import { RunModel } from "./run-model.js" */
 /** @import { Call } from "./types.js" */
-/** @import { WindowList } from "./window-list.js" */
 
 export class Calls extends Part {
-  /** @type {RunModel | undefined} */
+  /** @type {RunModel} */
   model;
   /** Called with the call that the reader chooses. @type {(call: Call) => void} */
   onSelect = () => {};
 
-  /** @type {Call[]} */
-  #shown = [];
   #draw = beforePaint(() => this.#drawNow());
-  #list = /** @type {WindowList} */ (h("lw-window", { class: "call-rows", "aria-label": "Tool calls" }));
-  #failed = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#toggle(this.#failed) } }, "Failed only");
-  #open = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#toggle(this.#open) } }, "Without an end");
+  #list = h("lw-window", { class: "call-rows", "aria-label": "Tool calls" });
+  #failed = button(() => this.#toggle(this.#failed), { class: "chip", "aria-pressed": "false" }, "Failed only");
+  #open = button(() => this.#toggle(this.#open), { class: "chip", "aria-pressed": "false" }, "Without an end");
+  /** @type {HTMLSelectElement} */
   #sort = h(
     "select",
-    { "aria-label": "Order", on: { change: () => this.#draw() } },
+    { "aria-label": "Order", on: { change: this.#draw } },
     h("option", { value: "time" }, "In order of time"),
     h("option", { value: "length" }, "Longest first"),
   );
@@ -39,27 +37,21 @@ export class Calls extends Part {
   connectedCallback() {
     if (!this.hasChildNodes()) {
       this.append(h("div", { class: "toolbar" }, this.#failed, this.#open, this.#sort, h("span", { class: "spread" }), this.#tally), this.#head, this.#list, this.#empty);
-      this.#list.onSelect = (index) => {
-        const call = this.#shown[index];
-        if (call) this.onSelect(call);
-      };
+      this.#list.onSelect = (call) => this.onSelect(call);
     }
-    const stop = this.model?.watch(() => this.#draw());
-    if (stop) this.whenGone(stop);
+    this.whenGone(this.model.watch(this.#draw));
     this.#draw();
   }
 
   /** @param {string | null} callId */
   reveal(callId) {
     this.#drawNow();
-    const index = callId ? this.#shown.findIndex((call) => call.call_id === callId) : -1;
-    if (index < 0) this.#list.deactivate();
-    else if (index !== this.#list.active) this.#list.activate(index, { centre: true });
+    this.#list.reveal((call) => call.call_id === callId);
   }
 
   /** @param {number} step */
   move(step) {
-    this.#list.activate(this.#list.active < 0 ? this.#list.firstInSight : this.#list.active + step, { tell: true });
+    this.#list.move(step);
   }
 
   /** @param {HTMLElement} chip */
@@ -69,14 +61,12 @@ export class Calls extends Part {
   }
 
   #drawNow() {
-    if (!this.model) return;
     const all = this.model.calls().filter((call) => call.kind === "tool");
     const [failed, open] = [pressed(this.#failed), pressed(this.#open)];
     const shown = all.filter((call) => (!failed || call.status === "failed") && (!open || call.ended_at === null));
     if (this.#sort.value === "length") shown.sort((one, other) => (other.duration_ms ?? Infinity) - (one.duration_ms ?? Infinity));
-    this.#shown = shown;
     const longest = all.reduce((most, call) => Math.max(most, call.duration_ms ?? 0), 1);
-    this.#list.show({ length: shown.length, key: (index) => keyOf(shown[index]), draw: (index) => row(/** @type {Call} */ (shown[index]), longest) });
+    this.#list.show({ items: shown, key: keyOf, draw: (call) => row(call, longest) });
     this.#empty.hidden = shown.length > 0;
     this.#head.hidden = this.#list.hidden = !shown.length;
     const [bad, abandoned] = ["failed", ABANDONED].map((status) => all.reduce((sum, call) => sum + Number(call.status === status), 0));
@@ -89,22 +79,21 @@ export class Calls extends Part {
  * @param {number} longest
  */
 function row(call, longest) {
-  const utc = isoTime(call.started_at);
   const took = call.duration_ms;
   return h(
     "div",
     { class: "call-row" },
     h("span", { class: "cut call-name" }, statusMark(call.status, { quiet: true }), h("span", { class: "cut" }, call.name)),
     call.agent_name ? agentMark(call.agent_name) : h("span"),
-    h("time", { datetime: utc, title: `${utc} (UTC)` }, clock(call.started_at, true)),
+    timeElement(call.started_at, clock(call.started_at, true)),
     h("span", { class: "took nums" }, took !== null ? length(took) : call.status === ABANDONED ? "–" : "…", h("i", { style: { "--share": took === null ? 0 : took / longest } })),
     h("span", { class: `cut ${call.error ? "is-failed" : "dim"}` }, call.error ?? (call.status === "started" ? "still open" : call.status)),
   );
 }
 
-/** @param {Call | undefined} call */
+/** @param {Call} call */
 function keyOf(call) {
-  return call ? `${call.call_id}/${call.status}/${call.duration_ms}` : "";
+  return `${call.call_id}/${call.status}/${call.duration_ms}`;
 }
 
 /** @param {HTMLElement} chip */

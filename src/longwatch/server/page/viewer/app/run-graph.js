@@ -2,7 +2,7 @@
  * `<lw-graph>`: the workflow as it was announced in `graph_structure`, each node in the state it is in now.
  */
 
-import { beforePaint, fill, h, svg } from "./dom.js";
+import { beforePaint, fill, find, h, svg } from "./dom.js";
 import { Part, define } from "./element.js";
 import { length } from "./format.js";
 import { icon, statusOf } from "./icons.js";
@@ -14,7 +14,7 @@ import { BOX, layOut } from "./graph-layout.js";
 /** @typedef {{status: string, last: Call | null, times: number}} NodeState */
 
 export class GraphView extends Part {
-  /** @type {RunModel | undefined} */
+  /** @type {RunModel} */
   model;
   /** Called with the latest call of the node that the reader chooses. @type {(call: Call) => void} */
   onSelect = () => {};
@@ -30,8 +30,7 @@ export class GraphView extends Part {
 
   connectedCallback() {
     if (!this.hasChildNodes()) this.append(this.#space);
-    const stop = this.model?.watch(() => this.#draw());
-    if (stop) this.whenGone(stop);
+    this.whenGone(this.model.watch(this.#draw));
     this.#draw();
   }
 
@@ -42,8 +41,8 @@ export class GraphView extends Part {
   }
 
   #drawNow() {
-    const graph = this.model?.graph;
-    if (!graph || !this.model) return;
+    const { graph } = this.model;
+    if (!graph) return;
     if (graph !== this.#graph) {
       this.#graph = graph;
       this.#layout = layOut(graph);
@@ -61,7 +60,7 @@ export class GraphView extends Part {
         ...graph.nodes.map((node) => this.#node(node, layout.nodes.get(node.id), states.get(node.id))),
       ),
     );
-    if (focused) /** @type {SVGElement | null} */ (this.#space.querySelector(`[data-node="${CSS.escape(focused)}"]`))?.focus();
+    if (focused) find(this.#space, `[data-node="${CSS.escape(focused)}"]`)?.focus();
   }
 
   /**
@@ -74,13 +73,15 @@ export class GraphView extends Part {
     const { status, last, times } = found ?? { status: "pending", last: null, times: 0 };
     const chosen = last !== null && last.call_id === this.#chosen;
     const choose = () => last && this.onSelect(last);
+    const keydown = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose();
+    };
     const took = last && last.duration_ms !== null ? length(last.duration_ms) : "";
     const about = [status, took, times > 1 ? `${times} times` : ""].filter(Boolean).join(" · ");
     const mark = icon(statusOf(status));
-    mark.setAttribute("x", "12");
-    mark.setAttribute("y", "14");
-    mark.setAttribute("width", "16");
-    mark.setAttribute("height", "16");
+    for (const [name, value] of Object.entries({ x: "12", y: "14", width: "16", height: "16" })) mark.setAttribute(name, value);
     return svg(
       "g",
       {
@@ -91,11 +92,7 @@ export class GraphView extends Part {
         "aria-label": `${node.name}, ${about}`,
         "aria-disabled": last ? null : "true",
         data: { node: node.id },
-        on: { click: choose, keydown: (/** @type {KeyboardEvent} */ event) => {
-          if (event.key !== "Enter" && event.key !== " ") return;
-          event.preventDefault();
-          choose();
-        } },
+        on: { click: choose, keydown },
       },
       svg("title", {}, node.role ? `${node.name}: ${node.role}` : node.name),
       svg("rect", { width: BOX.width, height: BOX.height, rx: 8 }),

@@ -3,21 +3,22 @@
  */
 
 import { offline, offlineSince } from "./connection.js";
-import { beforePaint, fill, h, keep, say } from "./dom.js";
+import { beforePaint, fill, h, isOutdated, keep, say } from "./dom.js";
 import { Part, define } from "./element.js";
-import { ago, conditionText, count, counted, isoTime, moment, timeElement } from "./format.js";
-import { icon, iconButton, statusMark, statusOf } from "./icons.js";
+import { ago, conditionText, count, counted, moment, timeElement, utcText } from "./format.js";
+import { icon, statusMark, statusOf } from "./icons.js";
+import { showBanners } from "./placeholders.js";
 import { setQuery } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { everySecond } from "./ticker.js";
-import { copy } from "./toast.js";
+import { idMark, linkButton } from "./toast.js";
 
 /** @import { RunModel } from "./run-model.js" */
 /** @typedef {{href: string, label: string, title: string, download?: boolean, symbol?: string}} HeadLink */
 /** @typedef {{links?: HeadLink[], note?: string}} HeadActions */
 
 export class RunHead extends Part {
-  /** @type {RunModel | undefined} */
+  /** @type {RunModel} */
   model;
   /** @type {HeadActions} */
   actions = {};
@@ -31,50 +32,40 @@ export class RunHead extends Part {
   #buttons = h("div", { class: "toolbar run-buttons" });
 
   connectedCallback() {
-    const model = /** @type {RunModel} */ (this.model);
+    const { model } = this;
     if (!this.hasChildNodes()) {
       this.append(h("div", { class: "run-title" }, this.#title, this.#status, this.#attempts, h("span", { class: "spread" }), this.#buttons), this.#facts, this.#conditions);
       fill(
         this.#buttons,
-        h("span", { class: "id" }, h("code", { class: "cut" }, model.runId), iconButton("copy", "Copy the run's id", () => void copy(model.runId, "Run id"))),
-        ...(this.actions.note ? [h("span", { class: "tag" }, this.actions.note)] : [iconButton("link", "Copy a link to this view", () => void copy(location.href, "Link"), "")]),
+        idMark("Run id", model.runId),
+        this.actions.note ? h("span", { class: "tag" }, this.actions.note) : linkButton(),
         ...(this.actions.links ?? []).map((link) => h("a", { class: "button", href: link.href, title: link.title, download: link.download ?? false }, icon(link.symbol ?? "download"), link.label)),
       );
     }
-    this.whenGone(model.watch(() => this.#draw()));
-    this.whenGone(everySecond(() => model.open && this.#draw()));
-    this.whenGone(offline.watch(() => this.#draw()));
+    this.whenGone(model.watch(this.#draw), everySecond(() => model.open && this.#draw()), offline.watch(this.#draw));
     this.#drawNow();
   }
 
   #drawNow() {
     const { model } = this;
-    if (!model) return;
+    const { summary } = model;
     const now = model.now();
-    const summary = model.summary;
     const name = summary?.name ?? model.runId;
     say(this.#title, name);
     this.#title.title = name;
     const status = summary?.status ?? "pending";
-    if (this.#status.dataset["status"] !== status) {
-      this.#status.dataset["status"] = status;
-      fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
-    }
+    if (isOutdated(this.#status, status)) fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
     this.#drawAttempts(model, now);
     keep(this.#facts, facts(model, now), {
       key: ([key]) => key,
       make: ([key]) => h("li", { class: `fact-${key}` }),
-      update: (item, [, said, made]) => {
-        if (item.dataset["said"] === said) return;
-        item.dataset["said"] = said;
-        fill(item, made());
-      },
+      update: (item, [, text, make]) => isOutdated(item, text) && fill(item, make()),
     });
-    keep(this.#conditions, model.conditions(now), {
-      key: ({ name: what, message }) => (what === "silent" ? what : message),
-      make: () => h("li", { class: "banner" }, icon("unknown"), h("span")),
-      update: (item, condition) => say(/** @type {Element} */ (item.lastElementChild), conditionText(condition, summary?.last_event_at ?? now, now)),
-    });
+    const banners = model.conditions(now).map((condition) => ({
+      key: condition.name === "silent" ? condition.name : condition.message,
+      text: conditionText(condition, summary?.last_event_at ?? now, now),
+    }));
+    showBanners(this.#conditions, banners);
   }
 
   /**
@@ -87,8 +78,7 @@ export class RunHead extends Part {
     const field = this.#attempts;
     field.hidden = attempts.length < 2;
     const said = `${model.attempt} ${attempts.map(({ status, started_at }) => `${status} ${started_at}`).join()}`;
-    if (field.hidden || field.dataset["said"] === said) return;
-    field.dataset["said"] = said;
+    if (field.hidden || !isOutdated(field, said)) return;
     fill(
       field,
       ...attempts.map(({ number, status, started_at }) =>
@@ -109,23 +99,24 @@ function facts(model, now) {
   const { summary } = model;
   /** @type {[string, string, () => Node][]} */
   const found = [];
-  const add = (/** @type {string} */ key, /** @type {string} */ said, /** @type {() => Node} */ make = () => document.createTextNode(said)) => found.push([key, said, make]);
+  /** @type {(key: string, text: string, make?: (text: string) => Node) => void} */
+  const add = (key, text, make = (said) => document.createTextNode(said)) => found.push([key, text, () => make(text)]);
   if (summary) {
     const took = summary.duration_between ? ranText(summary.duration_between) : lengthText(summary, now);
     const begun = moment(summary.started_at, now);
-    add("kind", summary.kind, () => h("span", { class: "tag" }, summary.kind));
-    add("length", took, () => h("strong", { class: "nums" }, took));
+    add("kind", summary.kind, (kind) => h("span", { class: "tag" }, kind));
+    add("length", took, (text) => h("strong", { class: "nums" }, text));
     add("started", `started ${begun}`, () => h("span", {}, "started ", timeElement(summary.started_at, begun)));
     if (summary.ended_between) {
       const { status, ended_between } = summary;
       const ended = endText({ status, ended_between }, now);
-      const utc = ended_between.map((at) => (at === null ? "not known" : isoTime(at)));
-      add("ended", ended, () => h("span", { class: `is-${statusOf(status)}`, title: `${utc.join(" to ")} (UTC)` }, ended));
+      const utc = ended_between.map((at) => (at === null ? "not known" : utcText(at)));
+      add("ended", ended, () => h("span", { class: `is-${statusOf(status)}`, title: utc.join(" to ") }, ended));
     }
-    if (summary.agents.length) add("agents", counted(summary.agents.length, "agent"), () => h("span", { title: summary.agents.join(", ") }, counted(summary.agents.length, "agent")));
+    if (summary.agents.length) add("agents", counted(summary.agents.length, "agent"), (text) => h("span", { title: summary.agents.join(", ") }, text));
     add("events", counted(summary.events, "event"));
-    if (summary.failed_calls) add("failed", `${counted(summary.failed_calls, "failed call")}`, () => h("span", { class: "is-failed" }, counted(summary.failed_calls, "failed call")));
-    if (summary.warning_count) add("warnings", counted(summary.warning_count, "warning"), () => h("span", { class: "tag warn" }, counted(summary.warning_count, "warning")));
+    if (summary.failed_calls) add("failed", counted(summary.failed_calls, "failed call"), (text) => h("span", { class: "is-failed" }, text));
+    if (summary.warning_count) add("warnings", counted(summary.warning_count, "warning"), (text) => h("span", { class: "tag warn" }, text));
     if (isOpen(summary)) {
       const last = ago(summary.last_event_at, now);
       add("last", `last event ${summary.last_event_type} ${last}`, () => h("span", { class: "dim" }, "last event ", h("code", {}, summary.last_event_type), " ", timeElement(summary.last_event_at, last)));

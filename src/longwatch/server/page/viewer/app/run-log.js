@@ -2,10 +2,11 @@
  * `<lw-log>`: the events of a run, one a row, as they happen. Filter, search, pause, jump to the latest.
  */
 
-import { beforePaint, fill, h, say } from "./dom.js";
+import { beforePaint, button, fill, h, say } from "./dom.js";
 import { Part, define } from "./element.js";
-import { clock, count, counted, isoTime } from "./format.js";
+import { clock, count, counted, timeElement } from "./format.js";
 import { agentMark, icon, iconButton } from "./icons.js";
+import { SearchField } from "./list-filters.js";
 import { matcher } from "./log-filter.js";
 import { state } from "./placeholders.js";
 import { deathOf, isFailure, wordsOf } from "./event-text.js";
@@ -14,14 +15,12 @@ import "./window-list.js";
 /** @import { LogFilter } from "./log-filter.js" */
 /** @import { RunModel } from "./run-model.js" */
 /** @import { RunEvent } from "./types.js" */
-/** @import { WindowList } from "./window-list.js" */
 
-const SEARCH_MS = 120;
 /** Words that no event has: the list was filtered to nothing. */
 const NOTHING = { title: "No event matches", text: "Clear the search or choose other filters.", symbol: "search" };
 
 export class RunLog extends Part {
-  /** @type {RunModel | undefined} */
+  /** @type {RunModel} */
   model;
   /** @type {LogFilter} */
   #filter = { agent: "", type: "", errors: false, text: "" };
@@ -36,43 +35,37 @@ export class RunLog extends Part {
   #paused = false;
   #waiting = 0; // matching events that came while paused
   #draw = beforePaint(() => this.#drawNow());
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #typing;
 
-  #list = /** @type {WindowList} */ (h("lw-window", { class: "log-rows", "aria-label": "Events" }));
+  #list = h("lw-window", { class: "log-rows", "aria-label": "Events" });
   #empty = h("div", { hidden: true });
   #agents = h("select", { "aria-label": "Agent", on: { change: () => this.#change({ agent: this.#agents.value }) } });
   #types = h("select", { "aria-label": "Event type", on: { change: () => this.#change({ type: this.#types.value }) } });
-  #errors = h("button", { type: "button", class: "chip", "aria-pressed": "false", on: { click: () => this.#change({ errors: !this.#filter.errors }) } }, "Errors only");
-  #search = h("input", { type: "search", placeholder: "Search events", "aria-label": "Search events", autocomplete: "off", spellcheck: "false", on: { input: () => this.#typed() } });
+  #errors = button(() => this.#change({ errors: !this.#filter.errors }), { class: "chip", "aria-pressed": "false" }, "Errors only");
+  #search = new SearchField("Search events", "Search events", (text) => this.#change({ text }));
   #pause = iconButton("pause", "Pause", () => this.pause(!this.#paused), "");
-  #latest = h("button", { type: "button", class: "latest primary", hidden: true, on: { click: () => this.latest() } }, icon("down"), h("span"));
+  #latest = button(() => this.latest(), { class: "latest primary", hidden: true }, icon("down"), h("span"));
   #tally = h("span", { class: "dim nums tally", role: "status" });
 
   connectedCallback() {
     if (!this.hasChildNodes()) {
       this.append(
-        h("div", { class: "toolbar" }, h("div", { class: "search" }, icon("search"), this.#search, h("kbd", {}, "/")), this.#agents, this.#types, this.#errors, h("span", { class: "spread" }), this.#tally, this.#pause),
+        h("div", { class: "toolbar" }, this.#search.element, this.#agents, this.#types, this.#errors, h("span", { class: "spread" }), this.#tally, this.#pause),
         h("div", { class: "log-frame" }, this.#list, this.#empty, this.#latest),
       );
-      this.#list.onSelect = (index) => {
-        const event = this.#shown[index];
-        if (event) this.onSelect(event);
-      };
+      this.#list.onSelect = (event) => this.onSelect(event);
       this.#list.onFollow = () => this.#draw();
     }
-    const stop = this.model?.watch((change) => {
-      if (change.reordered) this.#seen = -1;
-      this.#draw();
-    });
-    if (stop) this.whenGone(stop);
-    this.whenGone(() => clearTimeout(this.#typing));
+    this.whenGone(
+      this.model.watch(({ reordered }) => {
+        if (reordered) this.#seen = -1;
+        this.#draw();
+      }),
+    );
     this.#draw();
   }
 
   focusSearch() {
     this.#search.focus();
-    this.#search.select();
   }
 
   /** @param {LogFilter} filter */
@@ -80,7 +73,7 @@ export class RunLog extends Part {
     const same = Object.entries(filter).every(([name, value]) => this.#filter[/** @type {keyof LogFilter} */ (name)] === value);
     if (same) return;
     this.#filter = filter;
-    if (document.activeElement !== this.#search) this.#search.value = filter.text;
+    this.#search.show(filter.text);
     this.#seen = -1;
     this.#draw();
   }
@@ -122,17 +115,12 @@ export class RunLog extends Part {
    */
   reveal(eventId) {
     this.#drawNow();
-    const index = eventId ? this.#shown.findIndex((event) => event.event_id === eventId) : -1;
-    if (index < 0) this.#list.deactivate();
-    else if (index !== this.#list.active) {
-      this.#list.follows = false;
-      this.#list.activate(index, { centre: true });
-    }
+    this.#list.reveal((event) => event.event_id === eventId);
   }
 
   /** @param {number} step */
   move(step) {
-    this.#list.activate(this.#list.active < 0 ? this.#list.firstInSight : this.#list.active + step, { tell: true });
+    this.#list.move(step);
   }
 
   /** @param {Partial<LogFilter>} change */
@@ -140,19 +128,11 @@ export class RunLog extends Part {
     this.onFilter({ ...this.#filter, ...change });
   }
 
-  #typed() {
-    clearTimeout(this.#typing);
-    this.#typing = setTimeout(() => this.#change({ text: this.#search.value }), SEARCH_MS);
-  }
-
   #drawNow() {
-    if (!this.model) return;
     const anchor = this.#take();
     const shown = this.#shown;
-    this.#list.show(
-      { length: shown.length, key: (index) => shown[index]?.event_id ?? "", draw: (index) => row(/** @type {RunEvent} */ (shown[index]), this.model) },
-      { anchor },
-    );
+    const { late } = this.model;
+    this.#list.show({ items: shown, key: (event) => event.event_id, draw: (event) => row(event, late.has(event.event_id)) }, { anchor });
     const { events, agents, types, caughtUp } = this.model;
     this.#pause.hidden = !this.model.open && !this.#paused;
     options(this.#agents, "All agents", agents, this.#filter.agent);
@@ -163,26 +143,23 @@ export class RunLog extends Part {
     const none = !shown.length && !this.#waiting && events.length > 0 && caughtUp;
     this.#empty.hidden = !none;
     if (none && !this.#empty.hasChildNodes()) this.#empty.append(state(NOTHING));
-    const behind = this.#waiting > 0 || (!this.#list.follows && !!this.model.open);
+    const behind = this.#waiting > 0 || (!this.#list.follows && this.model.open);
     this.#latest.hidden = !behind || !shown.length;
     say(/** @type {Element} */ (this.#latest.lastElementChild), this.#waiting ? `${count(this.#waiting)} new` : "Jump to latest");
   }
 
   /** Look at what is new; returns how many rows came in above the first one in sight. */
   #take() {
-    const { events } = /** @type {RunModel} */ (this.model);
+    const { events } = this.model;
     const matches = matcher(this.#filter);
     if (this.#paused && this.#seen >= 0) {
-      this.#waiting = 0;
-      for (let at = this.#seen; at < events.length; at += 1) this.#waiting += Number(matches(/** @type {RunEvent} */ (events[at])));
+      this.#waiting = events.slice(this.#seen).filter(matches).length;
       return 0;
     }
     this.#waiting = 0;
     if (this.#seen >= 0) {
-      for (; this.#seen < events.length; this.#seen += 1) {
-        const event = /** @type {RunEvent} */ (events[this.#seen]);
-        if (matches(event)) this.#shown.push(event);
-      }
+      for (const event of events.slice(this.#seen)) if (matches(event)) this.#shown.push(event);
+      this.#seen = events.length;
       return 0;
     }
     const first = this.#shown[this.#list.firstInSight];
@@ -203,26 +180,19 @@ export class RunLog extends Part {
 
 /**
  * @param {RunEvent} event
- * @param {RunModel | undefined} model
+ * @param {boolean} late
  */
-function row(event, model) {
+function row(event, late) {
   const bad = isFailure(event);
   const died = deathOf(event) !== null;
-  const late = model?.late.has(event.event_id);
   return h(
     "div",
     { class: `log-row${died ? " died" : bad ? " bad" : ""}`, data: { event: event.event_id } },
-    died ? h("span", { class: "dim", title: "An observer wrote this event; it has no time of its own" }, "–") : timeOf(event.occurred_at),
+    died ? h("span", { class: "dim", title: "An observer wrote this event; it has no time of its own" }, "–") : timeElement(event.occurred_at, clock(event.occurred_at), h("span", { class: "ms" }, `.${String(event.occurred_at % 1000).padStart(3, "0")}`)),
     event.agent_name ? agentMark(event.agent_name) : h("span"),
     h("span", { class: "type cut" }, bad ? icon(died ? "died" : "failed") : null, event.type),
     h("span", { class: "words cut" }, late ? h("span", { class: "tag warn" }, "late") : null, wordsOf(event)),
   );
-}
-
-/** @param {number} at */
-function timeOf(at) {
-  const utc = isoTime(at);
-  return h("time", { datetime: utc, title: `${utc} (UTC)` }, clock(at), h("span", { class: "ms" }, `.${String(at % 1000).padStart(3, "0")}`));
 }
 
 /**

@@ -3,11 +3,13 @@
  * or from a file. A run that was started several times shows one attempt, the last unless the reader chooses another.
  */
 
-import { orderOf, compareOrders } from "../core/order.js";
+import { compareEvents } from "../core/order.js";
 import { payloadOf } from "../core/payloads.js";
 import { RunFold, SILENT_AFTER_MS } from "../core/run-fold.js";
+import { addTo } from "../core/groups.js";
 import { graphOf } from "./announced-graph.js";
 import { placed } from "./event-order.js";
+import { Watchable } from "./observable.js";
 import { isOpen } from "./run-times.js";
 
 /** @import { Call, Graph, RunEvent, Summary } from "./types.js" */
@@ -16,7 +18,8 @@ import { isOpen } from "./run-times.js";
 /** Conditions that the server finds by watching processes; the events of a run do not show them. */
 const OBSERVED = ["unattended", "undelivered", "no heartbeat"];
 
-export class RunModel {
+/** @extends {Watchable<Change>} */
+export class RunModel extends Watchable {
   /** @type {RunEvent[]} of the attempt that is shown, by time, then producer, then its number */
   events = [];
   /** @type {Map<string, number>} */
@@ -47,14 +50,13 @@ export class RunModel {
   #callById = new Map();
   /** @type {Map<string, RunEvent[]> | null} */
   #eventsByCall = null;
-  /** @type {Set<(change: Change) => void>} */
-  #watchers = new Set();
 
   /**
    * @param {string} runId
    * @param {() => number} [now] a report stands still at the moment it was made
    */
   constructor(runId, now = () => Date.now()) {
+    super();
     this.runId = runId;
     this.now = now;
     this.#whole = this.#fold = new RunFold(runId);
@@ -103,14 +105,6 @@ export class RunModel {
     return this.calls().reduce((sum, call) => sum + Number(call.kind === "tool"), 0);
   }
 
-  /** @param {(change: Change) => void} watcher */
-  watch(watcher) {
-    this.#watchers.add(watcher);
-    return () => {
-      this.#watchers.delete(watcher);
-    };
-  }
-
   /**
    * What the server says of the run: shown before its events are here, and for what only the server can observe.
    * @param {Summary} summary
@@ -118,7 +112,7 @@ export class RunModel {
   tell(summary) {
     this.#told = summary;
     this.#forgetCalls();
-    this.#changed(false);
+    this.notify({ reordered: false });
   }
 
   /**
@@ -128,7 +122,7 @@ export class RunModel {
   choose(number) {
     if (number === this.#chosen) return;
     this.#chosen = number;
-    if (this.#whole.lifecycle.attempts.length > 1) this.#changed(this.#divide());
+    if (this.#whole.lifecycle.attempts.length > 1) this.notify({ reordered: this.#divide() });
   }
 
   /**
@@ -139,22 +133,22 @@ export class RunModel {
   add(given, { late = false } = {}) {
     const fresh = given.filter((event) => !this.#byId.has(event.event_id));
     if (!fresh.length) return;
-    const last = this.#all[this.#all.length - 1];
+    const last = this.#all.at(-1);
     // Told live, and belonging before what is shown already: a feed that was taken up again cannot know that.
-    const isLate = (/** @type {RunEvent} */ event) => late || (this.caughtUp && last !== undefined && compareOrders(orderOf(last), orderOf(event)) > 0);
+    const isLate = (/** @type {RunEvent} */ event) => late || (this.caughtUp && last !== undefined && compareEvents(last, event) > 0);
     for (const event of fresh) {
       this.#byId.set(event.event_id, event);
       if (isLate(event)) this.late.add(event.event_id);
     }
     this.#whole.add(fresh);
-    this.#changed(this.#place(fresh));
+    this.notify({ reordered: this.#place(fresh) });
   }
 
   /** Everything that was there has been read. */
   caught() {
     if (this.caughtUp) return;
     this.caughtUp = true;
-    this.#changed(false);
+    this.notify({ reordered: false });
   }
 
   /** @param {string} id */
@@ -196,12 +190,7 @@ export class RunModel {
   eventsOf(call) {
     if (!this.#eventsByCall) {
       this.#eventsByCall = new Map();
-      for (const event of this.events) {
-        if (!event.call_id) continue;
-        const list = this.#eventsByCall.get(event.call_id);
-        if (list) list.push(event);
-        else this.#eventsByCall.set(event.call_id, [event]);
-      }
+      for (const event of this.events) if (event.call_id) addTo(this.#eventsByCall, event.call_id, event);
     }
     const named = this.#eventsByCall.get(call.call_id);
     if (named) return named;
@@ -278,11 +267,6 @@ export class RunModel {
   #forgetCalls() {
     this.#calls = null;
     this.version += 1;
-  }
-
-  /** @param {boolean} reordered */
-  #changed(reordered) {
-    for (const watcher of [...this.#watchers]) watcher({ reordered });
   }
 }
 

@@ -3,34 +3,29 @@
  */
 
 import { executionPath, runPath } from "../core/routes.js";
+import { isNotFound } from "../core/errors.js";
 import { fill, h } from "./dom.js";
-import { Part, define } from "./element.js";
+import { Part, define, restart } from "./element.js";
 import { api, follow } from "./client.js";
 import { boardPath, place, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
-import { failure, loading, state } from "./placeholders.js";
+import { failure, loading, missing } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import "./run-view.js";
 
 /** @import { HeadLink } from "./run-head.js" */
-/** @import { RunView } from "./run-view.js" */
 /** @import { RunEvent, Summary } from "./types.js" */
 
 const FIRST_PAGE = 500; // something to look at soon
 const PAGE = 5000;
-const NOT_FOUND = 404;
 const OBSERVE_SECONDS = 15; // between two polls for the processes of an open run
 
 export class RunPage extends Part {
-  #stopped = new AbortController();
-
   connectedCallback() {
-    this.#stopped = new AbortController();
-    const { signal } = this.#stopped;
-    this.whenGone(() => this.#stopped.abort());
-    const runId = place.value.ids["run"] ?? "";
+    const stopped = new AbortController();
+    this.whenGone(() => stopped.abort());
     fill(this, loading("run", 12));
-    void this.#open(runId, signal);
+    void this.#open(place.value.ids["run"] ?? "", stopped.signal);
   }
 
   /**
@@ -53,11 +48,8 @@ export class RunPage extends Part {
       this.#observe(model, signal);
     } catch (error) {
       if (signal.aborted) return;
-      const again = () => {
-        this.disconnectedCallback();
-        this.connectedCallback();
-      };
-      fill(this, isMissing(error) ? missing(runId) : failure("This run", error, again));
+      const text = `Nothing with the id ${runId} is in this journal. It may have expired, or be in another journal.`;
+      fill(this, isNotFound(error) ? missing("run", text, "/runs") : failure("This run", error, () => restart(this)));
     }
   }
 
@@ -66,7 +58,7 @@ export class RunPage extends Part {
    * @param {HeadLink[]} board
    */
   #show(model, board) {
-    const view = /** @type {RunView} */ (h("lw-run"));
+    const view = h("lw-run");
     const base = runPath(model.runId);
     view.model = model;
     view.actions = {
@@ -105,23 +97,14 @@ export class RunPage extends Part {
    */
   #follow(model, cursor) {
     /** @type {RunEvent[]} */
-    let waiting = [];
-    let asked = false;
-    const take = () => {
-      asked = false;
-      const events = waiting;
-      waiting = [];
-      model.add(events);
-    };
+    const waiting = [];
     const stop = follow(`run:${model.runId}`, {
       after: cursor,
       onMessage: ({ event, data }) => {
         if (event === "event" && data.late) model.add([data.event], { late: true });
         else if (event === "event") {
-          waiting.push(data.event);
           // Many events of one read become one change.
-          if (!asked) queueMicrotask(take);
-          asked = true;
+          if (waiting.push(data.event) === 1) queueMicrotask(() => model.add(waiting.splice(0)));
         } else if (event === "caught_up") {
           queueMicrotask(() => model.caught());
         }
@@ -193,22 +176,9 @@ async function boardLink(model, signal) {
   try {
     await api.get(executionPath(model.runId), { signal });
   } catch (error) {
-    if (isMissing(error) || signal.aborted) return [];
+    if (isNotFound(error) || signal.aborted) return [];
   }
   return [{ href: boardPath(model.runId), label: "Board", title: "Every part of this execution, and its states over time", symbol: "board" }];
-}
-
-/** @param {unknown} error */
-function isMissing(error) {
-  return error instanceof Error && "status" in error && error.status === NOT_FOUND;
-}
-
-/** @param {string} runId */
-function missing(runId) {
-  return state(
-    { symbol: "search", title: "There is no such run", text: `Nothing with the id ${runId} is in this journal. It may have expired, or be in another journal.` },
-    h("a", { class: "button", href: "/runs" }, "All runs"),
-  );
 }
 
 define("lw-live-run", RunPage);

@@ -18,7 +18,6 @@ import "./window-list.js";
 /** @import { RunModel } from "./run-model.js" */
 /** @import { Stretch } from "./time-scale.js" */
 /** @import { Call } from "./types.js" */
-/** @import { WindowList } from "./window-list.js" */
 
 const CLOSER = 0.5;
 const WHEEL = 1.0015;
@@ -28,7 +27,7 @@ const LEAST_SHARE = 0.0015; // of the width: a call of no length can still be se
 const OVERVIEW_LANES = 6;
 
 export class Timeline extends Part {
-  /** @type {RunModel | undefined} */
+  /** @type {RunModel} */
   model;
   /** Called with the call that the reader chooses. @type {(call: Call) => void} */
   onSelect = () => {};
@@ -43,7 +42,7 @@ export class Timeline extends Part {
   #shown = "";
   #draw = beforePaint(() => this.#drawNow());
 
-  #list = /** @type {WindowList} */ (h("lw-window", { class: "bars", "aria-label": "Timeline of calls" }));
+  #list = h("lw-window", { class: "bars", "aria-label": "Timeline of calls" });
   #axis = h("div", { class: "axis", "aria-hidden": "true" });
   #overview = h("canvas", { class: "overview", role: "img", "aria-label": "Overview of the whole run; drag to choose a stretch" });
   #window = h("div", { class: "overview-window" });
@@ -67,21 +66,14 @@ export class Timeline extends Part {
         this.#frame,
         this.#empty,
       );
-      this.#list.onSelect = (index) => {
-        const row = this.#rows[index];
-        if (row) this.onSelect(row.call);
-      };
-      this.#list.onOpen = (index) => this.#fold(index);
+      this.#list.onSelect = ({ call }) => this.onSelect(call);
+      this.#list.onOpen = (row) => this.#fold(row);
       this.#list.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
       this.#list.addEventListener("pointerdown", (event) => this.#drag(event));
       this.#overview.addEventListener("pointerdown", (event) => this.#choose(event));
     }
-    const stop = this.model?.watch(() => this.#draw());
-    if (stop) this.whenGone(stop);
-    this.whenGone(everySecond(() => this.model?.open && this.#draw()));
-    const size = new ResizeObserver(() => this.#draw());
-    size.observe(this);
-    this.whenGone(() => size.disconnect());
+    this.whenGone(this.model.watch(this.#draw), everySecond(() => this.model.open && this.#draw()));
+    this.whenResized(this.#draw);
     this.#draw();
   }
 
@@ -117,31 +109,29 @@ export class Timeline extends Part {
   /** @param {string | null} callId */
   reveal(callId) {
     this.#drawNow();
-    const index = callId ? this.#rows.findIndex(({ call }) => call.call_id === callId) : -1;
-    if (index < 0) this.#list.deactivate();
-    else if (index !== this.#list.active) this.#list.activate(index, { centre: true });
+    this.#list.reveal(({ call }) => call.call_id === callId);
   }
 
   /** @param {number} step */
   move(step) {
-    this.#list.activate(this.#list.active < 0 ? this.#list.firstInSight : this.#list.active + step, { tell: true });
+    this.#list.move(step);
   }
 
   /** @returns {Stretch} */
   #whole() {
-    const from = this.model?.startedAt ?? 0;
-    const to = Math.max(from + 1, this.model?.lastAt ?? 0, this.model?.open ? this.model.now() : 0);
+    const { startedAt: from, lastAt, open } = this.model;
+    const to = Math.max(from + 1, lastAt, open ? this.model.now() : 0);
     return { from, to: to + (to - from) * 0.02 };
   }
 
   /** Where the bar of a call without an end stops: now, or at the last moment the run is known to have lived. */
   #unended() {
-    return this.model?.open ? this.model.now() : (this.model?.lastAt ?? 0);
+    return this.model.open ? this.model.now() : this.model.lastAt;
   }
 
   #drawNow() {
     const { model } = this;
-    if (!model || !this.isConnected) return;
+    if (!this.isConnected) return;
     if (model.version !== this.#version) {
       this.#version = model.version;
       this.#rows = callRows(model.calls(), this.#closed);
@@ -151,14 +141,10 @@ export class Timeline extends Part {
     if (!this.#rows.length) return;
     const whole = this.#whole();
     const view = this.#view ? within(this.#view, whole) : whole;
-    const rows = this.#rows;
     const drawn = `${view.from}/${view.to}`;
     const moved = drawn !== this.#shown;
     this.#shown = drawn;
-    this.#list.show(
-      { length: rows.length, key: (index) => keyOf(rows[index]), draw: (index) => this.#row(/** @type {CallRow} */ (rows[index]), view, index) },
-      { fresh: moved },
-    );
+    this.#list.show({ items: this.#rows, key: keyOf, draw: (row) => this.#row(row, view) }, { fresh: moved });
     this.#drawAxis(view);
     this.#drawOverview(whole, view);
     say(this.#label, `${length(view.to - view.from)} in view`);
@@ -167,19 +153,20 @@ export class Timeline extends Part {
   /**
    * @param {CallRow} row
    * @param {Stretch} view
-   * @param {number} index
    */
-  #row({ call, depth, children }, view, index) {
+  #row(row, view) {
+    const { call, depth, children } = row;
     const from = share(view, call.started_at);
     const end = call.ended_at ?? (call.duration_ms !== null ? call.started_at + call.duration_ms : this.#unended());
     const to = Math.max(share(view, end), from + LEAST_SHARE);
     const seen = to > 0 && from < 1;
     const left = Math.max(0, from);
     const took = call.duration_ms !== null ? length(call.duration_ms) : call.status === ABANDONED ? ABANDONED : "running";
-    const twist = children ? h("span", { class: "twist", "aria-hidden": "true", on: { click: (/** @type {Event} */ event) => {
+    const click = (/** @type {Event} */ event) => {
       event.stopPropagation();
-      this.#fold(index);
-    } } }, this.#closed.has(call.call_id) ? "▸" : "▾") : h("span", { class: "twist" });
+      this.#fold(row);
+    };
+    const twist = children ? h("span", { class: "twist", "aria-hidden": "true", on: { click } }, this.#closed.has(call.call_id) ? "▸" : "▾") : h("span", { class: "twist" });
     return h(
       "div",
       { class: `bar-row kind-${call.kind}` },
@@ -188,11 +175,9 @@ export class Timeline extends Part {
     );
   }
 
-  /** @param {number} index */
-  #fold(index) {
-    const row = this.#rows[index];
-    if (!row?.children) return;
-    const { call_id: id } = row.call;
+  /** @param {CallRow} row */
+  #fold({ call: { call_id: id }, children }) {
+    if (!children) return;
     if (!this.#closed.delete(id)) this.#closed.add(id);
     this.#version = -1;
     this.#shown = "";
@@ -201,7 +186,7 @@ export class Timeline extends Part {
 
   /** @param {Stretch} view */
   #drawAxis(view) {
-    const start = this.model?.startedAt ?? 0;
+    const start = this.model.startedAt;
     const wide = this.#axis.clientWidth > 700 ? TICKS : Math.ceil(TICKS / 2);
     const moments = ticks(view, start, wide);
     fill(
@@ -212,8 +197,8 @@ export class Timeline extends Part {
         return h("span", { class: side === "left" ? "label-left" : "", style: { left: `${share(view, at) * 100}%` } }, label);
       }),
     );
-    const now = share(view, this.model?.now() ?? 0);
-    this.#now.hidden = !this.model?.open || now < 0 || now > 1;
+    const now = share(view, this.model.now());
+    this.#now.hidden = !this.model.open || now < 0 || now > 1;
     this.#now.style.setProperty("--at", String(now));
   }
 
@@ -233,8 +218,7 @@ export class Timeline extends Part {
     const colours = this.#colours();
     pen.scale(scale, scale);
     const lane = high / OVERVIEW_LANES;
-    const calls = this.model?.calls() ?? [];
-    calls.forEach((call, at) => {
+    this.model.calls().forEach((call, at) => {
       const left = share(whole, call.started_at) * wide;
       const right = share(whole, call.ended_at ?? this.#unended()) * wide;
       const row = call.kind === "tool" ? 1 + (at % (OVERVIEW_LANES - 1)) : 0;
@@ -314,9 +298,9 @@ export class Timeline extends Part {
   }
 }
 
-/** @param {CallRow | undefined} row */
-function keyOf(row) {
-  return row ? `${row.call.call_id}/${row.call.status}/${row.depth}/${row.children}` : "";
+/** @param {CallRow} row */
+function keyOf({ call, depth, children }) {
+  return `${call.call_id}/${call.status}/${depth}/${children}`;
 }
 
 define("lw-timeline", Timeline);

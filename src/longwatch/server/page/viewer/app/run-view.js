@@ -5,7 +5,7 @@
  * model from the server, the offline report from the file itself.
  */
 
-import { beforePaint, fill, h } from "./dom.js";
+import { beforePaint, button, fill, find, h, isOutdated } from "./dom.js";
 import { Part, define } from "./element.js";
 import { count } from "./format.js";
 import { offerKeys } from "./keys.js";
@@ -18,48 +18,43 @@ import "./run-head.js";
 import "./run-log.js";
 import "./run-timeline.js";
 
-/** @import { Detail } from "./event-detail.js" */
-/** @import { Calls } from "./run-calls.js" */
-/** @import { GraphView } from "./run-graph.js" */
-/** @import { HeadActions, RunHead } from "./run-head.js" */
-/** @import { RunLog } from "./run-log.js" */
+/** @import { HeadActions } from "./run-head.js" */
 /** @import { RunModel } from "./run-model.js" */
-/** @import { Timeline } from "./run-timeline.js" */
 /** @typedef {"log" | "timeline" | "calls" | "graph"} Tab */
 
 const TABS = /** @type {[Tab, string][]} */ ([["log", "Log"], ["timeline", "Timeline"], ["calls", "Tool calls"], ["graph", "Graph"]]);
 
 export class RunView extends Part {
-  /** @type {RunModel | undefined} */
+  /** @type {RunModel} */
   model;
   /** @type {HeadActions} */
   actions = {};
 
-  #head = /** @type {RunHead} */ (h("lw-run-head"));
+  #head = h("lw-run-head");
   #tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of the run" });
   #panel = h("div", { class: "panel", role: "tabpanel", id: "run-panel" });
-  #detail = /** @type {Detail} */ (h("lw-detail", { hidden: true }));
+  #detail = h("lw-detail", { hidden: true });
   #frame = h("div", { class: "run-frame" }, this.#panel, this.#detail);
   /** @type {Tab} */
   #tab = "log";
   #chosen = "";
   #draw = beforePaint(() => this.#drawNow());
   #parts = {
-    log: /** @type {RunLog} */ (h("lw-log")),
-    timeline: /** @type {Timeline} */ (h("lw-timeline")),
-    calls: /** @type {Calls} */ (h("lw-calls")),
-    graph: /** @type {GraphView} */ (h("lw-graph")),
+    log: h("lw-log"),
+    timeline: h("lw-timeline"),
+    calls: h("lw-calls"),
+    graph: h("lw-graph"),
   };
 
   connectedCallback() {
-    const model = /** @type {RunModel} */ (this.model);
+    const { model } = this;
     if (!this.hasChildNodes()) {
       this.#wire(model);
       this.append(this.#head, this.#tabs, this.#frame);
     }
-    this.whenGone(model.watch(() => this.#draw()));
-    this.whenGone(place.watch(() => this.#draw()));
     this.whenGone(
+      model.watch(this.#draw),
+      place.watch(this.#draw),
       offerKeys("Run", [
         { keys: ["j", "ArrowDown"], about: "Next row", run: () => this.#move(1) },
         { keys: ["k", "ArrowUp"], about: "Row before", run: () => this.#move(-1) },
@@ -100,14 +95,14 @@ export class RunView extends Part {
       const names = this.#names();
       const at = names.findIndex(([name]) => name === this.#tab);
       this.#go((at + step + names.length) % names.length);
-      queueMicrotask(() => /** @type {HTMLElement | null} */ (this.#tabs.querySelector("[aria-selected=true]"))?.focus());
+      queueMicrotask(() => find(this.#tabs, "[aria-selected=true]")?.focus());
     });
   }
 
   #names() {
     // The transitions of an execution are no calls: its bars are on its board.
-    const onlyLog = this.model?.summary?.kind === "execution" && !this.model.calls().length;
-    return TABS.filter(([name]) => name === "log" || (name === "graph" ? this.model?.graph : !onlyLog));
+    const onlyLog = this.model.summary?.kind === "execution" && !this.model.calls().length;
+    return TABS.filter(([name]) => name === "log" || (name === "graph" ? this.model.graph : !onlyLog));
   }
 
   /** @param {number} at */
@@ -129,7 +124,7 @@ export class RunView extends Part {
 
   #drawNow() {
     const { model } = this;
-    if (!model || !this.isConnected) return;
+    if (!this.isConnected) return;
     const { query, selection } = place.value;
     model.choose(Number(query.get("attempt")) || null);
     const names = this.#names();
@@ -151,26 +146,24 @@ export class RunView extends Part {
    * @param {Tab} tab
    */
   #drawTabs(names, tab) {
-    const model = /** @type {RunModel} */ (this.model);
+    const { model } = this;
     const counts = { log: model.events.length, timeline: 0, calls: model.toolCalls, graph: 0 };
-    const shown = `${tab} ${names.length} ${Object.values(counts).join()}`;
     this.#tab = tab;
-    if (this.#tabs.dataset["shown"] === shown) return;
-    this.#tabs.dataset["shown"] = shown;
+    if (!isOutdated(this.#tabs, `${tab} ${names.length} ${Object.values(counts).join()}`)) return;
     const focused = this.#tabs.contains(document.activeElement);
     fill(
       this.#tabs,
       ...names.map(([name, title], at) =>
-        h(
-          "button",
-          { type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === tab), "aria-controls": "run-panel", tabindex: name === tab ? 0 : -1, on: { click: () => this.#go(at) } },
+        button(
+          () => this.#go(at),
+          { role: "tab", id: `tab-${name}`, "aria-selected": String(name === tab), "aria-controls": "run-panel", tabindex: name === tab ? 0 : -1 },
           title,
           counts[name] ? h("span", { class: "count" }, count(counts[name])) : null,
         ),
       ),
     );
     this.#panel.setAttribute("aria-labelledby", `tab-${tab}`);
-    if (focused) /** @type {HTMLElement | null} */ (this.#tabs.querySelector("[aria-selected=true]"))?.focus();
+    if (focused) find(this.#tabs, "[aria-selected=true]")?.focus();
   }
 
   /**
@@ -178,7 +171,7 @@ export class RunView extends Part {
    * @param {string | null} callId
    */
   #drawSelection(eventId, callId) {
-    const model = /** @type {RunModel} */ (this.model);
+    const { model } = this;
     const event = eventId ? model.event(eventId) : undefined;
     const call = callId ? model.call(callId) : undefined;
     const chosen = event ? `event ${eventId} ${model.late.has(event.event_id)}` : call ? `call ${callId} ${call.status} ${call.duration_ms}` : "";

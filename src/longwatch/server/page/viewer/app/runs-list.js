@@ -4,10 +4,9 @@
 
 import { SILENT_AFTER_MS } from "../core/run-fold.js";
 import { h, say } from "./dom.js";
-import { define } from "./element.js";
-import { ago, conditionText, count, counted, isoTime } from "./format.js";
+import { ago, conditionText, count, counted, timeElement, utcText } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
-import { ListView } from "./list-view.js";
+import { defineList } from "./list-view.js";
 import { pathOf } from "./router.js";
 import { endText, isOpen, lengthText, ranText } from "./run-times.js";
 import { state } from "./placeholders.js";
@@ -68,14 +67,7 @@ const RUNS = {
     }),
 };
 
-/** @extends {ListView<Summary>} */
-class RunsView extends ListView {
-  constructor() {
-    super(RUNS);
-  }
-}
-
-define("lw-runs", RunsView);
+defineList("lw-runs", RUNS);
 
 /**
  * @param {Summary} run
@@ -105,13 +97,12 @@ function sinceMs(text) {
  * @param {number} now
  */
 function cells(run, now) {
-  const utc = isoTime(run.started_at);
   return [
     h("span", { class: "run-what" }, statusMark(run.status, { quiet: true }), h("span", { class: "run-name cut" }, run.name ?? run.run_id), run.name ? h("code", { class: "cut dim" }, run.run_id) : null, run.attempts.length > 1 ? h("span", { class: "tag" }, `attempt ${run.attempts.length}`) : null),
     h("span", { class: "run-kind" }, h("span", { class: "tag" }, run.kind)),
     h("span", { class: "nums run-agents", title: run.agents.join(", ") }, run.agents.length ? count(run.agents.length) : "–", h("span", { class: "unit" }, run.agents.length === 1 ? " agent" : " agents")),
-    h("span", { class: "nums run-length", title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utc} (UTC)` }),
-    h("span", { class: "run-last cut" }, h("code", {}, run.last_event_type), " ", h("time", { class: "dim", datetime: isoTime(run.last_event_at), title: `${isoTime(run.last_event_at)} (UTC)` })),
+    h("span", { class: "nums run-length", title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utcText(run.started_at)}` }),
+    h("span", { class: "run-last cut" }, h("code", {}, run.last_event_type), " ", h("span", { class: "dim" }, timeElement(run.last_event_at))),
     h("span", { class: "run-why cut" }, ...why(run, now)),
   ];
 }

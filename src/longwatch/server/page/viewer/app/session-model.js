@@ -6,6 +6,8 @@
 import { sessionPath, turnPath, turnsPath } from "../core/routes.js";
 import { TurnState, isOver } from "../core/turn-state.js";
 import { api, follow } from "./client.js";
+import { Watchable } from "./observable.js";
+import { whenVisible } from "./ticker.js";
 
 /** @import { WireBlock, WireTurn } from "../core/turn-state.js" */
 /** @import { FileEntry, Session } from "./types.js" */
@@ -13,7 +15,7 @@ import { api, follow } from "./client.js";
 
 const EXPECTED = "expected-"; // ids of turns that the server has not confirmed yet
 
-export class SessionModel {
+export class SessionModel extends Watchable {
   /** @type {Session[] | null} */
   sessions = null;
   /** @type {Map<string, FileEntry>} */
@@ -32,34 +34,25 @@ export class SessionModel {
   #stopping = new Set();
   /** @type {(() => void)[]} */
   #undo = [];
-  /** @type {Set<() => void>} */
-  #watchers = new Set();
 
   /**
    * @param {string} project
    * @param {string} session empty while none is chosen
    */
   constructor(project, session) {
+    super();
     this.project = project;
     this.session = session;
   }
 
-  /** @param {() => void} watcher */
-  watch(watcher) {
-    this.#watchers.add(watcher);
-    return () => {
-      this.#watchers.delete(watcher);
-    };
-  }
-
   open() {
     void this.refresh();
-    this.#undo.push(follow(`files:${this.project}`, { onMessage: (message) => this.#heardFiles(message) }));
-    this.#undo.push(follow(`sessions:${this.project}`, { onMessage: (message) => this.#heardSessions(message) }));
-    if (this.session) this.#undo.push(follow(`session:${this.project}/${this.session}`, { onMessage: (message) => this.#heardTurns(message) }));
-    const seen = () => document.visibilityState === "visible" && void this.refresh();
-    document.addEventListener("visibilitychange", seen);
-    this.#undo.push(() => document.removeEventListener("visibilitychange", seen));
+    this.#undo.push(
+      follow(`files:${this.project}`, { onMessage: (message) => this.#takeFiles(message) }),
+      follow(`sessions:${this.project}`, { onMessage: (message) => this.#takeSession(message) }),
+      whenVisible(() => void this.refresh()),
+    );
+    if (this.session) this.#undo.push(follow(`session:${this.project}/${this.session}`, { onMessage: (message) => this.#takeTurns(message) }));
   }
 
   close() {
@@ -75,7 +68,7 @@ export class SessionModel {
     } catch (error) {
       if (!this.sessions) this.error = error;
     }
-    this.#changed();
+    this.notify();
   }
 
   /** Turns in order, with what the reader did and the server has yet to confirm. */
@@ -92,13 +85,13 @@ export class SessionModel {
    */
   async interrupt(turnId) {
     this.#stopping.add(turnId);
-    this.#changed();
+    this.notify();
     try {
       const turn = await api.send("POST", `${turnPath(this.project, this.session, turnId)}/interrupt`, { reason: "interrupted from the page" });
       this.#turns.take({ event: "turn", data: { turn } });
     } finally {
       this.#stopping.delete(turnId);
-      this.#changed();
+      this.notify();
     }
   }
 
@@ -108,36 +101,36 @@ export class SessionModel {
     const id = `${EXPECTED}${now}`;
     const number = Math.max(0, ...this.turns().map((turn) => turn.number)) + 1;
     this.#expected.set(id, { id, project_id: this.project, session_id: this.session, number, prompt, status: "pending", blocks: [], block_count: 0, error: null, created_at: now, started_at: null, completed_at: null, last_updated: now });
-    this.#changed();
+    this.notify();
     try {
       const turn = await api.send("POST", turnsPath(this.project, this.session), { prompt });
       this.#turns.take({ event: "turn", data: { turn } });
       api.cache.invalidate(api.address(sessionPath(this.project, this.session)));
     } finally {
       this.#expected.delete(id);
-      this.#changed();
+      this.notify();
     }
   }
 
   /** @param {{event: string, data: any}} message */
-  #heardTurns(message) {
+  #takeTurns(message) {
     if (message.event === "error") this.error = new Error(message.data.message);
     else if (message.event === "caught_up") this.caughtUp = true;
     else if (!this.#turns.take(message)) return;
     if (message.event === "turn" && this.caughtUp) void this.refresh();
-    this.#changed();
+    this.notify();
   }
 
   /**
    * Whoever makes a session, it shows at once.
    * @param {{event: string, data: any}} message
    */
-  #heardSessions({ event, data }) {
+  #takeSession({ event, data }) {
     if (event === "session" && this.sessions && !this.sessions.some((each) => each.id === data.session.id)) void this.refresh();
   }
 
   /** @param {{event: string, data: any}} message */
-  #heardFiles({ event, data }) {
+  #takeFiles({ event, data }) {
     if (event === "caught_up") this.filesCaughtUp = true;
     for (const file of event === "files" ? /** @type {FileEntry[]} */ (data.changes) : []) {
       const known = this.files.get(file.path);
@@ -146,10 +139,6 @@ export class SessionModel {
       else this.files.set(file.path, file);
       if (this.filesCaughtUp) this.touched.add(file.path);
     }
-    this.#changed();
-  }
-
-  #changed() {
-    for (const watcher of [...this.#watchers]) watcher();
+    this.notify();
   }
 }

@@ -2,8 +2,9 @@
  * `<lw-session>`: a project. Its sessions, the turns of the one that is open, and its files.
  */
 
+import { asError } from "../core/errors.js";
 import { projectPath } from "../core/routes.js";
-import { beforePaint, fill, h, keep } from "./dom.js";
+import { beforePaint, button, fill, h, keep, moveFocus } from "./dom.js";
 import { Part, define } from "./element.js";
 import { counted, moment, timeElement } from "./format.js";
 import { icon, statusMark } from "./icons.js";
@@ -16,7 +17,6 @@ import { toast } from "./toast.js";
 import "./files-panel.js";
 import { turnCard, updateTurn } from "./turn-card.js";
 
-/** @import { FilesPanel } from "./files-panel.js" */
 /** @import { Session } from "./types.js" */
 
 const AT_END_PX = 80;
@@ -33,7 +33,7 @@ export class SessionView extends Part {
   #foot = h("div");
   #prompt = h("textarea", { rows: 2, placeholder: "Ask for something new …", "aria-label": "Prompt of a new turn", on: { keydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.metaKey || event.ctrlKey) && void this.#say(event) } });
   #form = h("form", { class: "new-turn", on: { submit: (/** @type {Event} */ event) => void this.#say(event) } }, this.#prompt, h("div", { class: "toolbar" }, h("span", { class: "dim" }, "The turn waits for its executor; one that is running is cancelled."), h("span", { class: "spread" }), h("button", { type: "submit", class: "primary" }, "New turn")));
-  #files = /** @type {FilesPanel} */ (h("lw-files"));
+  #files = h("lw-files");
 
   connectedCallback() {
     const { project, session } = place.value.ids;
@@ -52,12 +52,12 @@ export class SessionView extends Part {
       ),
     );
     this.#model.open();
-    this.whenGone(() => this.#model.close());
-    this.whenGone(this.#model.watch(this.#draw));
-    this.whenGone(place.watch(this.#draw));
     this.whenGone(
+      () => this.#model.close(),
+      this.#model.watch(this.#draw),
+      place.watch(this.#draw),
       offerKeys("Session", [
-        { keys: ["j", "k"], about: "Next turn, turn before", run: (event) => this.#move(event.key === "j" ? 1 : -1) },
+        { keys: ["j", "k"], about: "Next turn, previous turn", run: (event) => this.#move(event.key === "j" ? 1 : -1) },
         { keys: ["n"], about: "New turn", run: () => this.#prompt.focus() },
         { keys: ["G"], about: "Jump to the latest block", run: () => scrollTo(0, document.documentElement.scrollHeight) },
       ]),
@@ -80,7 +80,7 @@ export class SessionView extends Part {
     const model = this.#model;
     const pane = PANES.find(([name]) => name === place.value.query.get("pane"))?.[0] ?? (model.session ? "turns" : "sessions");
     this.dataset["pane"] = pane;
-    fill(this.#panes, ...PANES.map(([name, label]) => h("button", { type: "button", class: "chip", "aria-pressed": String(name === pane), on: { click: () => setQuery({ pane: name }) } }, label)));
+    fill(this.#panes, ...PANES.map(([name, label]) => button(() => setQuery({ pane: name }), { class: "chip", "aria-pressed": String(name === pane) }, label)));
     this.#drawSessions();
     this.#drawTurns();
     this.#files.show(place.value.selection.get("file"));
@@ -128,7 +128,7 @@ export class SessionView extends Part {
     try {
       await this.#model.interrupt(turnId);
     } catch (error) {
-      toast(`Not interrupted: ${error instanceof Error ? error.message : error}`);
+      toast(`Not interrupted: ${asError(error).message}`);
     }
   }
 
@@ -142,17 +142,13 @@ export class SessionView extends Part {
       await this.#model.say(prompt);
     } catch (error) {
       this.#prompt.value ||= prompt;
-      toast(`No new turn: ${error instanceof Error ? error.message : error}`);
+      toast(`No new turn: ${asError(error).message}`);
     }
   }
 
   /** @param {number} step */
   #move(step) {
-    const cards = /** @type {HTMLElement[]} */ ([...this.#turns.children]);
-    const at = cards.findIndex((card) => card.contains(document.activeElement));
-    const next = cards[at < 0 ? (step > 0 ? 0 : cards.length - 1) : Math.max(0, Math.min(cards.length - 1, at + step))];
-    next?.focus();
-    next?.scrollIntoView({ block: "start" });
+    moveFocus(this.#turns.children, step)?.scrollIntoView({ block: "start" });
   }
 }
 

@@ -3,7 +3,7 @@
  * The steps of an item stand under it.
  */
 
-import { beforePaint, fill, h, keep, say } from "./dom.js";
+import { beforePaint, button, fill, find, h, keep, moveFocus, say } from "./dom.js";
 import { Part, define } from "./element.js";
 import { isOpen, termsOf } from "./execution-text.js";
 import { spanKey, stretchOf } from "./execution-spans.js";
@@ -28,7 +28,7 @@ const MANY_ITEMS = 80; // from here on, stages that succeeded are folded
 const FINAL = ["launched", "failed", "terminated", "cancelled", "succeeded"];
 
 export class Stages extends Part {
-  /** @type {ExecutionModel | undefined} */
+  /** @type {ExecutionModel} */
   model;
 
   /** @type {Map<string, boolean>} stages that the reader opened or folded */
@@ -48,25 +48,18 @@ export class Stages extends Part {
 
   connectedCallback() {
     if (!this.hasChildNodes()) this.append(this.#frame);
-    const stop = this.model?.watch(() => this.#draw());
-    if (stop) this.whenGone(stop);
-    this.whenGone(everySecond((now) => this.#tick(now)));
-    const size = new ResizeObserver(() => this.#draw());
-    size.observe(this);
-    this.whenGone(() => size.disconnect());
+    this.whenGone(this.model.watch(this.#draw), everySecond((now) => this.#tick(now)));
+    this.whenResized(this.#draw);
     this.#drawNow();
   }
 
   /** @param {number} step */
   move(step) {
-    const heads = [...this.querySelectorAll(".stage-head button")];
-    const at = heads.indexOf(/** @type {Element} */ (document.activeElement));
-    const next = heads[at < 0 ? (step > 0 ? 0 : heads.length - 1) : Math.max(0, Math.min(heads.length - 1, at + step))];
-    if (next instanceof HTMLElement) next.focus();
+    moveFocus(this.querySelectorAll(".stage-head button"), step);
   }
 
   #drawNow() {
-    const execution = this.model?.execution;
+    const execution = this.model.execution;
     if (!execution || !this.isConnected) return;
     const terms = termsOf(execution.source);
     this.#stretch = stretchOf(execution, Date.now());
@@ -108,13 +101,13 @@ export class Stages extends Part {
       h(
         "h3",
         { class: "stage-head" },
-        h("button", { type: "button", class: "quiet", "aria-expanded": String(!folded), "aria-controls": id, on: { click: toggle } }, h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"), statusMark(stage.status, { quiet: true }), h("span", { class: "cut" }, stage.name)),
+        button(toggle, { class: "quiet", "aria-expanded": String(!folded), "aria-controls": id }, h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"), statusMark(stage.status, { quiet: true }), h("span", { class: "cut" }, stage.name)),
         h("span", { class: "dim stage-counts" }, statesText(counts, terms)),
         h("span", { class: "stage-jobs" }, ...(stage.jobs.length ? stage.jobs.map((job) => jobMark(job, terms)) : [h("span", { class: "dim" }, "no job yet")])),
       ),
       h("ul", { id, class: `items${stage.servers.length >= MANY_ITEMS ? " many" : ""}`, hidden: folded, "aria-label": `${capital(terms.item)}s of ${stage.name}` }, ...(folded ? [] : stage.servers.map((item) => this.#item(stage, item, execution)))),
     );
-    if (focused) /** @type {HTMLElement | null} */ (element.querySelector("button"))?.focus();
+    if (focused) find(element, "button")?.focus();
   }
 
   /**
@@ -154,7 +147,7 @@ export class Stages extends Part {
    * @param {Execution} execution
    */
   #bars(key, now, execution) {
-    const spans = this.model?.spans.of(key, now) ?? [];
+    const spans = this.model.spans.of(key, now);
     const terms = termsOf(execution.source);
     const space = h("span", { class: "bar-space", role: "img", "aria-label": spans.map((span) => `${stateText(span.state, terms)} from ${clock(span.from)}`).join(", ") || "not seen yet" });
     for (const span of spans) {
@@ -206,7 +199,7 @@ export class Stages extends Part {
 
   /** @param {number} now */
   #tick(now) {
-    const execution = this.model?.execution;
+    const execution = this.model.execution;
     if (!execution || (execution === this.#told && !isOpen(execution))) return;
     for (const text of this.querySelectorAll(".since")) {
       const since = Number(/** @type {HTMLElement} */ (text).dataset["since"]);
@@ -217,8 +210,7 @@ export class Stages extends Part {
     if (!isOpen(execution)) return;
     if (now > this.#stretch.to) return this.#draw();
     for (const [bar, span] of this.#growing) this.#place(bar, span, now, termsOf(execution.source));
-    const mark = /** @type {HTMLElement | null} */ (this.#marks.querySelector(".mark-now"));
-    mark?.style.setProperty("left", `${share(this.#stretch, now) * 100}%`);
+    find(this.#marks, ".mark-now")?.style.setProperty("left", `${share(this.#stretch, now) * 100}%`);
   }
 }
 

@@ -46,5 +46,15 @@ function resume() {
   if (stood && timer !== undefined) tick();
 }
 
+/**
+ * Call a function whenever the page becomes visible, until the returned function is called.
+ * @param {() => void} run
+ */
+export function whenVisible(run) {
+  const changed = () => document.visibilityState === "visible" && run();
+  document.addEventListener("visibilitychange", changed);
+  return () => document.removeEventListener("visibilitychange", changed);
+}
+
 document.addEventListener("visibilitychange", resume);
 offline.watch(resume);

@@ -3,6 +3,7 @@
  */
 
 import { h } from "./dom.js";
+import { iconButton } from "./icons.js";
 
 const SHOWN_MS = 3500;
 
@@ -26,6 +27,27 @@ export async function copy(text, what) {
     if (copiedBySelection(text)) toast(`${what} copied`);
     else toast(`The browser does not allow copying here. ${text.slice(0, 200)}`);
   }
+}
+
+/**
+ * @param {string} what is copied, such as `Run id`
+ * @param {string} text
+ */
+export function copyButton(what, text) {
+  return iconButton("copy", `Copy ${what.toLowerCase()}`, () => void copy(text, what));
+}
+
+/**
+ * An id with a button that copies it.
+ * @param {string} what
+ * @param {string} id
+ */
+export function idMark(what, id) {
+  return h("span", { class: "id" }, h("code", { class: "cut" }, id), copyButton(what, id));
+}
+
+export function linkButton() {
+  return iconButton("link", "Copy link to this view", () => void copy(location.href, "Link"), "");
 }
 
 /** @param {string} text */

@@ -5,10 +5,10 @@
 
 import { isOver } from "../core/turn-state.js";
 import { runPath } from "./router.js";
-import { fill, h, keep, say } from "./dom.js";
-import { clock, isoTime, length } from "./format.js";
-import { icon, iconButton, statusMark } from "./icons.js";
-import { copy } from "./toast.js";
+import { button, fill, h, isOutdated, keep, say } from "./dom.js";
+import { clock, length, timeElement } from "./format.js";
+import { icon, statusMark } from "./icons.js";
+import { copyButton } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
 
 /** @import { WireBlock } from "../core/turn-state.js" */
@@ -32,7 +32,7 @@ export function turnCard(turn, interrupt) {
       h("span", { class: "dim turn-time nums" }),
       h("span", { class: "spread" }),
       h("a", { class: "button quiet", href: runPath(turn.id), title: "The turn as a run: log, timeline, export" }, "Events"),
-      h("button", { type: "button", class: "danger turn-stop", on: { click: () => interrupt(turn.id) } }, icon("stop"), "Interrupt"),
+      button(() => interrupt(turn.id), { class: "danger turn-stop" }, icon("stop"), "Interrupt"),
     ),
     turn.prompt ? h("p", { class: "prompt" }, turn.prompt) : null,
     h("ol", { class: "blocks" }),
@@ -48,8 +48,7 @@ export function turnCard(turn, interrupt) {
  */
 export function updateTurn(card, turn) {
   const shown = `${turn.status} ${turn.blocks.length} ${turn.last_updated} ${turn.error} ${turn.missing_lines}`;
-  if (card.dataset["shown"] === shown) return;
-  card.dataset["shown"] = shown;
+  if (!isOutdated(card, shown)) return;
   const over = isOver(turn);
   fill(part(card, ".turn-status"), statusMark(turn.status, { badge: true }));
   fill(part(card, ".turn-time"), time(turn));
@@ -71,9 +70,7 @@ export function updateTurn(card, turn) {
     make: (block) => h("li", { class: `block ${block.type}` }),
     update: (item, block) => {
       const result = block.type === "tool_use" ? results.get(block.content["tool_use_id"]) : undefined;
-      const state = `${result?.id ?? ""} ${over}`;
-      if (item.dataset["state"] === state) return;
-      item.dataset["state"] = state;
+      if (!isOutdated(item, `${result?.id ?? ""} ${over}`)) return;
       const wasOpen = item.querySelector("details")?.open ?? false;
       fill(item, blockBody(block, result, over));
       const details = item.querySelector("details");
@@ -117,7 +114,7 @@ function resultBody({ content }) {
  */
 function labelled(name, value) {
   const shown = typeof value === "string" ? h("pre", { class: "output" }, value) : valueTree(value, { open: 1 });
-  return h("section", { class: "labelled" }, h("header", {}, h("h4", {}, name), iconButton("copy", `Copy ${name.toLowerCase()}`, () => void copy(valueText(value), name))), shown);
+  return h("section", { class: "labelled" }, h("header", {}, h("h4", {}, name), copyButton(name, valueText(value))), shown);
 }
 
 /** @param {[number, number][]} gaps first and last line of each */
@@ -131,7 +128,7 @@ function missingWords(gaps) {
 function time(turn) {
   const began = Date.parse(turn.started_at ?? turn.created_at);
   const took = turn.completed_at && turn.started_at ? ` · ${length(Date.parse(turn.completed_at) - began)}` : "";
-  return h("time", { datetime: isoTime(began), title: `${isoTime(began)} (UTC)` }, `${clock(began)}${took}`);
+  return timeElement(began, `${clock(began)}${took}`);
 }
 
 /** @param {unknown} value */

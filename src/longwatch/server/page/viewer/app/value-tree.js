@@ -3,7 +3,7 @@
  * when it is opened, so that a payload of any size costs what is seen of it.
  */
 
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 
 const LONGEST_TEXT = 2000;
 const MOST_CHILDREN = 200;
@@ -65,10 +65,11 @@ function list(into, entries, from, open) {
   const to = Math.min(entries.length, from + MOST_CHILDREN);
   for (const [name, value] of entries.slice(from, to)) into.append(h("li", {}, branch(name, value, open)));
   if (to === entries.length) return;
-  const more = h("li", {}, h("button", { type: "button", on: { click: () => {
+  const showMore = () => {
     more.remove();
     list(into, entries, to, 0);
-  } } }, `Show ${Math.min(MOST_CHILDREN, entries.length - to)} more of ${entries.length - to}`));
+  };
+  const more = h("li", {}, button(showMore, {}, `Show ${Math.min(MOST_CHILDREN, entries.length - to)} more of ${entries.length - to}`));
   into.append(more);
 }
 
@@ -83,11 +84,12 @@ function leaf(value) {
 function longText(text) {
   const span = h("span", { class: "text" }, text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text);
   if (text.length <= LONGEST_TEXT) return span;
-  const button = h("button", { type: "button", on: { click: () => {
+  const showAll = () => {
     span.textContent = text;
-    button.remove();
-  } } }, `Show all ${text.length.toLocaleString("en")} characters`);
-  return h("span", {}, span, " ", button);
+    all.remove();
+  };
+  const all = button(showAll, {}, `Show all ${text.length.toLocaleString("en")} characters`);
+  return h("span", {}, span, " ", all);
 }
 
 /**

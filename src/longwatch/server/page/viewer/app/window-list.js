@@ -13,14 +13,14 @@ const AT_END_PX = 24;
 
 /**
  * @typedef {object} Rows
- * @property {number} length
- * @property {(index: number) => HTMLElement} draw
- * @property {(index: number) => string} key names what the row shows; a row whose key stays is kept
+ * @property {readonly any[]} items one for each row
+ * @property {(item: any) => HTMLElement} draw
+ * @property {(item: any) => string} key names what the row shows; a row whose key stays is kept
  */
 
 export class WindowList extends Part {
   /** @type {Rows} */
-  #rows = { length: 0, draw: () => h("div"), key: String };
+  #rows = { items: [], draw: () => h("div"), key: String };
   /** @type {Map<string, HTMLElement>} */
   #drawn = new Map();
   #span = h("div", { class: "span", role: "presentation" });
@@ -28,9 +28,9 @@ export class WindowList extends Part {
   #follows = false;
   #name = `window-${Math.random().toString(36).slice(2)}`;
   #draw = beforePaint(() => this.drawNow());
-  /** Called when the reader chooses a row. @type {(index: number) => void} */
+  /** Called when the reader chooses a row. @type {(item: any) => void} */
   onSelect = () => {};
-  /** Called when a row is opened with Enter or a second click. @type {(index: number) => void} */
+  /** Called when a row is opened with Enter or a second click. @type {(item: any) => void} */
   onOpen = () => {};
   /** Called when the list starts or stops staying at its end. @type {(follows: boolean) => void} */
   onFollow = () => {};
@@ -42,12 +42,10 @@ export class WindowList extends Part {
     this.addEventListener("scroll", this.#scrolled, { passive: true });
     this.addEventListener("keydown", this.#pressed);
     this.addEventListener("click", this.#clicked);
-    const size = new ResizeObserver(() => {
+    this.whenResized(() => {
       if (this.#follows) this.#toEnd();
       this.#draw();
     });
-    size.observe(this);
-    this.whenGone(() => size.disconnect());
     this.#draw();
   }
 
@@ -83,7 +81,7 @@ export class WindowList extends Part {
   show(rows, { fresh = false, anchor = 0 } = {}) {
     this.#rows = rows;
     if (fresh) this.#clear();
-    if (this.#active >= rows.length) this.#active = -1;
+    if (this.#active >= rows.items.length) this.#active = -1;
     this.#stretch();
     if (anchor) this.scrollBy(0, anchor * ROW_PX);
     if (this.#follows) this.#toEnd();
@@ -96,15 +94,15 @@ export class WindowList extends Part {
    * @param {{tell?: boolean, centre?: boolean}} [how]
    */
   activate(index, { tell = false, centre = false } = {}) {
-    if (!this.#rows.length) return;
-    const within = Math.max(0, Math.min(this.#rows.length - 1, index));
+    if (!this.#rows.items.length) return;
+    const within = Math.max(0, Math.min(this.#rows.items.length - 1, index));
     this.#active = within;
     const top = within * ROW_PX;
     if (centre) this.scrollTo(0, top - this.clientHeight / 2 + ROW_PX);
     else if (top < this.scrollTop) this.scrollTo(0, top);
     else if (top + ROW_PX > this.scrollTop + this.clientHeight) this.scrollTo(0, top + ROW_PX - this.clientHeight);
     this.drawNow();
-    if (tell) this.onSelect(within);
+    if (tell) this.onSelect(this.#rows.items[within]);
   }
 
   /** No row is the active one. */
@@ -114,20 +112,41 @@ export class WindowList extends Part {
     this.#draw();
   }
 
+  /**
+   * Make the row of this item the active one; none if there is no such item.
+   * @param {(item: any) => boolean} matches
+   */
+  reveal(matches) {
+    const index = this.#rows.items.findIndex(matches);
+    if (index < 0) return this.deactivate();
+    if (index === this.#active) return;
+    this.follows = false;
+    this.activate(index, { centre: true });
+  }
+
+  /**
+   * Choose the next row or the one before; without an active one the first in sight.
+   * @param {number} step
+   */
+  move(step) {
+    this.activate(this.#active < 0 ? this.firstInSight : this.#active + step, { tell: true });
+  }
+
   drawNow() {
-    const { length, draw, key } = this.#rows;
+    const { items, draw, key } = this.#rows;
     const first = Math.max(0, this.firstInSight - SPARE_ROWS);
-    const last = Math.min(length, this.firstInSight + this.rowsInSight + 1 + SPARE_ROWS);
+    const last = Math.min(items.length, this.firstInSight + this.rowsInSight + 1 + SPARE_ROWS);
     const before = this.#drawn;
     /** @type {Map<string, HTMLElement>} */
     const now = new Map();
     for (let index = first; index < last; index += 1) {
-      const name = key(index);
+      const item = items[index];
+      const name = key(item);
       let row = before.get(name);
       if (row) {
         before.delete(name);
       } else {
-        row = draw(index);
+        row = draw(item);
         row.setAttribute("role", "option");
         this.#span.append(row);
       }
@@ -135,7 +154,7 @@ export class WindowList extends Part {
       if (row.style.transform !== place) row.style.transform = place;
       row.id = `${this.#name}-${index}`;
       row.dataset["index"] = String(index);
-      row.setAttribute("aria-setsize", String(length));
+      row.setAttribute("aria-setsize", String(items.length));
       row.setAttribute("aria-posinset", String(index + 1));
       row.setAttribute("aria-selected", String(index === this.#active));
       now.set(name, row);
@@ -153,16 +172,16 @@ export class WindowList extends Part {
   }
 
   #stretch() {
-    const height = `${this.#rows.length * ROW_PX}px`;
+    const height = `${this.#rows.items.length * ROW_PX}px`;
     if (this.#span.style.height !== height) this.#span.style.height = height;
   }
 
   #toEnd() {
-    this.scrollTo(0, this.#rows.length * ROW_PX);
+    this.scrollTo(0, this.#rows.items.length * ROW_PX);
   }
 
   #scrolled = () => {
-    const atEnd = this.scrollTop + this.clientHeight >= this.#rows.length * ROW_PX - AT_END_PX;
+    const atEnd = this.scrollTop + this.clientHeight >= this.#rows.items.length * ROW_PX - AT_END_PX;
     if (this.#follows && !atEnd) {
       this.#follows = false;
       this.onFollow(false);
@@ -176,7 +195,7 @@ export class WindowList extends Part {
     const page = this.rowsInSight - 1;
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
     if (event.key === "Enter" && this.#active >= 0) {
-      this.onOpen(this.#active);
+      this.onOpen(this.#rows.items[this.#active]);
     } else if (step !== undefined) {
       const from = this.#active < 0 ? (step > 0 ? this.firstInSight - 1 : this.firstInSight) : this.#active;
       this.activate(from + step, { tell: true });
@@ -194,7 +213,7 @@ export class WindowList extends Part {
     const index = Number(row.dataset["index"]);
     const again = index === this.#active && event.detail > 1;
     this.activate(index, { tell: true });
-    if (again) this.onOpen(index);
+    if (again) this.onOpen(this.#rows.items[index]);
   };
 }
 

@@ -5,6 +5,7 @@
  * end closes the latest open start of the same agent, node or tool, as a reader of the list would pair them.
  */
 
+import { addTo } from "./groups.js";
 import { compareOrders, orderOf } from "./order.js";
 import { durationOf, endStatus, errorTextOf, payloadOf, textOf, toolStatus } from "./payloads.js";
 
@@ -118,9 +119,7 @@ export class Calls {
     const { subject, mark } = found;
     this.#ordered = null;
     if (event.call_id == null) {
-      const marks = this.#unnamed.get(subject);
-      if (marks) marks.push(mark);
-      else this.#unnamed.set(subject, [mark]);
+      addTo(this.#unnamed, subject, mark);
       return;
     }
     const known = this.#named.get(event.call_id);

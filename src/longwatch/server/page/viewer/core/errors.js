@@ -69,6 +69,14 @@ export function unreachable(address, cause) {
   return new ApiError({ status: 0, code: "unreachable", message, cause });
 }
 
+/**
+ * Whether the server responded that there is no such thing.
+ * @param {unknown} error
+ */
+export function isNotFound(error) {
+  return error instanceof ApiError && error.status === 404;
+}
+
 /** @param {unknown} error */
 export function isAbort(error) {
   return error instanceof Error && error.name === "AbortError";

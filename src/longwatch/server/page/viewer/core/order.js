@@ -40,6 +40,11 @@ export function compareOrders(one, other) {
   );
 }
 
+/** @param {WireEvent} one @param {WireEvent} other */
+export function compareEvents(one, other) {
+  return compareOrders(orderOf(one), orderOf(other));
+}
+
 /**
  * By code points, as Python and the journals compare. `<` compares UTF-16 units, which puts an emoji before U+FF5E.
  * @param {string} one
