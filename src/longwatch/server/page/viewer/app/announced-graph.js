@@ -21,10 +21,7 @@ export function graphOf(said) {
   return unique.length ? { nodes: unique, edges } : null;
 }
 
-/**
- * @param {unknown} value
- * @returns {Record<string, unknown>[]}
- */
+/** @param {unknown} value @returns {Record<string, unknown>[]} */
 function list(value) {
   return Array.isArray(value) ? value.filter((each) => each && typeof each === "object") : [];
 }

@@ -110,11 +110,7 @@ export function isOutdated(element, shown) {
   return true;
 }
 
-/**
- * @param {ParentNode} parent
- * @param {string} selector
- * @returns {HTMLElement | null}
- */
+/** @param {ParentNode} parent @param {string} selector @returns {HTMLElement | null} */
 export const find = (parent, selector) => parent.querySelector(selector);
 
 /**
@@ -147,10 +143,7 @@ export function beforePaint(draw) {
   };
 }
 
-/**
- * @param {Element} element
- * @param {Props} props
- */
+/** @param {Element} element @param {Props} props */
 function dress(element, props) {
   for (const [name, value] of Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
@@ -172,10 +165,7 @@ function dress(element, props) {
   }
 }
 
-/**
- * @param {Element} parent
- * @param {Child[]} children
- */
+/** @param {Element} parent @param {Child[]} children */
 function put(parent, children) {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;

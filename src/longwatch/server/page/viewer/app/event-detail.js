@@ -31,10 +31,7 @@ export class Detail extends Part {
     this.setAttribute("aria-label", "Details");
   }
 
-  /**
-   * @param {RunEvent} event
-   * @param {RunModel} model
-   */
+  /** @param {RunEvent} event @param {RunModel} model */
   showEvent(event, model) {
     const call = model.callOf(event);
     const death = deathOf(event);
@@ -53,10 +50,7 @@ export class Detail extends Part {
     this.#show(event.type, null, facts, errorOf(event), [["Payload", payloadOf(event)]]);
   }
 
-  /**
-   * @param {Call} call
-   * @param {RunModel} model
-   */
+  /** @param {Call} call @param {RunModel} model */
   showCall(call, model) {
     const events = model.eventsOf(call);
     const first = events[0];
@@ -102,20 +96,13 @@ export class Detail extends Part {
   }
 }
 
-/**
- * @param {RunEvent | undefined} event
- * @param {string} name
- */
+/** @param {RunEvent | undefined} event @param {string} name */
 function text(event, name) {
   const value = said(event, name);
   return typeof value === "string" ? value : null;
 }
 
-/**
- * @param {RunEvent | undefined} event
- * @param {string} name
- * @returns {unknown}
- */
+/** @param {RunEvent | undefined} event @param {string} name @returns {unknown} */
 function said(event, name) {
   return event ? payloadOf(event)[name] : undefined;
 }
@@ -125,10 +112,7 @@ function when(at) {
   return h("span", {}, timeElement(at, `${moment(at, Date.now())}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`), h("span", { class: "dim" }, ` · ${isoTime(at).slice(11, 23)} UTC`));
 }
 
-/**
- * @param {string} label
- * @param {() => void} click
- */
+/** @param {string} label @param {() => void} click */
 function link(label, click) {
   return button(click, { class: "linkish" }, label);
 }

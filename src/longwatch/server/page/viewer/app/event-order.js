@@ -18,10 +18,7 @@ export function placed(events, fresh) {
   return [events, false];
 }
 
-/**
- * @param {RunEvent[]} one
- * @param {RunEvent[]} other
- */
+/** @param {RunEvent[]} one @param {RunEvent[]} other */
 function merged(one, other) {
   /** @type {RunEvent[]} */
   const both = [];

@@ -18,10 +18,7 @@ const SPOKEN = ["message", "text", "line", "data", "name", "status"];
 const BAD_ENDINGS = ["failed", "died", "partial", "unknown"];
 const SIGNS = /** @type {Record<string, string>} */ ({ started: "…", completed: "✓", failed: "✗", skipped: "–" });
 
-/**
- * @param {RunEvent} event
- * @returns {boolean}
- */
+/** @param {RunEvent} event @returns {boolean} */
 export function isFailure(event) {
   const said = payloadOf(event);
   const word = textOf(said, "status");
@@ -32,10 +29,7 @@ export function isFailure(event) {
   return /(?:_failed|_error)$/i.test(event.type) || errorTextOf(said) !== null;
 }
 
-/**
- * @param {RunEvent} event
- * @returns {string}
- */
+/** @param {RunEvent} event @returns {string} */
 export function wordsOf(event) {
   const said = payloadOf(event);
   if (TRANSITION.test(event.type)) return oneLine(transition(said));
@@ -97,10 +91,7 @@ export function errorOf(event) {
   return errorTextOf(payloadOf(event));
 }
 
-/**
- * @param {Record<string, unknown>} said
- * @param {string[]} names
- */
+/** @param {Record<string, unknown>} said @param {string[]} names */
 function fields(said, names) {
   const shown = names.slice(0, MOST_FIELDS).flatMap((name) => {
     const value = said[name];

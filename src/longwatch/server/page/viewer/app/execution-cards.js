@@ -15,11 +15,7 @@ import { stageStrip } from "./stage-strip.js";
 const FROM_OUTSIDE = ["waiting for", "phase", "unwatched", "unreachable", "missing", "unknown status", "overdue", "slow", "silent", "expected", "waves"]; // told elsewhere on the page
 const FEWEST = 10; // past executions, for an ETA
 
-/**
- * @param {Execution} execution
- * @param {number} now
- * @returns {HTMLElement[]}
- */
+/** @param {Execution} execution @param {number} now @returns {HTMLElement[]} */
 export function cardsOf(execution, now) {
   return execution.verdict ? [verdictCard(execution), evidenceCard(execution), watchCard(execution, now)] : [etaCard(execution, now), progressCard(execution, now), watchCard(execution, now)];
 }
@@ -67,10 +63,7 @@ function evidenceCard({ verdict }) {
   );
 }
 
-/**
- * @param {Execution} execution
- * @param {number} now
- */
+/** @param {Execution} execution @param {number} now */
 function progressCard(execution, now) {
   const { progress_text: items, phase } = execution;
   return h(
@@ -84,10 +77,7 @@ function progressCard(execution, now) {
   );
 }
 
-/**
- * @param {Execution} execution
- * @param {number} now
- */
+/** @param {Execution} execution @param {number} now */
 function etaCard(execution, now) {
   const { eta, deadline_at: deadline } = execution;
   const until = deadline === null ? null : h("p", { class: "dim" }, "Deadline ", timeElement(deadline, moment(deadline, now)), ". Past it the source is polled at once, and its response decides.");
@@ -121,18 +111,12 @@ function etaBar(eta, elapsed) {
   );
 }
 
-/**
- * @param {Eta} eta
- * @param {number} ms
- */
+/** @param {Eta} eta @param {number} ms */
 function etaShare(eta, ms) {
   return Math.min(1, Math.max(0, ms / (Math.max(eta.longest_ms, eta.usual_high_ms) * 1.15 || 1)));
 }
 
-/**
- * @param {Execution} execution
- * @param {number} now
- */
+/** @param {Execution} execution @param {number} now */
 function watchCard(execution, now) {
   const list = h("dl", { class: "facts" });
   const facts = execution.verdict ? endedFacts(execution) : execution.explained.filter(({ about }) => !FROM_OUTSIDE.includes(about));
@@ -142,10 +126,7 @@ function watchCard(execution, now) {
   return h("section", { class: "card", "aria-label": "Polling" }, h("h2", {}, execution.verdict ? "How it was polled" : "Polling"), list);
 }
 
-/**
- * @param {Fact} fact
- * @param {number} now
- */
+/** @param {Fact} fact @param {number} now */
 function factText({ about, text, at }, now) {
   // These count on while nothing is written.
   if (about === "next poll") return h("dd", {}, h("span", { class: "nums", data: { next: "" } }));
@@ -155,10 +136,7 @@ function factText({ about, text, at }, now) {
   return h("dd", {}, text, when);
 }
 
-/**
- * @param {Execution} execution
- * @returns {Fact[]}
- */
+/** @param {Execution} execution @returns {Fact[]} */
 function endedFacts(execution) {
   const { last_answer_at: answered, last_change_at: changed, deadline_at: deadline, last_error: error, version } = execution;
   return [

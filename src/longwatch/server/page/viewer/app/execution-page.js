@@ -117,10 +117,7 @@ export class ExecutionPage extends Part {
     showCards(this.#cards, execution, now);
   }
 
-  /**
-   * @param {Execution} execution
-   * @param {number} now
-   */
+  /** @param {Execution} execution @param {number} now */
   #drawFacts(execution, now) {
     const { mode, plan_id: plan, source, started_at: started, ended_at: ended } = execution;
     if (isOutdated(this.#facts, JSON.stringify([mode, plan, source, started, isOpen(execution), execution.eta === null]))) {
@@ -139,10 +136,7 @@ export class ExecutionPage extends Part {
   }
 }
 
-/**
- * @param {string} executionId
- * @param {string[]} plans
- */
+/** @param {string} executionId @param {string[]} plans */
 function choice(executionId, plans) {
   const links = plans.map((plan) => h("a", { class: "button", href: executionPath({ plan_id: plan, execution_id: executionId }) }, plan));
   return state({ symbol: "board", title: "Several plans have this execution", text: `Choose the plan of ${executionId}.` }, h("div", { class: "toolbar" }, ...links));

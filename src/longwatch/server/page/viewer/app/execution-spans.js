@@ -11,11 +11,7 @@ import { compareEvents } from "../core/order.js";
 const STEPS_MS = [10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 480, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10_800, 14_400, 21_600, 43_200, 86_400].map((seconds) => seconds * 1000);
 const ROOM = 1.12; // beyond now, so that the bars do not move with every second
 
-/**
- * @param {string} stage
- * @param {string} item
- * @param {string} [step]
- */
+/** @param {string} stage @param {string} item @param {string} [step] */
 export const spanKey = (stage, item, step = "") => JSON.stringify([stage, item, step]);
 
 export class Spans {

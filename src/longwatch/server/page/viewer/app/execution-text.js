@@ -23,10 +23,7 @@ const TERMS = {
   other: { stage: "stage", item: "item", step: "step", done: "done" },
 };
 
-/**
- * @param {string} source
- * @returns {Terms}
- */
+/** @param {string} source @returns {Terms} */
 export const termsOf = (source) => (source === "drs" ? TERMS.drs : TERMS.other);
 
 /** @param {ExecutionLine} execution */
@@ -97,10 +94,7 @@ export function leaseText(execution, now) {
   return until > now ? `${holder}, ignored: it expires too far ahead for a correct clock` : `expired ${ticking(now - until)} ago: ${holder} did not release it`;
 }
 
-/**
- * @param {ExecutionLine} execution
- * @param {number} now
- */
+/** @param {ExecutionLine} execution @param {number} now */
 function isLeased({ lease_holder: holder, lease_until: until }, now) {
   return holder !== null && until !== null && now < until && until <= now + LONGEST_LEASE_MS;
 }

@@ -58,10 +58,7 @@ const EXECUTIONS = {
 
 defineList("lw-executions", EXECUTIONS);
 
-/**
- * @param {ExecutionLine} execution
- * @param {Query} query
- */
+/** @param {ExecutionLine} execution @param {Query} query */
 function matches(execution, { status, mode, source, text }) {
   if (status && execution.status !== status) return false;
   if (mode && execution.mode !== mode) return false;
@@ -87,11 +84,7 @@ function cells(execution) {
   ];
 }
 
-/**
- * @param {HTMLElement} row
- * @param {ExecutionLine} execution
- * @param {number} now
- */
+/** @param {HTMLElement} row @param {ExecutionLine} execution @param {number} now */
 function tick(row, execution, now) {
   const { started_at: started, ended_at: ended } = execution;
   const [took, begun, first, second] = [".took", "time", ".first", ".second"].map((name) => /** @type {HTMLElement} */ (row.querySelector(name)));

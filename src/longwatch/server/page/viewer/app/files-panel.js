@@ -128,20 +128,14 @@ export class FilesPanel extends Part {
     }
   }
 
-  /**
-   * @param {FileEntry} entry
-   * @returns {Promise<string | null>}
-   */
+  /** @param {FileEntry} entry @returns {Promise<string | null>} */
   async #text(entry) {
     if (entry.kind !== "text" || entry.size > LONGEST_TEXT) return null;
     const response = await api.request(api.address(contentPath(this.model.project, entry.path)));
     return response.text();
   }
 
-  /**
-   * @param {string} path
-   * @param {FileEntry | null} entry
-   */
+  /** @param {string} path @param {FileEntry | null} entry */
   #head(path, entry) {
     const changed = entry ? Date.parse(entry.last_modified) : 0;
     return h(
@@ -166,10 +160,7 @@ export class FilesPanel extends Part {
   }
 }
 
-/**
- * @param {string} text
- * @param {{from: number, to: number} | null} changed
- */
+/** @param {string} text @param {{from: number, to: number} | null} changed */
 function lines(text, changed) {
   const all = text.split("\n");
   if (all[all.length - 1] === "") all.pop();

@@ -18,10 +18,7 @@ const GAP = { x: 64, y: 22 };
 const EDGE = 14;
 const SWEEPS = 6;
 
-/**
- * @param {Graph} graph
- * @returns {Layout}
- */
+/** @param {Graph} graph @returns {Layout} */
 export function layOut(graph) {
   const ids = graph.nodes.map((node) => node.id);
   const known = new Set(ids);

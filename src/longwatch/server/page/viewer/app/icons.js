@@ -49,10 +49,7 @@ const SHAPES = /** @type {Record<string, string[]>} */ ({
   cross: ["M3.6 3.6l8.8 8.8M12.4 3.6l-8.8 8.8"],
 });
 
-/**
- * @param {string} name
- * @returns {SVGElement}
- */
+/** @param {string} name @returns {SVGElement} */
 export function icon(name) {
   const paths = (SHAPES[name] ?? SHAPES["unknown"] ?? []).map((path) => {
     const filled = path.startsWith("*");

@@ -24,10 +24,7 @@ const LOOKS = /** @type {Record<string, string>} */ ({
 /** @param {string} state */
 export const lookOf = (state) => LOOKS[state] ?? "unknown";
 
-/**
- * @param {string} state
- * @param {Terms} terms
- */
+/** @param {string} state @param {Terms} terms */
 export const stateText = (state, terms) => (state === "launched" ? terms.done : state.replace(/_/g, " "));
 
 /**

@@ -29,11 +29,7 @@ export class SearchField {
   #typing;
   #input;
 
-  /**
-   * @param {string} label
-   * @param {string} placeholder
-   * @param {(text: string) => void} onText
-   */
+  /** @param {string} label @param {string} placeholder @param {(text: string) => void} onText */
   constructor(label, placeholder, onText) {
     const input = () => {
       clearTimeout(this.#typing);

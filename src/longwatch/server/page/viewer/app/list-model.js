@@ -132,10 +132,7 @@ export class ListModel extends Watchable {
     else if (this.#take(data[message])) this.notify();
   }
 
-  /**
-   * @param {Item} item
-   * @returns {boolean} whether the list has changed
-   */
+  /** @param {Item} item @returns {boolean} whether the list has changed */
   #take(item) {
     const { key, matches: isOf, newer } = this.#of;
     const known = this.items.findIndex((each) => key(each) === key(item));

@@ -113,11 +113,7 @@ class ListView extends Part {
     fill(this.#foot, this.#end());
   }
 
-  /**
-   * @param {HTMLElement} row
-   * @param {Item} item
-   * @param {number} now
-   */
+  /** @param {HTMLElement} row @param {Item} item @param {number} now */
   #show(row, item, now) {
     if (this.#shown.get(row) === item) return;
     this.#shown.set(row, item);

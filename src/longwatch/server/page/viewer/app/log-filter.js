@@ -13,10 +13,7 @@ const UNLISTED = "node_stream";
 /** @type {WeakMap<RunEvent, string>} */
 const texts = new WeakMap();
 
-/**
- * @param {LogFilter} filter
- * @returns {(event: RunEvent) => boolean}
- */
+/** @param {LogFilter} filter @returns {(event: RunEvent) => boolean} */
 export function matcher({ agent, type, errors, text }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return (event) => {
@@ -27,10 +24,7 @@ export function matcher({ agent, type, errors, text }) {
   };
 }
 
-/**
- * @param {RunEvent} event
- * @param {string[]} words
- */
+/** @param {RunEvent} event @param {string[]} words */
 function hasAll(event, words) {
   let text = texts.get(event);
   if (text === undefined) {

@@ -27,10 +27,7 @@ const ROUTES = [
   [/^\/projects\/([^/]+)\/sessions\/([^/]+)\/?$/, "session", ["project", "session"]],
 ];
 
-/**
- * @param {{pathname: string, search: string, hash: string}} address
- * @returns {Route}
- */
+/** @param {{pathname: string, search: string, hash: string}} address @returns {Route} */
 export function routeOf({ pathname, search, hash }) {
   const query = new URLSearchParams(search);
   const selection = new URLSearchParams(hash.replace(/^#/, ""));
@@ -68,10 +65,7 @@ export const pathOf = (run) => (run.kind === "execution" ? boardPath(run.run_id)
 /** @param {string} project */
 export const projectPath = (project) => `/projects/${encodeURIComponent(project)}`;
 
-/**
- * @param {string} project
- * @param {string} session
- */
+/** @param {string} project @param {string} session */
 export const sessionPath = (project, session) => `${projectPath(project)}/sessions/${encodeURIComponent(session)}`;
 
 /** Where the page is. */

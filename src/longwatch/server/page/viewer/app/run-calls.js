@@ -74,10 +74,7 @@ export class Calls extends Part {
   }
 }
 
-/**
- * @param {Call} call
- * @param {number} longest
- */
+/** @param {Call} call @param {number} longest */
 function row(call, longest) {
   const took = call.duration_ms;
   return h(

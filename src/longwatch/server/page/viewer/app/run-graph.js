@@ -120,10 +120,7 @@ export function nodeStates(graph, calls) {
   return new Map(graph.nodes.map((node) => [node.id, byName.get(node.id) ?? byName.get(node.name) ?? { status: "pending", last: null, times: 0 }]));
 }
 
-/**
- * @param {Path} edge
- * @param {Map<string, NodeState>} states
- */
+/** @param {Path} edge @param {Map<string, NodeState>} states */
 function edgeOf({ from, to, condition, points }, states) {
   const walked = (states.get(from)?.times ?? 0) > 0 && (states.get(to)?.times ?? 0) > 0;
   const [start, ...rest] = points;
@@ -144,10 +141,7 @@ function edgeOf({ from, to, condition, points }, states) {
   );
 }
 
-/**
- * @param {string} text
- * @param {number} most
- */
+/** @param {string} text @param {number} most */
 function short(text, most) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }

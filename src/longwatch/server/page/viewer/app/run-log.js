@@ -102,9 +102,7 @@ export class RunLog extends Part {
     this.#draw();
   }
 
-  /**
-   * Stay at the end from the beginning, as for a run that is still going on.
-   */
+  /** Stay at the end from the beginning, as for a run that is still going on. */
   follow() {
     this.#list.follows = true;
   }
@@ -178,10 +176,7 @@ export class RunLog extends Part {
   }
 }
 
-/**
- * @param {RunEvent} event
- * @param {boolean} late
- */
+/** @param {RunEvent} event @param {boolean} late */
 function row(event, late) {
   const bad = isFailure(event);
   const died = deathOf(event) !== null;

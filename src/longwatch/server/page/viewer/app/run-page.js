@@ -28,10 +28,7 @@ export class RunPage extends Part {
     void this.#open(place.value.ids["run"] ?? "", stopped.signal);
   }
 
-  /**
-   * @param {string} runId
-   * @param {AbortSignal} signal
-   */
+  /** @param {string} runId @param {AbortSignal} signal */
   async #open(runId, signal) {
     const model = new RunModel(runId);
     try {
@@ -53,10 +50,7 @@ export class RunPage extends Part {
     }
   }
 
-  /**
-   * @param {RunModel} model
-   * @param {HeadLink[]} board
-   */
+  /** @param {RunModel} model @param {HeadLink[]} board */
   #show(model, board) {
     const view = h("lw-run");
     const base = runPath(model.runId);
@@ -91,10 +85,7 @@ export class RunPage extends Part {
     return cursor;
   }
 
-  /**
-   * @param {RunModel} model
-   * @param {string} cursor
-   */
+  /** @param {RunModel} model @param {string} cursor */
   #follow(model, cursor) {
     /** @type {RunEvent[]} */
     const waiting = [];

@@ -150,10 +150,7 @@ export class Timeline extends Part {
     say(this.#label, `${length(view.to - view.from)} in view`);
   }
 
-  /**
-   * @param {CallRow} row
-   * @param {Stretch} view
-   */
+  /** @param {CallRow} row @param {Stretch} view */
   #row(row, view) {
     const { call, depth, children } = row;
     const from = share(view, call.started_at);
@@ -202,10 +199,7 @@ export class Timeline extends Part {
     this.#now.style.setProperty("--at", String(now));
   }
 
-  /**
-   * @param {Stretch} whole
-   * @param {Stretch} view
-   */
+  /** @param {Stretch} whole @param {Stretch} view */
   #drawOverview(whole, view) {
     const canvas = this.#overview;
     const scale = devicePixelRatio || 1;

@@ -61,10 +61,7 @@ export function endText(run, now) {
   return `${run.status === "died" ? "died" : "ended"} ${betweenText(run.ended_between, now)}`;
 }
 
-/**
- * @param {Interval} between
- * @returns {[string, string | null]}
- */
+/** @param {Interval} between @returns {[string, string | null]} */
 function lengths([least, most]) {
   return [length(least), most === null ? null : length(most)];
 }

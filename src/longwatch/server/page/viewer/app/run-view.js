@@ -141,10 +141,7 @@ export class RunView extends Part {
     this.#drawSelection(selection.get("event"), selection.get("call"));
   }
 
-  /**
-   * @param {[Tab, string][]} names
-   * @param {Tab} tab
-   */
+  /** @param {[Tab, string][]} names @param {Tab} tab */
   #drawTabs(names, tab) {
     const { model } = this;
     const counts = { log: model.events.length, timeline: 0, calls: model.toolCalls, graph: 0 };
@@ -166,10 +163,7 @@ export class RunView extends Part {
     if (focused) find(this.#tabs, "[aria-selected=true]")?.focus();
   }
 
-  /**
-   * @param {string | null} eventId
-   * @param {string | null} callId
-   */
+  /** @param {string | null} eventId @param {string | null} callId */
   #drawSelection(eventId, callId) {
     const { model } = this;
     const event = eventId ? model.event(eventId) : undefined;

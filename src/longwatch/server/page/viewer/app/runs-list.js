@@ -69,10 +69,7 @@ const RUNS = {
 
 defineList("lw-runs", RUNS);
 
-/**
- * @param {Summary} run
- * @param {Query} query
- */
+/** @param {Summary} run @param {Query} query */
 function matches(run, { status, kind, text, since }) {
   if (kind ? run.kind !== kind : HIDDEN_KINDS.includes(run.kind)) return false;
   if (status && run.status !== status) return false;
@@ -92,10 +89,7 @@ function sinceMs(text) {
   return Math.floor(ms / 60_000) * 60_000;
 }
 
-/**
- * @param {Summary} run
- * @param {number} now
- */
+/** @param {Summary} run @param {number} now */
 function cells(run, now) {
   return [
     h("span", { class: "run-what" }, statusMark(run.status, { quiet: true }), h("span", { class: "run-name cut" }, run.name ?? run.run_id), run.name ? h("code", { class: "cut dim" }, run.run_id) : null, run.attempts.length > 1 ? h("span", { class: "tag" }, `attempt ${run.attempts.length}`) : null),
@@ -107,11 +101,7 @@ function cells(run, now) {
   ];
 }
 
-/**
- * @param {HTMLElement} row
- * @param {Summary} run
- * @param {number} now
- */
+/** @param {HTMLElement} row @param {Summary} run @param {number} now */
 function tick(row, run, now) {
   const took = row.querySelector(".run-length");
   const last = row.querySelector("time");
@@ -135,11 +125,7 @@ function why(run, now) {
   return [h("span", { class: "dim cut" }, `${run.status} · ${counts(run)}`)];
 }
 
-/**
- * @param {Element} said
- * @param {Summary} run
- * @param {number} now
- */
+/** @param {Element} said @param {Summary} run @param {number} now */
 function tickOpen(said, run, now) {
   const found = run.conditions?.find(({ name }) => name !== "silent" && name !== "missing"); // says more than silence does
   const silent = now - run.last_event_at > SILENT_AFTER_MS ? { name: "silent", message: "" } : undefined;

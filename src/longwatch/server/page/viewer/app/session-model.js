@@ -35,10 +35,7 @@ export class SessionModel extends Watchable {
   /** @type {(() => void)[]} */
   #undo = [];
 
-  /**
-   * @param {string} project
-   * @param {string} session empty while none is chosen
-   */
+  /** @param {string} project @param {string} session empty while none is chosen */
   constructor(project, session) {
     super();
     this.project = project;

@@ -152,11 +152,7 @@ export class SessionView extends Part {
   }
 }
 
-/**
- * @param {string} project
- * @param {Session} session
- * @param {boolean} chosen
- */
+/** @param {string} project @param {Session} session @param {boolean} chosen */
 function sessionRow(project, session, chosen) {
   const made = Date.parse(session.created_at);
   return h(

@@ -11,10 +11,7 @@ import { STATES, lookOf, statesText } from "./item-states.js";
 
 const MOST_COMING = 20; // stages that are drawn before they are there; the label has the number of all
 
-/**
- * @param {ExecutionLine} execution
- * @returns {HTMLElement}
- */
+/** @param {ExecutionLine} execution @returns {HTMLElement} */
 export function stageStrip({ progress, total_waves: total, source }) {
   const terms = termsOf(source);
   const coming = Math.max(0, (total ?? progress.length) - progress.length);

@@ -110,11 +110,7 @@ export class Stages extends Part {
     if (focused) find(element, "button")?.focus();
   }
 
-  /**
-   * @param {Stage} stage
-   * @param {Item} item
-   * @param {Execution} execution
-   */
+  /** @param {Stage} stage @param {Item} item @param {Execution} execution */
   #item(stage, item, execution) {
     const terms = termsOf(execution.source);
     return h(
@@ -162,12 +158,7 @@ export class Stages extends Part {
     return space;
   }
 
-  /**
-   * @param {HTMLElement} bar
-   * @param {Span} span
-   * @param {number} end
-   * @param {Terms} terms
-   */
+  /** @param {HTMLElement} bar @param {Span} span @param {number} end @param {Terms} terms */
   #place(bar, span, end, terms) {
     const to = Math.max(span.to ?? end, span.from);
     const left = Math.min(1 - LEAST_SHARE, Math.max(0, share(this.#stretch, span.from)));
@@ -232,10 +223,7 @@ function sinceMark({ state: now, since }) {
   return h("span", { class: `since dim nums${final ? " reached" : ""}`, title: final ? "when it came to that, after the start" : "for how long", data: { since: String(since ?? "") } });
 }
 
-/**
- * @param {Job} job
- * @param {Terms} terms
- */
+/** @param {Job} job @param {Terms} terms */
 function jobMark(job, terms) {
   const where = [job.region, job.account].filter(Boolean).join(" ");
   return h("span", { class: "job", title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; status in the source: ${job.word}` : ""}` }, h("code", { class: "cut" }, job.job_id), h("span", { class: `dim${job.state === "missing" ? " is-partial" : ""}` }, isUnseen(job) ? "no response yet" : stateText(job.state, terms)));

@@ -16,10 +16,7 @@ import { valueText, valueTree } from "./value-tree.js";
 
 const GLANCE = 110;
 
-/**
- * @param {ShownTurn} turn
- * @param {(turnId: string) => void} interrupt
- */
+/** @param {ShownTurn} turn @param {(turnId: string) => void} interrupt */
 export function turnCard(turn, interrupt) {
   return h(
     "li",
@@ -42,10 +39,7 @@ export function turnCard(turn, interrupt) {
   );
 }
 
-/**
- * @param {HTMLElement} card
- * @param {ShownTurn} turn
- */
+/** @param {HTMLElement} card @param {ShownTurn} turn */
 export function updateTurn(card, turn) {
   const shown = `${turn.status} ${turn.blocks.length} ${turn.last_updated} ${turn.error} ${turn.missing_lines}`;
   if (!isOutdated(card, shown)) return;
@@ -79,11 +73,7 @@ export function updateTurn(card, turn) {
   });
 }
 
-/**
- * @param {WireBlock} block
- * @param {WireBlock | undefined} result
- * @param {boolean} over
- */
+/** @param {WireBlock} block @param {WireBlock | undefined} result @param {boolean} over */
 function blockBody(block, result, over) {
   const { content } = block;
   if (block.type === "content") return h("div", { class: "said" }, text(content["text"]));
@@ -108,10 +98,7 @@ function resultBody({ content }) {
   return h("div", {}, content["error"] ? h("p", { class: "problem" }, text(content["error"])) : null, content["result"] === null || content["result"] === undefined ? null : labelled("Result", content["result"]));
 }
 
-/**
- * @param {string} name
- * @param {unknown} value
- */
+/** @param {string} name @param {unknown} value */
 function labelled(name, value) {
   const shown = typeof value === "string" ? h("pre", { class: "output" }, value) : valueTree(value, { open: 1 });
   return h("section", { class: "labelled" }, h("header", {}, h("h4", {}, name), copyButton(name, valueText(value))), shown);
@@ -141,10 +128,7 @@ function glance(value) {
   return text(value).slice(0, GLANCE).replace(/\s+/g, " ");
 }
 
-/**
- * @param {HTMLElement} card
- * @param {string} selector
- */
+/** @param {HTMLElement} card @param {string} selector */
 function part(card, selector) {
   return /** @type {HTMLElement} */ (card.querySelector(selector));
 }

@@ -29,10 +29,7 @@ export class Api {
     this.cache = new ResponseCache();
   }
 
-  /**
-   * @param {string} path
-   * @param {Query} [query]
-   */
+  /** @param {string} path @param {Query} [query] */
   address(path, query = {}) {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
@@ -120,10 +117,7 @@ export class Api {
   }
 }
 
-/**
- * @param {Response} response
- * @param {string} address
- */
+/** @param {Response} response @param {string} address */
 async function bodyOf(response, address) {
   try {
     return await response.json();

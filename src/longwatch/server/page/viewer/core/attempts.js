@@ -189,10 +189,7 @@ function bounded(endings) {
  * @property {Set<string>} members Ids of processes that have not left.
  */
 
-/**
- * @param {string | null} id
- * @returns {Draft}
- */
+/** @param {string | null} id @returns {Draft} */
 const draft = (id) => ({ id, also: null, start: null, kinds: new Set(), endings: [], members: new Set() });
 
 /**
@@ -296,11 +293,7 @@ function draftFor(ending, starts, byId, drafts) {
   return /** @type {Draft} */ (drafts[0]);
 }
 
-/**
- * @param {Draft} found
- * @param {boolean} isSuperseded
- * @returns {Attempt}
- */
+/** @param {Draft} found @param {boolean} isSuperseded @returns {Attempt} */
 function attempt({ id, also, start, endings, members }, isSuperseded) {
   const ending = endingAmong(endings.sort(byOrder), members);
   return { id, also, start, ending, status: ending?.status ?? (isSuperseded ? "unknown" : "running"), isSuperseded };
@@ -334,10 +327,7 @@ function joinedDeath(deaths) {
   };
 }
 
-/**
- * @param {Ending[]} endings
- * @returns {Ending | null}
- */
+/** @param {Ending[]} endings @returns {Ending | null} */
 function bestOf(endings) {
   /** @type {Ending | null} */
   let best = null;
@@ -365,10 +355,7 @@ function openAt(attempts, order) {
   return Math.max(0, found);
 }
 
-/**
- * @param {{order: Order}} one
- * @param {{order: Order}} other
- */
+/** @param {{order: Order}} one @param {{order: Order}} other */
 function byOrder(one, other) {
   return compareOrders(one.order, other.order);
 }

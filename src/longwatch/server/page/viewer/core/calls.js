@@ -44,11 +44,7 @@ export const ABANDONED = "abandoned";
 
 /** A start, an end, or both. */
 export class Call {
-  /**
-   * @param {string} callId
-   * @param {Mark | null} start
-   * @param {Mark | null} end
-   */
+  /** @param {string} callId @param {Mark | null} start @param {Mark | null} end */
   constructor(callId, start, end) {
     this.callId = callId;
     this.start = start;
@@ -214,10 +210,7 @@ export function markOf(event) {
   return { subject: `${kind} ${about}`, mark };
 }
 
-/**
- * @param {Mark[]} marks
- * @returns {Call[]}
- */
+/** @param {Mark[]} marks @returns {Call[]} */
 function paired(marks) {
   /** @type {Mark[]} */
   const open = [];
@@ -239,18 +232,12 @@ function idFrom(mark) {
   return `${mark.kind}:${mark.order[3]}`;
 }
 
-/**
- * @param {string} callId
- * @param {Mark} mark
- */
+/** @param {string} callId @param {Mark} mark */
 function callOf(callId, mark) {
   return mark.status === "started" ? new Call(callId, mark, null) : new Call(callId, null, mark);
 }
 
-/**
- * @param {Mark | null} one
- * @param {Mark} other
- */
+/** @param {Mark | null} one @param {Mark} other */
 function earlier(one, other) {
   return one !== null && compareOrders(one.order, other.order) <= 0 ? one : other;
 }

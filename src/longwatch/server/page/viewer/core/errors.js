@@ -60,10 +60,7 @@ function errorIn(text) {
   }
 }
 
-/**
- * @param {string} address
- * @param {unknown} cause
- */
+/** @param {string} address @param {unknown} cause */
 export function unreachable(address, cause) {
   const message = `No answer from ${address}. Check that the server runs and that this machine is online.`;
   return new ApiError({ status: 0, code: "unreachable", message, cause });
@@ -82,10 +79,7 @@ export function isAbort(error) {
   return error instanceof Error && error.name === "AbortError";
 }
 
-/**
- * @param {unknown} error
- * @returns {Error}
- */
+/** @param {unknown} error @returns {Error} */
 export function asError(error) {
   return error instanceof Error ? error : new Error(String(error));
 }

@@ -64,11 +64,7 @@ export class Ladder {
     return this.backoff.delay ?? 0;
   }
 
-  /**
-   * @param {Outcome} outcome
-   * @param {() => number} [draw]
-   * @returns {Ladder}
-   */
+  /** @param {Outcome} outcome @param {() => number} [draw] @returns {Ladder} */
   after(outcome, draw) {
     if (outcome === "answered") return new Ladder(this.rung, this.backoff.succeeded(), 0, this.climbMs);
     if (outcome === "away" || outcome === "refused" || outcome === "closing") {

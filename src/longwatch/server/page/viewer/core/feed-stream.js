@@ -87,11 +87,7 @@ export function outcomeOf(error) {
   return error.isWorthAnotherTry ? "away" : "refused";
 }
 
-/**
- * @param {Response} response
- * @param {string} address
- * @returns {AsyncGenerator<StreamMessage>}
- */
+/** @param {Response} response @param {string} address @returns {AsyncGenerator<StreamMessage>} */
 async function* messagesOf(response, address) {
   const reader = response.body?.getReader();
   if (!reader) return;
@@ -110,10 +106,7 @@ async function* messagesOf(response, address) {
   }
 }
 
-/**
- * @param {ReadableStreamDefaultReader<Uint8Array>} reader
- * @param {string} address
- */
+/** @param {ReadableStreamDefaultReader<Uint8Array>} reader @param {string} address */
 async function read(reader, address) {
   try {
     return await reader.read();

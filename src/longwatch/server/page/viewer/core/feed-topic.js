@@ -45,20 +45,14 @@ export class Listener {
     guarded(() => this.listening.onMessage(message));
   }
 
-  /**
-   * @param {FeedState} state
-   * @param {FeedDetail} detail
-   */
+  /** @param {FeedState} state @param {FeedDetail} detail */
   tell(state, detail) {
     if (this.active) guarded(() => this.listening.onState?.(state, detail));
   }
 }
 
 export class Topic {
-  /**
-   * @param {string} name
-   * @param {string} after
-   */
+  /** @param {string} name @param {string} after */
   constructor(name, after) {
     this.name = name;
     this.cursor = after;

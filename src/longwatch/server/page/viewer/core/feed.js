@@ -200,11 +200,7 @@ export class FeedClient {
     }
   }
 
-  /**
-   * @param {Topic[]} topics
-   * @param {AbortSignal} signal
-   * @returns {Promise<Tried>}
-   */
+  /** @param {Topic[]} topics @param {AbortSignal} signal @returns {Promise<Tried>} */
   #stream(topics, signal) {
     let hasSpoken = false;
     return tryStream({
@@ -229,11 +225,7 @@ export class FeedClient {
     });
   }
 
-  /**
-   * @param {Topic[]} topics
-   * @param {AbortSignal} signal
-   * @returns {Promise<Tried>}
-   */
+  /** @param {Topic[]} topics @param {AbortSignal} signal @returns {Promise<Tried>} */
   async #poll(topics, signal) {
     const isLong = this.#ladder.rung === 1;
     // The server holds a poll until there is news, and that a topic has caught up is none.
@@ -339,10 +331,7 @@ export class FeedClient {
     this.#refollowing ??= this.#environment.setTimeout(() => this.#restart(), REFOLLOW_MS);
   }
 
-  /**
-   * @param {Topic[]} topics
-   * @param {FeedMessage} message
-   */
+  /** @param {Topic[]} topics @param {FeedMessage} message */
   #give(topics, message) {
     const topic = topics.find(({ name }) => name === message.data.topic);
     if (topic === undefined) return; // a beat has none
@@ -354,11 +343,7 @@ export class FeedClient {
     if (message.event === "ended") this.#refollowLater();
   }
 
-  /**
-   * @param {FeedState} state
-   * @param {Error | null} [error]
-   * @param {number | null} [retryInMs]
-   */
+  /** @param {FeedState} state @param {Error | null} [error] @param {number | null} [retryInMs] */
   #enter(state, error = null, retryInMs = null) {
     if (state === this.#state && error === null) return;
     this.#state = state;
@@ -370,18 +355,12 @@ export class FeedClient {
   }
 }
 
-/**
- * @param {Topic[]} topics
- * @returns {string} empty if all of them begin at the start
- */
+/** @param {Topic[]} topics @returns {string} empty if all of them begin at the start */
 function cursorsOf(topics) {
   return topics.some((topic) => topic.cursor) ? topics.map((topic) => topic.cursor).join(";") : "";
 }
 
-/**
- * @param {Topic[]} topics
- * @param {string} joined
- */
+/** @param {Topic[]} topics @param {string} joined */
 function takeCursors(topics, joined) {
   if (joined === "") return; // a message before the first cursor
   const cursors = topics.length === 1 ? [joined] : joined.split(";");

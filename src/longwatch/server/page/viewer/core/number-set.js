@@ -6,10 +6,7 @@ export class NumberSet {
   /** @type {Range[]} */
   #ranges = [];
 
-  /**
-   * @param {number} low
-   * @param {number} [high] for a whole range
-   */
+  /** @param {number} low @param {number} [high] for a whole range */
   add(low, high = low) {
     const ranges = this.#ranges;
     const last = ranges.at(-1);

@@ -21,10 +21,7 @@
  * @typedef {readonly [at: number, producer: string, number: number, eventId: string]} Order
  */
 
-/**
- * @param {WireEvent} event
- * @returns {Order}
- */
+/** @param {WireEvent} event @returns {Order} */
 export function orderOf(event) {
   return [event.occurred_at, event.producer || "", event.number || 0, event.event_id];
 }

@@ -16,20 +16,14 @@ export class PauseReasons {
     return this.#reasons.size > 0;
   }
 
-  /**
-   * @param {PauseReason} reason
-   * @returns {boolean} whether the pause begins now
-   */
+  /** @param {PauseReason} reason @returns {boolean} whether the pause begins now */
   add(reason) {
     const begins = !this.isPaused;
     this.#reasons.add(reason);
     return begins;
   }
 
-  /**
-   * @param {PauseReason} reason
-   * @returns {boolean} whether the pause ends now
-   */
+  /** @param {PauseReason} reason @returns {boolean} whether the pause ends now */
   remove(reason) {
     return this.#reasons.delete(reason) && !this.isPaused;
   }

@@ -171,10 +171,7 @@ export function sharing(before, after) {
   return isEqual ? /** @type {T} */ (before) : Object.fromEntries(entries);
 }
 
-/**
- * @param {unknown} value
- * @returns {value is Record<string, any>}
- */
+/** @param {unknown} value @returns {value is Record<string, any>} */
 function isPlain(value) {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }

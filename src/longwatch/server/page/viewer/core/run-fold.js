@@ -306,10 +306,7 @@ export class RunFold {
     this.#lines.add(Math.min(Math.trunc(numberOf(said, "after_line") ?? 0) + 1, last), last);
   }
 
-  /**
-   * @param {WireEvent} event
-   * @param {Order} order
-   */
+  /** @param {WireEvent} event @param {Order} order */
   #noteLast(event, order) {
     const isNewer = this.#lastOrder === null || compareOrders(order, this.#lastOrder) > 0;
     if (this.#isActive && !isNewer) return;
@@ -344,28 +341,17 @@ export function fold(events) {
   return all[0] === undefined ? null : new RunFold(all[0].run_id).add(all);
 }
 
-/**
- * @param {Order} order
- * @param {number} notBefore
- * @returns {Ending}
- */
+/** @param {Order} order @param {number} notBefore @returns {Ending} */
 function replacedAt(order, notBefore) {
   return { status: "unknown", order, ownWord: false, error: null, correction: false, attempt: null, processes: null, notBefore, notAfter: null };
 }
 
-/**
- * @param {Ending | null} ending
- * @returns {Interval | null}
- */
+/** @param {Ending | null} ending @returns {Interval | null} */
 function intervalOf(ending) {
   return ending === null || ending.notBefore === null ? null : [ending.notBefore, ending.notAfter];
 }
 
-/**
- * @param {Interval} between
- * @param {number} start
- * @returns {Interval}
- */
+/** @param {Interval} between @param {number} start @returns {Interval} */
 function lengths([notBefore, notAfter], start) {
   return [Math.max(0, notBefore - start), notAfter === null ? null : Math.max(0, notAfter - start)];
 }

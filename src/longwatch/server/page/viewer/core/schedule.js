@@ -37,10 +37,7 @@ const NEVER_LOOKED = { step: null, startedAt: null, newsAt: null, lookedAt: null
  * @implements {Schedule}
  */
 export class Ramp {
-  /**
-   * @param {RampOptions} [options]
-   * @param {RampState} [state]
-   */
+  /** @param {RampOptions} [options] @param {RampState} [state] */
   constructor(options = {}, state = NEVER_LOOKED) {
     this.options = { ...RAMP, ...options };
     const { first, factor, most } = this.options;
@@ -64,10 +61,7 @@ export class Ramp {
     return this.#isQuiet() ? `no news for ${this.options.quietMs / 1000} s` : null;
   }
 
-  /**
-   * @param {number} now
-   * @param {boolean} news
-   */
+  /** @param {number} now @param {boolean} news */
   looked(now, news) {
     const { first, factor, most, activeMs } = this.options;
     const startedAt = this.state.startedAt ?? now;
@@ -91,10 +85,7 @@ export class Ramp {
   }
 }
 
-/**
- * @param {string} what
- * @param {unknown} ms
- */
+/** @param {string} what @param {unknown} ms */
 export function checkDelay(what, ms) {
   if (typeof ms !== "number" || !(ms > 0 && ms < Infinity)) {
     throw new RangeError(`${what} is a number of milliseconds above 0, not ${String(ms)}`);

@@ -36,10 +36,7 @@ export class SseParser {
     return messages;
   }
 
-  /**
-   * @param {string} line
-   * @param {SseMessage[]} messages
-   */
+  /** @param {string} line @param {SseMessage[]} messages */
   #take(line, messages) {
     if (line === "") {
       if (this.#data.length) {

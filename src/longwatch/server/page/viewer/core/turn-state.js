@@ -69,10 +69,7 @@ export class TurnState {
     return turn && { ...turn, blocks: this.blocks(turnId) };
   }
 
-  /**
-   * @param {string} turnId
-   * @returns {WireBlock[]}
-   */
+  /** @param {string} turnId @returns {WireBlock[]} */
   blocks(turnId) {
     const blocks = [...(this.#blocks.get(turnId)?.values() ?? [])];
     return blocks.sort((one, other) => one.sequence - other.sequence);
@@ -87,10 +84,7 @@ export class TurnState {
     return true;
   }
 
-  /**
-   * @param {string} turnId
-   * @param {WireBlock} block
-   */
+  /** @param {string} turnId @param {WireBlock} block */
   #takeBlock(turnId, block) {
     let blocks = this.#blocks.get(turnId);
     if (blocks === undefined) {
