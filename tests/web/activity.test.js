@@ -163,7 +163,9 @@ test("a registration is polling only while polls are sent, and reports when that
   const manager = new PollingManager({ environment });
   activity.guide(manager);
   const states = [];
-  const registration = manager.register("a", () => "same", 1_000, { onActivity: () => states.push(registration.isPolling) });
+  const registration = manager.register("a", () => "same", 1_000, {
+    onActivity: () => states.push(registration.isPolling),
+  });
   await environment.advance(100);
   assert.equal(registration.isPolling, true);
 
@@ -179,7 +181,9 @@ test("a poll that stopped for want of news reports that it polls again", async (
   const manager = new PollingManager({ environment });
   activity.guide(manager);
   const states = [];
-  const registration = manager.register("a", () => "same", null, { onActivity: () => states.push(registration.isPolling) });
+  const registration = manager.register("a", () => "same", null, {
+    onActivity: () => states.push(registration.isPolling),
+  });
   await environment.advance(200_000);
   assert.equal(registration.isPolling, false);
 
@@ -217,10 +221,14 @@ test("a failing poll that the application pauses is not retried until it resumes
   const manager = new PollingManager({ environment });
   let polls = 0;
   activity.guide(manager);
-  manager.register("a", () => {
-    polls += 1;
-    throw new Error("gone");
-  }, 1_000);
+  manager.register(
+    "a",
+    () => {
+      polls += 1;
+      throw new Error("gone");
+    },
+    1_000,
+  );
   await environment.advance(100);
 
   manager.pause();

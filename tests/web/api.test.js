@@ -4,7 +4,12 @@ import { test } from "node:test";
 import { interrupt, newTurn } from "../../web/react/src/polling/session.js";
 import { Api } from "../../src/longwatch/server/page/viewer/core/api.js";
 import { ApiError } from "../../src/longwatch/server/page/viewer/core/errors.js";
-import { documentPath, runPath, turnPath, turnsPath } from "../../src/longwatch/server/page/viewer/core/routes.js";
+import {
+  documentPath,
+  runPath,
+  turnPath,
+  turnsPath,
+} from "../../src/longwatch/server/page/viewer/core/routes.js";
 
 /** An api on answers that the test writes: `METHOD /path` → what to answer. */
 function apiOn(answers, options = {}) {
@@ -22,7 +27,14 @@ const json = (body, init) => Response.json(body, init);
 const ID = { projectId: "p", sessionId: "s", turnId: "t1" };
 const TURN = turnPath("p", "s", "t1");
 const TURNS = turnsPath("p", "s");
-const turn = (values = {}) => ({ id: "t1", number: 1, status: "running", error: null, blocks: [], ...values });
+const turn = (values = {}) => ({
+  id: "t1",
+  number: 1,
+  status: "running",
+  error: null,
+  blocks: [],
+  ...values,
+});
 
 test("a body that has not changed costs a 304 and is the same object", async () => {
   const { api, requests } = apiOn({
@@ -61,7 +73,11 @@ test("a long poll waits on its own address and keeps the tag of the plain one", 
 });
 
 test("an error of the server keeps its code, its words and its details", async () => {
-  const told = { code: "too_many", message: "Slow down.", details: [{ field: "limit", message: "at most 200" }] };
+  const told = {
+    code: "too_many",
+    message: "Slow down.",
+    details: [{ field: "limit", message: "at most 200" }],
+  };
   const { api } = apiOn({
     "GET /api/runs": json({ error: told }, { status: 429, headers: { "Retry-After": "3" } }),
   });
@@ -70,7 +86,10 @@ test("an error of the server keeps its code, its words and its details", async (
 
   assert.ok(error instanceof ApiError);
   assert.equal(error.message, "Slow down.");
-  assert.deepEqual([error.status, error.code, error.retryAfterMs, error.details], [429, "too_many", 3_000, told.details]);
+  assert.deepEqual(
+    [error.status, error.code, error.retryAfterMs, error.details],
+    [429, "too_many", 3_000, told.details],
+  );
   assert.ok(error.isWorthAnotherTry);
 });
 
@@ -129,7 +148,10 @@ test("an interruption shows at once, and the server's word takes its place", asy
   answer(json(turn({ status: "failed", error: "interrupted: enough", blocks: undefined })));
   await done;
 
-  assert.deepEqual(seen, [["failed", "enough"], ["failed", "interrupted: enough"]]);
+  assert.deepEqual(seen, [
+    ["failed", "enough"],
+    ["failed", "interrupted: enough"],
+  ]);
   assert.deepEqual(api.cache.view(TURN).blocks, [1]);
 });
 
@@ -184,6 +206,15 @@ test("a new turn is listed at once, ends the running one, and gets its real id",
   answer(json(turn({ id: "t2", number: 2, status: "pending" }), { status: 201 }));
   await done;
 
-  assert.deepEqual(shown.map(({ id, status }) => [id, status]), [["t1", "failed"], ["new-2", "pending"]]);
-  assert.deepEqual(api.cache.view(TURNS).turns.map(({ id }) => id), ["t1", "t2"]);
+  assert.deepEqual(
+    shown.map(({ id, status }) => [id, status]),
+    [
+      ["t1", "failed"],
+      ["new-2", "pending"],
+    ],
+  );
+  assert.deepEqual(
+    api.cache.view(TURNS).turns.map(({ id }) => id),
+    ["t1", "t2"],
+  );
 });

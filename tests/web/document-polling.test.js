@@ -18,7 +18,13 @@ class Project {
   put(path) {
     this.version += 1;
     const version = (this.files.get(path)?.version ?? 0) + 1;
-    this.files.set(path, { path, version, at: this.version, last_modified: at(this.version), deleted: false });
+    this.files.set(path, {
+      path,
+      version,
+      at: this.version,
+      last_modified: at(this.version),
+      deleted: false,
+    });
   }
 
   remove(path) {
@@ -33,20 +39,26 @@ class Project {
     if (this.failure !== null) return new Response(null, { status: this.failure });
     if (headers["If-None-Match"] === tag) return new Response(null, { status: 304 });
     const all = [...this.files.values()];
-    const files = since === null ? all.filter((file) => !file.deleted) : all.filter((file) => file.at > since);
+    const files =
+      since === null ? all.filter((file) => !file.deleted) : all.filter((file) => file.at > since);
     return Response.json({ version: this.version, files }, { headers: { ETag: tag } });
   };
 }
 
 function polled(project, options = {}) {
   const environment = new FakeEnvironment();
-  const shared = { api: new Api({ fetch: project.fetch }), manager: new PollingManager({ environment }), environment };
+  const shared = {
+    api: new Api({ fetch: project.fetch }),
+    manager: new PollingManager({ environment }),
+    environment,
+  };
   const heard = [];
   const make = (more) =>
     new DocumentPolling({
       ...shared,
       projectId: "p",
-      onDocumentChange: (changes) => heard.push(...changes.map(({ changeType, filePath }) => `${changeType} ${filePath}`)),
+      onDocumentChange: (changes) =>
+        heard.push(...changes.map(({ changeType, filePath }) => `${changeType} ${filePath}`)),
       ...more,
     });
   return { environment, heard, make, polling: make(options) };
@@ -106,7 +118,9 @@ test("a change says when and which version", async () => {
   project.put("a.md");
   await environment.advance(3_000);
 
-  assert.deepEqual(changes, [{ filePath: "a.md", lastModified: new Date(at(1)), changeType: "created", version: 1 }]);
+  assert.deepEqual(changes, [
+    { filePath: "a.md", lastModified: new Date(at(1)), changeType: "created", version: 1 },
+  ]);
 });
 
 test("who joins later shares the requests and is compared with its own first look", async () => {
@@ -159,7 +173,9 @@ for (const [failure, hasOpenDocuments, resumes] of [
   const documents = hasOpenDocuments ? "with open documents" : "without open documents";
   test(`after ${failure}, polling ${documents} ${how}`, async () => {
     const project = new Project();
-    const { environment, heard, polling } = polled(project, { hasOpenDocuments: () => hasOpenDocuments });
+    const { environment, heard, polling } = polled(project, {
+      hasOpenDocuments: () => hasOpenDocuments,
+    });
     await environment.advance(10);
     project.failure = failure;
     await environment.advance(5 * 3_600_000);

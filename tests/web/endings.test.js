@@ -7,14 +7,18 @@ import { test } from "node:test";
 import { RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
 
 const NOW_MS = 100_000;
-const CASES = JSON.parse(readFileSync(new URL("../fixtures/endings.json", import.meta.url), "utf8"));
+const CASES = JSON.parse(
+  readFileSync(new URL("../fixtures/endings.json", import.meta.url), "utf8"),
+);
 
 for (const { name, events, expected } of CASES) {
   test(name, () => {
     for (const told of [events, events.toReversed()]) {
       const view = new RunFold("wf-1").add(told).view(NOW_MS);
       const calls = Object.fromEntries(view.calls.map((call) => [call.call_id, call.status]));
-      const found = Object.fromEntries(Object.keys(expected).map((key) => [key, key === "calls" ? calls : view[key]]));
+      const found = Object.fromEntries(
+        Object.keys(expected).map((key) => [key, key === "calls" ? calls : view[key]]),
+      );
 
       assert.deepEqual(found, expected);
     }

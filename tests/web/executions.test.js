@@ -3,9 +3,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Spans, spanKey, stretchOf } from "../../src/longwatch/server/page/viewer/app/execution-spans.js";
-import { conditionsAt, endingText, etaText, leaseText, nextPoll, termsOf } from "../../src/longwatch/server/page/viewer/app/execution-text.js";
-import { isUnseen, lookOf, statesText } from "../../src/longwatch/server/page/viewer/app/item-states.js";
+import {
+  Spans,
+  spanKey,
+  stretchOf,
+} from "../../src/longwatch/server/page/viewer/app/execution-spans.js";
+import {
+  conditionsAt,
+  endingText,
+  etaText,
+  leaseText,
+  nextPoll,
+  termsOf,
+} from "../../src/longwatch/server/page/viewer/app/execution-text.js";
+import {
+  isUnseen,
+  lookOf,
+  statesText,
+} from "../../src/longwatch/server/page/viewer/app/item-states.js";
 import { progressText } from "../../src/longwatch/server/page/viewer/app/stage-strip.js";
 import { isFailure, wordsOf } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
@@ -15,20 +30,61 @@ const START = 1_794_736_800_000;
 
 /** @param {string} id @param {number} at @param {string} to @param {Record<string, unknown>} [more] */
 const moved = (id, at, to, more = {}) => ({
-  run_id: "x", event_id: id, type: "server_transition", occurred_at: START + at, payload: { wave: "one", server_id: "s", to, ...more },
+  run_id: "x",
+  event_id: id,
+  type: "server_transition",
+  occurred_at: START + at,
+  payload: { wave: "one", server_id: "s", to, ...more },
 });
 
 /** @param {object} [more] @returns {any} */
 const line = (more = {}) => ({
-  execution_id: "x", plan_id: "p", name: null, source: "drs", mode: "DRILL", status: "running", phase: "started", started_at: START, ended_at: null,
-  late: false, warning_count: 0, total_waves: 1, stored_waves: 1, servers: 2, servers_ended: 0, servers_done: 0, servers_failed: 0, progress_text: "0 of 2 done", conditions: [], waiting_for: "s-1 (pending)", eta: null, silent_at: START + 30 * MINUTE, deadline_at: START + 30 * MINUTE,
-  last_polled_at: START, last_answer_at: START, last_change_at: START, last_error: null, failures: 0, next_poll_at: START + 15_000,
-  lease_holder: null, lease_until: null, version: 1, closed: false, message: null, progress: [{ name: "one", status: "running", servers: 2, states: { pending: 2 } }], ...more,
+  execution_id: "x",
+  plan_id: "p",
+  name: null,
+  source: "drs",
+  mode: "DRILL",
+  status: "running",
+  phase: "started",
+  started_at: START,
+  ended_at: null,
+  late: false,
+  warning_count: 0,
+  total_waves: 1,
+  stored_waves: 1,
+  servers: 2,
+  servers_ended: 0,
+  servers_done: 0,
+  servers_failed: 0,
+  progress_text: "0 of 2 done",
+  conditions: [],
+  waiting_for: "s-1 (pending)",
+  eta: null,
+  silent_at: START + 30 * MINUTE,
+  deadline_at: START + 30 * MINUTE,
+  last_polled_at: START,
+  last_answer_at: START,
+  last_change_at: START,
+  last_error: null,
+  failures: 0,
+  next_poll_at: START + 15_000,
+  lease_holder: null,
+  lease_until: null,
+  version: 1,
+  closed: false,
+  message: null,
+  progress: [{ name: "one", status: "running", servers: 2, states: { pending: 2 } }],
+  ...more,
 });
 
 test("the states of an item follow each other, in whichever order their events come", () => {
   const spans = new Spans();
-  spans.add([moved("c", 30, "launched"), moved("a", 0, "pending"), moved("b", 10, "in_progress"), moved("b", 10, "in_progress")]);
+  spans.add([
+    moved("c", 30, "launched"),
+    moved("a", 0, "pending"),
+    moved("b", 10, "in_progress"),
+    moved("b", 10, "in_progress"),
+  ]);
 
   assert.deepEqual(spans.of(spanKey("one", "s"), { state: "launched", since: START + 30 }), [
     { state: "pending", from: START, to: START + 10 },
@@ -45,7 +101,9 @@ test("what no event tells yet is known from the record", () => {
     { state: "pending", from: START, to: START + 5 },
     { state: "failed", from: START + 5, to: null },
   ]);
-  assert.deepEqual(spans.of(spanKey("one", "other"), { state: "pending", since: START }), [{ state: "pending", from: START, to: null }]);
+  assert.deepEqual(spans.of(spanKey("one", "other"), { state: "pending", since: START }), [
+    { state: "pending", from: START, to: null },
+  ]);
   assert.deepEqual(spans.of(spanKey("one", "planned"), { state: "pending", since: null }), []);
 });
 
@@ -57,7 +115,10 @@ test("a step has bars of its own, and events that are none are left out", () => 
     moved("c", 2, "x", { server_id: 7 }),
   ]);
 
-  assert.equal(spans.of(spanKey("one", "s", "join"), { state: "in_progress", since: START }).length, 1);
+  assert.equal(
+    spans.of(spanKey("one", "s", "join"), { state: "in_progress", since: START }).length,
+    1,
+  );
   assert.equal(spans.of(spanKey("one", "s"), { state: "pending", since: null }).length, 0);
 });
 
@@ -73,18 +134,34 @@ test("the time in view grows in steps while an execution goes on, and ends with 
 });
 
 test("conditions that come with time alone appear though nothing was written", () => {
-  const names = (/** @type {any} */ execution, /** @type {number} */ minutes) => conditionsAt(execution, START + minutes * MINUTE).map(({ name }) => name);
+  const names = (/** @type {any} */ execution, /** @type {number} */ minutes) =>
+    conditionsAt(execution, START + minutes * MINUTE).map(({ name }) => name);
 
   assert.deepEqual(names(line(), 1), []);
   assert.deepEqual(names(line(), 4), ["unwatched"]);
   assert.deepEqual(names(line({ next_poll_at: START + 40 * MINUTE }), 31), ["overdue", "silent"]);
-  assert.deepEqual(names(line({ next_poll_at: START + 40 * MINUTE, deadline_at: null, failures: 3, conditions: [{ name: "unreachable", message: "m" }, { name: "silent", message: "old" }] }), 31), ["unreachable"]);
+  assert.deepEqual(
+    names(
+      line({
+        next_poll_at: START + 40 * MINUTE,
+        deadline_at: null,
+        failures: 3,
+        conditions: [
+          { name: "unreachable", message: "m" },
+          { name: "silent", message: "old" },
+        ],
+      }),
+      31,
+    ),
+    ["unreachable"],
+  );
   assert.deepEqual(names(line({ ended_at: START + 1 }), 99), []);
   assert.deepEqual(names(line({ closed: true }), 99), []);
 });
 
 test("an ETA counts down, and says so when its time is up", () => {
-  const eta = (/** @type {number | null} */ low, /** @type {number | null} */ high) => /** @type {any} */ ({ text: "usually 5 min", earliest_at: low, latest_at: high });
+  const eta = (/** @type {number | null} */ low, /** @type {number | null} */ high) =>
+    /** @type {any} */ ({ text: "usually 5 min", earliest_at: low, latest_at: high });
 
   assert.equal(etaText(null, START), "");
   assert.equal(etaText(eta(null, null), START), "usually 5 min");
@@ -118,8 +195,14 @@ test("every state has a look, also one that nobody knows", () => {
   assert.equal(lookOf("<b>"), "unknown");
   assert.equal(statesText({ pending: 1, launched: 2 }, DRS), "2 launched, 1 pending");
   assert.equal(statesText({}, DRS), "no server yet");
-  assert.equal(progressText(line({ progress_text: "1 of 2 done, 1 failed" })), "0 of 1 wave · 1 of 2 done, 1 failed");
-  assert.equal(progressText(line({ total_waves: null, servers: 0 })), "0 of 1+ waves · no server yet");
+  assert.equal(
+    progressText(line({ progress_text: "1 of 2 done, 1 failed" })),
+    "0 of 1 wave · 1 of 2 done, 1 failed",
+  );
+  assert.equal(
+    progressText(line({ total_waves: null, servers: 0 })),
+    "0 of 1+ waves · no server yet",
+  );
 });
 
 test("only DRS has waves of servers that are launched", () => {
@@ -135,8 +218,18 @@ test("only DRS has waves of servers that are launched", () => {
 });
 
 test("a transition says what it is now, as the command line does, and a failed server is a failure", () => {
-  const lost = moved("a", 0, "failed", { from: "in_progress", word: "FAILED", reason: "no capacity" });
-  const started = { run_id: "x", event_id: "s", type: "execution_started", occurred_at: START, payload: { name: "east", source: "drs", mode: "DRILL" } };
+  const lost = moved("a", 0, "failed", {
+    from: "in_progress",
+    word: "FAILED",
+    reason: "no capacity",
+  });
+  const started = {
+    run_id: "x",
+    event_id: "s",
+    type: "execution_started",
+    occurred_at: START,
+    payload: { name: "east", source: "drs", mode: "DRILL" },
+  };
 
   assert.equal(wordsOf(lost), "failed s: no capacity");
   assert.equal(wordsOf(moved("b", 0, "launched", { word: "LAUNCHED" })), "launched s");
@@ -146,10 +239,28 @@ test("a transition says what it is now, as the command line does, and a failed s
 
 test("an end says how many warnings it has, in the list and in the log", () => {
   const warnings = ["s-1 was terminated afterwards", "s-2: launch action join failed"];
-  const ended = { run_id: "x", event_id: "e", type: "execution_ended", occurred_at: START, payload: { status: "succeeded", warnings } };
+  const ended = {
+    run_id: "x",
+    event_id: "e",
+    type: "execution_ended",
+    occurred_at: START,
+    payload: { status: "succeeded", warnings },
+  };
 
   assert.equal(endingText(line({ status: "succeeded" })), "succeeded");
-  assert.equal(endingText(line({ status: "succeeded", warning_count: 2, late: true })), "succeeded with 2 warnings, late");
-  assert.equal(wordsOf(ended), "succeeded; 2 warnings: s-1 was terminated afterwards; s-2: launch action join failed");
-  assert.equal(wordsOf({ ...ended, payload: { status: "failed", error_message: "s-1: no disk", warnings: [] } }), "s-1: no disk");
+  assert.equal(
+    endingText(line({ status: "succeeded", warning_count: 2, late: true })),
+    "succeeded with 2 warnings, late",
+  );
+  assert.equal(
+    wordsOf(ended),
+    "succeeded; 2 warnings: s-1 was terminated afterwards; s-2: launch action join failed",
+  );
+  assert.equal(
+    wordsOf({
+      ...ended,
+      payload: { status: "failed", error_message: "s-1: no disk", warnings: [] },
+    }),
+    "s-1: no disk",
+  );
 });

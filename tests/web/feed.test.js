@@ -81,7 +81,13 @@ test("a second listener of a topic gets its history, and the first nothing twice
   server.record("run:a", "2");
   await environment.advance(10);
 
-  assert.deepEqual([first.ids, second.ids], [["1", "2"], ["1", "2"]]);
+  assert.deepEqual(
+    [first.ids, second.ids],
+    [
+      ["1", "2"],
+      ["1", "2"],
+    ],
+  );
 });
 
 test("who gives a cursor gets what came after it", async () => {
@@ -317,7 +323,8 @@ test("a run that has ended is asked for again after a while, because it may get 
   const { environment, server, feed } = opened();
   const { ids } = followed(feed, "run:a");
   await environment.advance(10);
-  for (const viewer of server.viewers) viewer.send('event: ended\ndata: {"topic":"run:a","reason":"drained"}\n\n');
+  for (const viewer of server.viewers)
+    viewer.send('event: ended\ndata: {"topic":"run:a","reason":"drained"}\n\n');
   await environment.advance(10);
 
   await environment.advance(300_000);
@@ -334,7 +341,9 @@ test("a topic that the server cannot give is told and left out, and the others g
   const good = followed(feed, "run:a");
   await environment.advance(10);
   for (const viewer of server.viewers) {
-    viewer.send('event: error\ndata: {"topic":"turn:p/s/none","code":"turn_not_found","message":"no"}\n\n');
+    viewer.send(
+      'event: error\ndata: {"topic":"turn:p/s/none","code":"turn_not_found","message":"no"}\n\n',
+    );
   }
   await environment.advance(16_000);
 
@@ -355,7 +364,9 @@ test("a cursor that the journal does not know any more begins at the start, with
   await environment.advance(10);
 
   for (const viewer of server.viewers) {
-    viewer.send('event: error\ndata: {"topic":"run:a","code":"invalid_cursor","message":"other journal"}\n\n');
+    viewer.send(
+      'event: error\ndata: {"topic":"run:a","code":"invalid_cursor","message":"other journal"}\n\n',
+    );
   }
   await environment.advance(10);
   server.record("run:a", "2");
@@ -374,7 +385,8 @@ test("whatever happens on the way, every listener ends up with what the journal 
       const chance = random();
       if (chance < 0.5) server.record(random() < 0.5 ? "run:a" : "run:b", `${seed}-${step}`);
       else if (chance < 0.6) server.cut();
-      else if (chance < 0.7) server.line = ["ok", "buffers", "refuses", "cuts polls"][Math.floor(random() * 4)];
+      else if (chance < 0.7)
+        server.line = ["ok", "buffers", "refuses", "cuts polls"][Math.floor(random() * 4)];
       else if (chance < 0.75) feed.attend(random() < 0.5 ? "hidden" : "active");
       else if (chance < 0.8) followed(feed, "run:c").stop();
       else await environment.advance(random() * 30_000);

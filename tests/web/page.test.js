@@ -7,13 +7,28 @@ import { callRows } from "../../src/longwatch/server/page/viewer/app/call-tree.j
 import { changedLines, treeOf } from "../../src/longwatch/server/page/viewer/app/file-tree.js";
 import { BOX, layOut } from "../../src/longwatch/server/page/viewer/app/graph-layout.js";
 import { graphOf } from "../../src/longwatch/server/page/viewer/app/announced-graph.js";
-import { labelSide, panned, share, ticks, zoomed } from "../../src/longwatch/server/page/viewer/app/time-scale.js";
+import {
+  labelSide,
+  panned,
+  share,
+  ticks,
+  zoomed,
+} from "../../src/longwatch/server/page/viewer/app/time-scale.js";
 import { wordsOf } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
 /** @param {string} id @param {Partial<import("../../src/longwatch/server/page/viewer/core/calls.js").CallView>} [more] */
 const call = (id, more = {}) => ({
-  call_id: id, kind: "tool", name: id, agent_name: null, parent_call_id: null, status: "completed",
-  started_at: 0, ended_at: 1, duration_ms: 1, error: null, ...more,
+  call_id: id,
+  kind: "tool",
+  name: id,
+  agent_name: null,
+  parent_call_id: null,
+  status: "completed",
+  started_at: 0,
+  ended_at: 1,
+  duration_ms: 1,
+  error: null,
+  ...more,
 });
 
 /** @param {[string, string][]} pairs */
@@ -23,46 +38,93 @@ const graph = (...pairs) => ({
 });
 
 test("children stand under what called them, in the order they began", () => {
-  const rows = callRows([call("a"), call("b"), call("a1", { parent_call_id: "a" }), call("b1", { parent_call_id: "b" })], new Set());
+  const rows = callRows(
+    [
+      call("a"),
+      call("b"),
+      call("a1", { parent_call_id: "a" }),
+      call("b1", { parent_call_id: "b" }),
+    ],
+    new Set(),
+  );
 
-  assert.deepEqual(rows.map((row) => [row.call.call_id, row.depth]), [["a", 0], ["a1", 1], ["b", 0], ["b1", 1]]);
+  assert.deepEqual(
+    rows.map((row) => [row.call.call_id, row.depth]),
+    [
+      ["a", 0],
+      ["a1", 1],
+      ["b", 0],
+      ["b1", 1],
+    ],
+  );
 });
 
 test("a tool without a parent belongs to the span of its agent that was open", () => {
-  const spans = [call("s1", { kind: "agent", name: "x", started_at: 0, ended_at: 10 }), call("s2", { kind: "agent", name: "x", started_at: 20, ended_at: null })];
-  const tools = [call("t", { agent_name: "x", started_at: 25 }), call("u", { agent_name: "x", started_at: 15 })];
+  const spans = [
+    call("s1", { kind: "agent", name: "x", started_at: 0, ended_at: 10 }),
+    call("s2", { kind: "agent", name: "x", started_at: 20, ended_at: null }),
+  ];
+  const tools = [
+    call("t", { agent_name: "x", started_at: 25 }),
+    call("u", { agent_name: "x", started_at: 15 }),
+  ];
 
   const rows = callRows([...spans, ...tools], new Set());
 
-  assert.deepEqual(rows.map((row) => [row.call.call_id, row.depth]), [["s1", 0], ["s2", 0], ["t", 1], ["u", 0]]);
+  assert.deepEqual(
+    rows.map((row) => [row.call.call_id, row.depth]),
+    [
+      ["s1", 0],
+      ["s2", 0],
+      ["t", 1],
+      ["u", 0],
+    ],
+  );
 });
 
 test("calls that name each other as parents are all shown", () => {
-  const rows = callRows([call("a", { parent_call_id: "b" }), call("b", { parent_call_id: "a" })], new Set());
+  const rows = callRows(
+    [call("a", { parent_call_id: "b" }), call("b", { parent_call_id: "a" })],
+    new Set(),
+  );
 
-  assert.deepEqual(rows.map((row) => row.call.call_id), ["a", "b"]);
+  assert.deepEqual(
+    rows.map((row) => row.call.call_id),
+    ["a", "b"],
+  );
 });
 
 test("what is folded away hides everything below it", () => {
   const calls = [call("a"), call("b", { parent_call_id: "a" }), call("c", { parent_call_id: "b" })];
 
-  assert.deepEqual(callRows(calls, new Set(["a"])).map((row) => row.call.call_id), ["a"]);
+  assert.deepEqual(
+    callRows(calls, new Set(["a"])).map((row) => row.call.call_id),
+    ["a"],
+  );
 });
 
 test("a node stands to the right of all that lead to it", () => {
   const { nodes } = layOut(graph(["a", "b"], ["b", "c"], ["a", "c"], ["c", "d"]));
 
-  assert.deepEqual(["a", "b", "c", "d"].map((id) => nodes.get(id)?.layer), [0, 1, 2, 3]);
+  assert.deepEqual(
+    ["a", "b", "c", "d"].map((id) => nodes.get(id)?.layer),
+    [0, 1, 2, 3],
+  );
 });
 
 test("no two boxes touch", () => {
-  const pairs = /** @type {[string, string][]} */ (Array.from({ length: 40 }, (_, at) => [`n${at % 7}`, `n${(at * 5 + 3) % 23}`]));
+  const pairs = /** @type {[string, string][]} */ (
+    Array.from({ length: 40 }, (_, at) => [`n${at % 7}`, `n${(at * 5 + 3) % 23}`])
+  );
   const boxes = [...layOut(graph(...pairs)).nodes.values()];
 
   for (const one of boxes) {
     for (const other of boxes) {
       if (one === other) continue;
-      assert.ok(Math.abs(one.x - other.x) >= BOX.width || Math.abs(one.y - other.y) >= BOX.height, `${one.id} ${other.id}`);
+      assert.ok(
+        Math.abs(one.x - other.x) >= BOX.width || Math.abs(one.y - other.y) >= BOX.height,
+        `${one.id} ${other.id}`,
+      );
     }
   }
 });
@@ -74,11 +136,16 @@ test("circles, loops and edges to nowhere are no trouble", () => {
   const { nodes, edges } = layOut(wild);
 
   assert.equal(nodes.size, 3);
-  assert.deepEqual(edges.map(({ from, to }) => from + to), ["ab", "bc", "ca"]);
+  assert.deepEqual(
+    edges.map(({ from, to }) => from + to),
+    ["ab", "bc", "ca"],
+  );
 });
 
 test("a chain of ten thousand nodes is laid out", () => {
-  const pairs = /** @type {[string, string][]} */ (Array.from({ length: 10_000 }, (_, at) => [`n${at}`, `n${at + 1}`]));
+  const pairs = /** @type {[string, string][]} */ (
+    Array.from({ length: 10_000 }, (_, at) => [`n${at}`, `n${at + 1}`])
+  );
 
   assert.equal(layOut(graph(...pairs)).nodes.get("n10000")?.layer, 10_000);
 });
@@ -95,16 +162,27 @@ test("zooming keeps the moment under the pointer and never leaves the run", () =
 });
 
 test("an axis has round marks, counted from the start of the run", () => {
-  assert.deepEqual(ticks({ from: 1_003, to: 1_703 }, 1_003, 7), [1_003, 1_103, 1_203, 1_303, 1_403, 1_503, 1_603, 1_703]);
+  assert.deepEqual(
+    ticks({ from: 1_003, to: 1_703 }, 1_003, 7),
+    [1_003, 1_103, 1_203, 1_303, 1_403, 1_503, 1_603, 1_703],
+  );
 });
 
 test("files stand in their folders", () => {
-  const entries = ["b.md", "docs/a.md", "docs/deep/c.md"].map((path) => /** @type {any} */ ({ path }));
+  const entries = ["b.md", "docs/a.md", "docs/deep/c.md"].map(
+    (path) => /** @type {any} */ ({ path }),
+  );
 
   const tree = treeOf(entries);
 
-  assert.deepEqual(tree.files.map((file) => file.name), ["b.md"]);
-  assert.deepEqual(tree.folders[0]?.files.map((file) => file.name), ["a.md"]);
+  assert.deepEqual(
+    tree.files.map((file) => file.name),
+    ["b.md"],
+  );
+  assert.deepEqual(
+    tree.folders[0]?.files.map((file) => file.name),
+    ["a.md"],
+  );
   assert.equal(tree.folders[0]?.folders[0]?.path, "docs/deep");
 });
 
@@ -115,7 +193,13 @@ test("changed lines are those between what both texts share", () => {
 });
 
 test("a row names a process by its pid and host, and leaves the rest of its identity to the details", () => {
-  const event = { run_id: "r", event_id: "e", type: "process_joined", occurred_at: 1, payload: { process: { id: "x", boot: "b", pid: 123, host: "vm" } } };
+  const event = {
+    run_id: "r",
+    event_id: "e",
+    type: "process_joined",
+    occurred_at: 1,
+    payload: { process: { id: "x", boot: "b", pid: 123, host: "vm" } },
+  };
 
   assert.equal(wordsOf(event), "process=123@vm");
 });
@@ -129,7 +213,16 @@ test("a label of an axis stands where it has room, or not at all", () => {
 test("edges of a graph are named from and to, or source and target", () => {
   const nodes = [{ id: "a" }, { id: "b" }, { id: "c" }];
 
-  const graph = graphOf({ nodes, edges: [{ source: "a", target: "b" }, { from: "b", to: "c" }, { source: "c" }] });
+  const graph = graphOf({
+    nodes,
+    edges: [{ source: "a", target: "b" }, { from: "b", to: "c" }, { source: "c" }],
+  });
 
-  assert.deepEqual(graph?.edges.map(({ from, to }) => [from, to]), [["a", "b"], ["b", "c"]]);
+  assert.deepEqual(
+    graph?.edges.map(({ from, to }) => [from, to]),
+    [
+      ["a", "b"],
+      ["b", "c"],
+    ],
+  );
 });

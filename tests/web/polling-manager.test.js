@@ -12,7 +12,8 @@ function started(options = {}) {
 /** A poll that counts its calls and answers when it is told to. */
 function held() {
   const calls = [];
-  const poll = ({ signal }) => new Promise((resolve, reject) => calls.push({ resolve, reject, signal }));
+  const poll = ({ signal }) =>
+    new Promise((resolve, reject) => calls.push({ resolve, reject, signal }));
   return { calls, poll };
 }
 
@@ -31,7 +32,9 @@ test("subscribers of one key share one poll and each gets its answers", async ()
   const got = [];
   let calls = 0;
   for (const name of ["x", "y"]) {
-    manager.register("a", () => (calls += 1), 2_000, { onResult: (value) => got.push(`${name}${value}`) });
+    manager.register("a", () => (calls += 1), 2_000, {
+      onResult: (value) => got.push(`${name}${value}`),
+    });
   }
 
   await environment.advance(2_000);
@@ -109,10 +112,14 @@ test("a failing poll waits 2, 4, 8, 16 and 16 s, then stops until it is touched"
 test("a success clears the failures at once", async () => {
   const { environment, manager } = started();
   const looks = [];
-  const registration = manager.register("a", () => {
-    looks.push(environment.time);
-    if (looks.length < 3) throw new Error("gone");
-  }, 1_000);
+  const registration = manager.register(
+    "a",
+    () => {
+      looks.push(environment.time);
+      if (looks.length < 3) throw new Error("gone");
+    },
+    1_000,
+  );
 
   await environment.advance(7_000);
 
@@ -124,7 +131,9 @@ test("the result of an unregistered poll goes nowhere, also not to the next who 
   const { manager } = started();
   const { calls, poll } = held();
   const got = [];
-  const first = manager.register("a", poll, 1_000, { onResult: (value) => got.push(`first ${value}`) });
+  const first = manager.register("a", poll, 1_000, {
+    onResult: (value) => got.push(`first ${value}`),
+  });
   await settled();
   first.dispose();
   manager.register("a", poll, 1_000, { onResult: (value) => got.push(`second ${value}`) });
@@ -173,10 +182,14 @@ test("a pause begins no looks, keeps everything, and its time does not count as 
 test("after a pause, what is failing waits for the rest of its backoff", async () => {
   const { environment, manager } = started();
   const looks = [];
-  manager.register("a", () => {
-    looks.push(environment.time);
-    throw new Error("gone");
-  }, 1_000);
+  manager.register(
+    "a",
+    () => {
+      looks.push(environment.time);
+      throw new Error("gone");
+    },
+    1_000,
+  );
   await environment.advance(100);
   manager.pause();
   await environment.advance(900);
@@ -200,10 +213,14 @@ test("a ramp stops after two minutes without news and leaves no timer", async ()
 test("on a phone delays are twice as long, but not the backoff", async () => {
   const { environment, manager } = started({ slowdown: () => 2 });
   const looks = [];
-  manager.register("a", () => {
-    looks.push(environment.time);
-    if (looks.length === 2) throw new Error("gone");
-  }, 1_000);
+  manager.register(
+    "a",
+    () => {
+      looks.push(environment.time);
+      if (looks.length === 2) throw new Error("gone");
+    },
+    1_000,
+  );
 
   await environment.advance(6_000);
 
@@ -243,7 +260,10 @@ test("what a fetched poll throws reaches all who wait for it", async () => {
 
   const both = await Promise.allSettled([manager.fetch("a", poll), manager.fetch("a", poll)]);
 
-  assert.deepEqual(both.map(({ reason }) => reason.message), ["gone", "gone"]);
+  assert.deepEqual(
+    both.map(({ reason }) => reason.message),
+    ["gone", "gone"],
+  );
 });
 
 test("a refresh drops the answer that is under way, and whoever waits gets the new one", async () => {

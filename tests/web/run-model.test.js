@@ -5,10 +5,18 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { RunModel } from "../../src/longwatch/server/page/viewer/app/run-model.js";
-import { betweenText, endText, isOpen, lengthText, ranText } from "../../src/longwatch/server/page/viewer/app/run-times.js";
+import {
+  betweenText,
+  endText,
+  isOpen,
+  lengthText,
+  ranText,
+} from "../../src/longwatch/server/page/viewer/app/run-times.js";
 
 const NOW_MS = 100_000;
-const CASES = JSON.parse(readFileSync(new URL("../fixtures/endings.json", import.meta.url), "utf8"));
+const CASES = JSON.parse(
+  readFileSync(new URL("../fixtures/endings.json", import.meta.url), "utf8"),
+);
 
 const eventsOf = (name) => CASES.find((each) => each.name === name).events;
 
@@ -25,12 +33,21 @@ const types = (model) => model.events.map(({ type }) => type);
 test("the last attempt is shown, and another when it is chosen", () => {
   const model = modelOf("a run id that was started again");
 
-  assert.deepEqual([model.attempt, model.summary.status, model.summary.duration_ms], [2, "succeeded", 10_000]);
+  assert.deepEqual(
+    [model.attempt, model.summary.status, model.summary.duration_ms],
+    [2, "succeeded", 10_000],
+  );
   assert.deepEqual(types(model), ["workflow_start", "tool_call", "tool_call", "workflow_complete"]);
   model.choose(1);
-  assert.deepEqual([model.attempt, model.summary.status, model.summary.ended_between], [1, "died", [1100, 9000]]);
+  assert.deepEqual(
+    [model.attempt, model.summary.status, model.summary.ended_between],
+    [1, "died", [1100, 9000]],
+  );
   assert.deepEqual(types(model), ["workflow_start", "tool_call", "workflow_error"]);
-  assert.deepEqual(model.calls().map(({ call_id, status }) => [call_id, status]), [["c1", "abandoned"]]);
+  assert.deepEqual(
+    model.calls().map(({ call_id, status }) => [call_id, status]),
+    [["c1", "abandoned"]],
+  );
   assert.equal(model.summary.attempts.length, 2);
   model.choose(7);
   assert.equal(model.attempt, 2);
@@ -47,19 +64,42 @@ test("events of the first attempt leave the view when a second one begins", () =
   model.add(events.slice(4, 5));
 
   assert.deepEqual(types(model), ["workflow_start", "tool_call"]);
-  assert.deepEqual([...model.types], [["workflow_start", 1], ["tool_call", 1]]);
+  assert.deepEqual(
+    [...model.types],
+    [
+      ["workflow_start", 1],
+      ["tool_call", 1],
+    ],
+  );
   assert.deepEqual(changes, [false, true, false]);
   assert.equal(model.open, true);
 });
 
 test("one producer of two attempts misses nothing, and an attempt is silent by its own events", () => {
-  const told = (type, at, number, payload = {}) => ({ run_id: "wf-1", event_id: `${number}`, type, occurred_at: at, producer: "p", number, payload });
+  const told = (type, at, number, payload = {}) => ({
+    run_id: "wf-1",
+    event_id: `${number}`,
+    type,
+    occurred_at: at,
+    producer: "p",
+    number,
+    payload,
+  });
   const model = new RunModel("wf-1", () => NOW_MS);
-  model.add([told("workflow_start", 1000, 1, { attempt: "aaaaaaaa" }), told("workflow_start", 5000, 2, { attempt: "bbbbbbbb" })]);
-  model.add([{ ...told("workflow_start", 900, 1, { attempt: "aaaaaaaa" }), event_id: "q1", producer: "q" }, { ...told("note", 99_000, 2), event_id: "q2", producer: "q" }]);
+  model.add([
+    told("workflow_start", 1000, 1, { attempt: "aaaaaaaa" }),
+    told("workflow_start", 5000, 2, { attempt: "bbbbbbbb" }),
+  ]);
+  model.add([
+    { ...told("workflow_start", 900, 1, { attempt: "aaaaaaaa" }), event_id: "q1", producer: "q" },
+    { ...told("note", 99_000, 2), event_id: "q2", producer: "q" },
+  ]);
   model.caught();
 
-  assert.deepEqual(model.conditions(NOW_MS).map(({ message }) => message), ["no event for 95 s; the run is still open"]);
+  assert.deepEqual(
+    model.conditions(NOW_MS).map(({ message }) => message),
+    ["no event for 95 s; the run is still open"],
+  );
   assert.equal(model.summary.events, 1);
 });
 
@@ -79,7 +119,13 @@ test("an attempt without an ending is unknown once another has begun", () => {
 
   model.choose(1);
 
-  assert.deepEqual(model.calls().map(({ call_id, status }) => [call_id, status]), [["c1", "abandoned"], ["c2", "abandoned"]]);
+  assert.deepEqual(
+    model.calls().map(({ call_id, status }) => [call_id, status]),
+    [
+      ["c1", "abandoned"],
+      ["c2", "abandoned"],
+    ],
+  );
   assert.deepEqual([model.summary.status, model.open], ["unknown", false]);
   assert.equal(endText(model.summary, NOW_MS), `ended ${betweenText([31_000, null], NOW_MS)}`);
 });
@@ -103,7 +149,8 @@ test("conditions that the server observes are shown while the run is open", () =
   const open = modelOf("several processes, one of them not known to be gone");
   const ended = modelOf("an outcome that was reported after all");
 
-  for (const model of [open, ended]) model.tell({ ...model.summary, conditions: [unattended, { name: "silent", message: "old" }] });
+  for (const model of [open, ended])
+    model.tell({ ...model.summary, conditions: [unattended, { name: "silent", message: "old" }] });
 
   assert.deepEqual(open.conditions(2000), [unattended]);
   assert.deepEqual(ended.conditions(2000), []);
@@ -124,8 +171,14 @@ test("an interval reads as a phrase", () => {
   assert.equal(betweenText([at(14, 17, 6), at(14, 17, 30)], now), "between 14:17:06 and 14:17:30");
   assert.equal(betweenText([at(14, 17, 6), null], now), "after 14:17:06");
   assert.equal(betweenText([at(14, 17, 6), at(14, 17, 6) + 900], now), "at 14:17:06");
-  assert.equal(betweenText([at(14, 17, 6), at(14, 17, 30)], now + day), "between 16 Nov, 14:17:06 and 14:17:30");
-  assert.equal(betweenText([at(14, 17, 6), at(14, 17, 30) + day], now + 2 * day), "between 16 Nov, 14:17:06 and 17 Nov, 14:17:30");
+  assert.equal(
+    betweenText([at(14, 17, 6), at(14, 17, 30)], now + day),
+    "between 16 Nov, 14:17:06 and 14:17:30",
+  );
+  assert.equal(
+    betweenText([at(14, 17, 6), at(14, 17, 30) + day], now + 2 * day),
+    "between 16 Nov, 14:17:06 and 17 Nov, 14:17:30",
+  );
   assert.equal(ranText([207, 24_000]), "ran between 207 ms and 24.0 s");
   assert.equal(ranText([500, null]), "ran at least 500 ms");
   assert.equal(ranText([500, 500]), "ran 500 ms");
@@ -138,6 +191,9 @@ test("a length is of the last attempt, and counts only while the run is open", (
 
   assert.deepEqual([isOpen(open), isOpen(died), isOpen(again)], [true, false, false]);
   assert.deepEqual([lengthText(open, 21_000), lengthText(open, 31_000)], ["20 s", "30 s"]);
-  assert.deepEqual([lengthText(died, 21_000), lengthText(died, 31_000)], ["207 ms–24.0 s", "207 ms–24.0 s"]);
+  assert.deepEqual(
+    [lengthText(died, 21_000), lengthText(died, 31_000)],
+    ["207 ms–24.0 s", "207 ms–24.0 s"],
+  );
   assert.equal(lengthText(again, 99_000), "10.0 s");
 });

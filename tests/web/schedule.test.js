@@ -82,7 +82,9 @@ test("a feed's backoff never gives up, however long the night", () => {
 });
 
 test("a cadence says why it waits, and interest does not mend what fails", () => {
-  const failing = new Cadence(new Fixed(1_000)).failed(new TypeError("no network")).failed(new Error("gone"));
+  const failing = new Cadence(new Fixed(1_000))
+    .failed(new TypeError("no network"))
+    .failed(new Error("gone"));
 
   assert.equal(failing.reason, "2 failures in a row: Error: gone");
   assert.equal(failing.touched(0).nextDelay, 4_000);

@@ -7,21 +7,41 @@ import { SessionPolling, TurnFailed } from "../../web/react/src/polling/session.
 import { FakeEnvironment } from "./support/environment.js";
 
 const AT = "2025-01-06T10:00:00.000Z";
-const block = (sequence) => ({ id: `b${sequence}`, sequence, type: "content", created_at: AT, content: { text: "x" } });
+const block = (sequence) => ({
+  id: `b${sequence}`,
+  sequence,
+  type: "content",
+  created_at: AT,
+  content: { text: "x" },
+});
 
 /** A server with one turn, whose tag is made from status and blocks as the real one's is. */
 function serving() {
   const environment = new FakeEnvironment();
-  const turn = { id: "t", status: "pending", blocks: [], error: null, created_at: AT, last_updated: AT };
+  const turn = {
+    id: "t",
+    status: "pending",
+    blocks: [],
+    error: null,
+    created_at: AT,
+    last_updated: AT,
+  };
   const server = { turn, answers: [], isAway: false };
   const fetch = async (_address, { headers }) => {
     if (server.isAway) throw new TypeError("fetch failed");
     const tag = `W/"${server.turn.status}-${server.turn.blocks.length}"`;
     const isKnown = headers["If-None-Match"] === tag;
     server.answers.push(isKnown ? 304 : 200);
-    return isKnown ? new Response(null, { status: 304 }) : Response.json(server.turn, { headers: { ETag: tag } });
+    return isKnown
+      ? new Response(null, { status: 304 })
+      : Response.json(server.turn, { headers: { ETag: tag } });
   };
-  return { environment, server, api: new Api({ fetch }), manager: new PollingManager({ environment }) };
+  return {
+    environment,
+    server,
+    api: new Api({ fetch }),
+    manager: new PollingManager({ environment }),
+  };
 }
 
 function polled({ api, manager }, options = {}) {
@@ -50,7 +70,12 @@ test("it looks every 2 s, tells each change once, and stops when the turn is com
   server.turn = { ...server.turn, status: "completed", completed_at: AT };
   await environment.advance(60_000);
 
-  assert.deepEqual(heard, ["update pending 0", "update running 1", "update completed 1", "complete completed"]);
+  assert.deepEqual(heard, [
+    "update pending 0",
+    "update running 1",
+    "update completed 1",
+    "complete completed",
+  ]);
   assert.deepEqual(server.answers, [200, 304, 304, 200, 200]);
   assert.deepEqual(polling.turn.completed_at, new Date(AT));
   assert.equal(polling.turn.started_at, undefined);

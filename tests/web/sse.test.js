@@ -20,7 +20,8 @@ test("it does not matter where the text is cut", () => {
   for (let size = 1; size < 12; size += 1) {
     const parser = new SseParser();
     const found = [];
-    for (let at = 0; at < TEXT.length; at += size) found.push(...parser.push(TEXT.slice(at, at + size)));
+    for (let at = 0; at < TEXT.length; at += size)
+      found.push(...parser.push(TEXT.slice(at, at + size)));
     assert.deepEqual(found, MESSAGES, `pieces of ${size}`);
   }
 });

@@ -9,12 +9,22 @@ import { TurnState } from "../../src/longwatch/server/page/viewer/core/turn-stat
 import { isSame } from "../../web/react/src/polling/shared-poll.js";
 import { readTurn } from "../../web/react/src/polling/turns.js";
 
-const event = (id, type, values = {}) => ({ run_id: "r", event_id: id, type, occurred_at: 1_000, payload: {}, ...values });
+const event = (id, type, values = {}) => ({
+  run_id: "r",
+  event_id: id,
+  type,
+  occurred_at: 1_000,
+  payload: {},
+  ...values,
+});
 const turnMessage = (id, number, last_updated, values = {}) => ({
   event: "turn",
   data: { topic: "session:p/s", turn: { id, number, status: "running", last_updated, ...values } },
 });
-const blockMessage = (turn_id, id, sequence) => ({ event: "block", data: { topic: "t", turn_id, block: { id, sequence } } });
+const blockMessage = (turn_id, id, sequence) => ({
+  event: "block",
+  data: { topic: "t", turn_id, block: { id, sequence } },
+});
 
 test("a new answer shares what equals the previous one", () => {
   const before = { a: [{ b: 1 }, { b: 2 }], c: { d: null } };
@@ -31,7 +41,12 @@ test("a new answer shares what equals the previous one", () => {
 });
 
 test("one block of an answer is one object, however often its turn is read", () => {
-  const wire = { id: "t", created_at: "2025-01-06T10:00:00Z", last_updated: "2025-01-06T10:00:00Z", blocks: [{ id: "b", created_at: "2025-01-06T10:00:00Z" }] };
+  const wire = {
+    id: "t",
+    created_at: "2025-01-06T10:00:00Z",
+    last_updated: "2025-01-06T10:00:00Z",
+    blocks: [{ id: "b", created_at: "2025-01-06T10:00:00Z" }],
+  };
 
   assert.equal(readTurn(wire).blocks[0], readTurn({ ...wire }).blocks[0]);
 });
@@ -42,10 +57,18 @@ test("no events fold to nothing", () => {
 });
 
 test("a run grows as its events come, and a tool call is paired by its call id", () => {
-  const run = new RunFold("r").add([event("1", "workflow_start"), event("2", "tool_call", { call_id: "c" })]);
-  assert.deepEqual(run.calls().map((call) => call.view().status), ["started"]);
+  const run = new RunFold("r").add([
+    event("1", "workflow_start"),
+    event("2", "tool_call", { call_id: "c" }),
+  ]);
+  assert.deepEqual(
+    run.calls().map((call) => call.view().status),
+    ["started"],
+  );
 
-  run.add([event("3", "tool_call", { call_id: "c", occurred_at: 1_500, payload: { status: "success" } })]);
+  run.add([
+    event("3", "tool_call", { call_id: "c", occurred_at: 1_500, payload: { status: "success" } }),
+  ]);
   run.add([event("4", "workflow_complete", { occurred_at: 2_000 })]);
 
   assert.equal(run.status, "succeeded");
@@ -61,7 +84,12 @@ test("a producer's own word beats one that was written for it", () => {
 
 test("a hundred thousand events fold to their calls", () => {
   const events = Array.from({ length: 100_000 }, (_, at) =>
-    event(`e${at}`, "tool_call", { occurred_at: at, call_id: `c${at >> 1}`, producer: "p", number: at + 1 }),
+    event(`e${at}`, "tool_call", {
+      occurred_at: at,
+      call_id: `c${at >> 1}`,
+      producer: "p",
+      number: at + 1,
+    }),
   );
 
   const run = fold(events);
@@ -74,7 +102,11 @@ test("numbers in any order are kept as ranges, and gaps are named", () => {
   for (const number of [5, 1, 2, 9, 6, 5, 4]) numbers.add(number);
 
   assert.equal(numbers.size, 6);
-  assert.deepEqual(numbers.gaps(11), [[3, 3], [7, 8], [10, 11]]);
+  assert.deepEqual(numbers.gaps(11), [
+    [3, 3],
+    [7, 8],
+    [10, 11],
+  ]);
 });
 
 test("text is compared by code points", () => {
@@ -99,7 +131,13 @@ test("blocks join their turns in any order, once, and may move", () => {
   state.take(blockMessage("t1", "a", 0));
   state.take(blockMessage("t1", "b", 1));
 
-  assert.deepEqual(state.turns().map(({ id, blocks }) => [id, blocks.map((block) => block.id)]), [["t1", ["a", "b"]], ["t2", []]]);
+  assert.deepEqual(
+    state.turns().map(({ id, blocks }) => [id, blocks.map((block) => block.id)]),
+    [
+      ["t1", ["a", "b"]],
+      ["t2", []],
+    ],
+  );
 });
 
 test("a turn that is told again after a newer one changes nothing", () => {

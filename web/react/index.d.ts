@@ -185,7 +185,17 @@ export class PollingManager {
   readonly isPaused: boolean;
   readonly isClosed: boolean;
   readonly metrics: Readonly<
-    Record<"calls" | "cacheHits" | "shared" | "failures" | "inFlight" | "queued" | "keys" | "subscribers", number>
+    Record<
+      | "calls"
+      | "cacheHits"
+      | "shared"
+      | "failures"
+      | "inFlight"
+      | "queued"
+      | "keys"
+      | "subscribers",
+      number
+    >
   >;
 }
 

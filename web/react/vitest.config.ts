@@ -10,12 +10,15 @@ const SUFFIX = ".guide.tsx";
 function guide() {
   return {
     name: "guide",
-    resolveId: (id: string) => (id.endsWith(SUFFIX) ? fileURLToPath(new URL(`tests/${id}`, import.meta.url)) : undefined),
+    resolveId: (id: string) =>
+      id.endsWith(SUFFIX) ? fileURLToPath(new URL(`tests/${id}`, import.meta.url)) : undefined,
     load: (id: string) => {
       if (!id.endsWith(SUFFIX)) return;
       const name = basename(id, SUFFIX);
       const blocks = readFileSync(GUIDE, "utf8").matchAll(/^```tsx\n(.*?)^```$/gms);
-      const found = [...blocks].map(([, code = ""]) => code).find((code) => code.includes(`export function ${name}(`));
+      const found = [...blocks]
+        .map(([, code = ""]) => code)
+        .find((code) => code.includes(`export function ${name}(`));
       if (found === undefined) throw new Error(`No block of ${GUIDE} exports ${name}.`);
       return found;
     },

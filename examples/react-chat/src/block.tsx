@@ -19,6 +19,10 @@ export function BlockView({ block: { type, content } }: { block: Block }) {
         </pre>
       );
     case "tool_result":
-      return <pre className={content.error ? "failed" : undefined}>{content.error ?? JSON.stringify(content.result)}</pre>;
+      return (
+        <pre className={content.error ? "failed" : undefined}>
+          {content.error ?? JSON.stringify(content.result)}
+        </pre>
+      );
   }
 }

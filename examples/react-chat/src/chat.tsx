@@ -67,7 +67,11 @@ function Prompt({ onSend }: { onSend: (prompt: string) => void }) {
 
   return (
     <form onSubmit={submit}>
-      <input aria-label="Say something" value={prompt} onChange={(event) => setPrompt(event.target.value)} />
+      <input
+        aria-label="Say something"
+        value={prompt}
+        onChange={(event) => setPrompt(event.target.value)}
+      />
       <button>Send</button>
     </form>
   );

@@ -10,7 +10,8 @@ export function Files() {
 
   const { data: files = [], hasUnsavedChanges } = useDocumentPolling({
     documents: openPath === undefined ? {} : { [openPath]: doc },
-    onDocumentChange: (changes) => setNews(changes.map((each) => `${each.filePath} ${each.changeType}`).join(", ")),
+    onDocumentChange: (changes) =>
+      setNews(changes.map((each) => `${each.filePath} ${each.changeType}`).join(", ")),
   });
 
   return (
@@ -40,7 +41,13 @@ function Editor({ path, text }: { path: string; text: Y.Text }) {
     return () => text.unobserve(show);
   }, [text]);
 
-  return <textarea aria-label={path} value={value} onChange={(event) => replace(text, event.target.value)} />;
+  return (
+    <textarea
+      aria-label={path}
+      value={value}
+      onChange={(event) => replace(text, event.target.value)}
+    />
+  );
 }
 
 /** Change only what differs, so that what others type at the same time stays. */
@@ -49,7 +56,11 @@ function replace(text: Y.Text, after: string) {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;
   let end = 0;
-  while (end < Math.min(before.length, after.length) - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  while (
+    end < Math.min(before.length, after.length) - start &&
+    before.at(-1 - end) === after.at(-1 - end)
+  )
+    end += 1;
   text.doc?.transact(() => {
     text.delete(start, before.length - start - end);
     text.insert(start, after.slice(start, after.length - end));

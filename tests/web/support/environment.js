@@ -37,7 +37,9 @@ export class FakeEnvironment {
     const until = this.time + ms;
     await settled();
     for (;;) {
-      const due = [...this.#timers].filter(([, { at }]) => at <= until).sort(([a, one], [b, other]) => one.at - other.at || a - b);
+      const due = [...this.#timers]
+        .filter(([, { at }]) => at <= until)
+        .sort(([a, one], [b, other]) => one.at - other.at || a - b);
       const first = due[0];
       if (first === undefined) break;
       const [id, { at, run }] = first;

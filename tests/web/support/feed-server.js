@@ -25,7 +25,10 @@ export class FeedServer {
   /** @param {string} topic @param {string} id */
   record(topic, id) {
     const events = this.topics.get(topic) ?? [];
-    this.topics.set(topic, [...events, { run_id: topic, event_id: id, type: "note", occurred_at: 1 }]);
+    this.topics.set(topic, [
+      ...events,
+      { run_id: topic, event_id: id, type: "note", occurred_at: 1 },
+    ]);
     for (const viewer of [...this.viewers]) viewer.wake();
   }
 
@@ -48,7 +51,12 @@ export class FeedServer {
     const after = (url.searchParams.get("after") ?? "").split(";");
     const places = topics.map((_, at) => Number(after[at] || 0));
     if (url.pathname === "/api/stream") return this.#stream(topics, places, signal ?? undefined);
-    return this.#poll(topics, places, Number(url.searchParams.get("wait")) * 1000, signal ?? undefined);
+    return this.#poll(
+      topics,
+      places,
+      Number(url.searchParams.get("wait")) * 1000,
+      signal ?? undefined,
+    );
   };
 
   /** @param {string[]} topics @param {number[]} places @param {AbortSignal} [signal] */
@@ -58,7 +66,9 @@ export class FeedServer {
     const body = new ReadableStream({
       start: (controller) => {
         viewer.controller = controller;
-        signal?.addEventListener("abort", () => viewer.end(new DOMException("aborted", "AbortError")));
+        signal?.addEventListener("abort", () =>
+          viewer.end(new DOMException("aborted", "AbortError")),
+        );
         viewer.wake();
         for (const topic of topics) viewer.send(`event: caught_up\ndata: {"topic":"${topic}"}\n\n`);
         viewer.beat();
@@ -71,7 +81,11 @@ export class FeedServer {
   async #poll(topics, places, waitMs, signal) {
     const until = this.environment.time + waitMs;
     const cutAt = this.line === "cuts polls" ? this.environment.time + 5_000 : Infinity;
-    while (!topics.some((topic, at) => (this.topics.get(topic)?.length ?? 0) > /** @type {number} */ (places[at]))) {
+    while (
+      !topics.some(
+        (topic, at) => (this.topics.get(topic)?.length ?? 0) > /** @type {number} */ (places[at]),
+      )
+    ) {
       if (signal?.aborted) throw new DOMException("aborted", "AbortError");
       if (this.environment.time >= cutAt) throw new TypeError("connection reset");
       if (this.environment.time >= until) break;
@@ -114,7 +128,9 @@ class Viewer {
   beat() {
     this.server.environment.setTimeout(() => {
       if (!this.server.viewers.has(this)) return;
-      this.send(`event: beat\ndata: ${JSON.stringify({ now: 1, ...(this.server.isJournalAway && { journal: "away" }) })}\n\n`);
+      this.send(
+        `event: beat\ndata: ${JSON.stringify({ now: 1, ...(this.server.isJournalAway && { journal: "away" }) })}\n\n`,
+      );
       this.beat();
     }, BEAT_MS);
   }

@@ -4,7 +4,9 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-const source = fileURLToPath(new URL("../../../src/longwatch/server/page/viewer/core/", import.meta.url));
+const source = fileURLToPath(
+  new URL("../../../src/longwatch/server/page/viewer/core/", import.meta.url),
+);
 const target = fileURLToPath(new URL("../core/", import.meta.url));
 
 if (existsSync(source)) {
@@ -19,5 +21,7 @@ if (existsSync(source)) {
     renameSync(fresh, `${target}${name}`); // whoever reads the module meanwhile never sees half of it
   }
 } else if (!existsSync(target)) {
-  throw new Error(`The core modules are in neither ${source} nor ${target}. Install from a whole checkout.`);
+  throw new Error(
+    `The core modules are in neither ${source} nor ${target}. Install from a whole checkout.`,
+  );
 }

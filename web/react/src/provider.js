@@ -21,7 +21,15 @@ import { pageActivity, pollingManager } from "./polling/polling-manager.js";
 const LongwatchContext = createContext(/** @type {Longwatch | null} */ (null));
 
 /** @param {LongwatchProviderProps} props */
-export function LongwatchProvider({ baseUrl, projectId, fetch, headers, manager, queryClient, children }) {
+export function LongwatchProvider({
+  baseUrl,
+  projectId,
+  fetch,
+  headers,
+  manager,
+  queryClient,
+  children,
+}) {
   const above = useContext(QueryClientContext);
   const [own] = useState(() => queryClient ?? above ?? new QueryClient());
   const polls = /** @type {PollingManager} */ (manager ?? pollingManager);
@@ -44,7 +52,9 @@ export function LongwatchProvider({ baseUrl, projectId, fetch, headers, manager,
 export function useLongwatch() {
   const longwatch = useContext(LongwatchContext);
   if (longwatch === null) {
-    throw new Error("There is no server to ask. Put a <LongwatchProvider projectId=…> around this component.");
+    throw new Error(
+      "There is no server to ask. Put a <LongwatchProvider projectId=…> around this component.",
+    );
   }
   return longwatch;
 }

@@ -37,7 +37,8 @@ export function useDocumentPolling({
   const { data: listing, refetch } = usePolledQuery({
     key,
     enabled,
-    look: (signal) => manager.fetch(key, (asked) => projectFiles(api, projectId).look(asked), { signal }),
+    look: (signal) =>
+      manager.fetch(key, (asked) => projectFiles(api, projectId).look(asked), { signal }),
   });
   const { syncs, hasUnsavedChanges } = useDocumentSyncs({
     projectId,
@@ -69,7 +70,8 @@ export function useDocumentPolling({
         tell(state);
         const isBack = hadError && state.error === null;
         hadError = state.error !== null;
-        if (!hadError) for (const { sync } of syncs.current.values()) isBack ? sync.retry() : sync.resume();
+        if (!hadError)
+          for (const { sync } of syncs.current.values()) isBack ? sync.retry() : sync.resume();
       },
       hasOpenDocuments: () => syncs.current.size > 0,
     });
@@ -134,7 +136,9 @@ function useDocumentSyncs({ projectId, documents: given = NONE, enabled, onError
 function useSame(documents) {
   const [kept, keep] = useState(documents);
   const paths = Object.keys(documents);
-  const isSame = paths.length === Object.keys(kept).length && paths.every((path) => kept[path] === documents[path]);
+  const isSame =
+    paths.length === Object.keys(kept).length &&
+    paths.every((path) => kept[path] === documents[path]);
   if (!isSame) keep(documents);
   return isSame ? kept : documents;
 }

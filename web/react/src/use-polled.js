@@ -37,7 +37,10 @@ export function usePolledQuery({ key, enabled, look }) {
     structuralSharing: false,
     throwOnError: false,
   });
-  const refetch = useCallback(() => void client.invalidateQueries({ queryKey: queryKeyOf(key) }), [client, key]);
+  const refetch = useCallback(
+    () => void client.invalidateQueries({ queryKey: queryKeyOf(key) }),
+    [client, key],
+  );
   return { data, refetch };
 }
 
@@ -68,5 +71,11 @@ export function usePollState(key, enabled) {
     [key],
   );
   const isTold = told !== null && told.key === key;
-  return [{ isPolling: enabled && (isTold ? told.isPolling : !manager.isPaused), error: isTold ? told.error : null }, tell];
+  return [
+    {
+      isPolling: enabled && (isTold ? told.isPolling : !manager.isPaused),
+      error: isTold ? told.error : null,
+    },
+    tell,
+  ];
 }

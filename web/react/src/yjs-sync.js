@@ -64,7 +64,8 @@ export class DocumentSync {
   #onEdit = (update, origin) => {
     if (origin !== this) this.#queue(update);
   };
-  #onVisibility = () => (this.#document?.visibilityState === "hidden" ? this.flush() : this.retry());
+  #onVisibility = () =>
+    this.#document?.visibilityState === "hidden" ? this.flush() : this.retry();
   #onOnline = () => this.retry();
   #onLeave = () => this.flush();
 
@@ -240,7 +241,9 @@ export class DocumentSync {
     this.#needsPull = false; // one that is asked for meanwhile comes after this one
     const edits = this.#edits;
     const vector = toBase64Url(Y.encodeStateVector(this.#doc));
-    const address = this.#api.address(documentPath(this.#projectId, this.#path), { state_vector: vector });
+    const address = this.#api.address(documentPath(this.#projectId, this.#path), {
+      state_vector: vector,
+    });
     await this.#inTime(this.#pulls.signal, async (signal) => {
       const response = await this.#api.request(address, { signal, accepts: [304, 404] });
       if (response.status === 304) return;
@@ -308,7 +311,10 @@ export class DocumentSync {
    */
   async #inTime(signal, call) {
     const { controller, release } = childOf(signal);
-    const timer = this.#environment.setTimeout(() => controller.abort(tooLate(this.#path)), TIMEOUT_MS);
+    const timer = this.#environment.setTimeout(
+      () => controller.abort(tooLate(this.#path)),
+      TIMEOUT_MS,
+    );
     try {
       return await call(controller.signal);
     } catch (error) {

@@ -2,7 +2,12 @@ import { act, renderHook, waitFor } from "@testing-library/react";
 import { describe, expect, test } from "vitest";
 import * as Y from "yjs";
 
-import { LongwatchProvider, PollingManager, useDocumentPolling, type UseDocumentPollingOptions } from "../index.js";
+import {
+  LongwatchProvider,
+  PollingManager,
+  useDocumentPolling,
+  type UseDocumentPollingOptions,
+} from "../index.js";
 import { address, deleteFile, fileText, newSession, putFile } from "./support/journal.js";
 import { network, pageOf } from "./support/page.js";
 import { proxyTo } from "./support/proxy.js";
@@ -15,9 +20,12 @@ async function opened(options: UseDocumentPollingOptions = {}, projectId?: strin
   const page = pageOf(project);
   const doc = new Y.Doc();
   const words = doc.getText("content");
-  const hook = renderHook(() => useDocumentPolling({ interval: 50, documents: { "a.md": doc }, ...options }), {
-    wrapper: page.Page,
-  });
+  const hook = renderHook(
+    () => useDocumentPolling({ interval: 50, documents: { "a.md": doc }, ...options }),
+    {
+      wrapper: page.Page,
+    },
+  );
   await waitFor(() => expect(words.toString()).toBe("first"), SOON);
   await waitFor(() => expect(hook.result.current.hasUnsavedChanges).toBe(false), SOON);
   return { ...hook, ...page, doc, words, projectId: project };
@@ -35,7 +43,11 @@ describe("documents in an outage", () => {
     const manager = new PollingManager();
     const { result, unmount } = renderHook(
       () =>
-        useDocumentPolling({ interval: 50, documents: { "a.md": doc }, onError: (error) => errors.push(error) }),
+        useDocumentPolling({
+          interval: 50,
+          documents: { "a.md": doc },
+          onError: (error) => errors.push(error),
+        }),
       {
         wrapper: ({ children }) => (
           <LongwatchProvider baseUrl={proxy.address} projectId={projectId} manager={manager}>
@@ -107,17 +119,25 @@ describe("a deleted file", () => {
     const other = await opened({}, one.projectId);
 
     await deleteFile(one.projectId, "a.md");
-    await waitFor(() => expect([one, other].map(({ words }) => words.toString())).toEqual(["", ""]), SOON);
+    await waitFor(
+      () => expect([one, other].map(({ words }) => words.toString())).toEqual(["", ""]),
+      SOON,
+    );
     act(() => one.words.insert(0, "anew"));
 
     await stored(one.projectId, "anew");
-    await waitFor(() => expect([one, other].map(({ words }) => words.toString())).toEqual(["anew", "anew"]), SOON);
+    await waitFor(
+      () => expect([one, other].map(({ words }) => words.toString())).toEqual(["anew", "anew"]),
+      SOON,
+    );
   });
 });
 
 test("a page without documents has no unsaved changes", async () => {
   const { projectId } = await newSession();
-  const { result } = renderHook(() => useDocumentPolling(), { wrapper: pageOf(projectId, network()).Page });
+  const { result } = renderHook(() => useDocumentPolling(), {
+    wrapper: pageOf(projectId, network()).Page,
+  });
 
   expect(result.current.hasUnsavedChanges).toBe(false);
 });

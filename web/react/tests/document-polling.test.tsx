@@ -18,7 +18,8 @@ async function polled(options: UseDocumentPollingOptions = {}) {
     () =>
       useDocumentPolling({
         interval: 50,
-        onDocumentChange: (changes) => heard.push(...changes.map((each) => `${each.changeType} ${each.filePath}`)),
+        onDocumentChange: (changes) =>
+          heard.push(...changes.map((each) => `${each.changeType} ${each.filePath}`)),
         ...options,
       }),
     { wrapper: Page },
@@ -40,7 +41,10 @@ describe("useDocumentPolling", () => {
     await deleteFile(projectId, "a.md");
     await waitFor(() => expect(heard.at(-1)).toBe("deleted a.md"), SOON);
 
-    await waitFor(() => expect(result.current.data?.map((file) => file.path)).toEqual(["docs/b.md"]), SOON);
+    await waitFor(
+      () => expect(result.current.data?.map((file) => file.path)).toEqual(["docs/b.md"]),
+      SOON,
+    );
     expect(result.current).toMatchObject({ isPolling: true, error: null });
   });
 
@@ -67,14 +71,19 @@ describe("useDocumentPolling", () => {
     await waitFor(() => expect(words.toString()).toBe("first, then more"), SOON);
     act(() => words.insert(0, "At "));
 
-    await waitFor(async () => expect(await fileText(projectId, "a.md")).toBe("At first, then more"), SOON);
+    await waitFor(
+      async () => expect(await fileText(projectId, "a.md")).toBe("At first, then more"),
+      SOON,
+    );
   });
 
   test("what two people type at once is in both documents in the end", async () => {
     const [one, other] = [new Y.Doc(), new Y.Doc()];
     const { projectId } = await polled({ documents: { "a.md": one } });
     const page = pageOf(projectId);
-    renderHook(() => useDocumentPolling({ interval: 50, documents: { "a.md": other } }), { wrapper: page.Page });
+    renderHook(() => useDocumentPolling({ interval: 50, documents: { "a.md": other } }), {
+      wrapper: page.Page,
+    });
     const texts = [one, other].map((doc) => doc.getText("content"));
     await waitFor(() => expect(texts.map(String)).toEqual(["first", "first"]), SOON);
 
@@ -90,10 +99,13 @@ describe("useDocumentPolling", () => {
     const { projectId } = await newSession();
     await putFile(projectId, "a.md", "first");
     const [one, other] = [new Y.Doc(), new Y.Doc()];
-    const { rerender } = renderHook(({ documents }) => useDocumentPolling({ interval: 50, documents }), {
-      wrapper: pageOf(projectId).Page,
-      initialProps: { documents: {} as Record<string, Y.Doc> },
-    });
+    const { rerender } = renderHook(
+      ({ documents }) => useDocumentPolling({ interval: 50, documents }),
+      {
+        wrapper: pageOf(projectId).Page,
+        initialProps: { documents: {} as Record<string, Y.Doc> },
+      },
+    );
     rerender({ documents: { "a.md": one } });
     await waitFor(() => expect(one.getText("content").toString()).toBe("first"), SOON);
 

@@ -30,8 +30,15 @@ async function synced({ projectId = "", doc = new Y.Doc() } = {}) {
   const state = { isPaused: false, refusal: 0, errors: [] as string[], unsaved: [] as boolean[] };
   const fetch: typeof net.fetch = async (asked, options) => {
     if (options?.method === "POST") {
-      posts.push({ bytes: (options.body as Uint8Array).length, keepalive: options.keepalive === true });
-      if (state.refusal) return Response.json({ error: { code: "no", message: "Refused." } }, { status: state.refusal });
+      posts.push({
+        bytes: (options.body as Uint8Array).length,
+        keepalive: options.keepalive === true,
+      });
+      if (state.refusal)
+        return Response.json(
+          { error: { code: "no", message: "Refused." } },
+          { status: state.refusal },
+        );
     }
     return net.fetch(asked, options);
   };
@@ -46,16 +53,34 @@ async function synced({ projectId = "", doc = new Y.Doc() } = {}) {
     environment,
     ...page,
   });
-  return { sync, doc, words: doc.getText("content"), environment, net, posts, state, ...page, projectId: project };
+  return {
+    sync,
+    doc,
+    words: doc.getText("content"),
+    environment,
+    net,
+    posts,
+    state,
+    ...page,
+    projectId: project,
+  };
 }
 
 const stored = (projectId: string, text: string) =>
   waitFor(async () => expect(await fileText(projectId, "a.md")).toBe(text), SOON);
-const saved = (sync: DocumentSync) => waitFor(() => expect(sync.hasUnsavedChanges).toBe(false), SOON);
-const shown = (words: Y.Text, text: string) => waitFor(() => expect(words.toString()).toBe(text), SOON);
+const saved = (sync: DocumentSync) =>
+  waitFor(() => expect(sync.hasUnsavedChanges).toBe(false), SOON);
+const shown = (words: Y.Text, text: string) =>
+  waitFor(() => expect(words.toString()).toBe(text), SOON);
 
 describe("the next step of a sync", () => {
-  const idle = { hasEdits: false, areRefused: false, needsPull: false, isPaused: false, isStopped: false };
+  const idle = {
+    hasEdits: false,
+    areRefused: false,
+    needsPull: false,
+    isPaused: false,
+    isStopped: false,
+  };
 
   test.each([
     ["nothing to do", {}, null],
@@ -64,7 +89,11 @@ describe("the next step of a sync", () => {
     ["edits are sent in a pause", { hasEdits: true, isPaused: true }, "push"],
     ["edits are sent after the end", { hasEdits: true, isStopped: true }, "push"],
     ["refused edits wait", { hasEdits: true, areRefused: true }, null],
-    ["refused edits do not hold back a pull", { hasEdits: true, areRefused: true, needsPull: true }, "pull"],
+    [
+      "refused edits do not hold back a pull",
+      { hasEdits: true, areRefused: true, needsPull: true },
+      "pull",
+    ],
     ["a pull waits for the end of a pause", { needsPull: true, isPaused: true }, null],
     ["nothing is pulled after the end", { needsPull: true, isStopped: true }, null],
   ])("%s", (_, state, step) => {
@@ -91,19 +120,22 @@ describe("an outage", () => {
     sync.stop();
   });
 
-  test.each(["online", "visible"])("a page that comes back (%s) does not wait for the backoff", async (how) => {
-    const { sync, words, environment, net, window, document, projectId } = await synced();
-    net.isCut = true;
-    words.insert(0, "typed offline");
-    await environment.advance(HOUR);
-    net.isCut = false;
+  test.each(["online", "visible"])(
+    "a page that comes back (%s) does not wait for the backoff",
+    async (how) => {
+      const { sync, words, environment, net, window, document, projectId } = await synced();
+      net.isCut = true;
+      words.insert(0, "typed offline");
+      await environment.advance(HOUR);
+      net.isCut = false;
 
-    if (how === "online") window.dispatchEvent(new Event("online"));
-    else document.turn("visible");
+      if (how === "online") window.dispatchEvent(new Event("online"));
+      else document.turn("visible");
 
-    await stored(projectId, "typed offline");
-    sync.stop();
-  });
+      await stored(projectId, "typed offline");
+      sync.stop();
+    },
+  );
 
   test("a pull that failed is retried", async () => {
     const { sync, words, environment, net, projectId } = await synced();
@@ -146,7 +178,9 @@ describe("an outage", () => {
     const { sync, words, environment, net, state, projectId } = await synced();
     const fetched = net.fetch;
     net.fetch = (_, options) =>
-      new Promise((_, reject) => options?.signal?.addEventListener("abort", () => reject(options.signal?.reason)));
+      new Promise((_, reject) =>
+        options?.signal?.addEventListener("abort", () => reject(options.signal?.reason)),
+      );
     words.insert(0, "sent into the void");
     await environment.advance(119_000);
     expect(state.errors).toEqual([]);
@@ -218,22 +252,25 @@ describe("leaving", () => {
 });
 
 describe("a refusal", () => {
-  test.each([400, 403, 404, 409, 413])("with %i is reported once, and the edits stay", async (status) => {
-    const { sync, words, environment, posts, state, projectId } = await synced();
-    await putFile(projectId, "a.md", "of others");
-    state.refusal = status;
-    words.insert(0, "mine");
+  test.each([400, 403, 404, 409, 413])(
+    "with %i is reported once, and the edits stay",
+    async (status) => {
+      const { sync, words, environment, posts, state, projectId } = await synced();
+      await putFile(projectId, "a.md", "of others");
+      state.refusal = status;
+      words.insert(0, "mine");
 
-    await environment.advance(HOUR);
-    sync.pull();
+      await environment.advance(HOUR);
+      sync.pull();
 
-    await waitFor(() => expect(words.toString()).toContain("of others"), SOON);
-    expect(words.toString()).toContain("mine");
-    expect(posts).toHaveLength(1);
-    expect(state.errors).toEqual(["Refused."]);
-    expect(sync.hasUnsavedChanges).toBe(true);
-    sync.stop();
-  });
+      await waitFor(() => expect(words.toString()).toContain("of others"), SOON);
+      expect(words.toString()).toContain("mine");
+      expect(posts).toHaveLength(1);
+      expect(state.errors).toEqual(["Refused."]);
+      expect(sync.hasUnsavedChanges).toBe(true);
+      sync.stop();
+    },
+  );
 
   test("is tried again with the next edit, without the text that was removed since", async () => {
     const { sync, words, environment, posts, state, projectId } = await synced();
@@ -308,7 +345,11 @@ describe("a file that is deleted", () => {
   test("and bytes: the document has none any more", async () => {
     const { sync, doc, projectId } = await synced();
     const file = doc.getMap("file");
-    const put = { method: "PUT", body: new Uint8Array([1, 2]), headers: { "Content-Type": "application/octet-stream" } };
+    const put = {
+      method: "PUT",
+      body: new Uint8Array([1, 2]),
+      headers: { "Content-Type": "application/octet-stream" },
+    };
     await fetch(`${address}/api/projects/${projectId}/content/a.md`, put);
     sync.pull();
     await waitFor(() => expect(file.has("bytes")).toBe(true), SOON);
@@ -327,7 +368,9 @@ describe("a file that is deleted", () => {
     await saved(sync);
     net.fetch = async (asked, options) => {
       if (asked.includes("/documents/")) return new Response(null, { status: 404 });
-      return asked.includes("/files") ? Response.json({ version: 0, files: [] }) : fetched(asked, options);
+      return asked.includes("/files")
+        ? Response.json({ version: 0, files: [] })
+        : fetched(asked, options);
     };
 
     sync.pull();

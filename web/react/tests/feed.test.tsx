@@ -22,8 +22,14 @@ afterEach(async () => {
 
 async function followed(runId: string, faster = 10) {
   const proxy: Proxy = await proxyTo(address);
-  const feed = new FeedClient({ api: new Api({ baseUrl: proxy.address }), environment: worldOf(faster) });
-  closing.push(() => feed.close(), () => proxy.close());
+  const feed = new FeedClient({
+    api: new Api({ baseUrl: proxy.address }),
+    environment: worldOf(faster),
+  });
+  closing.push(
+    () => feed.close(),
+    () => proxy.close(),
+  );
   const ids: string[] = [];
   const states: FeedState[] = [];
   const run = new RunFold(runId);
@@ -43,18 +49,36 @@ async function followed(runId: string, faster = 10) {
 async function recordSome(runId: string, count: number): Promise<string[]> {
   const stored: string[] = [];
   for (let at = 0; at < count; at += 1) {
-    stored.push(...(await record(runId, { type: "tool_call", call_id: `c${at >> 1}`, payload: { operation: "look" } })));
+    stored.push(
+      ...(await record(runId, {
+        type: "tool_call",
+        call_id: `c${at >> 1}`,
+        payload: { operation: "look" },
+      })),
+    );
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   return stored;
 }
 
-async function sameAsTheJournal(runId: string, { ids, run }: { ids: string[]; run: RunFold }, stored: string[]) {
+async function sameAsTheJournal(
+  runId: string,
+  { ids, run }: { ids: string[]; run: RunFold },
+  stored: string[],
+) {
   await vi.waitFor(() => expect(ids).toHaveLength(stored.length), WAIT);
   expect(new Set(ids)).toEqual(new Set(stored));
   const here = run.view(Date.now());
   const there = await (await fetch(`${address}/api/runs/${runId}`)).json();
-  for (const name of ["status", "events", "counts", "calls", "agents", "failed_calls", "last_event_type"] as const) {
+  for (const name of [
+    "status",
+    "events",
+    "counts",
+    "calls",
+    "agents",
+    "failed_calls",
+    "last_event_type",
+  ] as const) {
     expect(here?.[name]).toEqual(there[name]);
   }
 }
@@ -87,14 +111,26 @@ describe("the feed on a real server", () => {
 
     await sameAsTheJournal(runId, page, stored);
 
-    await vi.waitFor(() => expect([page.feed.way, page.feed.state]).toEqual(["long poll", "polling"]), WAIT);
+    await vi.waitFor(
+      () => expect([page.feed.way, page.feed.state]).toEqual(["long poll", "polling"]),
+      WAIT,
+    );
   });
 
   test("whatever the proxy does next, the page ends up with what the journal holds", async () => {
     const runId = "feed-anything";
     const page = await followed(runId);
     const stored: string[] = [];
-    for (const habit of ["cuts", "away", "honest", "buffers", "cuts", "away", "buffers", "honest"] as Habit[]) {
+    for (const habit of [
+      "cuts",
+      "away",
+      "honest",
+      "buffers",
+      "cuts",
+      "away",
+      "buffers",
+      "honest",
+    ] as Habit[]) {
       page.proxy.habit = habit;
       stored.push(...(await recordSome(runId, 15)));
     }

@@ -54,7 +54,10 @@ describe("leaving", () => {
       },
       { wrapper: Page },
     );
-    await waitFor(() => expect(result.current.turn.data && result.current.files.data).toBeDefined(), SOON);
+    await waitFor(
+      () => expect(result.current.turn.data && result.current.files.data).toBeDefined(),
+      SOON,
+    );
     await waitFor(() => expect(result.current.state).toBe("live"), SOON);
     await say(place, turnId, text("one"));
     await waitFor(() => expect(messages).toContain("block"), SOON);
@@ -78,9 +81,12 @@ describe("leaving", () => {
     const { Page, manager } = pageOf(place.projectId, net);
     const release = net.hold();
     const onUpdate = vi.fn();
-    const { unmount } = renderHook(() => useSessionPolling({ sessionId: place.sessionId, turnId, onUpdate }), {
-      wrapper: Page,
-    });
+    const { unmount } = renderHook(
+      () => useSessionPolling({ sessionId: place.sessionId, turnId, onUpdate }),
+      {
+        wrapper: Page,
+      },
+    );
     await waitFor(() => expect(net.requests.length).toBeGreaterThan(0), SOON);
 
     unmount();

@@ -71,7 +71,8 @@ describe("useSessionPolling", () => {
     const net = network();
     const { Page } = pageOf(place.projectId, net);
     const { result, rerender } = renderHook(
-      ({ turnId }: { turnId?: string }) => useSessionPolling({ sessionId: place.sessionId, turnId }),
+      ({ turnId }: { turnId?: string }) =>
+        useSessionPolling({ sessionId: place.sessionId, turnId }),
       { wrapper: Page, initialProps: {} as { turnId?: string } },
     );
     expect(result.current).toMatchObject({ data: undefined, isPolling: false });
@@ -181,7 +182,9 @@ describe("useSessionPolling", () => {
     const place = await newSession();
     const turnId = await newTurn(place);
     const { Page } = pageOf(place.projectId);
-    const { result } = renderHook(() => useSessionPolling({ sessionId: place.sessionId, turnId }), { wrapper: Page });
+    const { result } = renderHook(() => useSessionPolling({ sessionId: place.sessionId, turnId }), {
+      wrapper: Page,
+    });
     await waitFor(() => expect(result.current.data).toBeDefined(), SOON);
     expect(result.current.isPolling).toBe(true);
 
@@ -217,7 +220,13 @@ describe("useSessionPolling", () => {
     const { Page } = pageOf(place.projectId);
     const updates: Turn[] = [];
     const { result } = renderHook(
-      () => useSessionPolling({ sessionId: place.sessionId, turnId, interval: 50, onUpdate: (turn) => updates.push(turn) }),
+      () =>
+        useSessionPolling({
+          sessionId: place.sessionId,
+          turnId,
+          interval: 50,
+          onUpdate: (turn) => updates.push(turn),
+        }),
       { wrapper: Page },
     );
     await waitFor(() => expect(result.current.data?.blocks).toHaveLength(1), SOON);

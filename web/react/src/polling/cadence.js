@@ -5,7 +5,12 @@ import { Backoff } from "../../core/backoff.js";
 /** @import { Schedule } from "../../core/schedule.js" */
 
 /** For requests: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row. */
-export const REQUEST_BACKOFF = new Backoff({ first: 2_000, factor: 2, most: 16_000, maxRetries: 5 });
+export const REQUEST_BACKOFF = new Backoff({
+  first: 2_000,
+  factor: 2,
+  most: 16_000,
+  maxRetries: 5,
+});
 
 /** @template {Schedule} [S=Schedule] */
 export class Cadence {
@@ -52,7 +57,10 @@ export class Cadence {
    * @returns {Cadence<S>}
    */
   succeeded(now, news = true) {
-    return new Cadence(/** @type {S} */ (this.schedule.looked(now, news)), this.backoff.succeeded());
+    return new Cadence(
+      /** @type {S} */ (this.schedule.looked(now, news)),
+      this.backoff.succeeded(),
+    );
   }
 
   /**

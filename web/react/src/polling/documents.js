@@ -64,7 +64,13 @@ export class DocumentPolling {
 
   /** @param {DocumentPollingOptions} options */
   constructor(options) {
-    const { api, projectId, filePaths, interval = DOCUMENT_INTERVAL_MS, manager = pollingManager } = options;
+    const {
+      api,
+      projectId,
+      filePaths,
+      interval = DOCUMENT_INTERVAL_MS,
+      manager = pollingManager,
+    } = options;
     this.#options = options;
     this.#manager = manager;
     this.#environment = environmentWith(options.environment);
@@ -74,11 +80,16 @@ export class DocumentPolling {
     /** @type {Error | null} */
     this.error = null;
     const files = projectFiles(api, projectId);
-    this.#registration = manager.register(filesKey(options), (asked) => files.look(asked), interval, {
-      onResult: (listing) => this.#take(listing),
-      onError: (error) => this.#fail(error),
-      onActivity: () => this.#tellState(),
-    });
+    this.#registration = manager.register(
+      filesKey(options),
+      (asked) => files.look(asked),
+      interval,
+      {
+        onResult: (listing) => this.#take(listing),
+        onError: (error) => this.#fail(error),
+        onActivity: () => this.#tellState(),
+      },
+    );
   }
 
   /** Whether another poll will be sent: not during a pause, nor after too many failures unless documents are open. */
@@ -112,7 +123,10 @@ export class DocumentPolling {
     this.#cancelRestart();
     const isTemporary = error instanceof ApiError && error.isWorthAnotherTry;
     if (isTemporary && this.#registration?.state.stopped && this.#options.hasOpenDocuments?.()) {
-      this.#restart = this.#environment.setTimeout(() => this.#manager.touch(filesKey(this.#options)), RESTART_MS);
+      this.#restart = this.#environment.setTimeout(
+        () => this.#manager.touch(filesKey(this.#options)),
+        RESTART_MS,
+      );
     }
     this.#tellState();
     this.#options.onError?.(error);
@@ -210,7 +224,12 @@ export function changesBetween(before, after, paths = null) {
     if ((paths && !paths.has(path)) || was?.version === file.version) continue;
     const changeType = file.deleted ? "deleted" : !was || was.deleted ? "created" : "modified";
     if (changeType === "deleted" && (!was || was.deleted)) continue; // it came and went between two looks
-    changes.push({ filePath: path, lastModified: new Date(file.last_modified), changeType, version: file.version });
+    changes.push({
+      filePath: path,
+      lastModified: new Date(file.last_modified),
+      changeType,
+      version: file.version,
+    });
   }
   for (const [path, was] of before.files) {
     if (after.files.has(path) || was.deleted || (paths && !paths.has(path))) continue;

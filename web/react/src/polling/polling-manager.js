@@ -64,14 +64,20 @@ export class PollingManager {
     slowdown = () => 1,
   } = {}) {
     if (maxConcurrent < 1) {
-      throw new RangeError(`a polling manager needs room for 1 request at least, not ${maxConcurrent}`);
+      throw new RangeError(
+        `a polling manager needs room for 1 request at least, not ${maxConcurrent}`,
+      );
     }
     this.#environment = environmentWith(environment);
     this.#cacheMs = cacheMs;
     this.#backoff = backoff;
     this.#draw = draw;
     this.#slowdown = slowdown;
-    this.#requests = new RequestQueue({ environment: this.#environment, room: maxConcurrent, timeoutMs });
+    this.#requests = new RequestQueue({
+      environment: this.#environment,
+      room: maxConcurrent,
+      timeoutMs,
+    });
   }
 
   /**
@@ -234,7 +240,10 @@ export class PollingManager {
       inFlight: this.#requests.inFlight,
       queued: this.#requests.queued,
       keys: this.#polls.size,
-      subscribers: [...this.#polls.values()].reduce((sum, { subscribers }) => sum + subscribers.size, 0),
+      subscribers: [...this.#polls.values()].reduce(
+        (sum, { subscribers }) => sum + subscribers.size,
+        0,
+      ),
     };
   }
 
@@ -304,13 +313,17 @@ export class PollingManager {
     this.#cancel(shared);
     shared.dueAt = this.#nextAt(shared);
     if (shared.dueAt === null) return;
-    shared.timer = this.#environment.setTimeout(() => this.#fallDue(shared), shared.dueAt - this.#environment.now());
+    shared.timer = this.#environment.setTimeout(
+      () => this.#fallDue(shared),
+      shared.dueAt - this.#environment.now(),
+    );
   }
 
   /** @param {SharedPoll} shared */
   #nextAt(shared) {
     const now = this.#environment.now();
-    if (shared.subscribers.size === 0) return shared.answer === null ? now : shared.answer.at + this.#cacheMs;
+    if (shared.subscribers.size === 0)
+      return shared.answer === null ? now : shared.answer.at + this.#cacheMs;
     const { nextDelay: delay, failures } = shared.cadence;
     if (delay === null || this.#pausedAt !== null) return null;
     return Math.max(now, shared.since + (failures ? delay : delay * this.#slowdown()));
@@ -363,7 +376,8 @@ export class PollingManager {
   #release(shared, request) {
     if (request.waiters.size || shared.request !== request) return;
     if (shared.subscribers.size && (this.#pausedAt === null || request.isStarted)) return;
-    if (!shared.subscribers.size && this.#polls.get(shared.key) === shared) this.#polls.delete(shared.key);
+    if (!shared.subscribers.size && this.#polls.get(shared.key) === shared)
+      this.#polls.delete(shared.key);
     shared.request = null;
     this.#requests.withdraw(request);
   }
@@ -382,7 +396,11 @@ export class PollingManager {
     const isWanted = this.#polls.get(shared.key) === shared; // or all left, and who came since has its own
     if (isWanted && error === null) {
       const now = this.#environment.now();
-      shared.succeeded(value, { startedAt: request.startedAt, now, activeTime: this.#activeTime() });
+      shared.succeeded(value, {
+        startedAt: request.startedAt,
+        now,
+        activeTime: this.#activeTime(),
+      });
       this.#plan(shared);
     } else if (isWanted && shared.subscribers.size === 0) {
       this.#polls.delete(shared.key);
@@ -390,7 +408,8 @@ export class PollingManager {
       shared.failed(error, this.#environment.now(), this.#draw);
       this.#plan(shared);
     }
-    for (const { resolve, reject } of request.waiters) error === null ? resolve(value) : reject(error);
+    for (const { resolve, reject } of request.waiters)
+      error === null ? resolve(value) : reject(error);
     request.waiters.clear();
     if (!isWanted) return;
     for (const subscriber of [...shared.subscribers]) {

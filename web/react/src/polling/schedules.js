@@ -87,7 +87,9 @@ export class Soonest {
 
   /** @param {(schedule: Schedule) => Schedule} next */
   #each(next) {
-    return new Soonest(new Map([...this.members].map(([interval, schedule]) => [interval, next(schedule)])));
+    return new Soonest(
+      new Map([...this.members].map(([interval, schedule]) => [interval, next(schedule)])),
+    );
   }
 }
 

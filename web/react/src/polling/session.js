@@ -113,7 +113,8 @@ export function turnKey({ api, projectId, sessionId, turnId }) {
  * @returns {(asked: {signal?: AbortSignal}) => Promise<WireTurn>}
  */
 export function turnPoll({ api, projectId, sessionId, turnId }) {
-  return ({ signal }) => api.get(turnPath(projectId, sessionId, turnId), { signal, confirmed: true });
+  return ({ signal }) =>
+    api.get(turnPath(projectId, sessionId, turnId), { signal, confirmed: true });
 }
 
 // What users do: shown at once, taken back if the server refuses.
@@ -163,7 +164,9 @@ export function newTurn(api, { projectId, sessionId }, prompt) {
       completed_at: null,
       last_updated: now,
     });
-    const others = turns.map((turn) => (isOver(turn) ? turn : ended(turn, "cancelled by a new turn")));
+    const others = turns.map((turn) =>
+      isOver(turn) ? turn : ended(turn, "cancelled by a new turn"),
+    );
     return { turns: [...others.filter((turn) => turn.id !== answer?.id), answer ?? expected] };
   };
   return act(api, {
@@ -186,7 +189,8 @@ export function interrupt(api, { projectId, sessionId, turnId }, reason) {
   const path = turnPath(projectId, sessionId, turnId);
   const why = reason ?? "interrupted";
   /** @param {WireTurn} turn @param {WireTurn} [answer] */
-  const stopped = (turn, answer) => (answer ? { ...turn, ...answer } : isOver(turn) ? turn : ended(turn, why));
+  const stopped = (turn, answer) =>
+    answer ? { ...turn, ...answer } : isOver(turn) ? turn : ended(turn, why);
   return act(api, {
     path: `${path}/interrupt`,
     body: reason === undefined ? {} : { reason },
@@ -224,7 +228,9 @@ function ended(turn, error) {
  * @returns {Promise<any>} the body of the response
  */
 export async function act(api, { path, body, shows = {}, invalidates = [] }) {
-  const layers = Object.entries(shows).map(([key, change]) => api.cache.change(api.address(key), change));
+  const layers = Object.entries(shows).map(([key, change]) =>
+    api.cache.change(api.address(key), change),
+  );
   try {
     const response = await api.send("POST", path, body);
     for (const layer of layers) layer.confirm(response);

@@ -225,9 +225,11 @@ export class Registration {
  */
 export function isSame(one, other) {
   if (Object.is(one, other)) return true;
-  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null)
+    return false;
   if (Object.getPrototypeOf(one) !== Object.getPrototypeOf(other)) return false;
-  if (Array.isArray(one)) return Array.isArray(other) && one.length === other.length && sameEntries(one, other);
+  if (Array.isArray(one))
+    return Array.isArray(other) && one.length === other.length && sameEntries(one, other);
   if (one instanceof Date) return one.getTime() === /** @type {Date} */ (other).getTime();
   if (Object.getPrototypeOf(one) !== Object.prototype) return false; // a class of its own: only itself
   return Object.keys(one).length === Object.keys(other).length && sameEntries(one, other);

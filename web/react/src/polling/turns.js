@@ -26,7 +26,14 @@
  * @returns {Turn}
  */
 export function readTurn(wire) {
-  const { prompt, error, started_at: startedAt, completed_at: completedAt, blocks = [], ...rest } = wire;
+  const {
+    prompt,
+    error,
+    started_at: startedAt,
+    completed_at: completedAt,
+    blocks = [],
+    ...rest
+  } = wire;
   return {
     ...rest,
     ...(prompt === null || prompt === undefined ? {} : { prompt }),

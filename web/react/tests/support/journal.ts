@@ -20,17 +20,27 @@ export async function newSession(): Promise<Place> {
 }
 
 export async function newTurn({ projectId, sessionId }: Place, prompt = "write"): Promise<string> {
-  const turn = await ask("POST", `/api/projects/${projectId}/sessions/${sessionId}/turns`, { prompt });
+  const turn = await ask("POST", `/api/projects/${projectId}/sessions/${sessionId}/turns`, {
+    prompt,
+  });
   return turn.id;
 }
 
 /** Feed a turn with lines as coding agents print them. */
 export async function say(place: Place, turnId: string, ...lines: object[]): Promise<void> {
   const path = `/api/projects/${place.projectId}/sessions/${place.sessionId}/turns/${turnId}/lines`;
-  await request("POST", path, lines.map((line) => JSON.stringify(line)).join("\n"), "application/x-ndjson");
+  await request(
+    "POST",
+    path,
+    lines.map((line) => JSON.stringify(line)).join("\n"),
+    "application/x-ndjson",
+  );
 }
 
-export const text = (words: string) => ({ type: "assistant", message: { content: [{ type: "text", text: words }] } });
+export const text = (words: string) => ({
+  type: "assistant",
+  message: { content: [{ type: "text", text: words }] },
+});
 export const end = { type: "result", is_error: false, result: "done" };
 export const failure = { type: "result", is_error: true, result: "out of memory" };
 
@@ -55,9 +65,15 @@ async function ask(method: string, path: string, body?: object): Promise<any> {
   return (await request(method, path, body && JSON.stringify(body), "application/json")).json();
 }
 
-async function request(method: string, path: string, body?: string, type?: string): Promise<Response> {
+async function request(
+  method: string,
+  path: string,
+  body?: string,
+  type?: string,
+): Promise<Response> {
   const headers: Record<string, string> = type === undefined ? {} : { "Content-Type": type };
   const response = await fetch(address + path, { method, body, headers });
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  if (!response.ok)
+    throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
   return response;
 }

@@ -15,7 +15,10 @@ export async function proxyTo(target: string): Promise<Proxy> {
   let cuts = 0;
   const server: Server = createServer((asked, answer) => {
     if (proxy.habit === "away") return void asked.socket.destroy();
-    const forwarded = request(target + asked.url, { method: asked.method, headers: { ...asked.headers, host: new URL(target).host } });
+    const forwarded = request(target + asked.url, {
+      method: asked.method,
+      headers: { ...asked.headers, host: new URL(target).host },
+    });
     asked.pipe(forwarded);
     answer.once("close", () => forwarded.destroy());
     forwarded.once("error", () => asked.socket.destroy());
@@ -24,7 +27,9 @@ export async function proxyTo(target: string): Promise<Proxy> {
       if (proxy.habit === "buffers") {
         const held: Buffer[] = [];
         response.on("data", (piece: Buffer) => held.push(piece));
-        response.once("end", () => answer.writeHead(response.statusCode ?? 502, response.headers).end(Buffer.concat(held)));
+        response.once("end", () =>
+          answer.writeHead(response.statusCode ?? 502, response.headers).end(Buffer.concat(held)),
+        );
         return;
       }
       answer.writeHead(response.statusCode ?? 502, response.headers);

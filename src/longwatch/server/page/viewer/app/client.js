@@ -61,7 +61,8 @@ export function followActivity() {
       before = mode;
       noticedAt = now;
       feed.attend(mode);
-      if (feed.isPaused && followed) connection.set({ state: "resting", retryInMs: null, message: "" });
+      if (feed.isPaused && followed)
+        connection.set({ state: "resting", retryInMs: null, message: "" });
     },
   });
 }

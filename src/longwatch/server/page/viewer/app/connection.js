@@ -11,7 +11,9 @@ import { Observable } from "./observable.js";
 /** @typedef {{state: ConnectionState, retryInMs: number | null, message: string}} Connection */
 
 /** @type {Observable<Connection>} */
-export const connection = new Observable(/** @type {Connection} */ ({ state: "none", retryInMs: null, message: "" }));
+export const connection = new Observable(
+  /** @type {Connection} */ ({ state: "none", retryInMs: null, message: "" }),
+);
 
 /** Whether the server does not answer: until it does again, also while the page tries to connect. */
 export const offline = new Observable(false);
@@ -39,13 +41,25 @@ export const signedOut = new Observable(false);
 const LOOKS = /** @type {Record<ConnectionState, [string, string, string]>} */ ({
   none: ["live", "", "Nothing here changes by itself"],
   live: ["live", "Live", "New events arrive by themselves"],
-  polling: ["square", "Polling", "Something between here and the server holds streams back; the page asks again and again instead"],
+  polling: [
+    "square",
+    "Polling",
+    "Something between here and the server holds streams back; the page asks again and again instead",
+  ],
   connecting: ["triangle", "Connecting", "Connecting to the server"],
   offline: ["cross", "Offline", "Server not reachable; the page reconnects automatically"],
-  resting: ["square", "Resting", "Nobody was here for a while; the page goes on as soon as you move"],
+  resting: [
+    "square",
+    "Resting",
+    "Nobody was here for a while; the page goes on as soon as you move",
+  ],
 });
 
-const AWAY = /** @type {[string, string, string]} */ (["triangle", "Journal away", "The server answers, but its journal does not. You see what was known last; longwatch doctor says what is wrong"]);
+const AWAY = /** @type {[string, string, string]} */ ([
+  "triangle",
+  "Journal away",
+  "The server answers, but its journal does not. You see what was known last; longwatch doctor says what is wrong",
+]);
 
 /**
  * Say in a line what being offline means and what to do, with a button that tries at once.
@@ -59,7 +73,13 @@ export function showOffline(element, tryNow) {
     fill(
       element,
       icon("lost"),
-      h("span", {}, `Server not reachable ${offlineSince()}. What you see may be out of date; the page reconnects automatically. Check that `, h("code", {}, "longwatch serve"), " is running."),
+      h(
+        "span",
+        {},
+        `Server not reachable ${offlineSince()}. What you see may be out of date; the page reconnects automatically. Check that `,
+        h("code", {}, "longwatch serve"),
+        " is running.",
+      ),
       button(tryNow, {}, "Try now"),
     );
   });

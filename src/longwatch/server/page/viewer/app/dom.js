@@ -22,7 +22,11 @@ const REFUSED = /^(on|srcdoc$|style$)/i;
  *   (tag: string, props?: Props, ...children: Child[]): HTMLElement,
  * }}
  */
-export const h = (/** @type {string} */ tag, /** @type {Props} */ props = {}, /** @type {Child[]} */ ...children) => {
+export const h = (
+  /** @type {string} */ tag,
+  /** @type {Props} */ props = {},
+  /** @type {Child[]} */ ...children
+) => {
   const element = document.createElement(tag);
   dress(element, props);
   put(element, children);
@@ -61,7 +65,9 @@ export function fill(parent, ...children) {
  * @param {{key: (item: Item) => string, make: (item: Item) => HTMLElement, update?: (element: HTMLElement, item: Item) => void}} how
  */
 export function keep(parent, items, { key, make, update }) {
-  const known = new Map([...parent.children].map((child) => [/** @type {HTMLElement} */ (child).dataset.key, child]));
+  const known = new Map(
+    [...parent.children].map((child) => [/** @type {HTMLElement} */ (child).dataset.key, child]),
+  );
   let place = parent.firstElementChild;
   for (const item of items) {
     const name = key(item);
@@ -97,7 +103,8 @@ export function say(node, text) {
  * @param {Props} props
  * @param {...Child} children
  */
-export const button = (click, props, ...children) => h("button", { type: "button", ...props, on: { click } }, ...children);
+export const button = (click, props, ...children) =>
+  h("button", { type: "button", ...props, on: { click } }, ...children);
 
 /**
  * Whether an element has to be drawn again: `shown` differs from the last call for this element.
@@ -121,7 +128,10 @@ export const find = (parent, selector) => parent.querySelector(selector);
 export function moveFocus(elements, step) {
   const all = /** @type {HTMLElement[]} */ ([...elements]);
   const at = all.findIndex((element) => element.contains(document.activeElement));
-  const next = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, at + step))];
+  const next =
+    all[
+      at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, at + step))
+    ];
   next?.focus();
   return next;
 }
@@ -150,13 +160,20 @@ function dress(element, props) {
     if (name === "class") {
       element.setAttribute("class", String(value));
     } else if (name === "style") {
-      for (const [property, worth] of Object.entries(/** @type {Record<string, string | number>} */ (value))) {
-        /** @type {HTMLElement | SVGElement} */ (element).style.setProperty(property, String(worth));
+      for (const [property, worth] of Object.entries(
+        /** @type {Record<string, string | number>} */ (value),
+      )) {
+        /** @type {HTMLElement | SVGElement} */ (element).style.setProperty(
+          property,
+          String(worth),
+        );
       }
     } else if (name === "data") {
       Object.assign(/** @type {HTMLElement} */ (element).dataset, value);
     } else if (name === "on") {
-      for (const [type, listener] of Object.entries(/** @type {Record<string, EventListener>} */ (value))) {
+      for (const [type, listener] of Object.entries(
+        /** @type {Record<string, EventListener>} */ (value),
+      )) {
         element.addEventListener(type, listener);
       }
     } else if (!REFUSED.test(name)) {

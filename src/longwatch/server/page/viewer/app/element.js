@@ -26,7 +26,6 @@ export class Part extends HTMLElement {
   disconnectedCallback() {
     for (const cleanup of this.#cleanups.splice(0)) cleanup();
   }
-
 }
 
 /**

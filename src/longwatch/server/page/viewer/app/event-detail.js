@@ -37,15 +37,28 @@ export class Detail extends Part {
     const death = deathOf(event);
     /** @type {Facts} */
     const facts = [
-      ["Time", death ? "none: an observer wrote this event after the last one of the run" : when(event.occurred_at)],
-      ["Died", death && death.notBefore !== null ? betweenText([death.notBefore, death.notAfter], Date.now()) : null],
+      [
+        "Time",
+        death
+          ? "none: an observer wrote this event after the last one of the run"
+          : when(event.occurred_at),
+      ],
+      [
+        "Died",
+        death && death.notBefore !== null
+          ? betweenText([death.notBefore, death.notAfter], Date.now())
+          : null,
+      ],
       ["Agent", event.agent_name ? agentMark(event.agent_name) : null],
       ["Call", call ? link(`${call.kind} ${call.name}`, () => this.onCall(call.call_id)) : null],
       ["Event id", idMark("Event id", event.event_id)],
       ["Call id", event.call_id ? idMark("Call id", event.call_id) : null],
       ["Producer", event.producer ? `${event.producer}, number ${event.number}` : null],
       ["Trace id", event.trace_id ? idMark("Trace id", event.trace_id) : null],
-      ["Arrived", model.late.has(event.event_id) ? "late: events that happened after it came first" : null],
+      [
+        "Arrived",
+        model.late.has(event.event_id) ? "late: events that happened after it came first" : null,
+      ],
     ];
     this.#show(event.type, null, facts, errorOf(event), [["Payload", payloadOf(event)]]);
   }
@@ -62,17 +75,42 @@ export class Detail extends Part {
       ["System", text(first, "system") ?? text(end, "system")],
       ["Role", text(first, "role")],
       ["Began", when(call.started_at)],
-      ["Ended", call.ended_at === null ? (call.status === ABANDONED ? "no end recorded" : "not yet") : when(call.ended_at)],
+      [
+        "Ended",
+        call.ended_at === null
+          ? call.status === ABANDONED
+            ? "no end recorded"
+            : "not yet"
+          : when(call.ended_at),
+      ],
       ["Duration", call.duration_ms === null ? null : length(call.duration_ms)],
       ["Call id", idMark("Call id", call.call_id)],
-      ["Events", h("span", {}, ...events.flatMap((event, at) => [at ? ", " : "", link(at ? "end" : call.ended_at !== null && events.length === 1 ? "end" : "start", () => this.onEvent(event.event_id))]))],
+      [
+        "Events",
+        h(
+          "span",
+          {},
+          ...events.flatMap((event, at) => [
+            at ? ", " : "",
+            link(at ? "end" : call.ended_at !== null && events.length === 1 ? "end" : "start", () =>
+              this.onEvent(event.event_id),
+            ),
+          ]),
+        ),
+      ],
     ];
     /** @type {[string, unknown][]} */
     const values = [
       ["Input", said(first, "input") ?? said(first, "handoff_prompt")],
       ["Output", said(end, "output") ?? said(end, "response")],
     ];
-    this.#show(call.name, call.status, facts, call.error, values.filter(([, value]) => value !== undefined && value !== null));
+    this.#show(
+      call.name,
+      call.status,
+      facts,
+      call.error,
+      values.filter(([, value]) => value !== undefined && value !== null),
+    );
   }
 
   /**
@@ -85,11 +123,27 @@ export class Detail extends Part {
   #show(title, status, facts, problem, values) {
     fill(
       this,
-      h("header", {}, h("h2", { class: "cut", title }, title), status ? statusMark(status, { badge: true }) : null, h("span", { class: "spread" }), iconButton("close", "Close details", () => this.onClose())),
+      h(
+        "header",
+        {},
+        h("h2", { class: "cut", title }, title),
+        status ? statusMark(status, { badge: true }) : null,
+        h("span", { class: "spread" }),
+        iconButton("close", "Close details", () => this.onClose()),
+      ),
       problem ? h("p", { class: "problem" }, problem) : null,
-      h("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => (value ? [h("dt", {}, name), h("dd", {}, value)] : []))),
+      h(
+        "dl",
+        { class: "facts" },
+        ...facts.flatMap(([name, value]) => (value ? [h("dt", {}, name), h("dd", {}, value)] : [])),
+      ),
       ...values.map(([name, value]) =>
-        h("section", {}, h("header", {}, h("h3", {}, name), copyButton(name, valueText(value))), valueTree(value)),
+        h(
+          "section",
+          {},
+          h("header", {}, h("h3", {}, name), copyButton(name, valueText(value))),
+          valueTree(value),
+        ),
       ),
     );
     this.scrollTop = 0;
@@ -109,7 +163,15 @@ function said(event, name) {
 
 /** @param {number} at */
 function when(at) {
-  return h("span", {}, timeElement(at, `${moment(at, Date.now())}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`), h("span", { class: "dim" }, ` · ${isoTime(at).slice(11, 23)} UTC`));
+  return h(
+    "span",
+    {},
+    timeElement(
+      at,
+      `${moment(at, Date.now())}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`,
+    ),
+    h("span", { class: "dim" }, ` · ${isoTime(at).slice(11, 23)} UTC`),
+  );
 }
 
 /** @param {string} label @param {() => void} click */

@@ -16,7 +16,12 @@ const LONGEST = 300;
 const MOST_FIELDS = 8;
 const SPOKEN = ["message", "text", "line", "data", "name", "status"];
 const BAD_ENDINGS = ["failed", "died", "partial", "unknown"];
-const SIGNS = /** @type {Record<string, string>} */ ({ started: "…", completed: "✓", failed: "✗", skipped: "–" });
+const SIGNS = /** @type {Record<string, string>} */ ({
+  started: "…",
+  completed: "✓",
+  failed: "✗",
+  skipped: "–",
+});
 
 /** @param {RunEvent} event @returns {boolean} */
 export function isFailure(event) {
@@ -33,20 +38,40 @@ export function isFailure(event) {
 export function wordsOf(event) {
   const said = payloadOf(event);
   if (TRANSITION.test(event.type)) return oneLine(transition(said));
-  if (event.type === "execution_started") return oneLine(`${textOf(said, "name") ?? ""} (${textOf(said, "source") ?? ""} ${textOf(said, "mode") ?? ""})`);
+  if (event.type === "execution_started")
+    return oneLine(
+      `${textOf(said, "name") ?? ""} (${textOf(said, "source") ?? ""} ${textOf(said, "mode") ?? ""})`,
+    );
   if (VERDICT.test(event.type)) return oneLine(verdict(said));
   const call = markOf(event)?.mark;
   if (call) {
-    const parts = [call.name, SIGNS[call.status] ?? call.status, call.durationMs === null ? "" : length(call.durationMs), call.error ?? ""];
+    const parts = [
+      call.name,
+      SIGNS[call.status] ?? call.status,
+      call.durationMs === null ? "" : length(call.durationMs),
+      call.error ?? "",
+    ];
     return oneLine(parts.filter(Boolean).join(" "));
   }
   const error = errorTextOf(said);
   const death = deathOf(event);
-  if (death) return oneLine([death.notBefore === null ? "died" : `died ${betweenText([death.notBefore, death.notAfter], Date.now())}`, error].filter(Boolean).join(" · "));
+  if (death)
+    return oneLine(
+      [
+        death.notBefore === null
+          ? "died"
+          : `died ${betweenText([death.notBefore, death.notAfter], Date.now())}`,
+        error,
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    );
   const spoken = textOf(said, ...SPOKEN);
   if (error || ENDS.has(event.type)) {
     const took = durationOf(said);
-    return oneLine([error ?? spoken ?? "", took === null ? "" : length(took)].filter(Boolean).join(" "));
+    return oneLine(
+      [error ?? spoken ?? "", took === null ? "" : length(took)].filter(Boolean).join(" "),
+    );
   }
   const names = Object.keys(said);
   return spoken && names.length === 1 ? oneLine(spoken) : oneLine(fields(said, names));
@@ -80,7 +105,9 @@ function transition(said) {
 function verdict(said) {
   const words = errorTextOf(said) ?? textOf(said, "message", "status") ?? "";
   const warnings = Array.isArray(said["warnings"]) ? said["warnings"] : [];
-  return warnings.length ? `${words}; ${counted(warnings.length, "warning")}: ${warnings.map(String).join("; ")}` : words;
+  return warnings.length
+    ? `${words}; ${counted(warnings.length, "warning")}: ${warnings.map(String).join("; ")}`
+    : words;
 }
 
 /**
@@ -97,7 +124,9 @@ function fields(said, names) {
     const value = said[name];
     if (value === null || value === undefined) return [];
     if (name === "process") return [`process=${processWords(value)}`];
-    return [`${name}=${typeof value === "string" && value && !value.includes(" ") ? value.slice(0, LONGEST) : brief(value)}`];
+    return [
+      `${name}=${typeof value === "string" && value && !value.includes(" ") ? value.slice(0, LONGEST) : brief(value)}`,
+    ];
   });
   return shown.join(" ");
 }
@@ -108,7 +137,9 @@ function fields(said, names) {
  */
 function processWords(value) {
   const { pid, host } = /** @type {{pid?: unknown, host?: unknown}} */ (Object(value));
-  return typeof pid === "number" && typeof host === "string" ? `${pid}@${host.slice(0, LONGEST)}` : brief(value);
+  return typeof pid === "number" && typeof host === "string"
+    ? `${pid}@${host.slice(0, LONGEST)}`
+    : brief(value);
 }
 
 /** @param {unknown} value */
@@ -117,7 +148,11 @@ function brief(value) {
   if (typeof value !== "object" || value === null) return String(value);
   const size = Array.isArray(value) ? value.length : Object.keys(value).length;
   // A big value is not written out for the sake of its first characters.
-  return size > 20 ? (Array.isArray(value) ? `[${size} items]` : `{${size} fields}`) : JSON.stringify(value).slice(0, LONGEST);
+  return size > 20
+    ? Array.isArray(value)
+      ? `[${size} items]`
+      : `{${size} fields}`
+    : JSON.stringify(value).slice(0, LONGEST);
 }
 
 /** @param {string} text */

@@ -12,12 +12,26 @@ import { stageStrip } from "./stage-strip.js";
 
 /** @import { Eta, Execution, Fact } from "./types.js" */
 
-const FROM_OUTSIDE = ["waiting for", "phase", "unwatched", "unreachable", "missing", "unknown status", "overdue", "slow", "silent", "expected", "waves"]; // told elsewhere on the page
+const FROM_OUTSIDE = [
+  "waiting for",
+  "phase",
+  "unwatched",
+  "unreachable",
+  "missing",
+  "unknown status",
+  "overdue",
+  "slow",
+  "silent",
+  "expected",
+  "waves",
+]; // told elsewhere on the page
 const FEWEST = 10; // past executions, for an ETA
 
 /** @param {Execution} execution @param {number} now @returns {HTMLElement[]} */
 export function cardsOf(execution, now) {
-  return execution.verdict ? [verdictCard(execution), evidenceCard(execution), watchCard(execution, now)] : [etaCard(execution, now), progressCard(execution, now), watchCard(execution, now)];
+  return execution.verdict
+    ? [verdictCard(execution), evidenceCard(execution), watchCard(execution, now)]
+    : [etaCard(execution, now), progressCard(execution, now), watchCard(execution, now)];
 }
 
 /**
@@ -27,28 +41,56 @@ export function cardsOf(execution, now) {
  * @param {number} now
  */
 export function tickCards(cards, execution, now) {
-  for (const said of cards.querySelectorAll("[data-ago]")) say(said, ago(Number(/** @type {HTMLElement} */ (said).dataset["ago"]), now));
+  for (const said of cards.querySelectorAll("[data-ago]"))
+    say(said, ago(Number(/** @type {HTMLElement} */ (said).dataset["ago"]), now));
   for (const said of cards.querySelectorAll("[data-next]")) say(said, nextPoll(execution, now));
   for (const said of cards.querySelectorAll("[data-lease]")) say(said, leaseText(execution, now));
-  for (const said of cards.querySelectorAll("[data-elapsed]")) say(said, ticking(now - execution.started_at));
+  for (const said of cards.querySelectorAll("[data-elapsed]"))
+    say(said, ticking(now - execution.started_at));
   const { eta } = execution;
   for (const said of cards.querySelectorAll("[data-left]")) say(said, etaText(eta, now));
-  if (eta) find(cards, ".eta-now")?.style.setProperty("left", `${etaShare(eta, now - execution.started_at) * 100}%`);
+  if (eta)
+    find(cards, ".eta-now")?.style.setProperty(
+      "left",
+      `${etaShare(eta, now - execution.started_at) * 100}%`,
+    );
 }
 
 /** @param {Execution} execution */
-function verdictCard({ verdict, started_at: started, progress_text: items, warning_count: warnings }) {
+function verdictCard({
+  verdict,
+  started_at: started,
+  progress_text: items,
+  warning_count: warnings,
+}) {
   if (!verdict) return h("section");
   const reasons = (verdict.message ?? "").split("; ").filter(Boolean);
   return h(
     "section",
     { class: `card verdict is-${statusOf(verdict.status)}`, "aria-label": "Verdict" },
     h("h2", {}, "Verdict"),
-    h("p", { class: "verdict-word" }, statusMark(verdict.status), warnings ? h("span", { class: "tag warn" }, counted(warnings, "warning")) : null, verdict.late ? h("span", { class: "tag warn" }, "late") : null, h("span", { class: "dim" }, `after ${length(verdict.at - started)}`)),
+    h(
+      "p",
+      { class: "verdict-word" },
+      statusMark(verdict.status),
+      warnings ? h("span", { class: "tag warn" }, counted(warnings, "warning")) : null,
+      verdict.late ? h("span", { class: "tag warn" }, "late") : null,
+      h("span", { class: "dim" }, `after ${length(verdict.at - started)}`),
+    ),
     h("p", { class: "nums" }, items),
-    verdict.corrects ? h("p", { class: "dim" }, `Corrects an earlier verdict: ${verdict.corrects}.`) : null,
-    reasons.length ? h("ul", { class: "reasons" }, ...reasons.map((reason) => h("li", {}, reason))) : null,
-    verdict.warnings.length ? h("ul", { class: "reasons warnings" }, ...verdict.warnings.map((warning) => h("li", {}, warning))) : null,
+    verdict.corrects
+      ? h("p", { class: "dim" }, `Corrects an earlier verdict: ${verdict.corrects}.`)
+      : null,
+    reasons.length
+      ? h("ul", { class: "reasons" }, ...reasons.map((reason) => h("li", {}, reason)))
+      : null,
+    verdict.warnings.length
+      ? h(
+          "ul",
+          { class: "reasons warnings" },
+          ...verdict.warnings.map((warning) => h("li", {}, warning)),
+        )
+      : null,
   );
 }
 
@@ -58,7 +100,20 @@ function evidenceCard({ verdict }) {
     "section",
     { class: "card", "aria-label": "Evidence" },
     h("h2", {}, "Evidence"),
-    ...(verdict?.evidence ?? []).map((each) => h("div", { class: "evidence" }, h("p", {}, h("code", {}, each.call), " ", timeElement(each.at, moment(each.at, Date.now()))), valueTree(each.fields, { open: 3 }))),
+    ...(verdict?.evidence ?? []).map((each) =>
+      h(
+        "div",
+        { class: "evidence" },
+        h(
+          "p",
+          {},
+          h("code", {}, each.call),
+          " ",
+          timeElement(each.at, moment(each.at, Date.now())),
+        ),
+        valueTree(each.fields, { open: 3 }),
+      ),
+    ),
     verdict?.evidence.length ? null : h("p", { class: "dim" }, "None was recorded."),
   );
 }
@@ -72,16 +127,49 @@ function progressCard(execution, now) {
     h("h2", {}, isOpen(execution) ? "Still running" : "Kept by another program"),
     h("p", { class: "big nums" }, items),
     stageStrip(execution),
-    h("p", {}, isOpen(execution) ? `Waiting for ${execution.waiting_for ?? "its end"}.` : "longwatch does not poll it."),
-    phase ? h("p", { class: "dim" }, `Phase ${phase.replace(/_/g, " ")}, under way for `, h("span", { class: "nums", data: { elapsed: "" } }, ticking(now - execution.started_at))) : null,
+    h(
+      "p",
+      {},
+      isOpen(execution)
+        ? `Waiting for ${execution.waiting_for ?? "its end"}.`
+        : "longwatch does not poll it.",
+    ),
+    phase
+      ? h(
+          "p",
+          { class: "dim" },
+          `Phase ${phase.replace(/_/g, " ")}, under way for `,
+          h("span", { class: "nums", data: { elapsed: "" } }, ticking(now - execution.started_at)),
+        )
+      : null,
   );
 }
 
 /** @param {Execution} execution @param {number} now */
 function etaCard(execution, now) {
   const { eta, deadline_at: deadline } = execution;
-  const until = deadline === null ? null : h("p", { class: "dim" }, "Deadline ", timeElement(deadline, moment(deadline, now)), ". Past it the source is polled at once, and its response decides.");
-  if (!eta) return h("section", { class: "card", "aria-label": "ETA" }, h("h2", {}, "ETA"), h("p", { class: "dim" }, `Not known yet: it takes ${FEWEST} past executions of the same shape in the journal.`), until);
+  const until =
+    deadline === null
+      ? null
+      : h(
+          "p",
+          { class: "dim" },
+          "Deadline ",
+          timeElement(deadline, moment(deadline, now)),
+          ". Past it the source is polled at once, and its response decides.",
+        );
+  if (!eta)
+    return h(
+      "section",
+      { class: "card", "aria-label": "ETA" },
+      h("h2", {}, "ETA"),
+      h(
+        "p",
+        { class: "dim" },
+        `Not known yet: it takes ${FEWEST} past executions of the same shape in the journal.`,
+      ),
+      until,
+    );
   return h(
     "section",
     { class: "card", "aria-label": "ETA" },
@@ -105,9 +193,18 @@ function etaBar(eta, elapsed) {
   return h(
     "div",
     { class: "eta-bar", role: "img", "aria-label": said, title: said },
-    h("i", { class: "eta-usual", style: { left: `${low * 100}%`, width: `${Math.max(0.01, high - low) * 100}%` } }),
-    h("i", { class: "eta-middle", style: { left: `${etaShare(eta, eta.usual_middle_ms) * 100}%` } }),
-    h("i", { class: `eta-now${eta.beyond_usual ? " beyond" : ""}`, style: { left: `${etaShare(eta, elapsed) * 100}%` } }),
+    h("i", {
+      class: "eta-usual",
+      style: { left: `${low * 100}%`, width: `${Math.max(0.01, high - low) * 100}%` },
+    }),
+    h("i", {
+      class: "eta-middle",
+      style: { left: `${etaShare(eta, eta.usual_middle_ms) * 100}%` },
+    }),
+    h("i", {
+      class: `eta-now${eta.beyond_usual ? " beyond" : ""}`,
+      style: { left: `${etaShare(eta, elapsed) * 100}%` },
+    }),
   );
 }
 
@@ -119,11 +216,18 @@ function etaShare(eta, ms) {
 /** @param {Execution} execution @param {number} now */
 function watchCard(execution, now) {
   const list = h("dl", { class: "facts" });
-  const facts = execution.verdict ? endedFacts(execution) : execution.explained.filter(({ about }) => !FROM_OUTSIDE.includes(about));
+  const facts = execution.verdict
+    ? endedFacts(execution)
+    : execution.explained.filter(({ about }) => !FROM_OUTSIDE.includes(about));
   for (const fact of facts) {
     list.append(h("dt", {}, fact.about), factText(fact, now));
   }
-  return h("section", { class: "card", "aria-label": "Polling" }, h("h2", {}, execution.verdict ? "How it was polled" : "Polling"), list);
+  return h(
+    "section",
+    { class: "card", "aria-label": "Polling" },
+    h("h2", {}, execution.verdict ? "How it was polled" : "Polling"),
+    list,
+  );
 }
 
 /** @param {Fact} fact @param {number} now */
@@ -132,13 +236,27 @@ function factText({ about, text, at }, now) {
   if (about === "next poll") return h("dd", {}, h("span", { class: "nums", data: { next: "" } }));
   if (about === "lease") return h("dd", {}, h("span", { class: "nums", data: { lease: "" } }));
   if (at !== null && at > now) return h("dd", {}, timeElement(at, moment(at, now)));
-  const when = at === null ? null : h("span", { class: "dim" }, text ? " · " : "", h("time", { title: isoTime(at), data: { ago: String(at) } }));
+  const when =
+    at === null
+      ? null
+      : h(
+          "span",
+          { class: "dim" },
+          text ? " · " : "",
+          h("time", { title: isoTime(at), data: { ago: String(at) } }),
+        );
   return h("dd", {}, text, when);
 }
 
 /** @param {Execution} execution @returns {Fact[]} */
 function endedFacts(execution) {
-  const { last_answer_at: answered, last_change_at: changed, deadline_at: deadline, last_error: error, version } = execution;
+  const {
+    last_answer_at: answered,
+    last_change_at: changed,
+    deadline_at: deadline,
+    last_error: error,
+    version,
+  } = execution;
   return [
     { about: "source", text: execution.source, at: null },
     { about: "last response", text: "", at: answered },

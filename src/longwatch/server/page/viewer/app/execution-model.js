@@ -39,8 +39,13 @@ export class ExecutionModel extends Watchable {
     this.execution = execution;
     const cursor = await this.#readTransitions(execution.run_id, signal);
     if (signal.aborted) return () => {};
-    const record = follow(executionTopic(execution.plan_id, execution.execution_id), { onMessage: ({ event, data }) => event === "execution" && this.#take(data.execution) });
-    const events = follow(`run:${execution.run_id}`, { after: cursor, onMessage: ({ event, data }) => event === "event" && this.#add([data.event]) });
+    const record = follow(executionTopic(execution.plan_id, execution.execution_id), {
+      onMessage: ({ event, data }) => event === "execution" && this.#take(data.execution),
+    });
+    const events = follow(`run:${execution.run_id}`, {
+      after: cursor,
+      onMessage: ({ event, data }) => event === "event" && this.#add([data.event]),
+    });
     return () => {
       record();
       events();
@@ -55,8 +60,11 @@ export class ExecutionModel extends Watchable {
   async #readTransitions(runId, signal) {
     let cursor = "";
     try {
-      for (let more = true; more && !signal.aborted; ) {
-        const response = await api.request(api.address(`${runPath(runId)}/events`, { after: cursor || null, limit: PAGE }), { signal });
+      for (let more = true; more && !signal.aborted;) {
+        const response = await api.request(
+          api.address(`${runPath(runId)}/events`, { after: cursor || null, limit: PAGE }),
+          { signal },
+        );
         const page = await response.json();
         this.spans.add(page.events);
         ({ cursor, more } = page);

@@ -35,7 +35,10 @@ export class ExecutionPage extends Part {
   connectedCallback() {
     const stopped = new AbortController();
     this.whenGone(() => stopped.abort());
-    this.#model = new ExecutionModel(place.value.ids["execution"] ?? "", place.value.ids["plan"] ?? null);
+    this.#model = new ExecutionModel(
+      place.value.ids["execution"] ?? "",
+      place.value.ids["plan"] ?? null,
+    );
     fill(this, loading("execution", 10));
     void this.#open(stopped.signal);
   }
@@ -52,14 +55,31 @@ export class ExecutionPage extends Part {
       if (signal.aborted) return;
       const plans = plansOf(error);
       if (plans.length) fill(this, choice(executionId, plans));
-      else if (!isNotFound(error)) fill(this, failure("This execution", error, () => restart(this)));
-      else if (await hasRun(executionId, signal)) location.replace(runPath(executionId)); // imported without its record
-      else fill(this, missing("execution", `No record with the id ${executionId} is here. It may be in another store.`, "/executions"));
+      else if (!isNotFound(error))
+        fill(
+          this,
+          failure("This execution", error, () => restart(this)),
+        );
+      else if (await hasRun(executionId, signal))
+        location.replace(runPath(executionId)); // imported without its record
+      else
+        fill(
+          this,
+          missing(
+            "execution",
+            `No record with the id ${executionId} is here. It may be in another store.`,
+            "/executions",
+          ),
+        );
     }
   }
 
   #show() {
-    const { execution_id: executionId, run_id: runId, source } = /** @type {Execution} */ (this.#model.execution);
+    const {
+      execution_id: executionId,
+      run_id: runId,
+      source,
+    } = /** @type {Execution} */ (this.#model.execution);
     const terms = termsOf(source);
     const parts = `${capital(terms.stage)}s and ${terms.item}s`;
     this.#stages.model = this.#model;
@@ -80,7 +100,12 @@ export class ExecutionPage extends Part {
             { class: "toolbar run-buttons" },
             idMark("Execution id", executionId),
             linkButton(),
-            h("a", { class: "button", href: runPath(runId), title: "Every transition, one a row (l)" }, icon("file"), "Log"),
+            h(
+              "a",
+              { class: "button", href: runPath(runId), title: "Every transition, one a row (l)" },
+              icon("file"),
+              "Log",
+            ),
           ),
         ),
         this.#facts,
@@ -94,8 +119,17 @@ export class ExecutionPage extends Part {
       everySecond(() => this.#drawNow()),
       offerKeys("Execution", [
         { keys: ["j", "ArrowDown"], about: `Next ${terms.stage}`, run: () => this.#stages.move(1) },
-        { keys: ["k", "ArrowUp"], about: `Previous ${terms.stage}`, run: () => this.#stages.move(-1) },
-        { keys: ["Enter"], about: `Open or fold the ${terms.stage}`, run: () => document.activeElement instanceof HTMLElement && document.activeElement.click() },
+        {
+          keys: ["k", "ArrowUp"],
+          about: `Previous ${terms.stage}`,
+          run: () => this.#stages.move(-1),
+        },
+        {
+          keys: ["Enter"],
+          about: `Open or fold the ${terms.stage}`,
+          run: () =>
+            document.activeElement instanceof HTMLElement && document.activeElement.click(),
+        },
         { keys: ["l"], about: "Log of its transitions", run: () => go(runPath(runId)) },
         { keys: ["u"], about: "Up to all executions", run: () => go("/executions") },
       ]),
@@ -111,16 +145,28 @@ export class ExecutionPage extends Part {
     say(this.#title, name);
     this.#title.title = name;
     document.title = `${name} · longwatch`;
-    if (isOutdated(this.#status, execution.status)) fill(this.#status, statusMark(execution.status, { badge: true }));
+    if (isOutdated(this.#status, execution.status))
+      fill(this.#status, statusMark(execution.status, { badge: true }));
     this.#drawFacts(execution, now);
-    showBanners(this.#conditions, conditionsAt(execution, now).map(({ name: key, message }) => ({ key, text: `${key}: ${message}` })));
+    showBanners(
+      this.#conditions,
+      conditionsAt(execution, now).map(({ name: key, message }) => ({
+        key,
+        text: `${key}: ${message}`,
+      })),
+    );
     showCards(this.#cards, execution, now);
   }
 
   /** @param {Execution} execution @param {number} now */
   #drawFacts(execution, now) {
     const { mode, plan_id: plan, source, started_at: started, ended_at: ended } = execution;
-    if (isOutdated(this.#facts, JSON.stringify([mode, plan, source, started, isOpen(execution), execution.eta === null]))) {
+    if (
+      isOutdated(
+        this.#facts,
+        JSON.stringify([mode, plan, source, started, isOpen(execution), execution.eta === null]),
+      )
+    ) {
       fill(
         this.#facts,
         h("li", {}, h("span", { class: `tag mode-${mode}` }, mode)),
@@ -138,8 +184,21 @@ export class ExecutionPage extends Part {
 
 /** @param {string} executionId @param {string[]} plans */
 function choice(executionId, plans) {
-  const links = plans.map((plan) => h("a", { class: "button", href: executionPath({ plan_id: plan, execution_id: executionId }) }, plan));
-  return state({ symbol: "board", title: "Several plans have this execution", text: `Choose the plan of ${executionId}.` }, h("div", { class: "toolbar" }, ...links));
+  const links = plans.map((plan) =>
+    h(
+      "a",
+      { class: "button", href: executionPath({ plan_id: plan, execution_id: executionId }) },
+      plan,
+    ),
+  );
+  return state(
+    {
+      symbol: "board",
+      title: "Several plans have this execution",
+      text: `Choose the plan of ${executionId}.`,
+    },
+    h("div", { class: "toolbar" }, ...links),
+  );
 }
 
 /**
@@ -149,7 +208,10 @@ function choice(executionId, plans) {
  */
 async function hasRun(runId, signal) {
   try {
-    const { events } = await api.get(`/api/runs/${encodeURIComponent(runId)}/events`, { query: { limit: 1 }, signal });
+    const { events } = await api.get(`/api/runs/${encodeURIComponent(runId)}/events`, {
+      query: { limit: 1 },
+      signal,
+    });
     return events.length > 0;
   } catch {
     return false; // not known: the page says that there is no such execution

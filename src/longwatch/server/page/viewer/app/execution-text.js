@@ -38,12 +38,31 @@ export const isOpen = (execution) => execution.ended_at === null && !execution.c
 export function conditionsAt(execution, now) {
   if (!isOpen(execution)) return [];
   const found = [];
-  const { next_poll_at: next, deadline_at: deadline, silent_at: silent, failures, last_change_at: changed, started_at: started } = execution;
+  const {
+    next_poll_at: next,
+    deadline_at: deadline,
+    silent_at: silent,
+    failures,
+    last_change_at: changed,
+    started_at: started,
+  } = execution;
   const waited = next === null ? 0 : now - next;
-  if (waited > UNWATCHED_AFTER_MS) found.push({ name: "unwatched", message: `poll overdue by ${rounded(waited)}; is longwatch executions watch, or a poller, running?` });
+  if (waited > UNWATCHED_AFTER_MS)
+    found.push({
+      name: "unwatched",
+      message: `poll overdue by ${rounded(waited)}; is longwatch executions watch, or a poller, running?`,
+    });
   found.push(...execution.conditions.filter(({ name }) => !BY_THE_CLOCK.includes(name)));
-  if (deadline !== null && now >= deadline) found.push({ name: "overdue", message: `past its deadline by ${rounded(now - deadline)}; polling continues` });
-  if (silent !== null && now > silent && failures < UNREACHABLE_AFTER) found.push({ name: "silent", message: `nothing new for ${rounded(now - Math.max(changed ?? 0, started))}` });
+  if (deadline !== null && now >= deadline)
+    found.push({
+      name: "overdue",
+      message: `past its deadline by ${rounded(now - deadline)}; polling continues`,
+    });
+  if (silent !== null && now > silent && failures < UNREACHABLE_AFTER)
+    found.push({
+      name: "silent",
+      message: `nothing new for ${rounded(now - Math.max(changed ?? 0, started))}`,
+    });
   return found;
 }
 
@@ -79,7 +98,11 @@ export function nextPoll(execution, now) {
   const { next_poll_at: at } = execution;
   if (at === null) return "";
   if (isLeased(execution, now)) return "poll in progress";
-  return at > now ? `next poll in ${ticking(at - now)}` : now - at < 2000 ? "next poll now" : `poll overdue by ${ticking(now - at)}`;
+  return at > now
+    ? `next poll in ${ticking(at - now)}`
+    : now - at < 2000
+      ? "next poll now"
+      : `poll overdue by ${ticking(now - at)}`;
 }
 
 /**
@@ -91,7 +114,9 @@ export function leaseText(execution, now) {
   const { lease_holder: holder, lease_until: until } = execution;
   if (holder === null || until === null) return "none";
   if (isLeased(execution, now)) return `${holder}, expires in ${ticking(until - now)}`;
-  return until > now ? `${holder}, ignored: it expires too far ahead for a correct clock` : `expired ${ticking(now - until)} ago: ${holder} did not release it`;
+  return until > now
+    ? `${holder}, ignored: it expires too far ahead for a correct clock`
+    : `expired ${ticking(now - until)} ago: ${holder} did not release it`;
 }
 
 /** @param {ExecutionLine} execution @param {number} now */

@@ -41,7 +41,16 @@ const EXECUTIONS = {
     search: { label: "Search executions", placeholder: "Search names, plans and ids" },
     statuses: ["running", "succeeded", "partial", "failed", "cancelled"],
     choices: [
-      { name: "mode", label: "Type", all: "All types", options: [["DRILL", "Drills"], ["RECOVERY", "Recoveries"], ["JOB", "Jobs"]] },
+      {
+        name: "mode",
+        label: "Type",
+        all: "All types",
+        options: [
+          ["DRILL", "Drills"],
+          ["RECOVERY", "Recoveries"],
+          ["JOB", "Jobs"],
+        ],
+      },
     ],
   },
   columns: ["Execution", "Type", "Progress", "Time", "State"],
@@ -52,7 +61,10 @@ const EXECUTIONS = {
   empty: (hint) => {
     const deploy = hint?.includes("Deploy ") ? hint : null;
     const commands = deploy ? [] : [commandLine(ADD), commandLine(WATCH)];
-    return state({ symbol: "board", title: "No executions yet", text: deploy ?? ABOUT }, ...commands);
+    return state(
+      { symbol: "board", title: "No executions yet", text: deploy ?? ABOUT },
+      ...commands,
+    );
   },
 };
 
@@ -64,7 +76,12 @@ function matches(execution, { status, mode, source, text }) {
   if (mode && execution.mode !== mode) return false;
   if (source && execution.source !== source) return false;
   const words = text?.toLowerCase();
-  return !words || [execution.execution_id, execution.plan_id, execution.name ?? ""].some((name) => name.toLowerCase().includes(words));
+  return (
+    !words ||
+    [execution.execution_id, execution.plan_id, execution.name ?? ""].some((name) =>
+      name.toLowerCase().includes(words),
+    )
+  );
 }
 
 /** @param {ExecutionLine} execution */
@@ -77,17 +94,39 @@ function cells(execution) {
       h("span", { class: "execution-name cut" }, execution.name ?? execution.plan_id),
       h("code", { class: "cut dim" }, execution.execution_id),
     ),
-    h("span", { class: "execution-type" }, h("span", { class: `tag mode-${execution.mode}` }, execution.mode), h("span", { class: "dim cut" }, execution.source)),
-    h("span", { class: "execution-progress" }, stageStrip(execution), h("span", { class: "dim cut nums" }, progressText(execution))),
-    h("span", { class: "execution-time nums" }, h("span", { class: "took" }), h("span", { class: "dim" }, timeElement(execution.started_at))),
-    h("span", { class: "execution-why" }, h("span", { class: "cut first" }), h("span", { class: "cut dim nums second" })),
+    h(
+      "span",
+      { class: "execution-type" },
+      h("span", { class: `tag mode-${execution.mode}` }, execution.mode),
+      h("span", { class: "dim cut" }, execution.source),
+    ),
+    h(
+      "span",
+      { class: "execution-progress" },
+      stageStrip(execution),
+      h("span", { class: "dim cut nums" }, progressText(execution)),
+    ),
+    h(
+      "span",
+      { class: "execution-time nums" },
+      h("span", { class: "took" }),
+      h("span", { class: "dim" }, timeElement(execution.started_at)),
+    ),
+    h(
+      "span",
+      { class: "execution-why" },
+      h("span", { class: "cut first" }),
+      h("span", { class: "cut dim nums second" }),
+    ),
   ];
 }
 
 /** @param {HTMLElement} row @param {ExecutionLine} execution @param {number} now */
 function tick(row, execution, now) {
   const { started_at: started, ended_at: ended } = execution;
-  const [took, begun, first, second] = [".took", "time", ".first", ".second"].map((name) => /** @type {HTMLElement} */ (row.querySelector(name)));
+  const [took, begun, first, second] = [".took", "time", ".first", ".second"].map(
+    (name) => /** @type {HTMLElement} */ (row.querySelector(name)),
+  );
   if (!took || !begun || !first || !second) return;
   say(took, ended === null ? ticking(now - started) : length(ended - started));
   say(begun, ago(started, now));

@@ -45,6 +45,11 @@ export function changedLines(before, after) {
   let from = 0;
   while (from < old.length && from < now.length && old[from] === now[from]) from += 1;
   let tail = 0;
-  while (tail < old.length - from && tail < now.length - from && old[old.length - 1 - tail] === now[now.length - 1 - tail]) tail += 1;
+  while (
+    tail < old.length - from &&
+    tail < now.length - from &&
+    old[old.length - 1 - tail] === now[now.length - 1 - tail]
+  )
+    tail += 1;
   return { from, to: now.length - tail };
 }

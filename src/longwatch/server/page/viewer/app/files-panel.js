@@ -55,7 +55,17 @@ export class FilesPanel extends Part {
   #drawTree(chosen) {
     const { files, filesCaughtUp, touched, project } = this.model;
     if (!files.size) {
-      fill(this.#tree, filesCaughtUp ? state({ symbol: "file", title: "No files yet", text: "Files of the project appear here as soon as something writes them.", command: `curl -T notes.md ${location.origin}/api/projects/${project}/content/notes.md` }) : loading("files", 4));
+      fill(
+        this.#tree,
+        filesCaughtUp
+          ? state({
+              symbol: "file",
+              title: "No files yet",
+              text: "Files of the project appear here as soon as something writes them.",
+              command: `curl -T notes.md ${location.origin}/api/projects/${project}/content/notes.md`,
+            })
+          : loading("files", 4),
+      );
       return;
     }
     const focused = document.activeElement?.getAttribute("data-path");
@@ -74,7 +84,17 @@ export class FilesPanel extends Part {
       "ul",
       {},
       ...folder.folders.map((each) => {
-        const details = h("details", { open: !this.#closed.has(each.path) }, h("summary", { data: { path: each.path } }, icon("folder"), h("span", { class: "cut" }, each.name)), this.#folder(each, chosen, touched));
+        const details = h(
+          "details",
+          { open: !this.#closed.has(each.path) },
+          h(
+            "summary",
+            { data: { path: each.path } },
+            icon("folder"),
+            h("span", { class: "cut" }, each.name),
+          ),
+          this.#folder(each, chosen, touched),
+        );
         details.addEventListener("toggle", () => {
           if (details.open) this.#closed.delete(each.path);
           else this.#closed.add(each.path);
@@ -87,10 +107,17 @@ export class FilesPanel extends Part {
           {},
           button(
             () => this.onChoose(entry.path === chosen ? null : entry.path),
-            { class: "file quiet", data: { path: entry.path }, "aria-pressed": String(entry.path === chosen), title: entry.path },
+            {
+              class: "file quiet",
+              data: { path: entry.path },
+              "aria-pressed": String(entry.path === chosen),
+              title: entry.path,
+            },
             icon("file"),
             h("span", { class: "cut" }, name),
-            touched.has(entry.path) ? h("span", { class: "tag warn" }, entry.version === 1 ? "new" : "changed") : null,
+            touched.has(entry.path)
+              ? h("span", { class: "tag warn" }, entry.version === 1 ? "new" : "changed")
+              : null,
             h("span", { class: "dim nums size" }, bytes(entry.size)),
           ),
         ),
@@ -103,7 +130,12 @@ export class FilesPanel extends Part {
     const entry = path ? this.model.files.get(path) : undefined;
     if (!entry) {
       this.#reader.hidden = !path || !this.model.filesCaughtUp;
-      if (path && this.model.filesCaughtUp) fill(this.#reader, this.#head(path, null), h("p", { class: "dim" }, "This file is not there, or no longer."));
+      if (path && this.model.filesCaughtUp)
+        fill(
+          this.#reader,
+          this.#head(path, null),
+          h("p", { class: "dim" }, "This file is not there, or no longer."),
+        );
       this.#open = null;
       return;
     }
@@ -118,13 +150,22 @@ export class FilesPanel extends Part {
     try {
       const text = await this.#text(entry);
       if (asked !== this.#asked) return;
-      const changed = same && before.text !== null && text !== null ? changedLines(before.text, text) : null;
+      const changed =
+        same && before.text !== null && text !== null ? changedLines(before.text, text) : null;
       this.#open = { path: entry.path, version: entry.version, text };
-      fill(this.#reader, this.#head(entry.path, entry), text === null ? this.#notText(entry) : lines(text, changed));
+      fill(
+        this.#reader,
+        this.#head(entry.path, entry),
+        text === null ? this.#notText(entry) : lines(text, changed),
+      );
     } catch (error) {
       if (asked !== this.#asked) return;
       this.#open = null;
-      fill(this.#reader, this.#head(entry.path, entry), failure("This file", error, () => void this.#read(path)));
+      fill(
+        this.#reader,
+        this.#head(entry.path, entry),
+        failure("This file", error, () => void this.#read(path)),
+      );
     }
   }
 
@@ -142,16 +183,50 @@ export class FilesPanel extends Part {
       "header",
       {},
       h("h3", { class: "cut", title: path }, path),
-      entry ? h("span", { class: "dim nums" }, `v${entry.version} · `, timeElement(changed, moment(changed, Date.now()))) : null,
+      entry
+        ? h(
+            "span",
+            { class: "dim nums" },
+            `v${entry.version} · `,
+            timeElement(changed, moment(changed, Date.now())),
+          )
+        : null,
       h("span", { class: "spread" }),
-      entry ? h("a", { class: "button icon quiet", href: this.#address(path), download: path.split("/").pop() ?? "file", title: "Download", "aria-label": `Download ${path}` }, icon("download")) : null,
+      entry
+        ? h(
+            "a",
+            {
+              class: "button icon quiet",
+              href: this.#address(path),
+              download: path.split("/").pop() ?? "file",
+              title: "Download",
+              "aria-label": `Download ${path}`,
+            },
+            icon("download"),
+          )
+        : null,
       iconButton("close", "Close the file", () => this.onChoose(null)),
     );
   }
 
   /** @param {FileEntry} entry */
   #notText(entry) {
-    return state({ symbol: "file", title: entry.kind === "text" ? "Too long to show here" : "Not a text file", text: `${bytes(entry.size)}. Download it to look at it.` }, h("a", { class: "button", href: this.#address(entry.path), download: entry.path.split("/").pop() ?? "file" }, "Download"));
+    return state(
+      {
+        symbol: "file",
+        title: entry.kind === "text" ? "Too long to show here" : "Not a text file",
+        text: `${bytes(entry.size)}. Download it to look at it.`,
+      },
+      h(
+        "a",
+        {
+          class: "button",
+          href: this.#address(entry.path),
+          download: entry.path.split("/").pop() ?? "file",
+        },
+        "Download",
+      ),
+    );
   }
 
   /** @param {string} path */
@@ -164,9 +239,32 @@ export class FilesPanel extends Part {
 function lines(text, changed) {
   const all = text.split("\n");
   if (all[all.length - 1] === "") all.pop();
-  const shown = all.slice(0, MOST_LINES).map((line, at) => h("li", { class: changed && at >= changed.from && at < changed.to ? "changed" : null }, line || " "));
-  const list = h("ol", { class: "file-lines", tabindex: 0, "aria-label": "Text of the file" }, ...shown);
-  return all.length > MOST_LINES ? h("div", {}, list, h("p", { class: "dim" }, `${all.length - MOST_LINES} more lines; download the file to see them.`)) : list;
+  const shown = all
+    .slice(0, MOST_LINES)
+    .map((line, at) =>
+      h(
+        "li",
+        { class: changed && at >= changed.from && at < changed.to ? "changed" : null },
+        line || " ",
+      ),
+    );
+  const list = h(
+    "ol",
+    { class: "file-lines", tabindex: 0, "aria-label": "Text of the file" },
+    ...shown,
+  );
+  return all.length > MOST_LINES
+    ? h(
+        "div",
+        {},
+        list,
+        h(
+          "p",
+          { class: "dim" },
+          `${all.length - MOST_LINES} more lines; download the file to see them.`,
+        ),
+      )
+    : list;
 }
 
 define("lw-files", FilesPanel);

@@ -55,7 +55,9 @@ export function length(ms) {
  * @param {number} ms
  */
 export function ticking(ms) {
-  return ms < MINUTE ? `${Math.max(0, Math.floor(ms / SECOND))} s` : length(Math.floor(ms / SECOND) * SECOND);
+  return ms < MINUTE
+    ? `${Math.max(0, Math.floor(ms / SECOND))} s`
+    : length(Math.floor(ms / SECOND) * SECOND);
 }
 
 /**

@@ -22,7 +22,9 @@ const SWEEPS = 6;
 export function layOut(graph) {
   const ids = graph.nodes.map((node) => node.id);
   const known = new Set(ids);
-  const edges = graph.edges.filter((edge) => known.has(edge.from) && known.has(edge.to) && edge.from !== edge.to);
+  const edges = graph.edges.filter(
+    (edge) => known.has(edge.from) && known.has(edge.to) && edge.from !== edge.to,
+  );
   const forward = withoutCircles(ids, edges);
   const layerOf = layersOf(ids, forward);
   const { layers, links, chains } = withPassages(ids, forward, layerOf);
@@ -152,7 +154,10 @@ function order(layers, links, down) {
     const wish = new Map(
       layer.map((id, at) => {
         const places = (near.get(id) ?? []).map((other) => place.get(other) ?? at);
-        return [id, places.length ? places.reduce((sum, each) => sum + each, 0) / places.length : at];
+        return [
+          id,
+          places.length ? places.reduce((sum, each) => sum + each, 0) / places.length : at,
+        ];
       }),
     );
     layer.sort((one, other) => (wish.get(one) ?? 0) - (wish.get(other) ?? 0));
@@ -177,7 +182,12 @@ function placed(layers, edges, chains, known) {
   layers.forEach((layer, column) => {
     const used = layer.length * (BOX.height + GAP.y) - GAP.y;
     layer.forEach((id, row) => {
-      at.set(id, { id, layer: column, x: EDGE + column * (BOX.width + GAP.x), y: (height - used) / 2 + row * (BOX.height + GAP.y) });
+      at.set(id, {
+        id,
+        layer: column,
+        x: EDGE + column * (BOX.width + GAP.x),
+        y: (height - used) / 2 + row * (BOX.height + GAP.y),
+      });
     });
   });
   const paths = edges.map((edge, index) => {
@@ -188,7 +198,10 @@ function placed(layers, edges, chains, known) {
       const middle = box.y + BOX.height / 2;
       if (id === chain[0]) return [{ x: box.x + BOX.width, y: middle }];
       if (id === chain[chain.length - 1]) return [{ x: box.x, y: middle }];
-      return [{ x: box.x, y: middle }, { x: box.x + BOX.width, y: middle }];
+      return [
+        { x: box.x, y: middle },
+        { x: box.x + BOX.width, y: middle },
+      ];
     });
     return { ...edge, points: turned ? points.reverse() : points };
   });

@@ -8,7 +8,16 @@ import { icon } from "./icons.js";
 /** @import { Terms } from "./execution-text.js" */
 
 /** In the order in which they are drawn: what is done comes first. */
-export const STATES = ["launched", "terminated", "failed", "cancelled", "ended", "in_progress", "unknown", "pending"];
+export const STATES = [
+  "launched",
+  "terminated",
+  "failed",
+  "cancelled",
+  "ended",
+  "in_progress",
+  "unknown",
+  "pending",
+];
 
 const LOOKS = /** @type {Record<string, string>} */ ({
   pending: "pending",
@@ -25,7 +34,8 @@ const LOOKS = /** @type {Record<string, string>} */ ({
 export const lookOf = (state) => LOOKS[state] ?? "unknown";
 
 /** @param {string} state @param {Terms} terms */
-export const stateText = (state, terms) => (state === "launched" ? terms.done : state.replace(/_/g, " "));
+export const stateText = (state, terms) =>
+  state === "launched" ? terms.done : state.replace(/_/g, " ");
 
 /**
  * A state as a shape and a word. The source's own word stands on hover.
@@ -35,7 +45,12 @@ export const stateText = (state, terms) => (state === "launched" ? terms.done : 
  */
 export function stateMark(state, terms, word = null) {
   const look = lookOf(state);
-  return h("span", { class: `status is-${look}`, title: word ? `status in the source: ${word}` : null }, icon(look), h("span", {}, stateText(state, terms)));
+  return h(
+    "span",
+    { class: `status is-${look}`, title: word ? `status in the source: ${word}` : null },
+    icon(look),
+    h("span", {}, stateText(state, terms)),
+  );
 }
 
 /**
@@ -50,5 +65,9 @@ export const isUnseen = ({ state, since, word }) => state === "pending" && since
  * @param {Terms} terms
  */
 export function statesText(states, terms) {
-  return STATES.flatMap((state) => (states[state] ? [`${states[state]} ${stateText(state, terms)}`] : [])).join(", ") || `no ${terms.item} yet`;
+  return (
+    STATES.flatMap((state) =>
+      states[state] ? [`${states[state]} ${stateText(state, terms)}`] : [],
+    ).join(", ") || `no ${terms.item} yet`
+  );
 }

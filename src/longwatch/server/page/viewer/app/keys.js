@@ -32,7 +32,8 @@ export function startKeys() {
   ]);
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    const typing = event.target instanceof Element && event.target.closest("input, textarea, select, dialog");
+    const typing =
+      event.target instanceof Element && event.target.closest("input, textarea, select, dialog");
     if (typing instanceof HTMLElement && !typing.matches("dialog")) {
       // A search field would be emptied by Escape; leaving it is enough.
       if (event.key === "Escape" && !typing.closest("dialog")) {
@@ -55,15 +56,30 @@ export function startKeys() {
 /** Show what the keys do in the view that is open. */
 export function showHelp() {
   const dialog = /** @type {HTMLDialogElement} */ (
-    document.querySelector("dialog.help") ?? h("dialog", { class: "help", "aria-labelledby": "help-title" })
+    document.querySelector("dialog.help") ??
+      h("dialog", { class: "help", "aria-labelledby": "help-title" })
   );
   fill(
     dialog,
-    h("header", {}, h("h2", { id: "help-title" }, "Keyboard"), iconButton("close", "Close", () => dialog.close())),
-    ...[...groups].reverse().flatMap(({ title, shortcuts }) => [
-      h("h3", {}, title),
-      h("dl", { class: "keys" }, ...shortcuts.flatMap(({ keys, about }) => [h("dt", {}, ...keys.map((key) => h("kbd", {}, named(key)))), h("dd", {}, about)])),
-    ]),
+    h(
+      "header",
+      {},
+      h("h2", { id: "help-title" }, "Keyboard"),
+      iconButton("close", "Close", () => dialog.close()),
+    ),
+    ...[...groups]
+      .reverse()
+      .flatMap(({ title, shortcuts }) => [
+        h("h3", {}, title),
+        h(
+          "dl",
+          { class: "keys" },
+          ...shortcuts.flatMap(({ keys, about }) => [
+            h("dt", {}, ...keys.map((key) => h("kbd", {}, named(key)))),
+            h("dd", {}, about),
+          ]),
+        ),
+      ]),
   );
   if (!dialog.isConnected) document.body.append(dialog);
   if (!dialog.open) dialog.showModal();
@@ -71,5 +87,7 @@ export function showHelp() {
 
 /** @param {string} key */
 function named(key) {
-  return { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key;
+  return (
+    { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" }[key] ?? key
+  );
 }

@@ -33,9 +33,19 @@ export class SearchField {
   constructor(label, placeholder, onText) {
     const input = () => {
       clearTimeout(this.#typing);
-      this.#typing = setTimeout(() => this.#input.isConnected && onText(this.#input.value.trim()), TYPING_MS);
+      this.#typing = setTimeout(
+        () => this.#input.isConnected && onText(this.#input.value.trim()),
+        TYPING_MS,
+      );
     };
-    this.#input = h("input", { type: "search", placeholder, "aria-label": label, autocomplete: "off", spellcheck: "false", on: { input } });
+    this.#input = h("input", {
+      type: "search",
+      placeholder,
+      "aria-label": label,
+      autocomplete: "off",
+      spellcheck: "false",
+      on: { input },
+    });
     this.element = h("div", { class: "search" }, icon("search"), this.#input, h("kbd", {}, "/"));
   }
 
@@ -59,7 +69,11 @@ export class ListFilters {
   constructor({ label, search, statuses, choices }) {
     this.#search = new SearchField(search.label, search.placeholder, (text) => setQuery({ text }));
     this.#statuses = ["", ...statuses].map((status) =>
-      button(() => setQuery({ status }), { class: "chip", data: { value: status } }, status ? capital(status) : "All"),
+      button(
+        () => setQuery({ status }),
+        { class: "chip", data: { value: status } },
+        status ? capital(status) : "All",
+      ),
     );
     this.#fields = choices.map((choice) => ({ name: choice.name, field: fieldOf(choice) }));
     this.element = h(
@@ -75,7 +89,8 @@ export class ListFilters {
   show(query) {
     this.#search.show(query.get("text") ?? "");
     const status = query.get("status") ?? "";
-    for (const chip of this.#statuses) chip.setAttribute("aria-pressed", String(chip.dataset["value"] === status));
+    for (const chip of this.#statuses)
+      chip.setAttribute("aria-pressed", String(chip.dataset["value"] === status));
     for (const { name, field } of this.#fields) choose(field, query.get(name) ?? "");
   }
 
@@ -101,6 +116,7 @@ function fieldOf({ name, label, all, options }) {
  * @param {string} value
  */
 function choose(field, value) {
-  if (![...field.options].some((option) => option.value === value)) field.append(h("option", { value }, value));
+  if (![...field.options].some((option) => option.value === value))
+    field.append(h("option", { value }, value));
   field.value = value;
 }

@@ -32,7 +32,9 @@ const PAGE = 50;
  * @returns {Query}
  */
 export function queryOf(query, filters) {
-  return Object.fromEntries(filters.map((name) => [name, query.get(name) ?? ""]).filter(([, value]) => value));
+  return Object.fromEntries(
+    filters.map((name) => [name, query.get(name) ?? ""]).filter(([, value]) => value),
+  );
 }
 
 /** @template {{started_at: number}} Item */
@@ -84,7 +86,8 @@ export class ListModel extends Watchable {
   /** Fetch the first page again while it shows what changes without an event. */
   async refresh() {
     const { changesAlone } = this.#of;
-    if (changesAlone && this.state === "ready" && this.items.some(changesAlone)) await this.#load(undefined, { isRefresh: true });
+    if (changesAlone && this.state === "ready" && this.items.some(changesAlone))
+      await this.#load(undefined, { isRefresh: true });
   }
 
   async loadMore() {
@@ -109,7 +112,9 @@ export class ListModel extends Watchable {
     const asked = this.#asked;
     const { path, topic, parameters } = this.#of;
     try {
-      const page = await api.get(path, { query: { ...(parameters?.(this.#query) ?? this.#query), limit: PAGE, after } });
+      const page = await api.get(path, {
+        query: { ...(parameters?.(this.#query) ?? this.#query), limit: PAGE, after },
+      });
       if (asked !== this.#asked) return; // another query was chosen meanwhile
       this.#merge(page[topic]);
       if (!isRefresh) this.more = page.cursor;
@@ -161,6 +166,8 @@ export class ListModel extends Watchable {
       const before = known.get(key(item));
       known.set(key(item), before ? newer(before, item) : item);
     }
-    this.items = [...known.values()].sort((one, other) => other.started_at - one.started_at || (key(one) < key(other) ? 1 : -1));
+    this.items = [...known.values()].sort(
+      (one, other) => other.started_at - one.started_at || (key(one) < key(other) ? 1 : -1),
+    );
   }
 }

@@ -58,12 +58,22 @@ class ListView extends Part {
     this.#model = new ListModel(list.items);
     this.#filters = new ListFilters({ ...list.filters, label: title });
     this.#list = h("ul", { class: "runs", "aria-label": `${title}, newest first` });
-    this.#head = h("div", { class: `${noun}-row head`, "aria-hidden": "true" }, ...list.columns.map((name) => h("span", {}, name)));
+    this.#head = h(
+      "div",
+      { class: `${noun}-row head`, "aria-hidden": "true" },
+      ...list.columns.map((name) => h("span", {}, name)),
+    );
   }
 
   connectedCallback() {
     const { noun, title, tick, showsHint = false } = this.#of;
-    this.append(h("div", { class: "page-head" }, h("h1", {}, title)), this.#filters.element, this.#head, this.#list, this.#foot);
+    this.append(
+      h("div", { class: "page-head" }, h("h1", {}, title)),
+      this.#filters.element,
+      this.#head,
+      this.#list,
+      this.#foot,
+    );
     if (showsHint) this.append(this.#hint);
     let seconds = 0;
     this.whenGone(
@@ -80,8 +90,16 @@ class ListView extends Part {
         }
       }),
       offerKeys(title, [
-        { keys: ["j", "ArrowDown"], about: `Next ${noun}`, run: () => moveFocus(this.#list.querySelectorAll("a"), 1) },
-        { keys: ["k", "ArrowUp"], about: `Previous ${noun}`, run: () => moveFocus(this.#list.querySelectorAll("a"), -1) },
+        {
+          keys: ["j", "ArrowDown"],
+          about: `Next ${noun}`,
+          run: () => moveFocus(this.#list.querySelectorAll("a"), 1),
+        },
+        {
+          keys: ["k", "ArrowUp"],
+          about: `Previous ${noun}`,
+          run: () => moveFocus(this.#list.querySelectorAll("a"), -1),
+        },
         { keys: ["Enter"], about: `Open the ${noun}`, run: (event) => this.#open(event) },
         { keys: ["/"], about: "Search", run: () => this.#filters.focusSearch() },
       ]),
@@ -107,7 +125,8 @@ class ListView extends Part {
     this.#hint.textContent = hint ?? "";
     keep(this.#list, items, {
       key: this.#of.items.key,
-      make: (item) => h("li", {}, h("a", { class: `${this.#of.noun}-row`, href: this.#of.href(item) })),
+      make: (item) =>
+        h("li", {}, h("a", { class: `${this.#of.noun}-row`, href: this.#of.href(item) })),
       update: (row, item) => this.#show(row, item, now),
     });
     fill(this.#foot, this.#end());
@@ -126,7 +145,8 @@ class ListView extends Part {
     const { nouns, skeleton } = this.#of;
     const { items, state: at, error, more } = this.#model;
     if (at === "loading") return items.length ? null : loading(nouns, skeleton);
-    if (at === "failed") return failure(`The list of ${nouns}`, error, () => void this.#model.again());
+    if (at === "failed")
+      return failure(`The list of ${nouns}`, error, () => void this.#model.again());
     if (more) {
       const text = at === "more" ? "Loading …" : items.length ? "Load more" : "Search further";
       return button(() => void this.#model.loadMore(), { disabled: at === "more" }, text);
@@ -136,10 +156,14 @@ class ListView extends Part {
 
   #nothing() {
     const { noun, nouns, items, empty } = this.#of;
-    if (!Object.keys(queryOf(place.value.query, items.filters)).length) return empty(this.#model.hint);
+    if (!Object.keys(queryOf(place.value.query, items.filters)).length)
+      return empty(this.#model.hint);
     const clear = () => setQuery(Object.fromEntries(items.filters.map((name) => [name, null])));
     const text = `Choose other filters, or show all ${nouns}.`;
-    return state({ symbol: "search", title: `No ${noun} matches`, text }, button(clear, {}, `Show all ${nouns}`));
+    return state(
+      { symbol: "search", title: `No ${noun} matches`, text },
+      button(clear, {}, `Show all ${nouns}`),
+    );
   }
 
   /** @param {KeyboardEvent} event */

@@ -28,7 +28,8 @@ export function matcher({ agent, type, errors, text }) {
 function hasAll(event, words) {
   let text = texts.get(event);
   if (text === undefined) {
-    text = `${event.type} ${event.agent_name ?? ""} ${event.event_id} ${event.call_id ?? ""} ${JSON.stringify(event.payload ?? {})}`.toLowerCase();
+    text =
+      `${event.type} ${event.agent_name ?? ""} ${event.event_id} ${event.call_id ?? ""} ${JSON.stringify(event.payload ?? {})}`.toLowerCase();
     texts.set(event, text);
   }
   return words.every((word) => /** @type {string} */ (text).includes(word));

@@ -10,7 +10,14 @@ import { api } from "./client.js";
 import { signedOut } from "./connection.js";
 
 export class Login extends Part {
-  #token = h("input", { type: "password", name: "token", "aria-label": "Token", placeholder: "Token", autocomplete: "current-password", required: true });
+  #token = h("input", {
+    type: "password",
+    name: "token",
+    "aria-label": "Token",
+    placeholder: "Token",
+    autocomplete: "current-password",
+    required: true,
+  });
   #error = h("p", { class: "is-failed", role: "alert" });
   #button = h("button", { type: "submit", class: "primary" }, "Sign in");
 
@@ -21,8 +28,19 @@ export class Login extends Part {
           "div",
           { class: "login" },
           h("h1", {}, "Sign in"),
-          h("p", { class: "dim" }, "This server asks for a token. ", h("code", {}, "longwatch serve"), " prints a sign-in link that works once, and the file that holds the tokens."),
-          h("form", { on: { submit: (/** @type {Event} */ event) => this.#submit(event) } }, this.#token, this.#button),
+          h(
+            "p",
+            { class: "dim" },
+            "This server asks for a token. ",
+            h("code", {}, "longwatch serve"),
+            " prints a sign-in link that works once, and the file that holds the tokens.",
+          ),
+          h(
+            "form",
+            { on: { submit: (/** @type {Event} */ event) => this.#submit(event) } },
+            this.#token,
+            this.#button,
+          ),
           this.#error,
         ),
       );

@@ -27,7 +27,11 @@ const VIEWS = {
   runs: { element: "lw-runs", section: "runs", title: () => "Runs" },
   run: { element: "lw-live-run", section: "runs", title: ({ ids }) => ids["run"] ?? "" },
   executions: { element: "lw-executions", section: "executions", title: () => "Executions" },
-  execution: { element: "lw-live-execution", section: "executions", title: ({ ids }) => ids["execution"] ?? "" },
+  execution: {
+    element: "lw-live-execution",
+    section: "executions",
+    title: ({ ids }) => ids["execution"] ?? "",
+  },
   projects: { element: "lw-projects", section: "projects", title: () => "Projects" },
   project: { element: "lw-session", section: "projects", title: ({ ids }) => ids["project"] ?? "" },
   session: { element: "lw-session", section: "projects", title: ({ ids }) => ids["session"] ?? "" },
@@ -58,7 +62,14 @@ function show(route) {
   document.title = view ? `${view.title(route)} · longwatch` : "longwatch";
   if (signedOut.value) fill(main, h("lw-login"));
   else if (view) fill(main, h(view.element));
-  else fill(main, state({ symbol: "search", title: "There is no such page", text: "The address may be mistyped." }, h("a", { class: "button", href: "/runs" }, "All runs")));
+  else
+    fill(
+      main,
+      state(
+        { symbol: "search", title: "There is no such page", text: "The address may be mistyped." },
+        h("a", { class: "button", href: "/runs" }, "All runs"),
+      ),
+    );
   if (!first) {
     scrollTo(0, 0);
     if (!signedOut.value) main.focus({ preventScroll: true }); // the sign-in form has focused its field

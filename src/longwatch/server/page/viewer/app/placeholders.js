@@ -51,7 +51,15 @@ export function commandLine(command) {
  * @param {() => void} again
  */
 export function failure(what, error, again) {
-  return state({ symbol: "failed", bad: true, title: `${what} could not be loaded`, text: asError(error).message }, button(again, {}, "Try again"));
+  return state(
+    {
+      symbol: "failed",
+      bad: true,
+      title: `${what} could not be loaded`,
+      text: asError(error).message,
+    },
+    button(again, {}, "Try again"),
+  );
 }
 
 /**
@@ -61,7 +69,10 @@ export function failure(what, error, again) {
  * @param {string} href of the list
  */
 export function missing(what, text, href) {
-  return state({ symbol: "search", title: `There is no such ${what}`, text }, h("a", { class: "button", href }, `All ${what}s`));
+  return state(
+    { symbol: "search", title: `There is no such ${what}`, text },
+    h("a", { class: "button", href }, `All ${what}s`),
+  );
 }
 
 /**

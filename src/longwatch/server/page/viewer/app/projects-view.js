@@ -26,8 +26,16 @@ export class ProjectsView extends Part {
       whenVisible(() => void this.#load()),
       follow("projects", { onMessage: (message) => this.#take(message) }),
       offerKeys("Projects", [
-        { keys: ["j", "ArrowDown"], about: "Next project", run: () => moveFocus(this.#list.querySelectorAll("a"), 1) },
-        { keys: ["k", "ArrowUp"], about: "Previous project", run: () => moveFocus(this.#list.querySelectorAll("a"), -1) },
+        {
+          keys: ["j", "ArrowDown"],
+          about: "Next project",
+          run: () => moveFocus(this.#list.querySelectorAll("a"), 1),
+        },
+        {
+          keys: ["k", "ArrowUp"],
+          about: "Previous project",
+          run: () => moveFocus(this.#list.querySelectorAll("a"), -1),
+        },
       ]),
     );
     void this.#load();
@@ -46,9 +54,22 @@ export class ProjectsView extends Part {
       const { projects } = await api.get("/api/projects");
       this.#known = new Set(projects.map((/** @type {Project} */ project) => project.id));
       fill(this.#list, ...projects.map(row));
-      fill(this.#foot, projects.length ? null : state({ symbol: "folder", title: "No projects yet", text: "A project holds sessions, their turns and files. Running a command as a turn makes one.", command: "longwatch turn --project notes --session first -- COMMAND" }));
+      fill(
+        this.#foot,
+        projects.length
+          ? null
+          : state({
+              symbol: "folder",
+              title: "No projects yet",
+              text: "A project holds sessions, their turns and files. Running a command as a turn makes one.",
+              command: "longwatch turn --project notes --session first -- COMMAND",
+            }),
+      );
     } catch (error) {
-      fill(this.#foot, failure("The list of projects", error, () => void this.#load()));
+      fill(
+        this.#foot,
+        failure("The list of projects", error, () => void this.#load()),
+      );
     }
   }
 }
@@ -59,7 +80,15 @@ function row(project) {
   return h(
     "li",
     {},
-    h("a", { class: "project-row", href: projectPath(project.id) }, icon("folder"), h("span", { class: "run-name cut" }, project.name || project.id), h("code", { class: "dim cut" }, project.id), h("span", { class: "spread" }), h("span", { class: "dim" }, "since ", timeElement(made, moment(made, Date.now())))),
+    h(
+      "a",
+      { class: "project-row", href: projectPath(project.id) },
+      icon("folder"),
+      h("span", { class: "run-name cut" }, project.name || project.id),
+      h("code", { class: "dim cut" }, project.id),
+      h("span", { class: "spread" }),
+      h("span", { class: "dim" }, "since ", timeElement(made, moment(made, Date.now()))),
+    ),
   );
 }
 

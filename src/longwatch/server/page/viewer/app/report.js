@@ -19,7 +19,10 @@ watchAddress();
 try {
   show(JSON.parse(document.querySelector("#recorded")?.textContent ?? ""));
 } catch (error) {
-  fill(main, failure("This report", error, () => location.reload()));
+  fill(
+    main,
+    failure("This report", error, () => location.reload()),
+  );
 }
 
 /** @param {{made_at: number, summary: Summary, events: RunEvent[]}} recorded */

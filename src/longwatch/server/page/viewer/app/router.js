@@ -35,7 +35,9 @@ export function routeOf({ pathname, search, hash }) {
     const found = pattern.exec(pathname);
     if (!found) continue;
     try {
-      const ids = Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(found[at + 1] ?? "")]));
+      const ids = Object.fromEntries(
+        names.map((name, at) => [name, decodeURIComponent(found[at + 1] ?? "")]),
+      );
       return { view, ids, query, selection };
     } catch {
       break; // not a well-formed escape: no view has that name
@@ -48,7 +50,8 @@ export function routeOf({ pathname, search, hash }) {
 export const runPath = (runId) => `/runs/${encodeURIComponent(runId)}`;
 
 /** @param {{plan_id: string, execution_id: string}} execution */
-export const executionPath = ({ plan_id: plan, execution_id: id }) => `/executions/${encodeURIComponent(plan)}/${encodeURIComponent(id)}`;
+export const executionPath = ({ plan_id: plan, execution_id: id }) =>
+  `/executions/${encodeURIComponent(plan)}/${encodeURIComponent(id)}`;
 
 /**
  * The board of the execution that a run belongs to. The run id names it: `plan/execution`, or the execution id in older runs.
@@ -60,13 +63,15 @@ export const boardPath = (runId) => `/executions/${encodeURIComponent(runId)}`;
  * Where a run is shown best: that of an execution has a board of its own, which leads to its log.
  * @param {{run_id: string, kind: string}} run
  */
-export const pathOf = (run) => (run.kind === "execution" ? boardPath(run.run_id) : runPath(run.run_id));
+export const pathOf = (run) =>
+  run.kind === "execution" ? boardPath(run.run_id) : runPath(run.run_id);
 
 /** @param {string} project */
 export const projectPath = (project) => `/projects/${encodeURIComponent(project)}`;
 
 /** @param {string} project @param {string} session */
-export const sessionPath = (project, session) => `${projectPath(project)}/sessions/${encodeURIComponent(session)}`;
+export const sessionPath = (project, session) =>
+  `${projectPath(project)}/sessions/${encodeURIComponent(session)}`;
 
 /** Where the page is. */
 export const place = new Observable(routeOf(location));
@@ -135,7 +140,8 @@ export function startRouter() {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = event.target instanceof Element ? event.target.closest("a") : null;
-    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
+    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin)
+      return;
     if (routeOf(link).view === "missing") return;
     event.preventDefault();
     go(link.pathname + link.search + link.hash);

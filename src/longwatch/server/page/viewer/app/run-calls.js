@@ -21,8 +21,16 @@ export class Calls extends Part {
 
   #draw = beforePaint(() => this.#drawNow());
   #list = h("lw-window", { class: "call-rows", "aria-label": "Tool calls" });
-  #failed = button(() => this.#toggle(this.#failed), { class: "chip", "aria-pressed": "false" }, "Failed only");
-  #open = button(() => this.#toggle(this.#open), { class: "chip", "aria-pressed": "false" }, "Without an end");
+  #failed = button(
+    () => this.#toggle(this.#failed),
+    { class: "chip", "aria-pressed": "false" },
+    "Failed only",
+  );
+  #open = button(
+    () => this.#toggle(this.#open),
+    { class: "chip", "aria-pressed": "false" },
+    "Without an end",
+  );
   /** @type {HTMLSelectElement} */
   #sort = h(
     "select",
@@ -31,12 +39,37 @@ export class Calls extends Part {
     h("option", { value: "length" }, "Longest first"),
   );
   #tally = h("span", { class: "dim nums", role: "status" });
-  #empty = h("div", { hidden: true }, state({ title: "No tool calls here", text: "Functions marked with @longwatch.tool appear here, each start with its end.", symbol: "tool" }));
-  #head = h("div", { class: "call-row head", "aria-hidden": "true" }, ...["Tool", "Agent", "Began", "Took", "Result"].map((name) => h("span", {}, name)));
+  #empty = h(
+    "div",
+    { hidden: true },
+    state({
+      title: "No tool calls here",
+      text: "Functions marked with @longwatch.tool appear here, each start with its end.",
+      symbol: "tool",
+    }),
+  );
+  #head = h(
+    "div",
+    { class: "call-row head", "aria-hidden": "true" },
+    ...["Tool", "Agent", "Began", "Took", "Result"].map((name) => h("span", {}, name)),
+  );
 
   connectedCallback() {
     if (!this.hasChildNodes()) {
-      this.append(h("div", { class: "toolbar" }, this.#failed, this.#open, this.#sort, h("span", { class: "spread" }), this.#tally), this.#head, this.#list, this.#empty);
+      this.append(
+        h(
+          "div",
+          { class: "toolbar" },
+          this.#failed,
+          this.#open,
+          this.#sort,
+          h("span", { class: "spread" }),
+          this.#tally,
+        ),
+        this.#head,
+        this.#list,
+        this.#empty,
+      );
       this.#list.onSelect = (call) => this.onSelect(call);
     }
     this.whenGone(this.model.watch(this.#draw));
@@ -63,14 +96,22 @@ export class Calls extends Part {
   #drawNow() {
     const all = this.model.calls().filter((call) => call.kind === "tool");
     const [failed, open] = [pressed(this.#failed), pressed(this.#open)];
-    const shown = all.filter((call) => (!failed || call.status === "failed") && (!open || call.ended_at === null));
-    if (this.#sort.value === "length") shown.sort((one, other) => (other.duration_ms ?? Infinity) - (one.duration_ms ?? Infinity));
+    const shown = all.filter(
+      (call) => (!failed || call.status === "failed") && (!open || call.ended_at === null),
+    );
+    if (this.#sort.value === "length")
+      shown.sort((one, other) => (other.duration_ms ?? Infinity) - (one.duration_ms ?? Infinity));
     const longest = all.reduce((most, call) => Math.max(most, call.duration_ms ?? 0), 1);
     this.#list.show({ items: shown, key: keyOf, draw: (call) => row(call, longest) });
     this.#empty.hidden = shown.length > 0;
     this.#head.hidden = this.#list.hidden = !shown.length;
-    const [bad, abandoned] = ["failed", ABANDONED].map((status) => all.reduce((sum, call) => sum + Number(call.status === status), 0));
-    say(this.#tally, `${counted(all.length, "call")}${bad ? `, ${count(bad)} failed` : ""}${abandoned ? `, ${count(abandoned)} abandoned` : ""}`);
+    const [bad, abandoned] = ["failed", ABANDONED].map((status) =>
+      all.reduce((sum, call) => sum + Number(call.status === status), 0),
+    );
+    say(
+      this.#tally,
+      `${counted(all.length, "call")}${bad ? `, ${count(bad)} failed` : ""}${abandoned ? `, ${count(abandoned)} abandoned` : ""}`,
+    );
   }
 }
 
@@ -80,11 +121,25 @@ function row(call, longest) {
   return h(
     "div",
     { class: "call-row" },
-    h("span", { class: "cut call-name" }, statusMark(call.status, { quiet: true }), h("span", { class: "cut" }, call.name)),
+    h(
+      "span",
+      { class: "cut call-name" },
+      statusMark(call.status, { quiet: true }),
+      h("span", { class: "cut" }, call.name),
+    ),
     call.agent_name ? agentMark(call.agent_name) : h("span"),
     timeElement(call.started_at, clock(call.started_at, true)),
-    h("span", { class: "took nums" }, took !== null ? length(took) : call.status === ABANDONED ? "–" : "…", h("i", { style: { "--share": took === null ? 0 : took / longest } })),
-    h("span", { class: `cut ${call.error ? "is-failed" : "dim"}` }, call.error ?? (call.status === "started" ? "still open" : call.status)),
+    h(
+      "span",
+      { class: "took nums" },
+      took !== null ? length(took) : call.status === ABANDONED ? "–" : "…",
+      h("i", { style: { "--share": took === null ? 0 : took / longest } }),
+    ),
+    h(
+      "span",
+      { class: `cut ${call.error ? "is-failed" : "dim"}` },
+      call.error ?? (call.status === "started" ? "still open" : call.status),
+    ),
   );
 }
 

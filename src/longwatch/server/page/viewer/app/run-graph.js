@@ -26,7 +26,12 @@ export class GraphView extends Part {
   #draw = beforePaint(() => this.#drawNow());
   /** @type {string | null} */
   #chosen = null;
-  #space = h("div", { class: "graph-space", tabindex: "0", role: "group", "aria-label": "Workflow graph" });
+  #space = h("div", {
+    class: "graph-space",
+    tabindex: "0",
+    role: "group",
+    "aria-label": "Workflow graph",
+  });
 
   connectedCallback() {
     if (!this.hasChildNodes()) this.append(this.#space);
@@ -54,10 +59,34 @@ export class GraphView extends Part {
       this.#space,
       svg(
         "svg",
-        { class: "graph", viewBox: `0 0 ${layout.width} ${layout.height}`, width: layout.width, height: layout.height, role: "group" },
-        svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, svg("path", { d: "M0 0.5L7.5 4L0 7.5z", fill: "context-stroke" }))),
+        {
+          class: "graph",
+          viewBox: `0 0 ${layout.width} ${layout.height}`,
+          width: layout.width,
+          height: layout.height,
+          role: "group",
+        },
+        svg(
+          "defs",
+          {},
+          svg(
+            "marker",
+            {
+              id: "arrow",
+              viewBox: "0 0 8 8",
+              refX: 7,
+              refY: 4,
+              markerWidth: 7,
+              markerHeight: 7,
+              orient: "auto",
+            },
+            svg("path", { d: "M0 0.5L7.5 4L0 7.5z", fill: "context-stroke" }),
+          ),
+        ),
         ...layout.edges.map((edge) => edgeOf(edge, states)),
-        ...graph.nodes.map((node) => this.#node(node, layout.nodes.get(node.id), states.get(node.id))),
+        ...graph.nodes.map((node) =>
+          this.#node(node, layout.nodes.get(node.id), states.get(node.id)),
+        ),
       ),
     );
     if (focused) find(this.#space, `[data-node="${CSS.escape(focused)}"]`)?.focus();
@@ -81,7 +110,8 @@ export class GraphView extends Part {
     const took = last && last.duration_ms !== null ? length(last.duration_ms) : "";
     const about = [status, took, times > 1 ? `${times} times` : ""].filter(Boolean).join(" · ");
     const mark = icon(statusOf(status));
-    for (const [name, value] of Object.entries({ x: "12", y: "14", width: "16", height: "16" })) mark.setAttribute(name, value);
+    for (const [name, value] of Object.entries({ x: "12", y: "14", width: "16", height: "16" }))
+      mark.setAttribute(name, value);
     return svg(
       "g",
       {
@@ -117,7 +147,12 @@ export function nodeStates(graph, calls) {
     const known = byName.get(call.name);
     byName.set(call.name, { status: call.status, last: call, times: (known?.times ?? 0) + 1 });
   }
-  return new Map(graph.nodes.map((node) => [node.id, byName.get(node.id) ?? byName.get(node.name) ?? { status: "pending", last: null, times: 0 }]));
+  return new Map(
+    graph.nodes.map((node) => [
+      node.id,
+      byName.get(node.id) ?? byName.get(node.name) ?? { status: "pending", last: null, times: 0 },
+    ]),
+  );
 }
 
 /** @param {Path} edge @param {Map<string, NodeState>} states */
@@ -129,7 +164,10 @@ function edgeOf({ from, to, condition, points }, states) {
   let before = start;
   for (const point of rest) {
     const bend = (point.x - before.x) / 2;
-    path += point.y === before.y ? `L${point.x} ${point.y}` : `C${before.x + bend} ${before.y} ${point.x - bend} ${point.y} ${point.x} ${point.y}`;
+    path +=
+      point.y === before.y
+        ? `L${point.x} ${point.y}`
+        : `C${before.x + bend} ${before.y} ${point.x - bend} ${point.y} ${point.x} ${point.y}`;
     before = point;
   }
   const middle = { x: (start.x + before.x) / 2, y: (start.y + before.y) / 2 };
@@ -137,7 +175,9 @@ function edgeOf({ from, to, condition, points }, states) {
     "g",
     { class: `edge${walked ? " walked" : ""}` },
     svg("path", { d: path, "marker-end": "url(#arrow)" }),
-    condition ? svg("text", { x: middle.x, y: middle.y - 6, "text-anchor": "middle" }, short(condition, 22)) : null,
+    condition
+      ? svg("text", { x: middle.x, y: middle.y - 6, "text-anchor": "middle" }, short(condition, 22))
+      : null,
   );
 }
 

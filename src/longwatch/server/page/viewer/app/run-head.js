@@ -26,7 +26,12 @@ export class RunHead extends Part {
   #draw = beforePaint(() => this.#drawNow());
   #title = h("h1", { class: "cut" });
   #status = h("span");
-  #attempts = h("select", { class: "attempts", "aria-label": "Attempt", hidden: true, on: { change: () => setQuery({ attempt: this.#attempts.value }) } });
+  #attempts = h("select", {
+    class: "attempts",
+    "aria-label": "Attempt",
+    hidden: true,
+    on: { change: () => setQuery({ attempt: this.#attempts.value }) },
+  });
   #facts = h("ul", { class: "run-facts" });
   #conditions = h("ul", { class: "conditions" });
   #buttons = h("div", { class: "toolbar run-buttons" });
@@ -34,15 +39,43 @@ export class RunHead extends Part {
   connectedCallback() {
     const { model } = this;
     if (!this.hasChildNodes()) {
-      this.append(h("div", { class: "run-title" }, this.#title, this.#status, this.#attempts, h("span", { class: "spread" }), this.#buttons), this.#facts, this.#conditions);
+      this.append(
+        h(
+          "div",
+          { class: "run-title" },
+          this.#title,
+          this.#status,
+          this.#attempts,
+          h("span", { class: "spread" }),
+          this.#buttons,
+        ),
+        this.#facts,
+        this.#conditions,
+      );
       fill(
         this.#buttons,
         idMark("Run id", model.runId),
         this.actions.note ? h("span", { class: "tag" }, this.actions.note) : linkButton(),
-        ...(this.actions.links ?? []).map((link) => h("a", { class: "button", href: link.href, title: link.title, download: link.download ?? false }, icon(link.symbol ?? "download"), link.label)),
+        ...(this.actions.links ?? []).map((link) =>
+          h(
+            "a",
+            {
+              class: "button",
+              href: link.href,
+              title: link.title,
+              download: link.download ?? false,
+            },
+            icon(link.symbol ?? "download"),
+            link.label,
+          ),
+        ),
       );
     }
-    this.whenGone(model.watch(this.#draw), everySecond(() => model.open && this.#draw()), offline.watch(this.#draw));
+    this.whenGone(
+      model.watch(this.#draw),
+      everySecond(() => model.open && this.#draw()),
+      offline.watch(this.#draw),
+    );
     this.#drawNow();
   }
 
@@ -54,7 +87,8 @@ export class RunHead extends Part {
     say(this.#title, name);
     this.#title.title = name;
     const status = summary?.status ?? "pending";
-    if (isOutdated(this.#status, status)) fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
+    if (isOutdated(this.#status, status))
+      fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
     this.#drawAttempts(model, now);
     keep(this.#facts, facts(model, now), {
       key: ([key]) => key,
@@ -82,7 +116,11 @@ export class RunHead extends Part {
     fill(
       field,
       ...attempts.map(({ number, status, started_at }) =>
-        h("option", { value: number === attempts.length ? "" : number }, `Attempt ${number} of ${attempts.length} · ${status} · ${moment(started_at, now)}`),
+        h(
+          "option",
+          { value: number === attempts.length ? "" : number },
+          `Attempt ${number} of ${attempts.length} · ${status} · ${moment(started_at, now)}`,
+        ),
       ),
     );
     field.selectedIndex = model.attempt - 1;
@@ -100,32 +138,67 @@ function facts(model, now) {
   /** @type {[string, string, () => Node][]} */
   const found = [];
   /** @type {(key: string, text: string, make?: (text: string) => Node) => void} */
-  const add = (key, text, make = (said) => document.createTextNode(said)) => found.push([key, text, () => make(text)]);
+  const add = (key, text, make = (said) => document.createTextNode(said)) =>
+    found.push([key, text, () => make(text)]);
   if (summary) {
-    const took = summary.duration_between ? ranText(summary.duration_between) : lengthText(summary, now);
+    const took = summary.duration_between
+      ? ranText(summary.duration_between)
+      : lengthText(summary, now);
     const begun = moment(summary.started_at, now);
     add("kind", summary.kind, (kind) => h("span", { class: "tag" }, kind));
     add("length", took, (text) => h("strong", { class: "nums" }, text));
-    add("started", `started ${begun}`, () => h("span", {}, "started ", timeElement(summary.started_at, begun)));
+    add("started", `started ${begun}`, () =>
+      h("span", {}, "started ", timeElement(summary.started_at, begun)),
+    );
     if (summary.ended_between) {
       const { status, ended_between } = summary;
       const ended = endText({ status, ended_between }, now);
       const utc = ended_between.map((at) => (at === null ? "not known" : utcText(at)));
-      add("ended", ended, () => h("span", { class: `is-${statusOf(status)}`, title: utc.join(" to ") }, ended));
+      add("ended", ended, () =>
+        h("span", { class: `is-${statusOf(status)}`, title: utc.join(" to ") }, ended),
+      );
     }
-    if (summary.agents.length) add("agents", counted(summary.agents.length, "agent"), (text) => h("span", { title: summary.agents.join(", ") }, text));
+    if (summary.agents.length)
+      add("agents", counted(summary.agents.length, "agent"), (text) =>
+        h("span", { title: summary.agents.join(", ") }, text),
+      );
     add("events", counted(summary.events, "event"));
-    if (summary.failed_calls) add("failed", counted(summary.failed_calls, "failed call"), (text) => h("span", { class: "is-failed" }, text));
-    if (summary.warning_count) add("warnings", counted(summary.warning_count, "warning"), (text) => h("span", { class: "tag warn" }, text));
+    if (summary.failed_calls)
+      add("failed", counted(summary.failed_calls, "failed call"), (text) =>
+        h("span", { class: "is-failed" }, text),
+      );
+    if (summary.warning_count)
+      add("warnings", counted(summary.warning_count, "warning"), (text) =>
+        h("span", { class: "tag warn" }, text),
+      );
     if (isOpen(summary)) {
       const last = ago(summary.last_event_at, now);
-      add("last", `last event ${summary.last_event_type} ${last}`, () => h("span", { class: "dim" }, "last event ", h("code", {}, summary.last_event_type), " ", timeElement(summary.last_event_at, last)));
+      add("last", `last event ${summary.last_event_type} ${last}`, () =>
+        h(
+          "span",
+          { class: "dim" },
+          "last event ",
+          h("code", {}, summary.last_event_type),
+          " ",
+          timeElement(summary.last_event_at, last),
+        ),
+      );
     }
   }
   const reading = `reading history${model.events.length ? `, ${count(model.events.length)} events so far` : ""} …`;
-  const [symbol, stands] = model.open && offline.value ? ["lost", `offline ${offlineSince()}`] : model.caughtUp ? ["succeeded", "caught up"] : ["running", reading];
-  add("caught-up", stands, () => h("span", { class: "status dim", role: "status" }, icon(symbol), stands));
-  if (summary?.error) add("error", summary.error, () => h("span", { class: `problem${summary.status === "died" ? " is-died" : ""}` }, summary.error));
+  const [symbol, stands] =
+    model.open && offline.value
+      ? ["lost", `offline ${offlineSince()}`]
+      : model.caughtUp
+        ? ["succeeded", "caught up"]
+        : ["running", reading];
+  add("caught-up", stands, () =>
+    h("span", { class: "status dim", role: "status" }, icon(symbol), stands),
+  );
+  if (summary?.error)
+    add("error", summary.error, () =>
+      h("span", { class: `problem${summary.status === "died" ? " is-died" : ""}` }, summary.error),
+    );
   return found;
 }
 

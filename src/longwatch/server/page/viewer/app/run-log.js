@@ -17,7 +17,11 @@ import "./window-list.js";
 /** @import { RunEvent } from "./types.js" */
 
 /** Words that no event has: the list was filtered to nothing. */
-const NOTHING = { title: "No event matches", text: "Clear the search or choose other filters.", symbol: "search" };
+const NOTHING = {
+  title: "No event matches",
+  text: "Clear the search or choose other filters.",
+  symbol: "search",
+};
 
 export class RunLog extends Part {
   /** @type {RunModel} */
@@ -38,18 +42,43 @@ export class RunLog extends Part {
 
   #list = h("lw-window", { class: "log-rows", "aria-label": "Events" });
   #empty = h("div", { hidden: true });
-  #agents = h("select", { "aria-label": "Agent", on: { change: () => this.#change({ agent: this.#agents.value }) } });
-  #types = h("select", { "aria-label": "Event type", on: { change: () => this.#change({ type: this.#types.value }) } });
-  #errors = button(() => this.#change({ errors: !this.#filter.errors }), { class: "chip", "aria-pressed": "false" }, "Errors only");
+  #agents = h("select", {
+    "aria-label": "Agent",
+    on: { change: () => this.#change({ agent: this.#agents.value }) },
+  });
+  #types = h("select", {
+    "aria-label": "Event type",
+    on: { change: () => this.#change({ type: this.#types.value }) },
+  });
+  #errors = button(
+    () => this.#change({ errors: !this.#filter.errors }),
+    { class: "chip", "aria-pressed": "false" },
+    "Errors only",
+  );
   #search = new SearchField("Search events", "Search events", (text) => this.#change({ text }));
   #pause = iconButton("pause", "Pause", () => this.pause(!this.#paused), "");
-  #latest = button(() => this.latest(), { class: "latest primary", hidden: true }, icon("down"), h("span"));
+  #latest = button(
+    () => this.latest(),
+    { class: "latest primary", hidden: true },
+    icon("down"),
+    h("span"),
+  );
   #tally = h("span", { class: "dim nums tally", role: "status" });
 
   connectedCallback() {
     if (!this.hasChildNodes()) {
       this.append(
-        h("div", { class: "toolbar" }, this.#search.element, this.#agents, this.#types, this.#errors, h("span", { class: "spread" }), this.#tally, this.#pause),
+        h(
+          "div",
+          { class: "toolbar" },
+          this.#search.element,
+          this.#agents,
+          this.#types,
+          this.#errors,
+          h("span", { class: "spread" }),
+          this.#tally,
+          this.#pause,
+        ),
         h("div", { class: "log-frame" }, this.#list, this.#empty, this.#latest),
       );
       this.#list.onSelect = (event) => this.onSelect(event);
@@ -70,7 +99,9 @@ export class RunLog extends Part {
 
   /** @param {LogFilter} filter */
   set filter(filter) {
-    const same = Object.entries(filter).every(([name, value]) => this.#filter[/** @type {keyof LogFilter} */ (name)] === value);
+    const same = Object.entries(filter).every(
+      ([name, value]) => this.#filter[/** @type {keyof LogFilter} */ (name)] === value,
+    );
     if (same) return;
     this.#filter = filter;
     this.#search.show(filter.text);
@@ -130,20 +161,35 @@ export class RunLog extends Part {
     const anchor = this.#take();
     const shown = this.#shown;
     const { late } = this.model;
-    this.#list.show({ items: shown, key: (event) => event.event_id, draw: (event) => row(event, late.has(event.event_id)) }, { anchor });
+    this.#list.show(
+      {
+        items: shown,
+        key: (event) => event.event_id,
+        draw: (event) => row(event, late.has(event.event_id)),
+      },
+      { anchor },
+    );
     const { events, agents, types, caughtUp } = this.model;
     this.#pause.hidden = !this.model.open && !this.#paused;
     options(this.#agents, "All agents", agents, this.#filter.agent);
     options(this.#types, "All types", types, this.#filter.type);
     this.#errors.setAttribute("aria-pressed", String(this.#filter.errors));
     const all = shown.length + this.#waiting === events.length;
-    say(this.#tally, all ? counted(events.length, "event") : `${count(shown.length)} of ${counted(events.length, "event")}`);
+    say(
+      this.#tally,
+      all
+        ? counted(events.length, "event")
+        : `${count(shown.length)} of ${counted(events.length, "event")}`,
+    );
     const none = !shown.length && !this.#waiting && events.length > 0 && caughtUp;
     this.#empty.hidden = !none;
     if (none && !this.#empty.hasChildNodes()) this.#empty.append(state(NOTHING));
     const behind = this.#waiting > 0 || (!this.#list.follows && this.model.open);
     this.#latest.hidden = !behind || !shown.length;
-    say(/** @type {Element} */ (this.#latest.lastElementChild), this.#waiting ? `${count(this.#waiting)} new` : "Jump to latest");
+    say(
+      /** @type {Element} */ (this.#latest.lastElementChild),
+      this.#waiting ? `${count(this.#waiting)} new` : "Jump to latest",
+    );
   }
 
   /** Look at what is new; returns how many rows came in above the first one in sight. */
@@ -183,10 +229,25 @@ function row(event, late) {
   return h(
     "div",
     { class: `log-row${died ? " died" : bad ? " bad" : ""}`, data: { event: event.event_id } },
-    died ? h("span", { class: "dim", title: "An observer wrote this event; it has no time of its own" }, "–") : timeElement(event.occurred_at, clock(event.occurred_at), h("span", { class: "ms" }, `.${String(event.occurred_at % 1000).padStart(3, "0")}`)),
+    died
+      ? h(
+          "span",
+          { class: "dim", title: "An observer wrote this event; it has no time of its own" },
+          "–",
+        )
+      : timeElement(
+          event.occurred_at,
+          clock(event.occurred_at),
+          h("span", { class: "ms" }, `.${String(event.occurred_at % 1000).padStart(3, "0")}`),
+        ),
     event.agent_name ? agentMark(event.agent_name) : h("span"),
     h("span", { class: "type cut" }, bad ? icon(died ? "died" : "failed") : null, event.type),
-    h("span", { class: "words cut" }, late ? h("span", { class: "tag warn" }, "late") : null, wordsOf(event)),
+    h(
+      "span",
+      { class: "words cut" },
+      late ? h("span", { class: "tag warn" }, "late") : null,
+      wordsOf(event),
+    ),
   );
 }
 
@@ -202,9 +263,18 @@ function options(field, all, counts, chosen) {
   if (chosen && !counts.has(chosen)) names.push(chosen);
   const known = [...field.options].map((option) => option.value);
   if (known.length !== names.length + 1 || names.some((name, at) => known[at + 1] !== name)) {
-    fill(field, h("option", { value: "" }, all), ...names.map((name) => h("option", { value: name })));
+    fill(
+      field,
+      h("option", { value: "" }, all),
+      ...names.map((name) => h("option", { value: name })),
+    );
   }
-  names.forEach((name, at) => say(/** @type {HTMLOptionElement} */ (field.options[at + 1]), `${name} (${count(counts.get(name) ?? 0)})`));
+  names.forEach((name, at) =>
+    say(
+      /** @type {HTMLOptionElement} */ (field.options[at + 1]),
+      `${name} (${count(counts.get(name) ?? 0)})`,
+    ),
+  );
   if (field.value !== chosen) field.value = chosen;
 }
 

@@ -72,7 +72,14 @@ export class RunModel extends Watchable {
     if (!found) return null;
     const whole = this.#fold === this.#whole ? found : (this.#whole.summary(this.now()) ?? found);
     const { name, kind, parent_run_id, attempts } = whole;
-    const shown = { ...found, name, kind, parent_run_id, attempts, expired_before: told?.expired_before ?? null };
+    const shown = {
+      ...found,
+      name,
+      kind,
+      parent_run_id,
+      attempts,
+      expired_before: told?.expired_before ?? null,
+    };
     return this.#isDead(shown) ? { ...shown, ...deathOf(/** @type {Summary} */ (told)) } : shown;
   }
 
@@ -98,7 +105,11 @@ export class RunModel extends Watchable {
   /** The last moment at which the run is known to have lived. */
   get lastAt() {
     const { summary } = this;
-    return Math.max(summary?.last_event_at ?? 0, summary?.ended_at ?? 0, summary?.ended_between?.[0] ?? 0);
+    return Math.max(
+      summary?.last_event_at ?? 0,
+      summary?.ended_at ?? 0,
+      summary?.ended_between?.[0] ?? 0,
+    );
   }
 
   get toolCalls() {
@@ -135,7 +146,8 @@ export class RunModel extends Watchable {
     if (!fresh.length) return;
     const last = this.#all.at(-1);
     // Told live, and belonging before what is shown already: a feed that was taken up again cannot know that.
-    const isLate = (/** @type {RunEvent} */ event) => late || (this.caughtUp && last !== undefined && compareEvents(last, event) > 0);
+    const isLate = (/** @type {RunEvent} */ event) =>
+      late || (this.caughtUp && last !== undefined && compareEvents(last, event) > 0);
     for (const event of fresh) {
       this.#byId.set(event.event_id, event);
       if (isLate(event)) this.late.add(event.event_id);
@@ -190,7 +202,8 @@ export class RunModel extends Watchable {
   eventsOf(call) {
     if (!this.#eventsByCall) {
       this.#eventsByCall = new Map();
-      for (const event of this.events) if (event.call_id) addTo(this.#eventsByCall, event.call_id, event);
+      for (const event of this.events)
+        if (event.call_id) addTo(this.#eventsByCall, event.call_id, event);
     }
     const named = this.#eventsByCall.get(call.call_id);
     if (named) return named;
@@ -203,7 +216,10 @@ export class RunModel extends Watchable {
   conditions(now) {
     const told = this.#told?.conditions ?? [];
     if (!this.caughtUp) return this.open ? told : [];
-    return [...this.#fold.conditions(now, SILENT_AFTER_MS, this.#whole), ...(this.open ? told.filter(({ name }) => OBSERVED.includes(name)) : [])];
+    return [
+      ...this.#fold.conditions(now, SILENT_AFTER_MS, this.#whole),
+      ...(this.open ? told.filter(({ name }) => OBSERVED.includes(name)) : []),
+    ];
   }
 
   /**
@@ -225,7 +241,8 @@ export class RunModel extends Watchable {
     const isDivided = this.#fold !== this.#whole;
     const [all, moved] = placed(this.#all, fresh);
     this.#all = all;
-    if ((isDivided || lifecycle.attempts.length > 1) && lifecycle.version !== this.#dividedAt) return this.#divide();
+    if ((isDivided || lifecycle.attempts.length > 1) && lifecycle.version !== this.#dividedAt)
+      return this.#divide();
     if (isDivided) {
       const mine = fresh.filter((event) => lifecycle.attemptOf(event) === this.attempt - 1);
       this.#fold.add(mine);
@@ -244,8 +261,12 @@ export class RunModel extends Watchable {
     const { attempts, version } = this.#whole.lifecycle;
     const at = this.attempt - 1;
     this.#dividedAt = version;
-    this.events = attempts.length > 1 ? this.#all.filter((event) => this.#whole.lifecycle.attemptOf(event) === at) : this.#all;
-    this.#fold = attempts.length > 1 ? new RunFold(this.runId, attempts[at]).add(this.events) : this.#whole;
+    this.events =
+      attempts.length > 1
+        ? this.#all.filter((event) => this.#whole.lifecycle.attemptOf(event) === at)
+        : this.#all;
+    this.#fold =
+      attempts.length > 1 ? new RunFold(this.runId, attempts[at]).add(this.events) : this.#whole;
     this.agents = new Map();
     this.types = new Map();
     this.graph = null;
@@ -257,7 +278,8 @@ export class RunModel extends Watchable {
   #show(events) {
     for (const event of events) {
       this.types.set(event.type, (this.types.get(event.type) ?? 0) + 1);
-      if (event.agent_name) this.agents.set(event.agent_name, (this.agents.get(event.agent_name) ?? 0) + 1);
+      if (event.agent_name)
+        this.agents.set(event.agent_name, (this.agents.get(event.agent_name) ?? 0) + 1);
       if (event.type === "graph_structure") this.graph = graphOf(payloadOf(event)) ?? this.graph;
     }
     this.#eventsByCall = null;

@@ -32,7 +32,10 @@ export class RunPage extends Part {
   async #open(runId, signal) {
     const model = new RunModel(runId);
     try {
-      const [summary, first] = await Promise.all([listed(runId, signal), page(runId, "", FIRST_PAGE, signal)]);
+      const [summary, first] = await Promise.all([
+        listed(runId, signal),
+        page(runId, "", FIRST_PAGE, signal),
+      ]);
       if (signal.aborted) return;
       if (summary) model.tell(summary);
       model.add(first.events);
@@ -46,7 +49,12 @@ export class RunPage extends Part {
     } catch (error) {
       if (signal.aborted) return;
       const text = `Nothing with the id ${runId} is in this journal. It may have expired, or be in another journal.`;
-      fill(this, isNotFound(error) ? missing("run", text, "/runs") : failure("This run", error, () => restart(this)));
+      fill(
+        this,
+        isNotFound(error)
+          ? missing("run", text, "/runs")
+          : failure("This run", error, () => restart(this)),
+      );
     }
   }
 
@@ -59,8 +67,18 @@ export class RunPage extends Part {
       links: [
         ...conversationLink(model),
         ...board,
-        { href: `${base}/export`, label: "JSONL", title: "Download the events, one a line", download: true },
-        { href: `${base}/report`, label: "HTML", title: "Download this view as one file that works offline", download: true },
+        {
+          href: `${base}/export`,
+          label: "JSONL",
+          title: "Download the events, one a line",
+          download: true,
+        },
+        {
+          href: `${base}/report`,
+          label: "HTML",
+          title: "Download this view as one file that works offline",
+          download: true,
+        },
       ],
     };
     document.title = `${model.summary?.name ?? model.runId} · longwatch`;
@@ -134,7 +152,10 @@ export class RunPage extends Part {
  * @returns {Promise<{events: RunEvent[], cursor: string, more: boolean}>}
  */
 async function page(runId, after, limit, signal) {
-  const response = await api.request(api.address(`${runPath(runId)}/events`, { after: after || null, limit }), { signal });
+  const response = await api.request(
+    api.address(`${runPath(runId)}/events`, { after: after || null, limit }),
+    { signal },
+  );
   return response.json();
 }
 
@@ -154,7 +175,14 @@ function conversationLink(model) {
   const created = model.events.find((event) => event.type === "turn_created");
   const { project_id: project, conversation_id: session } = created?.payload ?? {};
   if (typeof project !== "string" || typeof session !== "string") return [];
-  return [{ href: sessionPath(project, session), label: "Session", title: "The session this turn belongs to", symbol: "thought" }];
+  return [
+    {
+      href: sessionPath(project, session),
+      label: "Session",
+      title: "The session this turn belongs to",
+      symbol: "thought",
+    },
+  ];
 }
 
 /**
@@ -169,7 +197,14 @@ async function boardLink(model, signal) {
   } catch (error) {
     if (isNotFound(error) || signal.aborted) return [];
   }
-  return [{ href: boardPath(model.runId), label: "Board", title: "Every part of this execution, and its states over time", symbol: "board" }];
+  return [
+    {
+      href: boardPath(model.runId),
+      label: "Board",
+      title: "Every part of this execution, and its states over time",
+      symbol: "board",
+    },
+  ];
 }
 
 define("lw-live-run", RunPage);

@@ -44,12 +44,31 @@ export class Timeline extends Part {
 
   #list = h("lw-window", { class: "bars", "aria-label": "Timeline of calls" });
   #axis = h("div", { class: "axis", "aria-hidden": "true" });
-  #overview = h("canvas", { class: "overview", role: "img", "aria-label": "Overview of the whole run; drag to choose a stretch" });
+  #overview = h("canvas", {
+    class: "overview",
+    role: "img",
+    "aria-label": "Overview of the whole run; drag to choose a stretch",
+  });
   #window = h("div", { class: "overview-window" });
   #now = h("div", { class: "now", hidden: true, "aria-hidden": "true" });
-  #empty = h("div", { hidden: true }, state({ title: "No calls yet", text: "Agents, tools and nodes appear here as soon as the run records them.", symbol: "tool" }));
+  #empty = h(
+    "div",
+    { hidden: true },
+    state({
+      title: "No calls yet",
+      text: "Agents, tools and nodes appear here as soon as the run records them.",
+      symbol: "tool",
+    }),
+  );
   #label = h("span", { class: "dim nums", role: "status" });
-  #frame = h("div", { class: "timeline-frame" }, h("div", { class: "overview-frame" }, this.#overview, this.#window), this.#axis, this.#list, this.#now);
+  #frame = h(
+    "div",
+    { class: "timeline-frame" },
+    h("div", { class: "overview-frame" }, this.#overview, this.#window),
+    this.#axis,
+    this.#list,
+    this.#now,
+  );
 
   connectedCallback() {
     if (!this.hasChildNodes()) {
@@ -72,7 +91,10 @@ export class Timeline extends Part {
       this.#list.addEventListener("pointerdown", (event) => this.#drag(event));
       this.#overview.addEventListener("pointerdown", (event) => this.#choose(event));
     }
-    this.whenGone(this.model.watch(this.#draw), everySecond(() => this.model.open && this.#draw()));
+    this.whenGone(
+      this.model.watch(this.#draw),
+      everySecond(() => this.model.open && this.#draw()),
+    );
     this.whenResized(this.#draw);
     this.#draw();
   }
@@ -144,7 +166,10 @@ export class Timeline extends Part {
     const drawn = `${view.from}/${view.to}`;
     const moved = drawn !== this.#shown;
     this.#shown = drawn;
-    this.#list.show({ items: this.#rows, key: keyOf, draw: (row) => this.#row(row, view) }, { fresh: moved });
+    this.#list.show(
+      { items: this.#rows, key: keyOf, draw: (row) => this.#row(row, view) },
+      { fresh: moved },
+    );
     this.#drawAxis(view);
     this.#drawOverview(whole, view);
     say(this.#label, `${length(view.to - view.from)} in view`);
@@ -154,21 +179,52 @@ export class Timeline extends Part {
   #row(row, view) {
     const { call, depth, children } = row;
     const from = share(view, call.started_at);
-    const end = call.ended_at ?? (call.duration_ms !== null ? call.started_at + call.duration_ms : this.#unended());
+    const end =
+      call.ended_at ??
+      (call.duration_ms !== null ? call.started_at + call.duration_ms : this.#unended());
     const to = Math.max(share(view, end), from + LEAST_SHARE);
     const seen = to > 0 && from < 1;
     const left = Math.max(0, from);
-    const took = call.duration_ms !== null ? length(call.duration_ms) : call.status === ABANDONED ? ABANDONED : "running";
+    const took =
+      call.duration_ms !== null
+        ? length(call.duration_ms)
+        : call.status === ABANDONED
+          ? ABANDONED
+          : "running";
     const click = (/** @type {Event} */ event) => {
       event.stopPropagation();
       this.#fold(row);
     };
-    const twist = children ? h("span", { class: "twist", "aria-hidden": "true", on: { click } }, this.#closed.has(call.call_id) ? "▸" : "▾") : h("span", { class: "twist" });
+    const twist = children
+      ? h(
+          "span",
+          { class: "twist", "aria-hidden": "true", on: { click } },
+          this.#closed.has(call.call_id) ? "▸" : "▾",
+        )
+      : h("span", { class: "twist" });
     return h(
       "div",
       { class: `bar-row kind-${call.kind}` },
-      h("span", { class: "bar-name cut", style: { "--depth": depth } }, twist, statusMark(call.status, { quiet: true }), h("span", { class: "cut" }, call.name), h("span", { class: "dim took nums" }, took)),
-      h("span", { class: "bar-space" }, seen ? h("span", { class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`, title: call.status === ABANDONED ? "No end recorded; it ran at least until here" : null, style: { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` } }) : null),
+      h(
+        "span",
+        { class: "bar-name cut", style: { "--depth": depth } },
+        twist,
+        statusMark(call.status, { quiet: true }),
+        h("span", { class: "cut" }, call.name),
+        h("span", { class: "dim took nums" }, took),
+      ),
+      h(
+        "span",
+        { class: "bar-space" },
+        seen
+          ? h("span", {
+              class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`,
+              title:
+                call.status === ABANDONED ? "No end recorded; it ran at least until here" : null,
+              style: { left: `${left * 100}%`, width: `${(Math.min(1, to) - left) * 100}%` },
+            })
+          : null,
+      ),
     );
   }
 
@@ -189,9 +245,20 @@ export class Timeline extends Part {
     fill(
       this.#axis,
       ...moments.map((at, index) => {
-        const side = labelSide(share(view, at), share(view, moments[index - 1] ?? view.from), this.#axis.clientWidth);
+        const side = labelSide(
+          share(view, at),
+          share(view, moments[index - 1] ?? view.from),
+          this.#axis.clientWidth,
+        );
         const label = side && timeElement(at, at === start ? "0" : `+${length(at - start)}`);
-        return h("span", { class: side === "left" ? "label-left" : "", style: { left: `${share(view, at) * 100}%` } }, label);
+        return h(
+          "span",
+          {
+            class: side === "left" ? "label-left" : "",
+            style: { left: `${share(view, at) * 100}%` },
+          },
+          label,
+        );
       }),
     );
     const now = share(view, this.model.now());
@@ -227,13 +294,24 @@ export class Timeline extends Part {
 
   /** The statuses' colours in the theme that is on; a canvas knows no classes. */
   #colours() {
-    const words = ["running", "succeeded", "failed", "cancelled", "unknown", "pending", "partial", ABANDONED];
+    const words = [
+      "running",
+      "succeeded",
+      "failed",
+      "cancelled",
+      "unknown",
+      "pending",
+      "partial",
+      ABANDONED,
+    ];
     const probe = h("span", { hidden: true });
     this.append(probe);
-    const found = new Map(words.map((word) => {
-      probe.className = `is-${word}`;
-      return [word, getComputedStyle(probe).color];
-    }));
+    const found = new Map(
+      words.map((word) => {
+        probe.className = `is-${word}`;
+        return [word, getComputedStyle(probe).color];
+      }),
+    );
     probe.remove();
     return found;
   }
@@ -248,7 +326,10 @@ export class Timeline extends Part {
       return;
     }
     const box = this.#axis.getBoundingClientRect();
-    this.zoom(WHEEL ** event.deltaY, Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)));
+    this.zoom(
+      WHEEL ** event.deltaY,
+      Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)),
+    );
   }
 
   /** @param {PointerEvent} event */
@@ -265,7 +346,9 @@ export class Timeline extends Part {
   #choose(event) {
     const box = this.#overview.getBoundingClientRect();
     const whole = this.#whole();
-    const at = (/** @type {PointerEvent} */ each) => whole.from + (whole.to - whole.from) * Math.min(1, Math.max(0, (each.clientX - box.left) / box.width));
+    const at = (/** @type {PointerEvent} */ each) =>
+      whole.from +
+      (whole.to - whole.from) * Math.min(1, Math.max(0, (each.clientX - box.left) / box.width));
     const start = at(event);
     event.preventDefault();
     this.#follow(event, this.#overview, (moved) => {

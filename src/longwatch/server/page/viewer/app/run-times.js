@@ -22,7 +22,8 @@ export function isOpen(run) {
  * @param {number} now
  */
 export function lengthText(run, now) {
-  if (isOpen(run)) return ticking(now - (run.attempts[run.attempts.length - 1]?.started_at ?? run.started_at));
+  if (isOpen(run))
+    return ticking(now - (run.attempts[run.attempts.length - 1]?.started_at ?? run.started_at));
   if (!run.duration_between) return length(run.duration_ms ?? 0);
   const [least, most] = lengths(run.duration_between);
   if (most === null) return `≥ ${least}`;

@@ -22,7 +22,12 @@ import "./run-timeline.js";
 /** @import { RunModel } from "./run-model.js" */
 /** @typedef {"log" | "timeline" | "calls" | "graph"} Tab */
 
-const TABS = /** @type {[Tab, string][]} */ ([["log", "Log"], ["timeline", "Timeline"], ["calls", "Tool calls"], ["graph", "Graph"]]);
+const TABS = /** @type {[Tab, string][]} */ ([
+  ["log", "Log"],
+  ["timeline", "Timeline"],
+  ["calls", "Tool calls"],
+  ["graph", "Graph"],
+]);
 
 export class RunView extends Part {
   /** @type {RunModel} */
@@ -58,13 +63,33 @@ export class RunView extends Part {
       offerKeys("Run", [
         { keys: ["j", "ArrowDown"], about: "Next row", run: () => this.#move(1) },
         { keys: ["k", "ArrowUp"], about: "Row before", run: () => this.#move(-1) },
-        { keys: ["1", "2", "3", "4"], about: "Log, timeline, tool calls, graph", run: (event) => this.#go(Number(event.key) - 1) },
+        {
+          keys: ["1", "2", "3", "4"],
+          about: "Log, timeline, tool calls, graph",
+          run: (event) => this.#go(Number(event.key) - 1),
+        },
         { keys: ["/"], about: "Search events", run: () => this.#search() },
-        { keys: ["e"], about: "Errors only, or everything", run: () => setQuery({ errors: place.value.query.get("errors") ? null : "1", tab: null }) },
-        { keys: ["p"], about: "Pause the log, or go on", run: () => this.#parts.log.pause(!this.#parts.log.paused) },
+        {
+          keys: ["e"],
+          about: "Errors only, or everything",
+          run: () => setQuery({ errors: place.value.query.get("errors") ? null : "1", tab: null }),
+        },
+        {
+          keys: ["p"],
+          about: "Pause the log, or go on",
+          run: () => this.#parts.log.pause(!this.#parts.log.paused),
+        },
         { keys: ["G"], about: "Jump to the latest event", run: () => this.#parts.log.latest() },
-        { keys: ["+", "-", "0"], about: "Timeline: closer, further, all of it", run: (event) => this.#parts.timeline.press(event.key) },
-        { keys: ["ArrowLeft", "ArrowRight"], about: "Timeline: earlier, later", run: (event) => this.#parts.timeline.press(event.key) },
+        {
+          keys: ["+", "-", "0"],
+          about: "Timeline: closer, further, all of it",
+          run: (event) => this.#parts.timeline.press(event.key),
+        },
+        {
+          keys: ["ArrowLeft", "ArrowRight"],
+          about: "Timeline: earlier, later",
+          run: (event) => this.#parts.timeline.press(event.key),
+        },
         { keys: ["Escape"], about: "Close the details", run: () => select({}) },
       ]),
     );
@@ -79,7 +104,8 @@ export class RunView extends Part {
     this.#head.actions = this.actions;
     log.model = timeline.model = calls.model = graph.model = model;
     log.onSelect = (event) => select({ event: event.event_id });
-    log.onFilter = ({ agent, type, errors, text }) => setQuery({ agent, type, errors: errors ? "1" : null, q: text });
+    log.onFilter = ({ agent, type, errors, text }) =>
+      setQuery({ agent, type, errors: errors ? "1" : null, q: text });
     timeline.onSelect = calls.onSelect = graph.onSelect = (call) => select({ call: call.call_id });
     this.#detail.onClose = () => select({});
     this.#detail.onEvent = (eventId) => {
@@ -102,7 +128,9 @@ export class RunView extends Part {
   #names() {
     // The transitions of an execution are no calls: its bars are on its board.
     const onlyLog = this.model.summary?.kind === "execution" && !this.model.calls().length;
-    return TABS.filter(([name]) => name === "log" || (name === "graph" ? this.model.graph : !onlyLog));
+    return TABS.filter(
+      ([name]) => name === "log" || (name === "graph" ? this.model.graph : !onlyLog),
+    );
   }
 
   /** @param {number} at */
@@ -130,7 +158,12 @@ export class RunView extends Part {
     const names = this.#names();
     const tab = names.find(([name]) => name === query.get("tab"))?.[0] ?? "log";
     this.#drawTabs(names, tab);
-    this.#parts.log.filter = { agent: query.get("agent") ?? "", type: query.get("type") ?? "", errors: query.has("errors"), text: query.get("q") ?? "" };
+    this.#parts.log.filter = {
+      agent: query.get("agent") ?? "",
+      type: query.get("type") ?? "",
+      errors: query.has("errors"),
+      text: query.get("q") ?? "",
+    };
     const part = this.#parts[tab];
     if (!model.events.length && !model.caughtUp) {
       if (!this.#panel.querySelector(".skeleton")) fill(this.#panel, loading("events", 12));
@@ -153,7 +186,13 @@ export class RunView extends Part {
       ...names.map(([name, title], at) =>
         button(
           () => this.#go(at),
-          { role: "tab", id: `tab-${name}`, "aria-selected": String(name === tab), "aria-controls": "run-panel", tabindex: name === tab ? 0 : -1 },
+          {
+            role: "tab",
+            id: `tab-${name}`,
+            "aria-selected": String(name === tab),
+            "aria-controls": "run-panel",
+            tabindex: name === tab ? 0 : -1,
+          },
           title,
           counts[name] ? h("span", { class: "count" }, count(counts[name])) : null,
         ),
@@ -168,7 +207,11 @@ export class RunView extends Part {
     const { model } = this;
     const event = eventId ? model.event(eventId) : undefined;
     const call = callId ? model.call(callId) : undefined;
-    const chosen = event ? `event ${eventId} ${model.late.has(event.event_id)}` : call ? `call ${callId} ${call.status} ${call.duration_ms}` : "";
+    const chosen = event
+      ? `event ${eventId} ${model.late.has(event.event_id)}`
+      : call
+        ? `call ${callId} ${call.status} ${call.duration_ms}`
+        : "";
     if (chosen === this.#chosen) return;
     this.#chosen = chosen;
     this.#detail.hidden = !chosen;
@@ -176,7 +219,10 @@ export class RunView extends Part {
     if (event) this.#detail.showEvent(event, model);
     else if (call) this.#detail.showCall(call, model);
     if (this.#tab === "log") this.#parts.log.reveal(event?.event_id ?? null);
-    else this.#parts[this.#tab].reveal(call?.call_id ?? (event ? (model.callOf(event)?.call_id ?? null) : null));
+    else
+      this.#parts[this.#tab].reveal(
+        call?.call_id ?? (event ? (model.callOf(event)?.call_id ?? null) : null),
+      );
   }
 }
 

@@ -30,7 +30,12 @@ const ITEMS = {
   key: (run) => run.run_id,
   matches,
   newer: (known, told) =>
-    told.events >= known.events ? { ...told, conditions: told.conditions ?? (told.events === known.events ? known.conditions : []) } : known,
+    told.events >= known.events
+      ? {
+          ...told,
+          conditions: told.conditions ?? (told.events === known.events ? known.conditions : []),
+        }
+      : known,
   changesAlone: isOpen, // its conditions do
 };
 
@@ -49,7 +54,12 @@ const RUNS = {
         name: "since",
         label: "Time",
         all: "Any time",
-        options: [["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]],
+        options: [
+          ["1h", "Last hour"],
+          ["24h", "Last 24 hours"],
+          ["7d", "Last 7 days"],
+          ["30d", "Last 30 days"],
+        ],
       },
     ],
   },
@@ -75,7 +85,11 @@ function matches(run, { status, kind, text, since }) {
   if (status && run.status !== status) return false;
   if (since && run.started_at < sinceMs(since)) return false;
   const words = text?.toLowerCase();
-  return !words || run.run_id.toLowerCase().includes(words) || (run.name ?? "").toLowerCase().includes(words);
+  return (
+    !words ||
+    run.run_id.toLowerCase().includes(words) ||
+    (run.name ?? "").toLowerCase().includes(words)
+  );
 }
 
 /**
@@ -92,11 +106,34 @@ function sinceMs(text) {
 /** @param {Summary} run @param {number} now */
 function cells(run, now) {
   return [
-    h("span", { class: "run-what" }, statusMark(run.status, { quiet: true }), h("span", { class: "run-name cut" }, run.name ?? run.run_id), run.name ? h("code", { class: "cut dim" }, run.run_id) : null, run.attempts.length > 1 ? h("span", { class: "tag" }, `attempt ${run.attempts.length}`) : null),
+    h(
+      "span",
+      { class: "run-what" },
+      statusMark(run.status, { quiet: true }),
+      h("span", { class: "run-name cut" }, run.name ?? run.run_id),
+      run.name ? h("code", { class: "cut dim" }, run.run_id) : null,
+      run.attempts.length > 1
+        ? h("span", { class: "tag" }, `attempt ${run.attempts.length}`)
+        : null,
+    ),
     h("span", { class: "run-kind" }, h("span", { class: "tag" }, run.kind)),
-    h("span", { class: "nums run-agents", title: run.agents.join(", ") }, run.agents.length ? count(run.agents.length) : "–", h("span", { class: "unit" }, run.agents.length === 1 ? " agent" : " agents")),
-    h("span", { class: "nums run-length", title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utcText(run.started_at)}` }),
-    h("span", { class: "run-last cut" }, h("code", {}, run.last_event_type), " ", h("span", { class: "dim" }, timeElement(run.last_event_at))),
+    h(
+      "span",
+      { class: "nums run-agents", title: run.agents.join(", ") },
+      run.agents.length ? count(run.agents.length) : "–",
+      h("span", { class: "unit" }, run.agents.length === 1 ? " agent" : " agents"),
+    ),
+    h("span", {
+      class: "nums run-length",
+      title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utcText(run.started_at)}`,
+    }),
+    h(
+      "span",
+      { class: "run-last cut" },
+      h("code", {}, run.last_event_type),
+      " ",
+      h("span", { class: "dim" }, timeElement(run.last_event_at)),
+    ),
     h("span", { class: "run-why cut" }, ...why(run, now)),
   ];
 }
@@ -128,9 +165,15 @@ function why(run, now) {
 /** @param {Element} said @param {Summary} run @param {number} now */
 function tickOpen(said, run, now) {
   const found = run.conditions?.find(({ name }) => name !== "silent" && name !== "missing"); // says more than silence does
-  const silent = now - run.last_event_at > SILENT_AFTER_MS ? { name: "silent", message: "" } : undefined;
+  const silent =
+    now - run.last_event_at > SILENT_AFTER_MS ? { name: "silent", message: "" } : undefined;
   const condition = found ?? silent ?? run.conditions?.find(({ name }) => name === "missing");
-  say(said, condition ? conditionText(condition, run.last_event_at, now) : `open, no terminal event yet · ${counts(run)}`);
+  say(
+    said,
+    condition
+      ? conditionText(condition, run.last_event_at, now)
+      : `open, no terminal event yet · ${counts(run)}`,
+  );
   said.className = `cut run-open ${condition ? "is-partial" : "dim"}`;
 }
 

@@ -49,7 +49,12 @@ export class SessionModel extends Watchable {
       follow(`sessions:${this.project}`, { onMessage: (message) => this.#takeSession(message) }),
       whenVisible(() => void this.refresh()),
     );
-    if (this.session) this.#undo.push(follow(`session:${this.project}/${this.session}`, { onMessage: (message) => this.#takeTurns(message) }));
+    if (this.session)
+      this.#undo.push(
+        follow(`session:${this.project}/${this.session}`, {
+          onMessage: (message) => this.#takeTurns(message),
+        }),
+      );
   }
 
   close() {
@@ -59,7 +64,9 @@ export class SessionModel extends Watchable {
   /** Ask which sessions the project has. Nothing is sent back if that has not changed. */
   async refresh() {
     try {
-      const { sessions } = await api.get(`/api/projects/${encodeURIComponent(this.project)}/sessions`);
+      const { sessions } = await api.get(
+        `/api/projects/${encodeURIComponent(this.project)}/sessions`,
+      );
       this.sessions = sessions;
       this.error = null;
     } catch (error) {
@@ -70,9 +77,16 @@ export class SessionModel extends Watchable {
 
   /** Turns in order, with what the reader did and the server has yet to confirm. */
   turns() {
-    const told = this.#turns.turns().map((turn) => (this.#stopping.has(turn.id) && !isOver(turn) ? { ...turn, status: /** @type {const} */ ("failed"), error: "interrupting …" } : turn));
+    const told = this.#turns
+      .turns()
+      .map((turn) =>
+        this.#stopping.has(turn.id) && !isOver(turn)
+          ? { ...turn, status: /** @type {const} */ ("failed"), error: "interrupting …" }
+          : turn,
+      );
     // The feed may bring a new turn before the answer to it comes: then it is here already.
-    const isHere = (/** @type {ShownTurn} */ { number, prompt }) => told.some((turn) => turn.number >= number && turn.prompt === prompt);
+    const isHere = (/** @type {ShownTurn} */ { number, prompt }) =>
+      told.some((turn) => turn.number >= number && turn.prompt === prompt);
     return [...told, ...[...this.#expected.values()].filter((turn) => !isHere(turn))];
   }
 
@@ -84,7 +98,11 @@ export class SessionModel extends Watchable {
     this.#stopping.add(turnId);
     this.notify();
     try {
-      const turn = await api.send("POST", `${turnPath(this.project, this.session, turnId)}/interrupt`, { reason: "interrupted from the page" });
+      const turn = await api.send(
+        "POST",
+        `${turnPath(this.project, this.session, turnId)}/interrupt`,
+        { reason: "interrupted from the page" },
+      );
       this.#turns.take({ event: "turn", data: { turn } });
     } finally {
       this.#stopping.delete(turnId);
@@ -97,7 +115,21 @@ export class SessionModel extends Watchable {
     const now = new Date().toISOString();
     const id = `${EXPECTED}${now}`;
     const number = Math.max(0, ...this.turns().map((turn) => turn.number)) + 1;
-    this.#expected.set(id, { id, project_id: this.project, session_id: this.session, number, prompt, status: "pending", blocks: [], block_count: 0, error: null, created_at: now, started_at: null, completed_at: null, last_updated: now });
+    this.#expected.set(id, {
+      id,
+      project_id: this.project,
+      session_id: this.session,
+      number,
+      prompt,
+      status: "pending",
+      blocks: [],
+      block_count: 0,
+      error: null,
+      created_at: now,
+      started_at: null,
+      completed_at: null,
+      last_updated: now,
+    });
     this.notify();
     try {
       const turn = await api.send("POST", turnsPath(this.project, this.session), { prompt });
@@ -123,7 +155,12 @@ export class SessionModel extends Watchable {
    * @param {{event: string, data: any}} message
    */
   #takeSession({ event, data }) {
-    if (event === "session" && this.sessions && !this.sessions.some((each) => each.id === data.session.id)) void this.refresh();
+    if (
+      event === "session" &&
+      this.sessions &&
+      !this.sessions.some((each) => each.id === data.session.id)
+    )
+      void this.refresh();
   }
 
   /** @param {{event: string, data: any}} message */

@@ -20,7 +20,11 @@ import { turnCard, updateTurn } from "./turn-card.js";
 /** @import { Session } from "./types.js" */
 
 const AT_END_PX = 80;
-const PANES = /** @type {[string, string][]} */ ([["turns", "Turns"], ["files", "Files"], ["sessions", "Sessions"]]);
+const PANES = /** @type {[string, string][]} */ ([
+  ["turns", "Turns"],
+  ["files", "Files"],
+  ["sessions", "Sessions"],
+]);
 
 export class SessionView extends Part {
   #model = new SessionModel("", "");
@@ -31,8 +35,31 @@ export class SessionView extends Part {
   #sessions = h("ul", { class: "sessions" });
   #turns = h("ol", { class: "turns", "aria-label": "Turns" });
   #foot = h("div");
-  #prompt = h("textarea", { rows: 2, placeholder: "Ask for something new …", "aria-label": "Prompt of a new turn", on: { keydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && (event.metaKey || event.ctrlKey) && void this.#say(event) } });
-  #form = h("form", { class: "new-turn", on: { submit: (/** @type {Event} */ event) => void this.#say(event) } }, this.#prompt, h("div", { class: "toolbar" }, h("span", { class: "dim" }, "The turn waits for its executor; one that is running is cancelled."), h("span", { class: "spread" }), h("button", { type: "submit", class: "primary" }, "New turn")));
+  #prompt = h("textarea", {
+    rows: 2,
+    placeholder: "Ask for something new …",
+    "aria-label": "Prompt of a new turn",
+    on: {
+      keydown: (/** @type {KeyboardEvent} */ event) =>
+        event.key === "Enter" && (event.metaKey || event.ctrlKey) && void this.#say(event),
+    },
+  });
+  #form = h(
+    "form",
+    { class: "new-turn", on: { submit: (/** @type {Event} */ event) => void this.#say(event) } },
+    this.#prompt,
+    h(
+      "div",
+      { class: "toolbar" },
+      h(
+        "span",
+        { class: "dim" },
+        "The turn waits for its executor; one that is running is cancelled.",
+      ),
+      h("span", { class: "spread" }),
+      h("button", { type: "submit", class: "primary" }, "New turn"),
+    ),
+  );
   #files = h("lw-files");
 
   connectedCallback() {
@@ -41,13 +68,29 @@ export class SessionView extends Part {
     this.#files.model = this.#model;
     this.#files.onChoose = (path) => select(path ? { file: path } : {});
     this.append(
-      h("div", { class: "page-head" }, h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, this.#crumb, " / "), this.#title),
+      h(
+        "div",
+        { class: "page-head" },
+        h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, this.#crumb, " / "),
+        this.#title,
+      ),
       this.#panes,
       h(
         "div",
         { class: "project-grid" },
-        h("section", { class: "pane-sessions", "aria-label": "Sessions" }, h("h2", {}, "Sessions"), this.#sessions),
-        h("section", { class: "pane-turns", "aria-label": "Turns" }, this.#turns, this.#foot, this.#form),
+        h(
+          "section",
+          { class: "pane-sessions", "aria-label": "Sessions" },
+          h("h2", {}, "Sessions"),
+          this.#sessions,
+        ),
+        h(
+          "section",
+          { class: "pane-turns", "aria-label": "Turns" },
+          this.#turns,
+          this.#foot,
+          this.#form,
+        ),
         h("section", { class: "pane-files", "aria-label": "Files" }, this.#files),
       ),
     );
@@ -57,9 +100,17 @@ export class SessionView extends Part {
       this.#model.watch(this.#draw),
       place.watch(this.#draw),
       offerKeys("Session", [
-        { keys: ["j", "k"], about: "Next turn, previous turn", run: (event) => this.#move(event.key === "j" ? 1 : -1) },
+        {
+          keys: ["j", "k"],
+          about: "Next turn, previous turn",
+          run: (event) => this.#move(event.key === "j" ? 1 : -1),
+        },
         { keys: ["n"], about: "New turn", run: () => this.#prompt.focus() },
-        { keys: ["G"], about: "Jump to the latest block", run: () => scrollTo(0, document.documentElement.scrollHeight) },
+        {
+          keys: ["G"],
+          about: "Jump to the latest block",
+          run: () => scrollTo(0, document.documentElement.scrollHeight),
+        },
       ]),
     );
     void this.#name(project ?? "");
@@ -78,9 +129,20 @@ export class SessionView extends Part {
 
   #drawNow() {
     const model = this.#model;
-    const pane = PANES.find(([name]) => name === place.value.query.get("pane"))?.[0] ?? (model.session ? "turns" : "sessions");
+    const pane =
+      PANES.find(([name]) => name === place.value.query.get("pane"))?.[0] ??
+      (model.session ? "turns" : "sessions");
     this.dataset["pane"] = pane;
-    fill(this.#panes, ...PANES.map(([name, label]) => button(() => setQuery({ pane: name }), { class: "chip", "aria-pressed": String(name === pane) }, label)));
+    fill(
+      this.#panes,
+      ...PANES.map(([name, label]) =>
+        button(
+          () => setQuery({ pane: name }),
+          { class: "chip", "aria-pressed": String(name === pane) },
+          label,
+        ),
+      ),
+    );
     this.#drawSessions();
     this.#drawTurns();
     this.#files.show(place.value.selection.get("file"));
@@ -90,7 +152,8 @@ export class SessionView extends Part {
     const { sessions, session: chosen, project } = this.#model;
     if (!sessions) return;
     keep(this.#sessions, sessions, {
-      key: (session) => `${session.id} ${session.turn_count} ${session.last_turn?.status} ${session.id === chosen}`,
+      key: (session) =>
+        `${session.id} ${session.turn_count} ${session.last_turn?.status} ${session.id === chosen}`,
       make: (session) => sessionRow(project, session, session.id === chosen),
     });
     if (!sessions.length) fill(this.#sessions, h("li", { class: "dim" }, "None yet"));
@@ -99,7 +162,8 @@ export class SessionView extends Part {
   #drawTurns() {
     const model = this.#model;
     const page = document.documentElement;
-    const atEnd = page.scrollTop > 0 && page.scrollTop + innerHeight >= page.scrollHeight - AT_END_PX;
+    const atEnd =
+      page.scrollTop > 0 && page.scrollTop + innerHeight >= page.scrollHeight - AT_END_PX;
     const turns = model.turns();
     keep(this.#turns, turns, {
       key: (turn) => turn.id,
@@ -108,19 +172,49 @@ export class SessionView extends Part {
     });
     if (atEnd) page.scrollTop = page.scrollHeight;
     this.#form.hidden = !model.session || (!model.caughtUp && !turns.length);
-    if (model.error && !turns.length) fill(this.#foot, failure("This project", model.error, () => void model.refresh()));
+    if (model.error && !turns.length)
+      fill(
+        this.#foot,
+        failure("This project", model.error, () => void model.refresh()),
+      );
     else if (!model.session) fill(this.#foot, this.#choose());
     else if (!turns.length && !model.caughtUp) fill(this.#foot, loading("turns"));
-    else if (!turns.length) fill(this.#foot, state({ symbol: "thought", title: "No turns yet", text: "Run a command as a turn of this session, or ask for one below.", command: `longwatch turn --project ${model.project} --session ${model.session} -- COMMAND` }));
+    else if (!turns.length)
+      fill(
+        this.#foot,
+        state({
+          symbol: "thought",
+          title: "No turns yet",
+          text: "Run a command as a turn of this session, or ask for one below.",
+          command: `longwatch turn --project ${model.project} --session ${model.session} -- COMMAND`,
+        }),
+      );
     else fill(this.#foot);
   }
 
   #choose() {
     const { sessions, project } = this.#model;
     if (!sessions) return loading("sessions");
-    const latest = sessions.reduce((/** @type {Session | undefined} */ last, each) => (last && last.created_at > each.created_at ? last : each), undefined);
-    if (!latest) return state({ symbol: "thought", title: "No sessions yet", text: "A session begins with its first turn.", command: `longwatch turn --project ${project} --session first -- COMMAND` });
-    return state({ symbol: "thought", title: counted(sessions.length, "session"), text: "Choose one to see its turns." }, h("a", { class: "button", href: sessionPath(project, latest.id) }, "Open the latest"));
+    const latest = sessions.reduce(
+      (/** @type {Session | undefined} */ last, each) =>
+        last && last.created_at > each.created_at ? last : each,
+      undefined,
+    );
+    if (!latest)
+      return state({
+        symbol: "thought",
+        title: "No sessions yet",
+        text: "A session begins with its first turn.",
+        command: `longwatch turn --project ${project} --session first -- COMMAND`,
+      });
+    return state(
+      {
+        symbol: "thought",
+        title: counted(sessions.length, "session"),
+        text: "Choose one to see its turns.",
+      },
+      h("a", { class: "button", href: sessionPath(project, latest.id) }, "Open the latest"),
+    );
   }
 
   /** @param {string} turnId */
@@ -163,7 +257,13 @@ function sessionRow(project, session, chosen) {
       { href: sessionPath(project, session.id), "aria-current": chosen ? "true" : null },
       session.last_turn ? statusMark(session.last_turn.status, { quiet: true }) : icon("pending"),
       h("span", { class: "cut" }, session.title || session.id),
-      h("span", { class: "dim" }, counted(session.turn_count, "turn"), " · ", timeElement(made, moment(made, Date.now()))),
+      h(
+        "span",
+        { class: "dim" },
+        counted(session.turn_count, "turn"),
+        " · ",
+        timeElement(made, moment(made, Date.now())),
+      ),
     ),
   );
 }

@@ -16,12 +16,16 @@ export function stageStrip({ progress, total_waves: total, source }) {
   const terms = termsOf(source);
   const coming = Math.max(0, (total ?? progress.length) - progress.length);
   const stages = progress.map((stage) => `${stage.name}: ${statesText(stage.states, terms)}`);
-  const label = [...stages, ...(coming ? [`${coming} more to come`] : [])].join("; ") || `no ${terms.stage} yet`;
+  const label =
+    [...stages, ...(coming ? [`${coming} more to come`] : [])].join("; ") ||
+    `no ${terms.stage} yet`;
   return h(
     "span",
     { class: "strip", role: "img", "aria-label": label, title: label },
     ...progress.map((stage) => stageBar(stage)),
-    ...Array.from({ length: Math.min(coming, MOST_COMING) }, () => h("span", { class: "strip-stage coming" })),
+    ...Array.from({ length: Math.min(coming, MOST_COMING) }, () =>
+      h("span", { class: "strip-stage coming" }),
+    ),
   );
 }
 
@@ -30,7 +34,10 @@ function stageBar({ servers: items, states }) {
   const bar = h("span", { class: "strip-stage", style: { "flex-grow": Math.max(1, items) } });
   for (const state of STATES) {
     const number = states[state];
-    if (number) bar.append(h("i", { class: `is-${lookOf(state)} at-${state}`, style: { "flex-grow": number } }));
+    if (number)
+      bar.append(
+        h("i", { class: `is-${lookOf(state)} at-${state}`, style: { "flex-grow": number } }),
+      );
   }
   return bar;
 }
@@ -39,7 +46,13 @@ function stageBar({ servers: items, states }) {
  * `2 of 3 waves · 5 of 9 done, 1 failed`.
  * @param {ExecutionLine} execution
  */
-export function progressText({ progress, total_waves: total, servers: items, progress_text: text, source }) {
+export function progressText({
+  progress,
+  total_waves: total,
+  servers: items,
+  progress_text: text,
+  source,
+}) {
   const terms = termsOf(source);
   const done = progress.filter(({ status }) => status !== "running").length;
   const all = total === null ? `${progress.length}+ ${terms.stage}s` : counted(total, terms.stage);

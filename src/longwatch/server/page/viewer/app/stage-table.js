@@ -48,7 +48,10 @@ export class Stages extends Part {
 
   connectedCallback() {
     if (!this.hasChildNodes()) this.append(this.#frame);
-    this.whenGone(this.model.watch(this.#draw), everySecond((now) => this.#tick(now)));
+    this.whenGone(
+      this.model.watch(this.#draw),
+      everySecond((now) => this.#tick(now)),
+    );
     this.whenResized(this.#draw);
     this.#drawNow();
   }
@@ -65,17 +68,34 @@ export class Stages extends Part {
     this.#stretch = stretchOf(execution, Date.now());
     this.#growing.clear();
     this.#told = null;
-    keep(this.#list, execution.waves.map((stage, at) => ({ stage, at })), {
-      key: ({ stage, at }) => `${at} ${stage.name}`,
-      make: () => h("section", { class: "stage" }),
-      update: (element, { stage, at }) => this.#drawStage(element, stage, at, execution),
-    });
+    keep(
+      this.#list,
+      execution.waves.map((stage, at) => ({ stage, at })),
+      {
+        key: ({ stage, at }) => `${at} ${stage.name}`,
+        make: () => h("section", { class: "stage" }),
+        update: (element, { stage, at }) => this.#drawStage(element, stage, at, execution),
+      },
+    );
     this.#drawAxis(execution);
     const { total_waves: total } = execution;
     const coming = total === null ? null : total - execution.waves.length;
     this.#coming.hidden = coming === 0 || !isOpen(execution);
-    say(this.#coming, coming === null ? `More ${terms.stage}s may follow: their number is not set.` : `${counted(coming, `more ${terms.stage}`)} to come.`);
-    if (!execution.waves.length) fill(this.#list, state({ symbol: "board", title: `No ${terms.stage} yet`, text: `${capital(terms.stage)}s appear here as soon as the record has them.` }));
+    say(
+      this.#coming,
+      coming === null
+        ? `More ${terms.stage}s may follow: their number is not set.`
+        : `${counted(coming, `more ${terms.stage}`)} to come.`,
+    );
+    if (!execution.waves.length)
+      fill(
+        this.#list,
+        state({
+          symbol: "board",
+          title: `No ${terms.stage} yet`,
+          text: `${capital(terms.stage)}s appear here as soon as the record has them.`,
+        }),
+      );
     this.#tick(Date.now());
   }
 
@@ -88,7 +108,10 @@ export class Stages extends Part {
   #drawStage(element, stage, at, execution) {
     const key = `${at} ${stage.name}`;
     const terms = termsOf(execution.source);
-    const folded = !(this.#chosen.get(key) ?? (execution.servers < MANY_ITEMS || stage.status !== "succeeded"));
+    const folded = !(
+      this.#chosen.get(key) ??
+      (execution.servers < MANY_ITEMS || stage.status !== "succeeded")
+    );
     const counts = execution.progress[at]?.states ?? {};
     const id = `stage-${at}`;
     const focused = element.contains(document.activeElement);
@@ -101,11 +124,32 @@ export class Stages extends Part {
       h(
         "h3",
         { class: "stage-head" },
-        button(toggle, { class: "quiet", "aria-expanded": String(!folded), "aria-controls": id }, h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"), statusMark(stage.status, { quiet: true }), h("span", { class: "cut" }, stage.name)),
+        button(
+          toggle,
+          { class: "quiet", "aria-expanded": String(!folded), "aria-controls": id },
+          h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"),
+          statusMark(stage.status, { quiet: true }),
+          h("span", { class: "cut" }, stage.name),
+        ),
         h("span", { class: "dim stage-counts" }, statesText(counts, terms)),
-        h("span", { class: "stage-jobs" }, ...(stage.jobs.length ? stage.jobs.map((job) => jobMark(job, terms)) : [h("span", { class: "dim" }, "no job yet")])),
+        h(
+          "span",
+          { class: "stage-jobs" },
+          ...(stage.jobs.length
+            ? stage.jobs.map((job) => jobMark(job, terms))
+            : [h("span", { class: "dim" }, "no job yet")]),
+        ),
       ),
-      h("ul", { id, class: `items${stage.servers.length >= MANY_ITEMS ? " many" : ""}`, hidden: folded, "aria-label": `${capital(terms.item)}s of ${stage.name}` }, ...(folded ? [] : stage.servers.map((item) => this.#item(stage, item, execution)))),
+      h(
+        "ul",
+        {
+          id,
+          class: `items${stage.servers.length >= MANY_ITEMS ? " many" : ""}`,
+          hidden: folded,
+          "aria-label": `${capital(terms.item)}s of ${stage.name}`,
+        },
+        ...(folded ? [] : stage.servers.map((item) => this.#item(stage, item, execution))),
+      ),
     );
     if (focused) find(element, "button")?.focus();
   }
@@ -119,8 +163,26 @@ export class Stages extends Part {
       h(
         "div",
         { class: "item" },
-        h("span", { class: "item-name" }, h("code", { class: "cut", title: item.server_id }, item.server_id), item.instance_id ? h("code", { class: "cut dim", title: `instance ${item.instance_id}` }, item.instance_id) : null),
-        h("span", { class: "item-state" }, isUnseen(item) ? h("span", { class: "dim" }, "not listed yet") : stateMark(item.state, terms, item.word), sinceMark(item)),
+        h(
+          "span",
+          { class: "item-name" },
+          h("code", { class: "cut", title: item.server_id }, item.server_id),
+          item.instance_id
+            ? h(
+                "code",
+                { class: "cut dim", title: `instance ${item.instance_id}` },
+                item.instance_id,
+              )
+            : null,
+        ),
+        h(
+          "span",
+          { class: "item-state" },
+          isUnseen(item)
+            ? h("span", { class: "dim" }, "not listed yet")
+            : stateMark(item.state, terms, item.word),
+          sinceMark(item),
+        ),
         this.#bars(spanKey(stage.name, item.server_id), item, execution),
       ),
       reasonMark(item),
@@ -128,7 +190,11 @@ export class Stages extends Part {
         h(
           "div",
           { class: "item step" },
-          h("span", { class: "item-name" }, h("span", { class: "cut dim", title: `${terms.step} ${step.name}` }, step.name)),
+          h(
+            "span",
+            { class: "item-name" },
+            h("span", { class: "cut dim", title: `${terms.step} ${step.name}` }, step.name),
+          ),
           h("span", { class: "item-state" }, stateMark(step.state, terms), sinceMark(step)),
           this.#bars(spanKey(stage.name, item.server_id, step.name), step, execution),
           step.reason ? h("p", { class: "item-reason is-failed" }, step.reason) : null,
@@ -145,9 +211,18 @@ export class Stages extends Part {
   #bars(key, now, execution) {
     const spans = this.model.spans.of(key, now);
     const terms = termsOf(execution.source);
-    const space = h("span", { class: "bar-space", role: "img", "aria-label": spans.map((span) => `${stateText(span.state, terms)} from ${clock(span.from)}`).join(", ") || "not seen yet" });
+    const space = h("span", {
+      class: "bar-space",
+      role: "img",
+      "aria-label":
+        spans
+          .map((span) => `${stateText(span.state, terms)} from ${clock(span.from)}`)
+          .join(", ") || "not seen yet",
+    });
     for (const span of spans) {
-      const bar = h("i", { class: `bar is-${lookOf(span.state)} at-${span.state}${FINAL.includes(span.state) ? " final" : ""}` });
+      const bar = h("i", {
+        class: `bar is-${lookOf(span.state)} at-${span.state}${FINAL.includes(span.state) ? " final" : ""}`,
+      });
       if (span.to === null && isOpen(execution)) {
         bar.classList.add("growing");
         this.#growing.set(bar, span);
@@ -174,18 +249,59 @@ export class Stages extends Part {
     const wide = this.#axis.clientWidth > 520 ? TICKS : TICKS / 2;
     const { deadline_at: deadline, eta } = execution;
     const marks = [];
-    const inside = (/** @type {number | null | undefined} */ at) => typeof at === "number" && at > from && at < this.#stretch.to;
+    const inside = (/** @type {number | null | undefined} */ at) =>
+      typeof at === "number" && at > from && at < this.#stretch.to;
     if (isOpen(execution) && eta && inside(eta.earliest_at)) {
-      const [low, high] = [eta.earliest_at ?? from, Math.min(eta.latest_at ?? from, this.#stretch.to)];
-      marks.push(h("i", { class: "mark-eta", style: { left: `${share(this.#stretch, low) * 100}%`, width: `${(share(this.#stretch, high) - share(this.#stretch, low)) * 100}%` } }, h("span", {}, "probable end")));
+      const [low, high] = [
+        eta.earliest_at ?? from,
+        Math.min(eta.latest_at ?? from, this.#stretch.to),
+      ];
+      marks.push(
+        h(
+          "i",
+          {
+            class: "mark-eta",
+            style: {
+              left: `${share(this.#stretch, low) * 100}%`,
+              width: `${(share(this.#stretch, high) - share(this.#stretch, low)) * 100}%`,
+            },
+          },
+          h("span", {}, "probable end"),
+        ),
+      );
     }
-    if (inside(deadline)) marks.push(h("i", { class: "mark-deadline", style: { left: `${share(this.#stretch, deadline ?? 0) * 100}%` } }, h("span", {}, "deadline")));
+    if (inside(deadline))
+      marks.push(
+        h(
+          "i",
+          {
+            class: "mark-deadline",
+            style: { left: `${share(this.#stretch, deadline ?? 0) * 100}%` },
+          },
+          h("span", {}, "deadline"),
+        ),
+      );
     if (isOpen(execution)) marks.push(h("i", { class: "mark-now" }));
     fill(this.#marks, ...marks);
-    const taken = [...this.#marks.querySelectorAll("span")].map((label) => parseFloat(/** @type {HTMLElement} */ (label.parentElement).style.left) / 100);
-    const free = (/** @type {number} */ at) => at < LAST_TICK && taken.every((label) => at < label - LABEL || at > label + 2 * LABEL);
+    const taken = [...this.#marks.querySelectorAll("span")].map(
+      (label) => parseFloat(/** @type {HTMLElement} */ (label.parentElement).style.left) / 100,
+    );
+    const free = (/** @type {number} */ at) =>
+      at < LAST_TICK && taken.every((label) => at < label - LABEL || at > label + 2 * LABEL);
     const moments = ticks(this.#stretch, from, wide).filter((at) => free(share(this.#stretch, at)));
-    fill(this.#axis, ...moments.map((at) => h("span", { style: { left: `${share(this.#stretch, at) * 100}%` } }, timeElement(at, at === from ? "0" : `+${length(at - from).replace(/ 00 s$|\.0(?= s$)/, "")}`))));
+    fill(
+      this.#axis,
+      ...moments.map((at) =>
+        h(
+          "span",
+          { style: { left: `${share(this.#stretch, at) * 100}%` } },
+          timeElement(
+            at,
+            at === from ? "0" : `+${length(at - from).replace(/ 00 s$|\.0(?= s$)/, "")}`,
+          ),
+        ),
+      ),
+    );
   }
 
   /** @param {number} now */
@@ -195,13 +311,23 @@ export class Stages extends Part {
     for (const text of this.querySelectorAll(".since")) {
       const since = Number(/** @type {HTMLElement} */ (text).dataset["since"]);
       const final = text.classList.contains("reached");
-      say(text, !since ? "" : final ? `at +${ticking(since - execution.started_at)}` : ticking((execution.ended_at ?? now) - since));
+      say(
+        text,
+        !since
+          ? ""
+          : final
+            ? `at +${ticking(since - execution.started_at)}`
+            : ticking((execution.ended_at ?? now) - since),
+      );
     }
     this.#told = execution;
     if (!isOpen(execution)) return;
     if (now > this.#stretch.to) return this.#draw();
     for (const [bar, span] of this.#growing) this.#place(bar, span, now, termsOf(execution.source));
-    find(this.#marks, ".mark-now")?.style.setProperty("left", `${share(this.#stretch, now) * 100}%`);
+    find(this.#marks, ".mark-now")?.style.setProperty(
+      "left",
+      `${share(this.#stretch, now) * 100}%`,
+    );
   }
 }
 
@@ -220,13 +346,29 @@ function reasonMark({ state: now, reason, failure_reason: failure }) {
  */
 function sinceMark({ state: now, since }) {
   const final = FINAL.includes(now);
-  return h("span", { class: `since dim nums${final ? " reached" : ""}`, title: final ? "when it came to that, after the start" : "for how long", data: { since: String(since ?? "") } });
+  return h("span", {
+    class: `since dim nums${final ? " reached" : ""}`,
+    title: final ? "when it came to that, after the start" : "for how long",
+    data: { since: String(since ?? "") },
+  });
 }
 
 /** @param {Job} job @param {Terms} terms */
 function jobMark(job, terms) {
   const where = [job.region, job.account].filter(Boolean).join(" ");
-  return h("span", { class: "job", title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; status in the source: ${job.word}` : ""}` }, h("code", { class: "cut" }, job.job_id), h("span", { class: `dim${job.state === "missing" ? " is-partial" : ""}` }, isUnseen(job) ? "no response yet" : stateText(job.state, terms)));
+  return h(
+    "span",
+    {
+      class: "job",
+      title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; status in the source: ${job.word}` : ""}`,
+    },
+    h("code", { class: "cut" }, job.job_id),
+    h(
+      "span",
+      { class: `dim${job.state === "missing" ? " is-partial" : ""}` },
+      isUnseen(job) ? "no response yet" : stateText(job.state, terms),
+    ),
+  );
 }
 
 define("lw-stages", Stages);

@@ -3,7 +3,10 @@
  */
 
 const LEAST_MS = 1;
-const STEPS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 216e5, 432e5, 864e5];
+const STEPS_MS = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5,
+  36e5, 72e5, 216e5, 432e5, 864e5,
+];
 
 /** @typedef {{from: number, to: number}} Stretch epoch milliseconds */
 
@@ -76,8 +79,10 @@ export function labelSide(at, before, width) {
  */
 export function ticks(view, start, most) {
   const span = view.to - view.from;
-  const step = STEPS_MS.find((each) => span / each <= most) ?? Math.ceil(span / most / 864e5) * 864e5;
+  const step =
+    STEPS_MS.find((each) => span / each <= most) ?? Math.ceil(span / most / 864e5) * 864e5;
   const found = [];
-  for (let at = start + Math.ceil((view.from - start) / step) * step; at <= view.to; at += step) found.push(at);
+  for (let at = start + Math.ceil((view.from - start) / step) * step; at <= view.to; at += step)
+    found.push(at);
   return found;
 }

@@ -28,7 +28,15 @@ export function turnCard(turn, interrupt) {
       h("h3", {}, `Turn ${turn.number}`),
       h("span", { class: "dim turn-time nums" }),
       h("span", { class: "spread" }),
-      h("a", { class: "button quiet", href: runPath(turn.id), title: "The turn as a run: log, timeline, export" }, "Events"),
+      h(
+        "a",
+        {
+          class: "button quiet",
+          href: runPath(turn.id),
+          title: "The turn as a run: log, timeline, export",
+        },
+        "Events",
+      ),
       button(() => interrupt(turn.id), { class: "danger turn-stop" }, icon("stop"), "Interrupt"),
     ),
     turn.prompt ? h("p", { class: "prompt" }, turn.prompt) : null,
@@ -56,14 +64,25 @@ export function updateTurn(card, turn) {
   const waiting = part(card, ".turn-waiting");
   waiting.hidden = over || turn.blocks.length > 0;
   say(waiting, turn.status === "pending" ? "Waiting for its executor …" : "Working …");
-  const results = new Map(turn.blocks.filter((block) => block.type === "tool_result").map((block) => [block.content["tool_use_id"], block]));
-  const asked = new Set(turn.blocks.filter((block) => block.type === "tool_use").map((block) => block.content["tool_use_id"]));
-  const blocks = turn.blocks.filter((block) => block.type !== "tool_result" || !asked.has(block.content["tool_use_id"]));
+  const results = new Map(
+    turn.blocks
+      .filter((block) => block.type === "tool_result")
+      .map((block) => [block.content["tool_use_id"], block]),
+  );
+  const asked = new Set(
+    turn.blocks
+      .filter((block) => block.type === "tool_use")
+      .map((block) => block.content["tool_use_id"]),
+  );
+  const blocks = turn.blocks.filter(
+    (block) => block.type !== "tool_result" || !asked.has(block.content["tool_use_id"]),
+  );
   keep(part(card, ".blocks"), blocks, {
     key: (block) => block.id,
     make: (block) => h("li", { class: `block ${block.type}` }),
     update: (item, block) => {
-      const result = block.type === "tool_use" ? results.get(block.content["tool_use_id"]) : undefined;
+      const result =
+        block.type === "tool_use" ? results.get(block.content["tool_use_id"]) : undefined;
       if (!isOutdated(item, `${result?.id ?? ""} ${over}`)) return;
       const wasOpen = item.querySelector("details")?.open ?? false;
       fill(item, blockBody(block, result, over));
@@ -78,30 +97,81 @@ function blockBody(block, result, over) {
   const { content } = block;
   if (block.type === "content") return h("div", { class: "said" }, text(content["text"]));
   if (block.type === "thinking") {
-    return h("details", {}, h("summary", {}, icon("thought"), h("span", { class: "dim" }, "Thinking"), h("span", { class: "cut dim glance" }, glance(content["text"]))), h("div", { class: "said dim" }, text(content["text"])));
-  }
-  if (block.type === "tool_use") {
-    const status = result ? (result.content["error"] ? "failed" : "completed") : over ? "skipped" : "started";
     return h(
       "details",
       {},
-      h("summary", {}, statusMark(status, { quiet: true }), h("strong", {}, text(content["tool_name"])), h("span", { class: "cut dim glance" }, glance(content["parameters"]))),
-      labelled("Parameters", content["parameters"]),
-      result ? resultBody(result) : h("p", { class: "dim" }, over ? "No result was told." : "No result yet."),
+      h(
+        "summary",
+        {},
+        icon("thought"),
+        h("span", { class: "dim" }, "Thinking"),
+        h("span", { class: "cut dim glance" }, glance(content["text"])),
+      ),
+      h("div", { class: "said dim" }, text(content["text"])),
     );
   }
-  return h("details", {}, h("summary", {}, icon("tool"), h("span", { class: "dim" }, "Result of another turn's tool"), h("span", { class: "cut dim glance" }, glance(content["result"]))), resultBody(block));
+  if (block.type === "tool_use") {
+    const status = result
+      ? result.content["error"]
+        ? "failed"
+        : "completed"
+      : over
+        ? "skipped"
+        : "started";
+    return h(
+      "details",
+      {},
+      h(
+        "summary",
+        {},
+        statusMark(status, { quiet: true }),
+        h("strong", {}, text(content["tool_name"])),
+        h("span", { class: "cut dim glance" }, glance(content["parameters"])),
+      ),
+      labelled("Parameters", content["parameters"]),
+      result
+        ? resultBody(result)
+        : h("p", { class: "dim" }, over ? "No result was told." : "No result yet."),
+    );
+  }
+  return h(
+    "details",
+    {},
+    h(
+      "summary",
+      {},
+      icon("tool"),
+      h("span", { class: "dim" }, "Result of another turn's tool"),
+      h("span", { class: "cut dim glance" }, glance(content["result"])),
+    ),
+    resultBody(block),
+  );
 }
 
 /** @param {WireBlock} result */
 function resultBody({ content }) {
-  return h("div", {}, content["error"] ? h("p", { class: "problem" }, text(content["error"])) : null, content["result"] === null || content["result"] === undefined ? null : labelled("Result", content["result"]));
+  return h(
+    "div",
+    {},
+    content["error"] ? h("p", { class: "problem" }, text(content["error"])) : null,
+    content["result"] === null || content["result"] === undefined
+      ? null
+      : labelled("Result", content["result"]),
+  );
 }
 
 /** @param {string} name @param {unknown} value */
 function labelled(name, value) {
-  const shown = typeof value === "string" ? h("pre", { class: "output" }, value) : valueTree(value, { open: 1 });
-  return h("section", { class: "labelled" }, h("header", {}, h("h4", {}, name), copyButton(name, valueText(value))), shown);
+  const shown =
+    typeof value === "string"
+      ? h("pre", { class: "output" }, value)
+      : valueTree(value, { open: 1 });
+  return h(
+    "section",
+    { class: "labelled" },
+    h("header", {}, h("h4", {}, name), copyButton(name, valueText(value))),
+    shown,
+  );
 }
 
 /** @param {[number, number][]} gaps first and last line of each */
@@ -114,13 +184,20 @@ function missingWords(gaps) {
 /** @param {ShownTurn} turn */
 function time(turn) {
   const began = Date.parse(turn.started_at ?? turn.created_at);
-  const took = turn.completed_at && turn.started_at ? ` · ${length(Date.parse(turn.completed_at) - began)}` : "";
+  const took =
+    turn.completed_at && turn.started_at
+      ? ` · ${length(Date.parse(turn.completed_at) - began)}`
+      : "";
   return timeElement(began, `${clock(began)}${took}`);
 }
 
 /** @param {unknown} value */
 function text(value) {
-  return typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
+  return typeof value === "string"
+    ? value
+    : value === null || value === undefined
+      ? ""
+      : JSON.stringify(value);
 }
 
 /** @param {unknown} value */

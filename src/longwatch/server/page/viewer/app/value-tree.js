@@ -38,7 +38,9 @@ function branch(name, value, open) {
   const tagged = taggedValue(value);
   if (tagged) return h("div", {}, label, tagged);
   if (value === null || typeof value !== "object") return h("div", {}, label, leaf(value));
-  const entries = Array.isArray(value) ? value.map((each, at) => /** @type {[string, unknown]} */ ([String(at), each])) : Object.entries(value);
+  const entries = Array.isArray(value)
+    ? value.map((each, at) => /** @type {[string, unknown]} */ ([String(at), each]))
+    : Object.entries(value);
   const shape = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
   if (!entries.length) return h("div", {}, label, h("span", { class: "note" }, shape));
   const preview = h("span", { class: "note" }, ` ${shape} ${glance(value)}`);
@@ -63,13 +65,22 @@ function branch(name, value, open) {
  */
 function list(into, entries, from, open) {
   const to = Math.min(entries.length, from + MOST_CHILDREN);
-  for (const [name, value] of entries.slice(from, to)) into.append(h("li", {}, branch(name, value, open)));
+  for (const [name, value] of entries.slice(from, to))
+    into.append(h("li", {}, branch(name, value, open)));
   if (to === entries.length) return;
   const showMore = () => {
     more.remove();
     list(into, entries, to, 0);
   };
-  const more = h("li", {}, button(showMore, {}, `Show ${Math.min(MOST_CHILDREN, entries.length - to)} more of ${entries.length - to}`));
+  const more = h(
+    "li",
+    {},
+    button(
+      showMore,
+      {},
+      `Show ${Math.min(MOST_CHILDREN, entries.length - to)} more of ${entries.length - to}`,
+    ),
+  );
   into.append(more);
 }
 
@@ -82,7 +93,11 @@ function leaf(value) {
 
 /** @param {string} text */
 function longText(text) {
-  const span = h("span", { class: "text" }, text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text);
+  const span = h(
+    "span",
+    { class: "text" },
+    text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text,
+  );
   if (text.length <= LONGEST_TEXT) return span;
   const showAll = () => {
     span.textContent = text;
@@ -114,7 +129,12 @@ function glance(value) {
   const parts = [];
   let room = PREVIEW;
   for (const [name, each] of Object.entries(value)) {
-    const word = each !== null && typeof each === "object" ? (Array.isArray(each) ? "[…]" : "{…}") : String(each).slice(0, 24);
+    const word =
+      each !== null && typeof each === "object"
+        ? Array.isArray(each)
+          ? "[…]"
+          : "{…}"
+        : String(each).slice(0, 24);
     const part = Array.isArray(value) ? word : `${name}: ${word}`;
     if (part.length > room) {
       parts.push("…");

@@ -100,7 +100,8 @@ export class WindowList extends Part {
     const top = within * ROW_PX;
     if (centre) this.scrollTo(0, top - this.clientHeight / 2 + ROW_PX);
     else if (top < this.scrollTop) this.scrollTo(0, top);
-    else if (top + ROW_PX > this.scrollTop + this.clientHeight) this.scrollTo(0, top + ROW_PX - this.clientHeight);
+    else if (top + ROW_PX > this.scrollTop + this.clientHeight)
+      this.scrollTo(0, top + ROW_PX - this.clientHeight);
     this.drawNow();
     if (tell) this.onSelect(this.#rows.items[within]);
   }
@@ -181,7 +182,8 @@ export class WindowList extends Part {
   }
 
   #scrolled = () => {
-    const atEnd = this.scrollTop + this.clientHeight >= this.#rows.items.length * ROW_PX - AT_END_PX;
+    const atEnd =
+      this.scrollTop + this.clientHeight >= this.#rows.items.length * ROW_PX - AT_END_PX;
     if (this.#follows && !atEnd) {
       this.#follows = false;
       this.onFollow(false);
@@ -193,11 +195,21 @@ export class WindowList extends Part {
   #pressed = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const page = this.rowsInSight - 1;
-    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+    const step = {
+      ArrowDown: 1,
+      j: 1,
+      ArrowUp: -1,
+      k: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -Infinity,
+      End: Infinity,
+    }[event.key];
     if (event.key === "Enter" && this.#active >= 0) {
       this.onOpen(this.#rows.items[this.#active]);
     } else if (step !== undefined) {
-      const from = this.#active < 0 ? (step > 0 ? this.firstInSight - 1 : this.firstInSight) : this.#active;
+      const from =
+        this.#active < 0 ? (step > 0 ? this.firstInSight - 1 : this.firstInSight) : this.#active;
       this.activate(from + step, { tell: true });
     } else {
       return;

@@ -11,7 +11,15 @@ export const IDLE_MS = 300_000;
 export const SLOWDOWN = 2; // on a phone, or where people save data
 const NOTED_MS = 1_000; // a moving pointer says nothing new more often than that
 
-const INTERACTIONS = ["pointerdown", "pointermove", "keydown", "wheel", "scroll", "focus", "online"];
+const INTERACTIONS = [
+  "pointerdown",
+  "pointermove",
+  "keydown",
+  "wheel",
+  "scroll",
+  "focus",
+  "online",
+];
 
 /**
  * @typedef {"active" | "idle" | "hidden"} Mode
@@ -100,7 +108,8 @@ export class Activity {
     this.#seenAt = this.#environment.now();
     this.#mode = this.#document?.visibilityState === "hidden" ? "hidden" : "active";
     this.#document?.addEventListener("visibilitychange", this.#turned);
-    for (const name of INTERACTIONS) this.#window?.addEventListener(name, this.#noticed, { passive: true });
+    for (const name of INTERACTIONS)
+      this.#window?.addEventListener(name, this.#noticed, { passive: true });
     if (this.#mode === "active") this.#wait(this.#idleMs);
   }
 

@@ -21,7 +21,12 @@ export class Api {
   #credentials;
 
   /** @param {ApiOptions} [options] */
-  constructor({ baseUrl = "", fetch = browserEnvironment.fetch, headers = {}, credentials = "same-origin" } = {}) {
+  constructor({
+    baseUrl = "",
+    fetch = browserEnvironment.fetch,
+    headers = {},
+    credentials = "same-origin",
+  } = {}) {
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
     this.#fetch = fetch;
     this.#headers = headers;
@@ -59,7 +64,8 @@ export class Api {
       const response = await this.request(address, { headers, signal, accepts: [304] });
       if (response.status === 304) return found();
       const body = await bodyOf(response, address);
-      if (this.cache.store(key, { etag: response.headers.get("ETag"), body, epoch })) return found();
+      if (this.cache.store(key, { etag: response.headers.get("ETag"), body, epoch }))
+        return found();
     }
   }
 
@@ -79,7 +85,12 @@ export class Api {
       method,
       signal,
       keepalive,
-      body: body === undefined ? undefined : raw ? /** @type {BodyInit} */ (body) : JSON.stringify(body),
+      body:
+        body === undefined
+          ? undefined
+          : raw
+            ? /** @type {BodyInit} */ (body)
+            : JSON.stringify(body),
       headers: body === undefined ? undefined : { "Content-Type": type ?? "application/json" },
     });
     return response.status === 204 ? undefined : bodyOf(response, address);
@@ -97,7 +108,10 @@ export class Api {
    * @param {boolean} [options.keepalive]
    * @returns {Promise<Response>}
    */
-  async request(address, { method = "GET", headers = {}, body, signal, accepts = [], keepalive = false } = {}) {
+  async request(
+    address,
+    { method = "GET", headers = {}, body, signal, accepts = [], keepalive = false } = {},
+  ) {
     let response;
     try {
       response = await this.#fetch(address, {

@@ -133,7 +133,9 @@ export class Lifecycle {
 
   /** @param {string | null} name */
   #named(name) {
-    return name === null ? -1 : this.attempts.findIndex(({ id, also }) => id === name || also === name);
+    return name === null
+      ? -1
+      : this.attempts.findIndex(({ id, also }) => id === name || also === name);
   }
 
   /** @param {WireEvent} event */
@@ -144,7 +146,8 @@ export class Lifecycle {
     const starts = ATTEMPT_STARTS.has(event.type);
     if (starts) this.#starts.push({ order, attempt, isSession: event.type === SESSION_START });
     const id = processIdOf(said["process"]);
-    if (id !== null) this.#members.push({ id, order, isOwner: OWNER_TYPES.has(event.type), attempt });
+    if (id !== null)
+      this.#members.push({ id, order, isOwner: OWNER_TYPES.has(event.type), attempt });
     if (attempt === null || event.producer == null || !(starts || event.type === JOINED)) return;
     const joins = this.#joins.get(event.producer) ?? [];
     this.#joins.set(event.producer, [...joins, { order, attempt }].sort(byOrder));
@@ -190,7 +193,14 @@ function bounded(endings) {
  */
 
 /** @param {string | null} id @returns {Draft} */
-const draft = (id) => ({ id, also: null, start: null, kinds: new Set(), endings: [], members: new Set() });
+const draft = (id) => ({
+  id,
+  also: null,
+  start: null,
+  kinds: new Set(),
+  endings: [],
+  members: new Set(),
+});
 
 /**
  * @param {Start[]} starts in their order
@@ -268,8 +278,10 @@ function merge(current, named) {
 function isOver(current, start) {
   const [now] = start.order;
   const isSession = Boolean(start.isSession);
-  if (current.start === null) return current.endings.every((each) => each.order[0] < now - CLOCK_SKEW_MS);
-  if (isSession && !current.kinds.has(isSession) && current.start[0] >= now - CLOCK_SKEW_MS) return false;
+  if (current.start === null)
+    return current.endings.every((each) => each.order[0] < now - CLOCK_SKEW_MS);
+  if (isSession && !current.kinds.has(isSession) && current.start[0] >= now - CLOCK_SKEW_MS)
+    return false;
   return current.endings.some((each) => each.order[0] < now);
 }
 
@@ -285,7 +297,9 @@ function draftFor(ending, starts, byId, drafts) {
   const named = ending.attempt === null ? undefined : byId.get(ending.attempt);
   if (named) return named;
   const producer = ending.order[1];
-  const own = producer ? starts.filter(({ order, attempt }) => attempt !== null && order[1] === producer) : [];
+  const own = producer
+    ? starts.filter(({ order, attempt }) => attempt !== null && order[1] === producer)
+    : [];
   const started = joinedAt(own, ending.order);
   const found = started === null ? drafts.at(-1) : byId.get(started);
   if (found) return found;
@@ -296,7 +310,14 @@ function draftFor(ending, starts, byId, drafts) {
 /** @param {Draft} found @param {boolean} isSuperseded @returns {Attempt} */
 function attempt({ id, also, start, endings, members }, isSuperseded) {
   const ending = endingAmong(endings.sort(byOrder), members);
-  return { id, also, start, ending, status: ending?.status ?? (isSuperseded ? "unknown" : "running"), isSuperseded };
+  return {
+    id,
+    also,
+    start,
+    ending,
+    status: ending?.status ?? (isSuperseded ? "unknown" : "running"),
+    isSuperseded,
+  };
 }
 
 /**
@@ -307,7 +328,11 @@ function attempt({ id, also, start, endings, members }, isSuperseded) {
 function endingAmong(endings, members) {
   const best = bestOf(endings.filter(({ status }) => status !== "died"));
   if (best !== null) return best;
-  return joinedDeath(endings.filter(({ processes }) => processes === null || [...members].every((id) => processes.has(id))));
+  return joinedDeath(
+    endings.filter(
+      ({ processes }) => processes === null || [...members].every((id) => processes.has(id)),
+    ),
+  );
 }
 
 /**
@@ -351,7 +376,9 @@ function joinedAt(joins, order) {
  * @param {Order} order
  */
 function openAt(attempts, order) {
-  const found = attempts.findLastIndex(({ start }) => start !== null && compareOrders(start, order) <= 0);
+  const found = attempts.findLastIndex(
+    ({ start }) => start !== null && compareOrders(start, order) <= 0,
+  );
   return Math.max(0, found);
 }
 

@@ -143,7 +143,8 @@ export class Calls {
     const calls = new Map();
     for (const marks of this.#unnamed.values()) {
       marks.sort((one, other) => compareOrders(one.order, other.order));
-      for (const call of paired(marks.filter(({ order }) => wanted(order)))) calls.set(call.callId, call);
+      for (const call of paired(marks.filter(({ order }) => wanted(order))))
+        calls.set(call.callId, call);
     }
     for (const [callId, call] of this.#named) if (wanted(call.first.order)) calls.set(callId, call);
     return calls;
@@ -153,7 +154,8 @@ export class Calls {
 /** @param {Map<string, Call>} calls */
 function inOrder(calls) {
   return [...calls.values()].sort(
-    (one, other) => one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
+    (one, other) =>
+      one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
   );
 }
 

@@ -138,13 +138,25 @@ const KINDS = new Map([
  */
 export function endingOf(event) {
   const usual = ENDS.get(event.type);
-  if (usual === undefined) return event.type === UNREADABLE ? keptEnding(payloadOf(event)["ending"]) : null;
+  if (usual === undefined)
+    return event.type === UNREADABLE ? keptEnding(payloadOf(event)["ending"]) : null;
   const said = payloadOf(event);
   const word = textOf(said, "status");
   const isDead = textOf(said, "error_code") === PRODUCER_DEAD;
-  const status = isDead ? "died" : ((word !== null && STATUS_WORDS.get(word.toLowerCase())) || usual);
-  const stated = { status, order: orderOf(event), error: errorTextOf(said), attempt: attemptNamed(event) };
-  if (status === "died") return { ...stated, ...deathOf(said, Math.max(0, orderOf(event)[0] - 1)), ownWord: false, correction: false };
+  const status = isDead ? "died" : (word !== null && STATUS_WORDS.get(word.toLowerCase())) || usual;
+  const stated = {
+    status,
+    order: orderOf(event),
+    error: errorTextOf(said),
+    attempt: attemptNamed(event),
+  };
+  if (status === "died")
+    return {
+      ...stated,
+      ...deathOf(said, Math.max(0, orderOf(event)[0] - 1)),
+      ownWord: false,
+      correction: false,
+    };
   return {
     ...stated,
     ownWord: !saysSomething(said["written_for"]),
@@ -190,7 +202,11 @@ function keptEnding(kept) {
 /** @param {any} order */
 function isOrder(order) {
   const types = Array.isArray(order) ? order.map((part) => typeof part).join() : "";
-  return types === "number,string,number,string" && Number.isInteger(order[0]) && Number.isInteger(order[2]);
+  return (
+    types === "number,string,number,string" &&
+    Number.isInteger(order[0]) &&
+    Number.isInteger(order[2])
+  );
 }
 
 /**
@@ -203,7 +219,9 @@ function deathOf(said, placedAfter = null) {
     const at = numberOf(said, name);
     return at === null ? null : Math.trunc(at);
   });
-  const processes = Array.isArray(named) ? new Set(named.filter((each) => typeof each === "string")) : null;
+  const processes = Array.isArray(named)
+    ? new Set(named.filter((each) => typeof each === "string"))
+    : null;
   return { processes, notBefore: notBefore ?? placedAfter, notAfter };
 }
 

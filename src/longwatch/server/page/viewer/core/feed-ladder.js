@@ -66,7 +66,8 @@ export class Ladder {
 
   /** @param {Outcome} outcome @param {() => number} [draw] @returns {Ladder} */
   after(outcome, draw) {
-    if (outcome === "answered") return new Ladder(this.rung, this.backoff.succeeded(), 0, this.climbMs);
+    if (outcome === "answered")
+      return new Ladder(this.rung, this.backoff.succeeded(), 0, this.climbMs);
     if (outcome === "away" || outcome === "refused" || outcome === "closing") {
       return new Ladder(this.rung, this.backoff.failed(draw), this.doubts, this.climbMs);
     }

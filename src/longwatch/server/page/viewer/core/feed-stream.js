@@ -68,7 +68,8 @@ export async function tryStream({ environment, api, topics, after, signal, onMes
     if (isQuiet) return { outcome: hasSpoken ? "stalled" : "silent", error: null };
     if (error instanceof ApiError) return { outcome: hasSpoken ? "cut" : outcomeOf(error), error };
     // A message that is no JSON was damaged on the way.
-    if (isAbort(error) || error instanceof SyntaxError || signal.aborted) return { outcome: ended(), error: null };
+    if (isAbort(error) || error instanceof SyntaxError || signal.aborted)
+      return { outcome: ended(), error: null };
     throw error;
   } finally {
     environment.clearTimeout(watchdog);

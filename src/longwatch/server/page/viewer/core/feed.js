@@ -61,7 +61,14 @@ export class FeedClient {
   #polls = new Ramp({ quietMs: Infinity }); // how often, on the last rung
 
   /** @param {FeedOptions} options */
-  constructor({ api, environment, backoff = FEED_BACKOFF, draw = Math.random, onState, onJournal }) {
+  constructor({
+    api,
+    environment,
+    backoff = FEED_BACKOFF,
+    draw = Math.random,
+    onState,
+    onJournal,
+  }) {
     this.#api = api;
     this.#environment = environmentWith(environment);
     this.#draw = draw;
@@ -122,7 +129,8 @@ export class FeedClient {
    * @param {"active" | "idle" | "hidden"} mode
    */
   attend(mode) {
-    if (mode === "hidden" || (mode === "idle" && this.#ladder.rung > 0)) return this.#pauseFor("activity");
+    if (mode === "hidden" || (mode === "idle" && this.#ladder.rung > 0))
+      return this.#pauseFor("activity");
     this.#resumeFrom("activity");
     if (mode === "active") this.touch();
   }
@@ -138,7 +146,8 @@ export class FeedClient {
   /** End everything; whoever listens hears nothing more. */
   close() {
     this.#stop();
-    for (const topic of this.#topics.values()) for (const listener of topic.listeners) listener.active = false;
+    for (const topic of this.#topics.values())
+      for (const listener of topic.listeners) listener.active = false;
     this.#topics.clear();
   }
 
@@ -183,9 +192,16 @@ export class FeedClient {
       const topics = [...this.#topics.values()].filter((topic) => !topic.isRefused);
       if (topics.length === 0) return;
       const isStream = this.#ladder.rung === 0;
-      const { outcome, error } = await (isStream ? this.#stream(topics, signal) : this.#poll(topics, signal));
+      const { outcome, error } = await (isStream
+        ? this.#stream(topics, signal)
+        : this.#poll(topics, signal));
       if (signal.aborted) return;
-      if (outcome === "refused" && error?.status === 400 && !isFreshStart && topics.some((each) => each.cursor)) {
+      if (
+        outcome === "refused" &&
+        error?.status === 400 &&
+        !isFreshStart &&
+        topics.some((each) => each.cursor)
+      ) {
         for (const topic of topics) topic.cursor = ""; // another journal, or one that was emptied
         isFreshStart = true;
         continue;
@@ -279,7 +295,9 @@ export class FeedClient {
    */
   #pollOutcome(error, startedAt) {
     const heldMs = this.#environment.now() - startedAt;
-    return error.status === 0 && this.#ladder.rung === 1 && heldMs >= 2_000 ? "cut" : outcomeOf(error);
+    return error.status === 0 && this.#ladder.rung === 1 && heldMs >= 2_000
+      ? "cut"
+      : outcomeOf(error);
   }
 
   /**
@@ -290,7 +308,8 @@ export class FeedClient {
    * @param {AbortSignal} signal
    */
   async #rest(messages, hasMoved, startedAt, signal) {
-    const hasNews = hasMoved && messages.some(({ event }) => event !== "caught_up" && event !== "beat");
+    const hasNews =
+      hasMoved && messages.some(({ event }) => event !== "caught_up" && event !== "beat");
     const now = this.#environment.now();
     if (this.#ladder.rung === 1) {
       if (!hasNews && now - startedAt < 1_000) await sleep(this.#environment, 1_000, signal);

@@ -10,7 +10,8 @@ export class NumberSet {
   add(low, high = low) {
     const ranges = this.#ranges;
     const last = ranges.at(-1);
-    if (last && low === last[1] + 1) last[1] = high; // the next in a row: the cheap and common case
+    if (last && low === last[1] + 1)
+      last[1] = high; // the next in a row: the cheap and common case
     else if (!last || low > last[1]) ranges.push([low, high]);
     else if (low < last[0] || high > last[1]) this.#insert([low, high]);
   }

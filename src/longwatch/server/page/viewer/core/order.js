@@ -33,7 +33,10 @@ export function orderOf(event) {
  */
 export function compareOrders(one, other) {
   return (
-    one[0] - other[0] || compareText(one[1], other[1]) || one[2] - other[2] || compareText(one[3], other[3])
+    one[0] - other[0] ||
+    compareText(one[1], other[1]) ||
+    one[2] - other[2] ||
+    compareText(one[3], other[3])
   );
 }
 

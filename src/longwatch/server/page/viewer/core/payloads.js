@@ -112,7 +112,8 @@ export function saysSomething(value) {
   if (Array.isArray(value)) return value.length > 0;
   const keys = Object.keys(value);
   if (keys.length !== 1) return keys.length > 0;
-  if (keys[0] === "$set" || keys[0] === "$map" || keys[0] === "$bytes") return sizeOf(value[keys[0]]) > 0;
+  if (keys[0] === "$set" || keys[0] === "$map" || keys[0] === "$bytes")
+    return sizeOf(value[keys[0]]) > 0;
   if (keys[0] === "$decimal") return /[1-9]/.test(String(value["$decimal"]).split(/e/i)[0] ?? "");
   return true;
 }

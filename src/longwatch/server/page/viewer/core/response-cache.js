@@ -160,7 +160,8 @@ export function sharing(before, after) {
   if (Object.is(before, after)) return after;
   if (Array.isArray(before) && Array.isArray(after)) {
     const shared = after.map((value, at) => sharing(before[at], value));
-    const isEqual = before.length === after.length && shared.every((value, at) => value === before[at]);
+    const isEqual =
+      before.length === after.length && shared.every((value, at) => value === before[at]);
     return /** @type {T} */ (isEqual ? before : shared);
   }
   if (!isPlain(before) || !isPlain(after)) return after;
@@ -173,5 +174,7 @@ export function sharing(before, after) {
 
 /** @param {unknown} value @returns {value is Record<string, any>} */
 function isPlain(value) {
-  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return (
+    typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
+  );
 }

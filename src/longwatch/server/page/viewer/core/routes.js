@@ -10,35 +10,41 @@ export const runPath = (runId) => `/api/runs/${each(runId)}`;
  * @param {string} executionId
  * @param {string | null} [planId]
  */
-export const executionPath = (executionId, planId = null) => `/api/executions/${planId === null ? "" : `${each(planId)}/`}${each(executionId)}`;
+export const executionPath = (executionId, planId = null) =>
+  `/api/executions/${planId === null ? "" : `${each(planId)}/`}${each(executionId)}`;
 
 /**
  * The first slash separates the two: a slash and a percent sign of the plan are encoded.
  * @param {string} planId
  * @param {string} executionId
  */
-export const executionTopic = (planId, executionId) => `execution:${planId.replaceAll("%", "%25").replaceAll("/", "%2F")}/${executionId}`;
+export const executionTopic = (planId, executionId) =>
+  `execution:${planId.replaceAll("%", "%25").replaceAll("/", "%2F")}/${executionId}`;
 
 /** @param {string} projectId */
 export const projectPath = (projectId) => `/api/projects/${each(projectId)}`;
 
 /** @param {string} projectId @param {string} sessionId */
-export const sessionPath = (projectId, sessionId) => `${projectPath(projectId)}/sessions/${each(sessionId)}`;
+export const sessionPath = (projectId, sessionId) =>
+  `${projectPath(projectId)}/sessions/${each(sessionId)}`;
 
 /** @param {string} projectId @param {string} sessionId */
 export const turnsPath = (projectId, sessionId) => `${sessionPath(projectId, sessionId)}/turns`;
 
 /** @param {string} projectId @param {string} sessionId @param {string} turnId */
-export const turnPath = (projectId, sessionId, turnId) => `${turnsPath(projectId, sessionId)}/${each(turnId)}`;
+export const turnPath = (projectId, sessionId, turnId) =>
+  `${turnsPath(projectId, sessionId)}/${each(turnId)}`;
 
 /** @param {string} projectId */
 export const filesPath = (projectId) => `${projectPath(projectId)}/files`;
 
 /** @param {string} projectId @param {string} path */
-export const documentPath = (projectId, path) => `${projectPath(projectId)}/documents/${filePath(path)}`;
+export const documentPath = (projectId, path) =>
+  `${projectPath(projectId)}/documents/${filePath(path)}`;
 
 /** @param {string} projectId @param {string} path */
-export const contentPath = (projectId, path) => `${projectPath(projectId)}/content/${filePath(path)}`;
+export const contentPath = (projectId, path) =>
+  `${projectPath(projectId)}/content/${filePath(path)}`;
 
 /** @param {string} path */
 function filePath(path) {

@@ -143,7 +143,9 @@ export class RunFold {
   /** Agent spans, tool calls and nodes of the last attempt, in the order they began. */
   calls() {
     const last = this.#shown.length - 1;
-    return last === 0 ? this.#calls.ordered() : this.#calls.only((order) => this.#lifecycle.attemptAt(order) === last);
+    return last === 0
+      ? this.#calls.ordered()
+      : this.#calls.only((order) => this.#lifecycle.attemptAt(order) === last);
   }
 
   /** The same, as `GET /api/runs/{run_id}` gives them. */
@@ -164,7 +166,10 @@ export class RunFold {
     const found = [];
     const quietMs = now - (this.#lastOrder?.[0] ?? now);
     if (!this.hasEnded && quietMs > silentAfterMs) {
-      found.push({ name: "silent", message: `no event for ${Math.floor(quietMs / 1000)} s; the run is still open` });
+      found.push({
+        name: "silent",
+        message: `no event for ${Math.floor(quietMs / 1000)} s; the run is still open`,
+      });
     }
     const unreadable = this.#counts.get(UNREADABLE) ?? 0;
     if (unreadable > 0) {
@@ -217,7 +222,9 @@ export class RunFold {
       last_event_type: this.#lastType,
       last_event_at: this.#lastOrder[0],
       expired_before: null, // only the journal knows
-      attempts: attempts.map((each, at) => this.#attemptView(each, at, each === this.#current ? ending : each.ending)),
+      attempts: attempts.map((each, at) =>
+        this.#attemptView(each, at, each === this.#current ? ending : each.ending),
+      ),
     };
   }
 
@@ -229,10 +236,15 @@ export class RunFold {
   get #ending() {
     const { ending, isSuperseded } = this.#current;
     const activeAt = this.#isActive ? (this.#lastOrder?.[0] ?? 0) : 0;
-    if (ending === null && isSuperseded) return replacedAt(/** @type {Order} */ (this.#lastOrder), activeAt);
+    if (ending === null && isSuperseded)
+      return replacedAt(/** @type {Order} */ (this.#lastOrder), activeAt);
     if (ending?.status !== "died") return ending;
     const notBefore = Math.max(activeAt, ending.notBefore ?? 0);
-    return { ...ending, notBefore, notAfter: ending.notAfter === null ? null : Math.max(ending.notAfter, notBefore) };
+    return {
+      ...ending,
+      notBefore,
+      notAfter: ending.notAfter === null ? null : Math.max(ending.notAfter, notBefore),
+    };
   }
 
   /**
@@ -262,7 +274,10 @@ export class RunFold {
     const summary = this.summary(now);
     if (summary === null) return null;
     const producers = sorted(this.#producers).map(([name, { seen, stated }]) => {
-      return /** @type {const} */ ([name, { events: seen.size, stated, missing: seen.gaps(stated) }]);
+      return /** @type {const} */ ([
+        name,
+        { events: seen.size, stated, missing: seen.gaps(stated) },
+      ]);
     });
     return {
       ...summary,
@@ -343,7 +358,17 @@ export function fold(events) {
 
 /** @param {Order} order @param {number} notBefore @returns {Ending} */
 function replacedAt(order, notBefore) {
-  return { status: "unknown", order, ownWord: false, error: null, correction: false, attempt: null, processes: null, notBefore, notAfter: null };
+  return {
+    status: "unknown",
+    order,
+    ownWord: false,
+    error: null,
+    correction: false,
+    attempt: null,
+    processes: null,
+    notBefore,
+    notAfter: null,
+  };
 }
 
 /** @param {Ending | null} ending @returns {Interval | null} */

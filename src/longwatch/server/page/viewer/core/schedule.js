@@ -24,7 +24,13 @@
  * @property {number | null} lookedAt
  */
 
-export const RAMP = Object.freeze({ first: 1_000, factor: 1.5, most: 5_000, activeMs: 30_000, quietMs: 120_000 });
+export const RAMP = Object.freeze({
+  first: 1_000,
+  factor: 1.5,
+  most: 5_000,
+  activeMs: 30_000,
+  quietMs: 120_000,
+});
 
 /** @type {RampState} */
 const NEVER_LOOKED = { step: null, startedAt: null, newsAt: null, lookedAt: null };

@@ -40,7 +40,11 @@ export class SseParser {
   #take(line, messages) {
     if (line === "") {
       if (this.#data.length) {
-        messages.push({ event: this.#event || "message", data: this.#data.join("\n"), id: this.#id });
+        messages.push({
+          event: this.#event || "message",
+          data: this.#data.join("\n"),
+          id: this.#id,
+        });
       }
       this.#event = "";
       this.#data = [];
