@@ -16,6 +16,11 @@ UV_VERSION := 0.13.7
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make requirements" .venv/bin/uv pip compile --quiet --upgrade \
 	--universal --python-version 3.11 --generate-hashes
 
+# Formats JavaScript, TypeScript, CSS and HTML; the copy of the core in the React package is left out.
+PRETTIER := web/node_modules/.bin/prettier --config web/.prettierrc.json --log-level warn
+FORMATTED := 'src/longwatch/server/page/viewer/**/*.{js,css,html}' 'web/*.{js,ts}' 'web/react/*.{js,ts}' \
+	'web/react/{scripts,src,tests}/**/*.{js,ts,tsx}' 'tests/web/**/*.js' 'examples/**/*.{js,ts,tsx,css,html}'
+
 .PHONY: help demo test unit simulate coverage load snapshots check format stack-demo bench requirements engines web clean
 
 help:
@@ -31,7 +36,7 @@ help:
 	@echo "make stack-demo    the session journal's stack on a local AWS engine (ARGS=--keep: until Ctrl-C)"
 	@echo "make bench         measure longwatch beside its peers"
 	@echo "make engines       fetch the local engines that the tests run against"
-	@echo "make web           fetch what the tests of the browser modules need"
+	@echo "make web           fetch the formatter and what the tests of the browser modules need"
 	@echo "make requirements  compile requirements/*.txt anew from pyproject.toml"
 	@echo "make clean         remove everything that make has made"
 
@@ -58,17 +63,19 @@ coverage: .venv/.dev
 snapshots: .venv/.dev
 	@.venv/bin/python -m tests.snapshots.surface
 
-check: .venv/.dev
+check: .venv/.dev web
 	.venv/bin/ruff check --quiet .
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/cfn-lint infrastructure/*.yaml
 	.venv/bin/python scripts/check-machines infrastructure/*.asl.json
+	@if [ -x web/node_modules/.bin/prettier ]; then $(PRETTIER) --check $(FORMATTED); fi
 
-format: .venv/.dev
+format: .venv/.dev web
 	@.venv/bin/ruff check --quiet --fix .
 	@.venv/bin/ruff format --quiet .
+	@if [ -x web/node_modules/.bin/prettier ]; then $(PRETTIER) --write $(FORMATTED); fi
 
 stack-demo: .venv/.dev .venv-ministack/.installed
 	@.venv/bin/python scripts/stack-demo $(ARGS)
@@ -98,7 +105,7 @@ web:
 	@if npm --version >/dev/null 2>&1; then \
 		$(MAKE) --no-print-directory web/node_modules/.installed; \
 	else \
-		echo "Left out: the web tools, because this machine has no npm; tests of types and hooks are skipped."; \
+		echo "Left out: the web tools, because this machine has no npm; tests of types and hooks and the formatter are skipped."; \
 		echo "To run them: apt-get install nodejs npm (or the like), then make test."; \
 	fi
 
