@@ -130,6 +130,23 @@ def test_no_package_index_is_named_in_the_tree() -> None:
     assert named == []
 
 
+def test_requirement_documents_are_named_by_subject() -> None:
+    numbered = re.compile(r"\b(?:document|requirement|seed)s? 00\d\b", re.IGNORECASE)
+    folders = ("src", "docs", "tests", "benchmarks", "examples", "infrastructure", "scripts", "web/react")
+    files = [*ROOT.glob("*.md"), *(path for folder in folders for path in (ROOT / folder).rglob("*.*"))]
+
+    named = [
+        str(path.relative_to(ROOT))
+        for path in files
+        if path.suffix in (".py", ".md", ".js", ".ts", ".tsx", ".yaml", ".json", ".sql", ".css", ".html")
+        and "node_modules" not in path.parts
+        and path != ROOT / "docs" / "explanation" / "requirements.md"
+        and numbered.search(path.read_text(encoding="utf-8"))
+    ]
+
+    assert named == []
+
+
 def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
