@@ -1,4 +1,4 @@
-"""scripts/trace_event: the path of one event through this package."""
+"""scripts/trace_event: the path of an event, a turn line and an execution response through this package."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "trace_event"
 
 
-def test_an_event_is_traced_from_the_decorator_to_the_stream() -> None:
+@pytest.mark.parametrize(
+    ("kind", "passes"),
+    [
+        ("event", ("recording/decorators.py", "journal/sqlite/", "server/live/")),
+        ("turn", ("turns/", "journal/sqlite/", "server/")),
+        ("execution", ("executions/sources/drs.py", "executions/poller.py", "journal/sqlite/", "server/live/")),
+    ],
+)
+def test_each_kind_is_traced_up_to_its_client(kind: str, passes: tuple[str, ...]) -> None:
     done = subprocess.run(
-        [sys.executable, SCRIPT, "event", "--json", "--repeat=2"], capture_output=True, text=True, check=True
+        [sys.executable, SCRIPT, kind, "--json", "--repeat=2"], capture_output=True, text=True, check=False
     )
 
+    assert done.returncode == 0, done.stderr
     path = json.loads(done.stdout)
-    assert path["files"][0] == "recording/decorators.py"
-    assert any(file.startswith("journal/sqlite/") for file in path["files"])
-    assert any(file.startswith("server/") for file in path["files"])
+    assert path["kind"] == kind
+    for start in passes:
+        assert any(file.startswith(start) for file in path["files"]), start
     assert not any(file.startswith("testing/") for file in path["files"])
     assert path["thread_segments"] > 1
 
