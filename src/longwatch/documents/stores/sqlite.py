@@ -11,11 +11,11 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.documents.files import FileEntry, Kind, ProjectFiles
 from longwatch.documents.store import KeptDocuments
 from longwatch.documents.stores.base import Head, StoredDocument, placed
-from longwatch.documents.stores.sqlite_tables import Tables
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.settings import sqlite_url
 from longwatch.storage.change_signal import ChangeSignal, OnChange, local_signal
 from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database
+from longwatch.storage.sqlite.side_schema import SideSchema
 
 ENTRY_COLUMNS = """path, version, project_version, created_version, last_modified, created_at, size, sha256,
     kind, deleted"""
@@ -65,7 +65,12 @@ class SqliteShelf:
         self._path = path
         self._clock = clock
         self._database = Database(path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
-        self._tables = Tables(self._database)
+        self._tables = SideSchema(
+            self._database,
+            holds="documents",
+            version_table="document_schema",
+            package="longwatch.documents.stores",
+        )
         self._signal = local_signal(path)
 
     def create_project(self, project: str, name: str, now_ms: int) -> ProjectFiles:

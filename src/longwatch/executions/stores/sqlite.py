@@ -1,21 +1,15 @@
-"""Executions in a SQLite file, that of a journal or one of their own.
-
-The file's `user_version` counts the journal's migrations. Executions count theirs in a table, so that one
-file serves both, whichever was there first.
-"""
+"""Executions in a SQLite file, that of a journal or one of their own."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import AlreadyThere, NewerJournal, VersionConflict
+from longwatch.errors import AlreadyThere, VersionConflict
 from longwatch.executions.model import Execution
 from longwatch.executions.stores.base import (
     DEFAULT_LIST_LIMIT,
@@ -40,12 +34,9 @@ from longwatch.executions.stores.records import (
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.model.summary import Status
 from longwatch.storage.change_signal import ChangeSignal, OnChange, local_signal
-from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database, statements
+from longwatch.storage.sqlite.database import BUSY_TIMEOUT_MS, Database
+from longwatch.storage.sqlite.side_schema import SideSchema
 
-PACKAGE = "longwatch.executions.stores"
-
-CREATE_VERSION = "CREATE TABLE IF NOT EXISTS execution_schema (version INTEGER NOT NULL) STRICT"
-READ_VERSION = "SELECT version FROM execution_schema"
 INSERT = (
     "INSERT INTO executions (execution_id, plan_id, status, started_at, record) VALUES (?,?,?,?,?) "
     "ON CONFLICT DO NOTHING"
@@ -85,10 +76,15 @@ class SqliteExecutionStore:
         self._clock = clock
         self._database = Database(self.path, schema=SCHEMA, clock=clock, busy_timeout_ms=busy_timeout_ms)
         self._signal = local_signal(self.path)
-        self._ready_in: int | None = None  # the generation of the file that has the table
+        self._tables = SideSchema(
+            self._database,
+            holds="executions",
+            version_table="execution_schema",
+            package="longwatch.executions.stores",
+        )
 
     def add(self, execution: Execution) -> Execution:
-        self._prepare()
+        self._tables.prepare()
         record = record_of(replace(execution, version=1, stored=None))
         with self._database.writing() as connection:
             if not connection.execute(INSERT, _row(record)).rowcount:
@@ -105,7 +101,7 @@ class SqliteExecutionStore:
         return of_plan([_execution(text) for (text,) in self._fetch(READ, (execution_id, None))], plan_id)
 
     def update(self, execution: Execution) -> Execution:
-        self._prepare()
+        self._tables.prepare()
         read = execution.stored or {}
         record = record_of(replace(execution, version=execution.version + 1))
         key = (execution.execution_id, execution.plan_id)
@@ -165,7 +161,7 @@ class SqliteExecutionStore:
     def subscribe(self, on_change: OnChange) -> ChangeSignal:
         from longwatch.storage.sqlite.file_signal import watch_file
 
-        self._prepare()
+        self._tables.prepare()
         self._database.prepare()
         database = Database(self.path, schema=SCHEMA, clock=self._clock, busy_timeout_ms=0, must_exist=True)
         return watch_file(database, on_change)
@@ -174,36 +170,8 @@ class SqliteExecutionStore:
         self._database.close()
 
     def _fetch(self, query: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
-        self._prepare()
+        self._tables.prepare()
         return self._database.fetch(query, parameters)
-
-    def _prepare(self) -> None:
-        """Create the table or bring it up to date, once. Two may do this: the second finds nothing to do."""
-        generation = self._database.generation
-        if self._ready_in == generation:
-            return
-        with self._database.writing() as connection:
-            _migrate(connection, self.path)
-        self._ready_in = generation
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    folder = files(PACKAGE) / "migrations"
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    connection.execute(CREATE_VERSION)
-    row = connection.execute(READ_VERSION).fetchone()
-    version = int(row[0]) if row else 0
-    if version > len(names):
-        raise NewerJournal(
-            f"The executions in {path} were written by a newer longwatch (version {version}, this one knows "
-            f"{len(names)})."
-        )
-    for name in names[version:]:
-        for statement in statements((folder / name).read_text(encoding="utf-8")):
-            connection.execute(statement)
-    if version < len(names):
-        connection.execute("DELETE FROM execution_schema")
-        connection.execute("INSERT INTO execution_schema VALUES (?)", (len(names),))
 
 
 def _row(record: Record) -> tuple[object, ...]:

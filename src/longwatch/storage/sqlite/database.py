@@ -44,9 +44,13 @@ class Schema:
 
     def scripts(self) -> list[str]:
         """The migrations in order; the file's `user_version` counts those that were run."""
-        folder = files(self.package) / self.folder
-        names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-        return [(folder / name).read_text(encoding="utf-8") for name in names]
+        return migration_scripts(self.package, self.folder)
+
+
+def migration_scripts(package: str, folder: str = "migrations") -> list[str]:
+    """The SQL scripts in a folder of a package, in the order of their names."""
+    entries = sorted((files(package) / folder).iterdir(), key=lambda entry: entry.name)
+    return [entry.read_text(encoding="utf-8") for entry in entries if entry.name.endswith(".sql")]
 
 
 _databases: WeakSet[Database] = WeakSet()  # of this process
