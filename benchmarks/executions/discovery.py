@@ -19,8 +19,8 @@ from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 from longwatch.executions.stores.dynamodb import INDEX, DynamoExecutionStore
 from longwatch.executions.stores.records import record_of
 from longwatch.executions.stores.sqlite import INSERT, SqliteExecutionStore
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import to_attribute
+from longwatch.storage.urls import TableAddress
 
 OPEN = 100
 BATCH = 25  # items that DynamoDB takes at once

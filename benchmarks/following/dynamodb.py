@@ -26,8 +26,8 @@ from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.table import BotoTable, ItemPage, KeyRange, PutCondition, Table
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
+from longwatch.storage.urls import TableAddress
 
 RUNS = 150  # polled twice a second each: some way below what one core can do
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"}

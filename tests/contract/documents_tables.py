@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from longwatch.documents.stores.dynamodb_table import TEMPLATE, DocumentTable
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from tests.contract.tables import REGION, client_of, delete_table
 from tests.stack.templates import ROOT, create_tables, load_template
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from longwatch.journal.dynamodb.table import BotoTable
 from longwatch.storage.dynamodb.client import DynamoClient
-from longwatch.storage.dynamodb.errors import KEYS, TableAddress
+from longwatch.storage.dynamodb.errors import KEYS
+from longwatch.storage.urls import TableAddress
 
 if TYPE_CHECKING:
     from botocore.session import Session

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, SimulatedTable, failing_by_chance
 from tests.contract.journal import JournalContract

@@ -15,8 +15,8 @@ from longwatch.executions.responses import applied
 from longwatch.executions.stores.base import ExecutionStore, place_of
 from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutionStore
 from longwatch.executions.stores.records import POLL_STATE
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import from_attribute, to_attribute
+from longwatch.storage.urls import TableAddress
 from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import (
     OTHER_STATUSES,
@@ -130,7 +130,7 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
     def test_a_table_that_is_not_there_is_named(self, engine_url: str) -> None:
         store = SharedExecutionStore(TableAddress(table="no-such-table", region=REGION, endpoint=engine_url))
 
-        with pytest.raises(TableProblem, match="Table 'no-such-table' was not found"):
+        with pytest.raises(TableProblem, match="Table 'no-such-table' for executions was not found"):
             list(store.open_executions())
 
 

@@ -14,7 +14,7 @@ from longwatch.following import Hub, Reason
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.model.event import START, Page
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.simulation.virtual_loop import AtOnce, LoopClock, in_virtual_time
 from longwatch.testing.tables import SimulatedTable
 from tests.contract.following import FollowingContract, StoriesContract

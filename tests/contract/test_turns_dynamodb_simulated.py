@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.journal.dynamodb.journal import DynamoJournal
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
 from tests.contract.making import OpenAgain

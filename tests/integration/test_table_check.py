@@ -14,8 +14,9 @@ from longwatch.cli.store_checks import look_at_documents, look_at_executions
 from longwatch.errors import TableProblem
 from longwatch.executions.stores.dynamodb import SHAPE as EXECUTIONS
 from longwatch.settings import Settings, load_settings
-from longwatch.storage.dynamodb.errors import KEYS, TableAddress
+from longwatch.storage.dynamodb.errors import KEYS
 from longwatch.storage.dynamodb.table_check import check_shape, check_table
+from longwatch.storage.urls import TableAddress
 from tests.contract.documents_tables import new_document_table
 from tests.contract.test_executions_dynamodb import new_execution_table
 
@@ -56,7 +57,7 @@ def create(endpoint: str, layout: str) -> str:
 def test_a_table_of_its_layout_is_good(endpoint: str, layout: str) -> None:
     name = create(endpoint, layout)
 
-    report = check_table(name, region=REGION, layout=layout, endpoint=endpoint)
+    report = check_table(TableAddress(table=name, region=REGION, layout=layout, endpoint=endpoint))
 
     assert (report.status, report.billing, report.item_count) == ("ACTIVE", "PAY_PER_REQUEST", 0)
     assert report.ttl == "DISABLED"
@@ -66,14 +67,14 @@ def test_a_table_of_the_other_layout_is_told_apart(endpoint: str) -> None:
     name = create(endpoint, "session")
 
     with pytest.raises(TableProblem, match="layout=session") as caught:
-        check_table(name, region=REGION, endpoint=endpoint)
+        check_table(TableAddress(table=name, region=REGION, endpoint=endpoint))
 
     assert caught.value.kind == "wrong-keys"
 
 
 def test_a_table_that_is_not_there_leads_to_the_template(endpoint: str) -> None:
     with pytest.raises(TableProblem, match=r"aws cloudformation deploy .* TableName=nowhere") as caught:
-        check_table("nowhere", region=REGION, endpoint=endpoint)
+        check_table(TableAddress(table="nowhere", region=REGION, endpoint=endpoint))
 
     assert caught.value.kind == "not-found"
     assert "another region, set that: dynamodb://nowhere?region=REGION" in str(caught.value)

@@ -17,7 +17,10 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "trace_event"
     [
         ("event", ("recording/decorators.py", "journal/sqlite/", "server/live/")),
         ("turn", ("turns/", "journal/sqlite/", "server/")),
-        ("execution", ("executions/sources/drs.py", "executions/poller.py", "journal/sqlite/", "server/live/")),
+        (
+            "execution",
+            ("executions/sources/drs.py", "executions/poller.py", "journal/sqlite/", "server/live/"),
+        ),
     ],
 )
 def test_each_kind_is_traced_up_to_its_client(kind: str, passes: tuple[str, ...]) -> None:

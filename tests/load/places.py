@@ -16,7 +16,7 @@ from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.table import BotoTable
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from tests.contract.tables import new_table
 from tests.contract.test_executions_dynamodb import new_execution_table
 from tests.load.measuring import Meter

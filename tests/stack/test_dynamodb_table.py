@@ -17,6 +17,7 @@ from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event, new_event_id
 from longwatch.settings import DEFAULT_TABLE, MAX_PAYLOAD_BYTES
 from longwatch.storage.dynamodb.table_check import check_table
+from longwatch.storage.urls import TableAddress
 from tests.stack.templates import TABLE_TEMPLATE, create_tables, load_template
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class TestDeployedByCloudFormation:
         assert deployed.outputs["TableArn"].endswith(f":table/{deployed.name}")
 
     def test_the_table_passes_the_check_that_longwatch_makes_at_start(self, deployed: Deployed) -> None:
-        report = check_table(deployed.name, region=REGION, endpoint=deployed.endpoint)
+        report = check_table(TableAddress(table=deployed.name, region=REGION, endpoint=deployed.endpoint))
 
         assert (report.status, report.billing) == ("ACTIVE", "PAY_PER_REQUEST")
 
@@ -193,7 +194,7 @@ class TestOnAmazonsOwnEngine:
         assert expiry == {"TimeToLiveStatus": "ENABLED", "AttributeName": "ttl"}
 
     def test_the_check_finds_nothing_to_warn_of(self, dynamodb_local_url: str, local_table: str) -> None:
-        report = check_table(local_table, region=REGION, endpoint=dynamodb_local_url)
+        report = check_table(TableAddress(table=local_table, region=REGION, endpoint=dynamodb_local_url))
 
         assert (report.status, report.billing, report.ttl) == ("ACTIVE", "PAY_PER_REQUEST", "ENABLED")
         assert report.warnings == ()

@@ -21,8 +21,8 @@ from longwatch.executions.sources.drs import DrsSource
 from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX, TEMPLATE, DynamoExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.model.run import Status
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import from_attribute, to_attribute
+from longwatch.storage.urls import TableAddress
 from longwatch.testing import FakeClock
 from longwatch.testing.drs import DrsSimulator, drill
 from tests.contract.tables import REGION, client_of, delete_table

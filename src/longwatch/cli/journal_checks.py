@@ -134,9 +134,9 @@ def _look_at_table(settings: Settings, finding: Finding, clock: Clock) -> None:
     from longwatch.storage.dynamodb.table_check import check_table
 
     address = table_address(settings)
-    report = check_table(**address, clock=clock)
-    finding.add("table", address["table"], f"layout {address['layout']}")
-    finding.add("region", report.address.region or "–", address["endpoint"] or "")
+    report = check_table(address, clock=clock)
+    finding.add("table", address.table, f"layout {address.layout}")
+    finding.add("region", report.address.region or "–", address.endpoint or "")
     finding.add("status", report.status, report.billing)
     finding.add("items", f"{report.item_count:,}", "DynamoDB counts about every six hours")
     finding.add("time to live", report.ttl or "no right to ask")

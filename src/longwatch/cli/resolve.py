@@ -6,8 +6,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypedDict
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from longwatch.cli.options import Invocation
 from longwatch.cli.render.terminal import ProgressLine, remark
@@ -22,6 +21,7 @@ from longwatch.model.event import START, Event
 from longwatch.model.run import RunSummary
 from longwatch.model.run_query import WORK, RunQuery
 from longwatch.settings import Settings
+from longwatch.storage.urls import TableAddress, locate_store
 
 NEWEST = ("latest", "-")
 READ_LIMIT = 1000
@@ -50,7 +50,7 @@ def check(settings: Settings, *, clock: Clock) -> None:
     if settings.journal.startswith("dynamodb:"):
         from longwatch.storage.dynamodb.table_check import check_table
 
-        for warning in check_table(**table_address(settings), clock=clock).warnings:
+        for warning in check_table(table_address(settings), clock=clock).warnings:
             remark(f"longwatch: {warning}")
 
 
@@ -61,25 +61,11 @@ def sqlite_path(url: str) -> Path | None:
     return Path(path).expanduser() if parts.scheme == "sqlite" and not parts.netloc and path else None
 
 
-class TableOptions(TypedDict):
-    """Which table, and how to reach it."""
-
-    table: str
-    region: str | None
-    layout: str
-    endpoint: str | None
-
-
-def table_address(settings: Settings) -> TableOptions:
-    """Which table a DynamoDB address means, with what the settings add to it."""
-    parts = urlsplit(settings.journal)
-    options = dict(parse_qsl(parts.query))
-    return TableOptions(
-        table=unquote(parts.netloc) or settings.table_name,
-        region=options.get("region") or settings.region,
-        layout=options.get("layout") or settings.layout,
-        endpoint=options.get("endpoint") or settings.endpoint,
-    )
+def table_address(settings: Settings) -> TableAddress:
+    """The table that a DynamoDB URL names, with what the settings add to it."""
+    address = locate_store(settings.journal, "journal", settings=settings)
+    assert isinstance(address, TableAddress)
+    return address
 
 
 def find(journal: Journal, wanted: str) -> RunSummary:

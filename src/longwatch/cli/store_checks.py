@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longwatch.cli.journal_checks import Finding, check_parent, look_at_file
-from longwatch.documents.stores.factory import DEFAULT_TABLE as DOCUMENTS_TABLE
-from longwatch.documents.stores.factory import FORMS as DOCUMENTS_FORMS
-from longwatch.documents.stores.factory import documents_url
+from longwatch.documents.stores.factory import documents_url, locate_documents
 from longwatch.errors import JournalUnusable, MissingExtra, TableProblem
-from longwatch.executions.stores.factory import DEFAULT_TABLE as EXECUTIONS_TABLE
-from longwatch.executions.stores.factory import FORMS as EXECUTIONS_FORMS
-from longwatch.executions.stores.factory import executions_url
+from longwatch.executions.stores.factory import executions_url, locate_executions
 from longwatch.settings import Settings
-from longwatch.storage.urls import TableLocation, parts_of, sqlite_path, table_place
+from longwatch.storage.urls import TableAddress, locate_store
 
 if TYPE_CHECKING:
     from longwatch.storage.dynamodb.table_check import TableReport
@@ -31,39 +27,37 @@ _COUNT_EXECUTIONS = "SELECT count(*) FROM executions"
 def look_at_documents(settings: Settings, finding: Finding) -> None:
     """Where the documents of projects are, and whether they can be kept there."""
     url = documents_url(settings)
-    parts = parts_of(url, "document store URL", DOCUMENTS_FORMS)
+    location = locate_documents(url, settings)
     finding.add("address", url)
     if find_spec("pycrdt") is None:
         finding.add("extra", "not installed", f"only for documents: {MissingExtra('Keeping them', 'server')}")
-    if parts.scheme == "sqlite":
-        _look_at_file(sqlite_path(url, parts), ("document_schema", _COUNT_DOCUMENTS), settings, finding)
-    elif parts.scheme == "dynamodb":
+    if isinstance(location, Path):
+        _look_at_file(location, ("document_schema", _COUNT_DOCUMENTS), settings, finding)
+    elif isinstance(location, TableAddress):
         from longwatch.documents.stores.dynamodb_table import SHAPE
 
-        place = table_place(url, parts, settings, default_table=DOCUMENTS_TABLE)
         is_chosen = settings.documents is not None
-        _look_at_table(place, SHAPE, "documents of projects", finding, is_chosen=is_chosen)
+        _look_at_table(location, SHAPE, "documents of projects", finding, is_chosen=is_chosen)
 
 
 def look_at_executions(settings: Settings, finding: Finding, *, url: str | None = None) -> None:
     """Where executions are, and whether they can be kept there. A table that is named has to be there."""
     is_chosen = url is not None
     url = url or executions_url(settings)
-    parts = parts_of(url, "execution store URL", EXECUTIONS_FORMS)
+    location = locate_executions(url, settings)
     finding.add("address", url)
-    if parts.scheme == "sqlite":
-        _look_at_file(sqlite_path(url, parts), ("execution_schema", _COUNT_EXECUTIONS), settings, finding)
-    elif parts.scheme == "dynamodb":
+    if isinstance(location, Path):
+        _look_at_file(location, ("execution_schema", _COUNT_EXECUTIONS), settings, finding)
+    elif isinstance(location, TableAddress):
         from longwatch.executions.stores.dynamodb import NEWEST_BY_STATUS, SHAPE
 
-        place = table_place(url, parts, settings, default_table=EXECUTIONS_TABLE)
-        report = _look_at_table(place, SHAPE, "`longwatch executions`", finding, is_chosen=is_chosen)
+        report = _look_at_table(location, SHAPE, "`longwatch executions`", finding, is_chosen=is_chosen)
         for index in report.missing_indexes if report else ():
             finding.warnings.append(
-                f"Table {place.table!r} has no index {index}: executions whose Status another writer changed "
-                f"are found only under {', '.join(settings.other_statuses) or 'no status'}, the newest "
-                f"{NEWEST_BY_STATUS} of each. Deploy {SHAPE.template} again or add the index, or list more "
-                "statuses in executions.other_statuses."
+                f"Table {location.table!r} has no index {index}: executions whose Status another writer "
+                f"changed are found only under {', '.join(settings.other_statuses) or 'no status'}, the "
+                f"newest {NEWEST_BY_STATUS} of each. Deploy {SHAPE.template} again or add the index, or list "
+                "more statuses in executions.other_statuses."
             )
 
 
@@ -72,8 +66,8 @@ def _look_at_file(path: Path, tables: Sequence[str], settings: Settings, finding
     import sqlite3
 
     path = path.absolute()
-    journal = parts_of(settings.journal, "journal URL", "")
-    is_shared = journal.scheme == "sqlite" and sqlite_path(settings.journal, journal).absolute() == path
+    journal = locate_store(settings.journal, "journal", settings=settings)
+    is_shared = isinstance(journal, Path) and journal.absolute() == path
     if not path.exists():
         finding.add("file", path, "not there yet; the first one creates it")
         check_parent(path, finding)
@@ -100,14 +94,13 @@ def _look_at_file(path: Path, tables: Sequence[str], settings: Settings, finding
 
 
 def _look_at_table(
-    place: TableLocation, shape: object, needed_by: str, finding: Finding, *, is_chosen: bool
+    at: TableAddress, shape: object, needed_by: str, finding: Finding, *, is_chosen: bool
 ) -> TableReport | None:
-    from longwatch.storage.dynamodb.errors import TableAddress
-    from longwatch.storage.dynamodb.table_check import TableShape, check_shape
+    from longwatch.storage.dynamodb.errors import TableShape
+    from longwatch.storage.dynamodb.table_check import check_shape
 
     assert isinstance(shape, TableShape)
-    at = TableAddress(table=place.table, region=place.region, endpoint=place.endpoint)
-    finding.add("table", place.table)
+    finding.add("table", at.table)
     try:
         report = check_shape(at, shape)
     except TableProblem as error:
@@ -115,7 +108,7 @@ def _look_at_table(
             raise
         finding.warnings.append(f"{error} It is needed by {needed_by} only.")
         return None
-    finding.add("region", report.address.region or "–", place.endpoint or "")
+    finding.add("region", report.address.region or "–", at.endpoint or "")
     finding.add("status", report.status, report.billing)
     finding.add("items", f"{report.item_count:,}", "DynamoDB counts about every six hours")
     return report

@@ -11,8 +11,8 @@ from longwatch.documents.stores.dynamodb import DynamoDocumentStore, log_of, par
 from longwatch.documents.stores.dynamodb_table import DocumentTable, Put
 from longwatch.documents.stores.factory import open_documents
 from longwatch.errors import JournalUnusable, TableProblem, Unreachable
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
+from longwatch.storage.urls import TableAddress
 from tests.contract.documents_tables import SharedDocumentTable, new_document_table
 from tests.contract.tables import REGION
 

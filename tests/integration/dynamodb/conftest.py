@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from tests.contract.tables import new_table
 
 

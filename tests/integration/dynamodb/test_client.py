@@ -14,6 +14,7 @@ from longwatch.errors import LongwatchError, TableProblem, Throttled, Unreachabl
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import open_dynamodb
 from longwatch.model.event import Event
+from longwatch.storage.urls import TableAddress
 
 EVENT = Event(run_id="wf-1", event_id="e", type="workflow_start", occurred_at=1_794_736_800_000)
 
@@ -42,7 +43,7 @@ def answering(status: int, body: object) -> Iterator[tuple[Journal, list[str]]]:
         endpoint = f"http://127.0.0.1:{server.server_port}"
         try:
             with open_dynamodb(
-                table="events", region="eu-west-1", layout="workflow", endpoint=endpoint
+                TableAddress(table="events", region="eu-west-1", layout="workflow", endpoint=endpoint)
             ) as journal:
                 yield journal, asked
         finally:
@@ -97,7 +98,7 @@ def test_an_answer_that_will_not_change_is_told_at_once(code: str, kind: str) ->
 def test_nobody_at_the_address_is_unreachable() -> None:
     with (
         open_dynamodb(
-            table="events", region="eu-west-1", layout="workflow", endpoint="http://127.0.0.1:9"
+            TableAddress(table="events", region="eu-west-1", layout="workflow", endpoint="http://127.0.0.1:9")
         ) as journal,
         pytest.raises(Unreachable, match=r"127\.0\.0\.1:9"),
     ):

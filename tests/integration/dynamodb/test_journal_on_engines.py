@@ -9,7 +9,7 @@ from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import START, Event, new_event_id
 from longwatch.model.run import Status
 from longwatch.recording.heartbeat import Heartbeat
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, failing_at, failing_by_chance
 from tests.contract.tables import REGION, SharedTable, client_of
@@ -152,7 +152,9 @@ def test_items_of_other_producers_are_read_listed_and_told_apart_from_ours(addre
 
 def test_a_table_that_does_not_exist_is_a_problem_with_words(address: TableAddress) -> None:
     with open_dynamodb(
-        table="no-such-table", region=address.region, layout=address.layout, endpoint=address.endpoint
+        TableAddress(
+            table="no-such-table", region=address.region, layout=address.layout, endpoint=address.endpoint
+        )
     ) as journal:
         with pytest.raises(TableProblem, match="no-such-table") as caught:
             journal.append(events(1))
@@ -164,7 +166,7 @@ def test_a_table_that_does_not_exist_is_a_problem_with_words(address: TableAddre
 def test_a_table_of_the_other_layout_is_a_problem_that_names_the_keys(address: TableAddress) -> None:
     other = {"workflow": "session", "session": "workflow"}[address.layout]
     with open_dynamodb(
-        table=address.table, region=address.region, layout=other, endpoint=address.endpoint
+        TableAddress(table=address.table, region=address.region, layout=other, endpoint=address.endpoint)
     ) as journal:
         with pytest.raises(TableProblem, match="Layout") as caught:
             journal.append(events(1))

@@ -15,7 +15,7 @@ from longwatch.following import Hub
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import START, Cursor
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.testing import FakeClock
 from tests.contract.making import new_run
 from tests.contract.tables import new_table
@@ -39,10 +39,12 @@ def address(request: pytest.FixtureRequest, dynamodb_local_url: str) -> Iterator
 @pytest.fixture
 def journal(address: TableAddress) -> Iterator[Journal]:
     with open_dynamodb(
-        table=address.table,
-        region=address.region,
-        layout=address.layout,
-        endpoint=address.endpoint,
+        TableAddress(
+            table=address.table,
+            region=address.region,
+            layout=address.layout,
+            endpoint=address.endpoint,
+        ),
         clock=FakeClock(),
     ) as journal:
         yield journal
@@ -110,7 +112,9 @@ async def test_a_follower_gets_late_items_among_thousands(address: TableAddress)
     times = draw.sample(range(BEGIN, BEGIN + SPAN_MS), 3_000)
     write(address, [foreign(address.layout, run, at) for at in times[LATE:]])
     with open_dynamodb(
-        table=address.table, region=address.region, layout=address.layout, endpoint=address.endpoint
+        TableAddress(
+            table=address.table, region=address.region, layout=address.layout, endpoint=address.endpoint
+        )
     ) as journal:
         assert isinstance(journal, DynamoJournal)
         async with Hub(journal) as hub:

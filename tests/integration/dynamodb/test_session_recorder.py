@@ -7,7 +7,7 @@ import pytest
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.model.run import Status
 from longwatch.recording.sessions import SessionRecorder
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from tests.contract.tables import SharedTable, client_of, new_table
 
 

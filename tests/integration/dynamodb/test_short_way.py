@@ -26,7 +26,7 @@ from longwatch.executions.stores.factory import open_executions
 from longwatch.journal.dynamodb.table import BotoTable, KeyRange
 from longwatch.journal.factory import open_journal
 from longwatch.storage.dynamodb import fast_query
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.testing import FakeClock
 from tests.integration.dynamodb.stand_in import Asked, serving
 

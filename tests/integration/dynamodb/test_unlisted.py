@@ -12,8 +12,8 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.model.event import Event
 from longwatch.server.app import create_app
 from longwatch.server.context import open_context
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
+from longwatch.storage.urls import TableAddress
 from tests.contract.tables import SharedTable, client_of
 
 

@@ -18,8 +18,8 @@ from longwatch.errors import LongwatchError, TableProblem, Unreachable
 from longwatch.following import Hub, PollingService
 from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import Event
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.table_check import check_table
+from longwatch.storage.urls import TableAddress
 from tests.contract.making import new_run
 from tests.contract.tables import REGION, new_table
 from tests.contract.watches import Watch
@@ -86,11 +86,13 @@ def journal(
     request: pytest.FixtureRequest, between: Between, address: TableAddress
 ) -> Iterator[DynamoJournal]:
     with open_dynamodb(
-        table=address.table,
-        region=REGION,
-        layout="workflow",
-        endpoint=between.url,
-        short_way=request.param,
+        TableAddress(
+            table=address.table,
+            region=REGION,
+            layout="workflow",
+            endpoint=between.url,
+            short_way=request.param,
+        )
     ) as journal:
         assert isinstance(journal, DynamoJournal)
         yield journal
@@ -121,7 +123,7 @@ def test_every_call_fails_as_an_outage_and_works_again(
             call()
         problems.append(caught.value)
     with pytest.raises(TableProblem) as described:
-        check_table(address.table, region=REGION, endpoint=between.url)
+        check_table(TableAddress(table=address.table, region=REGION, endpoint=between.url))
     between.wrong = None
 
     journal.append([note(run, 1)])
@@ -155,7 +157,7 @@ async def test_followers_and_the_service_survive_and_resume(
                 await asyncio.sleep(0.02)
         late = Watch(hub.follow(run))
         with open_dynamodb(
-            table=address.table, region=REGION, layout="workflow", endpoint=dynamodb_local_url
+            TableAddress(table=address.table, region=REGION, layout="workflow", endpoint=dynamodb_local_url)
         ) as direct:
             direct.append([note(run, 2)])
         trouble = hub.trouble()
@@ -177,7 +179,7 @@ def test_tail_resumes_and_a_one_shot_command_fails_at_once(
     run = new_run()
     url = f"dynamodb://{address.table}?region={REGION}&endpoint={between.url}"
     with open_dynamodb(
-        table=address.table, region=REGION, layout="workflow", endpoint=dynamodb_local_url
+        TableAddress(table=address.table, region=REGION, layout="workflow", endpoint=dynamodb_local_url)
     ) as direct:
         direct.append([note(run, 1)])
         command = [sys.executable, "-m", "longwatch", "tail", "-f", run, "--journal", url]
@@ -225,7 +227,7 @@ def test_a_client_that_was_refused_takes_new_credentials(
 
     with (
         serving(answer) as server,
-        open_dynamodb(table="t", region=REGION, layout="workflow", endpoint=server.url) as journal,
+        open_dynamodb(TableAddress(table="t", region=REGION, endpoint=server.url)) as journal,
     ):
         with pytest.raises(TableProblem) as caught:
             journal.read("wf-1")

@@ -10,7 +10,7 @@ import pytest
 from longwatch.following import Hub, Reason
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.model.run import Status
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from tests.contract.following_basis import numbered
 from tests.contract.making import event, ids, new_run
 from tests.contract.tables import SharedTable, new_table

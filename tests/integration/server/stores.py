@@ -21,7 +21,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.app import create_app
 from longwatch.server.cache.rendered_responses import TURN
 from longwatch.server.context import ServerContext, open_context
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from tests.contract.documents_tables import SharedDocumentTable, new_document_table
 from tests.contract.tables import REGION, new_table
 
@@ -46,7 +46,7 @@ class Stores:
                 journal: Journal = stack.enter_context(SqliteJournal(self.file))
                 yield journal, stack.enter_context(SqliteDocumentStore(self.file))
                 return
-            dynamo = open_dynamodb(table=self.table, region=REGION, layout="workflow", endpoint=self.endpoint)
+            dynamo = open_dynamodb(TableAddress(table=self.table, region=REGION, endpoint=self.endpoint))
             address = TableAddress(table=self.documents_table, region=REGION, endpoint=self.endpoint)
             documents = DynamoDocumentStore(SharedDocumentTable(address))
             yield stack.enter_context(dynamo), stack.enter_context(documents)

@@ -10,6 +10,7 @@ from longwatch.errors import InvalidInput, JournalUnusable, RunNotFound
 from longwatch.journal.codec import to_line
 from longwatch.journal.memory import MemoryJournal
 from longwatch.settings import Settings
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from tests.unit.cli.samples import START_MS, Story, failing, research, session
 
@@ -86,9 +87,4 @@ def test_the_file_behind_an_address_is_known() -> None:
 def test_a_table_address_is_completed_from_the_settings() -> None:
     settings = Settings(journal="dynamodb://?layout=session", table_name="events", region="eu-west-1")
 
-    assert table_address(settings) == {
-        "table": "events",
-        "region": "eu-west-1",
-        "layout": "session",
-        "endpoint": None,
-    }
+    assert table_address(settings) == TableAddress(table="events", region="eu-west-1", layout="session")

@@ -12,7 +12,7 @@ from longwatch.executions.transitions import changes, known_ids, tell
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.model.event import Event
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.tables import SimulatedTable
 from tests.unit.executions.making import LAUNCHED, PENDING, START, drill, job

@@ -27,8 +27,8 @@ from longwatch.documents.stores.base import Head, StoredDocument, placed
 from longwatch.documents.stores.dynamodb_table import LOST, DocumentTable, Put, key_of
 from longwatch.errors import JournalBusy, JournalUnavailable, JournalUnusable
 from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
+from longwatch.storage.urls import TableAddress
 
 PART_BYTES = 350 * 1024  # of the 400 KB that an item may have, names and keys included
 PROJECTS = "projects"

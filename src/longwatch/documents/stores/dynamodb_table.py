@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from longwatch.errors import LongwatchError, TableProblem, Throttled
+from longwatch.errors import Throttled
 from longwatch.storage.dynamodb.client import DynamoClient
-from longwatch.storage.dynamodb.errors import other_region, translated
-from longwatch.storage.dynamodb.table_check import TableShape
+from longwatch.storage.dynamodb.errors import TableShape
 from longwatch.storage.dynamodb.values import AttributeMap
-
-if TYPE_CHECKING:
-    pass
 
 TEMPLATE = "infrastructure/documents-table.yaml"
 PARTITION, SORT = "pk", "sk"
@@ -47,6 +43,8 @@ class Put:
 
 class DocumentTable(DynamoClient):
     """A table of documents through boto3's low-level client."""
+
+    shape = SHAPE
 
     def get(self, partition: str, sort: str) -> AttributeMap | None:
         """The item as it is now."""
@@ -166,20 +164,6 @@ class DocumentTable(DynamoClient):
     def _throttled(self) -> Throttled:
         at = self.address
         return Throttled(f"Table {at.table!r} in {at.where} is throttling requests.")
-
-    def _problem(self, error: Exception) -> LongwatchError:
-        problem, at = translated(error, self.address), self.address
-        if not isinstance(problem, TableProblem):
-            return problem
-        deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table in `documents`."
-        match problem.kind:
-            case "not-found":
-                missing = f"Table {at.table!r} for documents was not found in {at.where}."
-                return TableProblem("not-found", f"{missing} {other_region(at)} Otherwise: {deploy}")
-            case "refused":
-                return TableProblem("refused", f"{problem} If it is no table for documents: {deploy}")
-            case _:
-                return problem
 
 
 def key_of(partition: str, sort: str) -> AttributeMap:

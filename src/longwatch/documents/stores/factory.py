@@ -1,28 +1,21 @@
-"""From the address of a document store to the store."""
+"""Opens the document store that a URL names."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import InvalidJournalUrl, MissingExtra
+from longwatch.errors import MissingExtra
 from longwatch.settings import Settings, load_settings
-from longwatch.storage.urls import (
-    NamedStores,
-    TableLocation,
-    beside_journal,
-    parts_of,
-    sqlite_path,
-    table_place,
-)
+from longwatch.storage.urls import MemoryName, NamedStores, TableAddress, beside_journal, locate_store
 
 if TYPE_CHECKING:
     from longwatch.documents.store import DocumentStore
     from longwatch.documents.stores.memory import MemoryDocumentStore
 
 DEFAULT_TABLE = "longwatch-documents"
-FORMS = "sqlite:///path/to/file.db, memory:// or dynamodb://TABLE?region=REGION"
 
 _memory: NamedStores[MemoryDocumentStore] = NamedStores()
 
@@ -30,7 +23,7 @@ _memory: NamedStores[MemoryDocumentStore] = NamedStores()
 def open_documents(
     url: str | None = None, *, settings: Settings | None = None, clock: Clock = SYSTEM_CLOCK
 ) -> DocumentStore:
-    """Open the document store at this address, or the one that the settings name.
+    """Open the document store at this URL, or the one that the settings name.
 
     Nothing is connected or created until the store is first used. `memory://NAME` is one store for the whole
     process, `memory://` a new one each time. Raises `MissingExtra` where pycrdt is not installed.
@@ -40,40 +33,26 @@ def open_documents(
         url = documents_url(settings)
     if find_spec("pycrdt") is None:
         raise MissingExtra("Keeping documents", "server")
-    parts = parts_of(url, "document store URL", FORMS)
-    match parts.scheme:
-        case "sqlite":
+    match locate_documents(url, settings):
+        case Path() as path:
             from longwatch.documents.stores.sqlite import SqliteDocumentStore
 
-            return SqliteDocumentStore(sqlite_path(url, parts), clock=clock)
-        case "memory":
+            return SqliteDocumentStore(path, clock=clock)
+        case MemoryName(name):
             from longwatch.documents.stores.memory import MemoryDocumentStore
 
-            return _memory.open(url, parts, lambda name: MemoryDocumentStore(name, clock=clock))
-        case "dynamodb":
-            place = table_place(url, parts, settings or load_settings(), default_table=DEFAULT_TABLE)
-            return _open_dynamodb(place, clock)
-        case _:
-            raise InvalidJournalUrl(f"Invalid document store URL {url!r}. Use {FORMS}.")
+            return _memory.open(name, lambda: MemoryDocumentStore(name, clock=clock))
+        case TableAddress() as address:
+            from longwatch.documents.stores.dynamodb import DynamoDocumentStore
+            from longwatch.documents.stores.dynamodb_table import DocumentTable
+
+            return DynamoDocumentStore(DocumentTable(address), clock=clock)
 
 
 def documents_url(settings: Settings) -> str:
-    """Where documents are: what the setting says, else beside the journal.
-
-    That is the same file for SQLite, and on DynamoDB the table `longwatch-documents` in the same place.
-    """
+    """The setting, else the journal's file, or the table `longwatch-documents` beside the journal's table."""
     return settings.documents if settings.documents is not None else beside_journal(settings, DEFAULT_TABLE)
 
 
-def _open_dynamodb(place: TableLocation, clock: Clock) -> DocumentStore:
-    if find_spec("boto3") is None:
-        raise MissingExtra("DynamoDB", "aws")
-
-    from longwatch.documents.stores.dynamodb import DynamoDocumentStore
-    from longwatch.documents.stores.dynamodb_table import DocumentTable
-    from longwatch.storage.dynamodb.errors import TableAddress
-
-    address = TableAddress(
-        table=place.table, region=place.region, endpoint=place.endpoint, short_way=place.short_way
-    )
-    return DynamoDocumentStore(DocumentTable(address), clock=clock)
+def locate_documents(url: str, settings: Settings | None) -> Path | MemoryName | TableAddress:
+    return locate_store(url, "document store", settings=settings, default_table=DEFAULT_TABLE)

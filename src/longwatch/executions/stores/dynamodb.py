@@ -52,9 +52,9 @@ from longwatch.executions.stores.records import (
 from longwatch.model.summary import Status
 from longwatch.settings_catalog import DEFAULT_OTHER_STATUSES
 from longwatch.storage.dynamodb.client import DynamoClient
-from longwatch.storage.dynamodb.errors import TableAddress, other_region, translated
-from longwatch.storage.dynamodb.table_check import TableShape
+from longwatch.storage.dynamodb.errors import TableShape
 from longwatch.storage.dynamodb.values import AttributeMap, from_attribute, to_attribute
+from longwatch.storage.urls import TableAddress
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -80,6 +80,8 @@ log = logging.getLogger(__name__)
 
 class DynamoExecutionStore(DynamoClient):
     """An `ExecutionStore` through boto3's low-level client."""
+
+    shape = SHAPE
 
     def __init__(
         self,
@@ -345,20 +347,6 @@ class DynamoExecutionStore(DynamoClient):
                 there: Any = error.response.get("Item", {})
                 return _record(there)
         return None
-
-    def _problem(self, error: Exception) -> LongwatchError:
-        problem, at = translated(error, self.address), self.address
-        if not isinstance(problem, TableProblem):
-            return problem
-        deploy = f"Deploy {TEMPLATE} with TableName={at.table}, or name another table."
-        match problem.kind:
-            case "not-found":
-                missing = f"Table {at.table!r} was not found in {at.where}."
-                return TableProblem("not-found", f"{missing} {other_region(at)} Otherwise: {deploy}")
-            case "refused":
-                return TableProblem("refused", f"{problem} If it has no {INDEX}: {deploy}")
-            case _:
-                return problem
 
 
 def _newest(found: Iterator[Execution], limit: int, after: ListPosition | None) -> list[Execution]:

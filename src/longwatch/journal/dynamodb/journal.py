@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from urllib.parse import quote, urlencode
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.errors import EventConflict, MissingExtra
+from longwatch.errors import EventConflict
 from longwatch.journal.base import (
     DEFAULT_LIST_LIMIT,
     DEFAULT_READ_LIMIT,
@@ -27,7 +26,7 @@ from longwatch.journal.dynamodb.table import BotoTable, Table
 from longwatch.model.event import START, Cursor, Event, Page
 from longwatch.model.run import RunSummary
 from longwatch.model.run_query import ALL_RUNS, RunQuery
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 
 
 class DynamoJournal(ClosesOnExit):
@@ -106,18 +105,7 @@ class DynamoJournal(ClosesOnExit):
         self._table.close()
 
 
-def open_dynamodb(
-    *,
-    table: str,
-    region: str | None,
-    layout: str,
-    endpoint: str | None,
-    short_way: bool = True,
-    clock: Clock = SYSTEM_CLOCK,
-) -> Journal:
+def open_dynamodb(address: TableAddress, *, clock: Clock = SYSTEM_CLOCK) -> Journal:
     """The journal in this table. Raises `MissingExtra` where boto3 is not installed."""
-    layout_named(layout)
-    if find_spec("boto3") is None:
-        raise MissingExtra("DynamoDB", "aws")
-    address = TableAddress(table=table, region=region, layout=layout, endpoint=endpoint, short_way=short_way)
+    layout_named(address.layout)
     return DynamoJournal(BotoTable(address), address, clock=clock)

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 from longwatch.errors import LongwatchError, TableProblem
 from longwatch.storage.dynamodb.client import DynamoClient
-from longwatch.storage.dynamodb.errors import KEYS, TableAddress, sdk_errors
+from longwatch.storage.dynamodb.errors import KEYS, sdk_errors
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
+from longwatch.storage.urls import TableAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,12 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from longwatch.errors import LongwatchError, TableProblem
+from longwatch.errors import LongwatchError, MissingExtra, TableProblem
 from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
-from longwatch.storage.dynamodb.errors import TableAddress, sdk_errors, translated
+from longwatch.storage.dynamodb.errors import TableShape, sdk_errors, translated
 from longwatch.storage.dynamodb.fast_query import (
     CONNECT_TIMEOUT_SECONDS,
     MAX_CONNECTIONS,
@@ -18,6 +19,7 @@ from longwatch.storage.dynamodb.fast_query import (
     FastQuery,
 )
 from longwatch.storage.dynamodb.responses import check_responses
+from longwatch.storage.urls import TableAddress
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -34,7 +36,11 @@ OPTIONS = ClientOptions(
 class DynamoClient:
     """What talks to one table through boto3's low-level client. Safe to use from every thread."""
 
+    shape: TableShape | None = None  # of stores other than the journal
+
     def __init__(self, address: TableAddress) -> None:
+        if find_spec("boto3") is None:
+            raise MissingExtra("DynamoDB", "aws")
         self.address = address
         self._forget()
 
@@ -100,15 +106,17 @@ class DynamoClient:
         return short if of is client else None
 
     def _problem(self, error: Exception) -> LongwatchError:
-        """This error in our words.
+        """The error to raise for an error of the AWS SDK.
 
-        A client keeps the credentials that it was made with, also after somebody has written new ones to the
-        file that they came from. So the next call after a refusal makes a new client.
+        A client keeps the credentials that it was created with, even after the file that contained them has
+        new ones. So the next call after AWS rejected them creates a new client.
         """
         problem = translated(error, self.address)
-        if isinstance(problem, TableProblem) and problem.kind in ("expired-token", "no-credentials"):
+        if not isinstance(problem, TableProblem):
+            return problem
+        if problem.kind in ("expired-token", "no-credentials"):
             self._made = None
-        return problem
+        return problem if self.shape is None else self.shape.add_advice(problem, self.address)
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -12,6 +12,7 @@ import shlex
 from dataclasses import dataclass
 
 from longwatch.errors import JournalUnavailable, TableProblem, Throttled, Unreachable
+from longwatch.storage.urls import TableAddress
 
 TEMPLATE = "infrastructure/dynamodb-table.yaml"
 
@@ -55,19 +56,34 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableAddress:
-    """Which table is meant, and where it is."""
+class TableShape:
+    """What a store other than the journal needs of its table, and which template creates such a table."""
 
-    table: str
-    region: str | None = None
-    layout: str = "workflow"
-    endpoint: str | None = None
-    short_way: bool = True  # queries may go past boto3
+    holds: str  # such as documents
+    keys: tuple[tuple[str, str], ...]  # partition key and sort key, each with its type
+    indexes: tuple[str, ...]
+    template: str
+    add_index: str  # the next step for a table that lacks one of them
+    optional: tuple[str, ...] = ()  # indexes that an earlier release did not create
 
-    @property
-    def where(self) -> str:
-        """The region, or the address of a local engine: what a person would look at first."""
-        return self.endpoint or self.region or "the default region"
+    def deploy_advice(self, at: TableAddress) -> str:
+        return f"Deploy {self.template} with TableName={at.table}, or use another table."
+
+    def add_advice(self, problem: TableProblem, at: TableAddress) -> TableProblem:
+        """The same problem; the advice for a missing or unsuitable table names this store's template."""
+        match problem.kind:
+            case "not-found":
+                return TableProblem(
+                    "not-found",
+                    f"Table {at.table!r} for {self.holds} was not found in {at.where}. {other_region(at)} "
+                    f"Otherwise: {self.deploy_advice(at)}",
+                )
+            case "refused":
+                return TableProblem(
+                    "refused", f"{problem} If it is not a table for {self.holds}: {self.deploy_advice(at)}"
+                )
+            case _:
+                return problem
 
 
 def sdk_errors() -> tuple[type[Exception], ...]:

@@ -1,13 +1,13 @@
-"""Is the table there, ready, and of the right shape? Asked when a command or the server starts.
+"""Checks that a table exists, is ready and has the right keys, when a command or the server starts.
 
-It needs the right to DescribeTable, and tells more with DescribeTimeToLive. Producers never ask: their
-right is PutItem.
+The check needs the permission DescribeTable, and reports more with DescribeTimeToLive. Producers never check
+their table: they only need PutItem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,13 @@ from longwatch.errors import InvalidJournalUrl, TableProblem
 from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 from longwatch.storage.dynamodb.errors import (
     KEYS,
-    TableAddress,
+    TableShape,
     create_command,
-    other_region,
     sdk_errors,
     translated,
 )
 from longwatch.storage.dynamodb.responses import check_responses
+from longwatch.storage.urls import TableAddress
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -55,30 +55,22 @@ class TableReport:
     status: str
     billing: str  # PAY_PER_REQUEST or PROVISIONED
     item_count: int  # DynamoDB counts anew about every six hours
-    ttl: str | None  # ENABLED, DISABLED, …; None: no right to ask
-    clock_skew_seconds: float | None  # our clock minus the service's, to half a second; None: not told
+    ttl: str | None = None  # ENABLED, DISABLED, …; None: no permission, or not a journal
+    clock_skew_seconds: float | None = None  # this machine's clock minus the service's, to half a second
     warnings: tuple[str, ...] = ()
     missing_indexes: tuple[str, ...] = ()  # of those that the store works without
 
 
-def check_table(
-    table: str,
-    *,
-    region: str | None = None,
-    layout: str = "workflow",
-    endpoint: str | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> TableReport:
-    """Describe the table, or raise a `TableProblem`: its kind says what is wrong, its text what to do."""
-    if layout not in KEYS:
-        raise InvalidJournalUrl(f"Unknown layout {layout!r}. Use one of {', '.join(KEYS)}.")
-    at = TableAddress(table=table, region=region, layout=layout, endpoint=endpoint)
+def check_table(at: TableAddress, *, clock: Clock = SYSTEM_CLOCK) -> TableReport:
+    """Describe the table of a journal, or raise a `TableProblem` that states the next step."""
+    if at.layout not in KEYS:
+        raise InvalidJournalUrl(f"Unknown layout {at.layout!r}. Use one of {', '.join(KEYS)}.")
     client = _connect(at)
-    at = TableAddress(table=table, region=client.meta.region_name, layout=layout, endpoint=endpoint)
+    at = replace(at, region=client.meta.region_name)
     try:
-        answer = client.describe_table(TableName=table)
-        asked_at = clock.now_ms()
-        described = answer["Table"]
+        response = client.describe_table(TableName=at.table)
+        received_at = clock.now_ms()
+        described = response["Table"]
         status = _usable_status(described, at, create_command(at))
         _refuse_other_keys(described, at)
         ttl, ttl_attribute = _time_to_live(client, at)
@@ -86,46 +78,25 @@ def check_table(
         raise _as_problem(error, at) from error
     finally:
         client.close()
-    return TableReport(
-        address=at,
-        status=status,
-        billing=described.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
-        item_count=described.get("ItemCount", 0),
+    return replace(
+        _report(described, at, status),
         ttl=ttl,
-        clock_skew_seconds=_skew(answer["ResponseMetadata"]["HTTPHeaders"], asked_at),
+        clock_skew_seconds=_skew(response["ResponseMetadata"]["HTTPHeaders"], received_at),
         warnings=tuple(_warnings(status, ttl, ttl_attribute, at)),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableShape:
-    """What another store than the journal needs of its table, and how such a table is made."""
-
-    holds: str  # such as documents
-    keys: tuple[tuple[str, str], ...]  # partition key and sort key, each with its type
-    indexes: tuple[str, ...]
-    template: str
-    add_index: str  # the next step for a table that lacks one of them
-    optional: tuple[str, ...] = ()  # indexes that an earlier release did not create
-
-
 def check_shape(at: TableAddress, shape: TableShape) -> TableReport:
-    """Describe the table of another store, or raise a `TableProblem` that says what to do."""
-    deploy = f"Deploy {shape.template} with TableName={at.table}, or use another table."
+    """Describe the table of another store, or raise a `TableProblem` that states the next step."""
+    deploy = shape.deploy_advice(at)
     client = _connect(at)
-    at = TableAddress(table=at.table, region=client.meta.region_name, endpoint=at.endpoint)
+    at = replace(at, region=client.meta.region_name)
     try:
         described = client.describe_table(TableName=at.table)["Table"]
         status = _usable_status(described, at, deploy)
     except sdk_errors() as error:
         problem = _as_problem(error, at)
-        if problem.kind == "not-found":
-            told = (
-                f"Table {at.table!r} for {shape.holds} was not found in {at.where}. {other_region(at)} "
-                f"Otherwise: {deploy}"
-            )
-            problem = TableProblem("not-found", told)
-        raise problem from error
+        raise (shape.add_advice(problem, at) if problem.kind == "not-found" else problem) from error
     finally:
         client.close()
     found = _found_keys(described)
@@ -142,14 +113,16 @@ def check_shape(at: TableAddress, shape: TableShape) -> TableReport:
             f"Table {at.table!r} in {at.where} has no index {' and '.join(missing)}, which {shape.holds} "
             f"need. {shape.add_index}",
         )
+    optional = _missing_indexes(described, shape.optional)
+    return replace(_report(described, at, status), missing_indexes=tuple(optional))
+
+
+def _report(described: TableDescriptionTypeDef, at: TableAddress, status: str) -> TableReport:
     return TableReport(
         address=at,
         status=status,
         billing=described.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
         item_count=described.get("ItemCount", 0),
-        ttl=None,
-        clock_skew_seconds=None,
-        missing_indexes=tuple(_missing_indexes(described, shape.optional)),
     )
 
 
@@ -176,9 +149,9 @@ def _connect(at: TableAddress) -> DynamoDBClient:
 
 
 def _as_problem(error: Exception, at: TableAddress) -> TableProblem:
-    """Somebody waits for this answer: a service that does not answer is a problem, not a reason to wait."""
-    ours = translated(error, at)
-    return ours if isinstance(ours, TableProblem) else TableProblem("unreachable", str(ours))
+    """The error as a problem: a user waits for the check, so an unavailable service is not retried."""
+    problem = translated(error, at)
+    return problem if isinstance(problem, TableProblem) else TableProblem("unreachable", str(problem))
 
 
 def _usable_status(described: TableDescriptionTypeDef, at: TableAddress, create: str) -> str:
@@ -223,7 +196,7 @@ def _keys(keys: tuple[tuple[str, str], ...]) -> str:
 
 
 def _time_to_live(client: DynamoDBClient, at: TableAddress) -> tuple[str | None, str | None]:
-    """Its state and its attribute; the state is None where asking is not allowed."""
+    """The state of TTL and its attribute; the state is None without the permission to read it."""
     try:
         described = client.describe_time_to_live(TableName=at.table)["TimeToLiveDescription"]
     except sdk_errors() as error:
@@ -233,13 +206,13 @@ def _time_to_live(client: DynamoDBClient, at: TableAddress) -> tuple[str | None,
     return described.get("TimeToLiveStatus", "DISABLED"), described.get("AttributeName")
 
 
-def _skew(headers: Mapping[str, str], asked_at: int) -> float | None:
+def _skew(headers: Mapping[str, str], received_at: int) -> float | None:
     try:
         service_time = parsedate_to_datetime(headers["date"])
     except (KeyError, ValueError):
         return None
-    # The service names whole seconds: on average half a second of its time is cut off.
-    return round(asked_at / 1000 - (service_time.timestamp() + 0.5), 1)
+    # The service reports whole seconds: on average half a second is cut off.
+    return round(received_at / 1000 - (service_time.timestamp() + 0.5), 1)
 
 
 def _warnings(status: str, ttl: str | None, ttl_attribute: str | None, at: TableAddress) -> list[str]:

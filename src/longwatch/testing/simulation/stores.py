@@ -15,8 +15,8 @@ from longwatch.journal.dynamodb.reader import TableReader
 from longwatch.journal.dynamodb.table import Table
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import START, Event
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.faults import Gate, intercepted
 from longwatch.testing.simulation.network import READING, WRITING, FaultModel
 from longwatch.testing.tables import FailingTable, SimulatedTable

@@ -20,7 +20,7 @@ from longwatch.server.context import ServerContext, open_context
 from longwatch.server.live.feed import Feed
 from longwatch.server.live.messages import Frame
 from longwatch.server.live.topics import Topic
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.tables import SimulatedTable
 from tests.patience import PATIENCE_SECONDS
 

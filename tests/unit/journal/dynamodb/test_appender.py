@@ -16,8 +16,8 @@ from longwatch.model.event import Event, new_event_id
 from longwatch.model.run import Status
 from longwatch.recording.draft import EventDraft
 from longwatch.recording.producers import Producer
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, SimulatedTable, failing_at
 from tests.patience import PATIENCE_SECONDS
@@ -284,7 +284,7 @@ AT_TEARDOWN = """
 import sys
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.model.event import Event
-from longwatch.storage.dynamodb.errors import TableAddress
+from longwatch.storage.urls import TableAddress
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.testing.tables import SimulatedTable
 

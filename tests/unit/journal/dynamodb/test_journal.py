@@ -10,6 +10,7 @@ from longwatch.errors import InvalidJournalUrl, MissingExtra
 from longwatch.journal.dynamodb.journal import open_dynamodb
 from longwatch.journal.factory import open_journal
 from longwatch.settings import Settings
+from longwatch.storage.urls import TableAddress
 
 SETTINGS = Settings(journal="memory://")
 
@@ -28,8 +29,8 @@ def test_an_address_survives_opening(url: str) -> None:
 
 
 def test_events_expire_by_default_in_layout_workflow_only() -> None:
-    workflow = open_dynamodb(table="t-1", region=None, layout="workflow", endpoint=None)
-    session = open_dynamodb(table="t-1", region=None, layout="session", endpoint=None)
+    workflow = open_dynamodb(TableAddress(table="t-1", region=None, layout="workflow", endpoint=None))
+    session = open_dynamodb(TableAddress(table="t-1", region=None, layout="session", endpoint=None))
 
     assert (workflow.default_ttl_seconds, session.default_ttl_seconds) == (86_400, None)
 
@@ -45,7 +46,7 @@ def test_without_boto3_the_error_names_the_install_line(monkeypatch: pytest.Monk
     def find_spec(name: str) -> object:
         return None if name == "boto3" else found(name)
 
-    monkeypatch.setattr("longwatch.journal.dynamodb.journal.find_spec", find_spec)
+    monkeypatch.setattr("longwatch.storage.dynamodb.client.find_spec", find_spec)
 
     with pytest.raises(MissingExtra, match=r"pip install .\.\[aws\]"):
         open_journal("dynamodb://events", settings=SETTINGS)

@@ -10,8 +10,8 @@ from longwatch.journal.dynamodb.reader import wide_is_due
 from longwatch.journal.dynamodb.table import PutCondition
 from longwatch.model.event import START, Event
 from longwatch.model.run import summarise
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap, to_attribute
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
 

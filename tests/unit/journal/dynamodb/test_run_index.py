@@ -13,8 +13,8 @@ from longwatch.journal.dynamodb.table import PutCondition
 from longwatch.model.event import Event
 from longwatch.model.run import Status
 from longwatch.model.run_query import RunQuery
-from longwatch.storage.dynamodb.errors import TableAddress
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
+from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import SimulatedTable
 

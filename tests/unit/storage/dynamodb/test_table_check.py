@@ -15,6 +15,7 @@ import pytest
 
 from longwatch.errors import InvalidJournalUrl, MissingExtra, TableProblem
 from longwatch.storage.dynamodb.table_check import TableReport, check_table
+from longwatch.storage.urls import TableAddress
 from tests.engines.start import free_port
 
 Answer = tuple[int, dict[str, Any] | str]
@@ -101,9 +102,8 @@ def refusal(code: str, message: str = "because", *, status: int = 400) -> Answer
 
 
 def check(service: Service, *, layout: str = "workflow") -> TableReport:
-    return check_table(
-        "events", region="eu-west-1", layout=layout, endpoint=service.url, clock=StoppedClock()
-    )
+    at = TableAddress(table="events", region="eu-west-1", layout=layout, endpoint=service.url)
+    return check_table(at, clock=StoppedClock())
 
 
 def problem_of(service: Service, *, layout: str = "workflow") -> TableProblem:
@@ -271,7 +271,7 @@ def test_no_region_is_a_problem_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("AWS_DEFAULT_REGION")
 
     with pytest.raises(TableProblem, match=r"dynamodb://events\?region=") as caught:
-        check_table("events")
+        check_table(TableAddress(table="events"))
 
     assert caught.value.kind == "no-region"
 
@@ -280,7 +280,7 @@ def test_nobody_at_the_address_is_unreachable() -> None:
     address = f"http://127.0.0.1:{free_port()}"
 
     with pytest.raises(TableProblem, match=address) as caught:
-        check_table("events", region="eu-west-1", endpoint=address)
+        check_table(TableAddress(table="events", region="eu-west-1", endpoint=address))
 
     assert caught.value.kind == "unreachable"
 
@@ -339,14 +339,14 @@ def test_expiry_by_another_attribute_is_worth_a_warning(service: Service) -> Non
 
 def test_an_unknown_layout_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(InvalidJournalUrl, match="Use one of workflow, session"):
-        check_table("events", layout="other")
+        check_table(TableAddress(table="events", layout="other"))
 
 
 def test_a_missing_sdk_names_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
 
     with pytest.raises(MissingExtra, match=r"pip install '\.\[aws\]'"):
-        check_table("events")
+        check_table(TableAddress(table="events"))
 
 
 def forget_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
