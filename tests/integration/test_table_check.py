@@ -9,8 +9,7 @@ from typing import Literal
 import boto3
 import pytest
 
-from longwatch.cli.journal_checks import Finding, guarded
-from longwatch.cli.store_checks import look_at_documents, look_at_executions
+from longwatch.cli.doctor_checks import Finding, check_documents, check_executions, run_check
 from longwatch.errors import TableProblem
 from longwatch.executions.stores.dynamodb import SHAPE as EXECUTIONS
 from longwatch.settings import Settings, load_settings
@@ -86,11 +85,11 @@ def settings_at(endpoint: str, *, documents: str | None = None) -> Settings:
 
 
 def documents_at(settings: Settings) -> Finding:
-    return guarded("Documents", lambda finding: look_at_documents(settings, finding))
+    return run_check("Documents", lambda finding: check_documents(settings, finding))
 
 
 def executions_at(settings: Settings) -> Finding:
-    return guarded("Executions", lambda finding: look_at_executions(settings, finding))
+    return run_check("Executions", lambda finding: check_executions(settings, finding))
 
 
 def test_tables_of_documents_and_executions_that_are_good_are_described(endpoint: str) -> None:
@@ -111,7 +110,7 @@ def test_a_table_that_not_everybody_needs_is_no_problem_if_it_is_missing(endpoin
 
     assert not documents.problems + executions.problems
     assert "Deploy infrastructure/documents-table.yaml" in documents.warnings[0]
-    assert documents.warnings[0].endswith("It is needed by documents of projects only.")
+    assert documents.warnings[0].endswith("It is needed only by documents of projects.")
     assert "Deploy infrastructure/executions.yaml" in executions.warnings[0]
 
 
@@ -160,15 +159,15 @@ def test_an_executions_table_of_an_earlier_release_is_a_warning_that_names_the_s
         monkeypatch.setattr("longwatch.executions.stores.factory.DEFAULT_TABLE", new.table)
         complete = executions_at(settings)
 
-        named = guarded(
+        named = run_check(
             "Executions",
-            lambda finding: look_at_executions(
+            lambda finding: check_executions(
                 settings, finding, url=f"dynamodb://{old.table}?region={REGION}&endpoint={endpoint}"
             ),
         )
-        unknown = guarded(
+        unknown = run_check(
             "Executions",
-            lambda finding: look_at_executions(
+            lambda finding: check_executions(
                 settings, finding, url=f"dynamodb://nowhere?region={REGION}&endpoint={endpoint}"
             ),
         )

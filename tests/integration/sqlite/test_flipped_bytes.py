@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from longwatch.cli.integrity_checks import structure_faults
+from longwatch.cli.doctor_checks import structure_faults
 from longwatch.errors import LongwatchError
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.journal.sqlite.recovery import recover

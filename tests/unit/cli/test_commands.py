@@ -17,7 +17,7 @@ from longwatch.cli.commands.record import field_from, payload_from
 from longwatch.cli.commands.runs import run_table
 from longwatch.cli.commands.ship import exit_code, summary
 from longwatch.cli.commands.verify import verification_lines
-from longwatch.cli.journal_checks import Finding, guarded, misspelt_variables, size_text
+from longwatch.cli.doctor_checks import Finding, misspelt_variables, run_check, size_text
 from longwatch.cli.main import COMMANDS, cli
 from longwatch.cli.options import Invocation, complete_executions, complete_runs
 from longwatch.cli.render.styles import line_columns, paint
@@ -423,15 +423,15 @@ def test_a_part_that_breaks_is_a_problem_and_not_a_crash() -> None:
     def told(finding: Finding) -> None:
         raise JournalUnusable("It is locked. Wait.")
 
-    assert guarded("Journal", broken).problems == ["RuntimeError: out of order"]
-    assert guarded("Journal", told).problems == ["It is locked. Wait."]
+    assert run_check("Journal", broken).problems == ["RuntimeError: out of order"]
+    assert run_check("Journal", told).problems == ["It is locked. Wait."]
 
 
 def test_a_misspelt_variable_is_noticed() -> None:
     environment = {"LONGWATCH_JURNAL": "x", "LONGWATCH_JOURNAL": "y", "LONGWATCH_RUN_ID": "z", "HOME": "/"}
 
     assert misspelt_variables(environment) == [
-        "LONGWATCH_JURNAL is set, but longwatch does not know it. Did you mean LONGWATCH_JOURNAL?"
+        "Unknown variable LONGWATCH_JURNAL. Did you mean LONGWATCH_JOURNAL?"
     ]
 
 

@@ -1,4 +1,4 @@
-"""`longwatch doctor`: is everything as it should be here, and if not, what to do about it?"""
+"""`longwatch doctor`: checks the installation and names the next step for each problem."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from functools import partial
 
 import click
 
+from longwatch.cli.doctor_checks import (
+    Finding,
+    check_documents,
+    check_executions,
+    check_integrity,
+    check_journal,
+    check_outbox,
+    check_settings,
+    check_versions,
+    run_check,
+)
 from longwatch.cli.execution_options import store_option
 from longwatch.cli.exit_codes import of_success
-from longwatch.cli.integrity_checks import look_at_integrity
-from longwatch.cli.journal_checks import (
-    Finding,
-    check_settings,
-    guarded,
-    look_at_journal,
-    look_at_outbox,
-    look_at_versions,
-)
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.header import folded
 from longwatch.cli.render.styles import Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, write_json
 from longwatch.cli.render.text import clean, columns_of, counted, pad
-from longwatch.cli.store_checks import look_at_documents, look_at_executions
 
 FREE_COLUMNS = 10_000
 _INDENT = 2
@@ -39,12 +40,13 @@ _INDENT = 2
 def command(invocation: Invocation, full: bool, url: str | None, output: str) -> int:
     """Check settings, journal, stores, outbox and versions.
 
-    Prints every setting with where it came from, what the journal, the stores of documents and executions
-    and the outbox hold, and what is installed. A journal in a file is checked for damage: its structure by
-    SQLite's integrity check, and a sample of its events is decoded, with --full all. Exit code 1:
-    something is wrong, and the text says what to do.
+    Prints every setting with its origin, the contents of the journal, the document and execution stores and
+    the outbox, and the installed versions. A journal in a SQLite file is checked for damage: SQLite checks
+    its structure, and a sample of its events is decoded, or all of them with --full.
+
+    Exit code 1 means that there is a problem. Each problem is printed with the next step.
     """
-    findings = examine(invocation, full=full, executions=url)
+    findings = run_checks(invocation, full=full, executions=url)
     if output == "json":
         write_json(findings_view(findings))
     else:
@@ -53,17 +55,17 @@ def command(invocation: Invocation, full: bool, url: str | None, output: str) ->
     return of_success(not any(finding.problems for finding in findings))
 
 
-def examine(invocation: Invocation, *, full: bool = False, executions: str | None = None) -> list[Finding]:
-    """Look at everything that can be looked at."""
-    about_settings, settings = check_settings(invocation.settings, os.environ)
-    findings = [about_settings]
+def run_checks(invocation: Invocation, *, full: bool = False, executions: str | None = None) -> list[Finding]:
+    """Run every check that the settings allow."""
+    on_settings, settings = check_settings(invocation.settings, os.environ)
+    findings = [on_settings]
     if settings is not None:
-        findings.append(guarded("Journal", partial(look_at_journal, settings, invocation.clock)))
-        findings.append(guarded("Integrity", partial(look_at_integrity, settings, invocation.clock, full)))
-        findings.append(guarded("Documents", partial(look_at_documents, settings)))
-        findings.append(guarded("Executions", partial(look_at_executions, settings, url=executions)))
-        findings.append(guarded("Outbox", partial(look_at_outbox, settings, invocation.clock)))
-    return [*findings, guarded("Versions", look_at_versions)]
+        findings.append(run_check("Journal", partial(check_journal, settings, invocation.clock)))
+        findings.append(run_check("Integrity", partial(check_integrity, settings, invocation.clock, full)))
+        findings.append(run_check("Documents", partial(check_documents, settings)))
+        findings.append(run_check("Executions", partial(check_executions, settings, url=executions)))
+        findings.append(run_check("Outbox", partial(check_outbox, settings, invocation.clock)))
+    return [*findings, run_check("Versions", check_versions)]
 
 
 def findings_view(findings: Sequence[Finding]) -> dict[str, object]:
@@ -84,18 +86,18 @@ def findings_view(findings: Sequence[Finding]) -> dict[str, object]:
 
 
 def finding_lines(findings: Sequence[Finding], *, width: int | None) -> Iterator[StyledLine]:
-    """The findings for people: facts in columns, then warnings, problems last and red."""
+    """The findings as text: facts in columns, then warnings, problems last and red."""
     room = width or FREE_COLUMNS
     for finding in findings:
-        symbol, style = _look(finding)
+        symbol, style = _mark(finding)
         yield [Segment(f"{symbol} ", style), Segment(finding.title, "strong")]
         names = min(max((columns_of(name) for name, _, _ in finding.facts), default=0), room // 2)
         for name, value, about in finding.facts:
             yield from _fact_lines(clean(name), clean(value), clean(about), names, room)
         for warning in finding.warnings:
-            yield from _marked("!", warning, "warn", room)
+            yield from _note_lines("!", warning, "warn", room)
         for problem in finding.problems:
-            yield from _marked("✗", problem, "bad", room)
+            yield from _note_lines("✗", problem, "bad", room)
     problems = sum(len(finding.problems) for finding in findings)
     warnings = sum(len(finding.warnings) for finding in findings)
     yield [Segment("")]
@@ -107,7 +109,7 @@ def finding_lines(findings: Sequence[Finding], *, width: int | None) -> Iterator
         yield [Segment("Everything is in order.", "good")]
 
 
-def _look(finding: Finding) -> tuple[str, str]:
+def _mark(finding: Finding) -> tuple[str, str]:
     if finding.problems:
         return "✗", "bad"
     return ("!", "warn") if finding.warnings else ("✓", "good")
@@ -128,7 +130,7 @@ def _fact_lines(name: str, value: str, about: str, names: int, room: int) -> Ite
             yield [Segment(deeper + part, style)]
 
 
-def _marked(mark: str, text: str, style: str, room: int) -> Iterator[StyledLine]:
+def _note_lines(mark: str, text: str, style: str, room: int) -> Iterator[StyledLine]:
     for number, part in enumerate(folded(clean(text), room - _INDENT - 2)):
         lead = mark if number == 0 else " "
         yield [Segment(f"{' ' * _INDENT}{lead} {part}", style)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.cli.commands.doctor import finding_lines
-from longwatch.cli.journal_checks import Finding
+from longwatch.cli.doctor_checks import Finding
 
 
 @pytest.mark.parametrize(

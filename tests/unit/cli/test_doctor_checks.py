@@ -6,8 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from longwatch.cli.journal_checks import Finding, guarded
-from longwatch.cli.store_checks import look_at_documents, look_at_executions
+from longwatch.cli.doctor_checks import Finding, check_documents, check_executions, run_check
 from longwatch.documents.stores.sqlite import SqliteDocumentStore
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
@@ -26,8 +25,8 @@ def facts(finding: Finding) -> dict[str, str]:
 
 def examined(settings: Settings) -> tuple[Finding, Finding]:
     return (
-        guarded("Documents", lambda finding: look_at_documents(settings, finding)),
-        guarded("Executions", lambda finding: look_at_executions(settings, finding)),
+        run_check("Documents", lambda finding: check_documents(settings, finding)),
+        run_check("Executions", lambda finding: check_executions(settings, finding)),
     )
 
 
