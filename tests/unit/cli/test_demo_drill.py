@@ -92,5 +92,5 @@ def test_a_service_that_does_not_answer_ends_the_drill_and_is_told(
     played.start()
     played.join()
 
-    assert not played.is_going
+    assert not played.is_playing
     assert "nobody there" in str(played.error)

@@ -1,4 +1,4 @@
-"""`longwatch demo`: a workflow of several agents, played, recorded and shown as it happens."""
+"""`longwatch demo`: plays a workflow, a turn, a drill and a killed job, and shows them live."""
 
 from longwatch.cli.demo.command import command
 

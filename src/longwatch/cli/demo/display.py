@@ -1,15 +1,14 @@
-"""How the demo is shown: a picture that is drawn anew while it plays, or plain lines where nobody looks."""
+"""The demo in the terminal: a screen that is redrawn, or a line for each event where there is no terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from longwatch.cli.demo.workflow import STEPS
 from longwatch.cli.render.event_line import event_line
-from longwatch.cli.render.run_views import MOST_LATEST, Screen, frame, screen
+from longwatch.cli.render.run_views import MOST_LATEST, frame, screen
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal
 from longwatch.cli.render.text import clean, columns_of
@@ -21,65 +20,39 @@ from longwatch.model.run import Run
 BAR_COLUMNS = 28
 WIDE_COLUMNS = 72
 
-
-Below = Callable[[int], StyledLine | None]
-"""What else goes on, as one line of so many columns."""
-
-
-class DemoDisplay(Protocol):
-    """Where the run is shown while it is read."""
-
-    def show(self, run: Run, new: list[Event]) -> None:
-        """Something may have happened, or only time passed."""
-
-
-class DemoLines:
-    """Each event on a line of its own, as it arrives."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-
-    def show(self, run: Run, new: list[Event]) -> None:
-        self._terminal.show(event_line(event, width=self._terminal.columns) for event in new)
-        sys.stdout.flush()
-
-
-class DemoPicture:
-    """The run as it stands, drawn anew each time."""
-
-    def __init__(self, screen: Screen, clock: Clock, below: Below | None = None) -> None:
-        self._screen = screen
-        self._clock = clock
-        self._below = below
-        self._latest: list[tuple[Event, bool]] = []
-
-    def show(self, run: Run, new: list[Event]) -> None:
-        self._latest.extend((event, False) for event in new)
-        del self._latest[:-MOST_LATEST]
-        now, width = self._clock.now_ms(), self._screen.width
-        above = [headline(run, now_ms=now, width=width)]
-        more = self._below(width) if self._below is not None else None
-        if more is not None:
-            above.append(more)
-        self._screen.draw(
-            frame(run, self._latest, above=above, now_ms=now, width=width, height=self._screen.height)
-        )
+Show = Callable[[Run, Sequence[Event]], None]
+"""Shows the run with its new events, or only that time has passed."""
 
 
 @contextmanager
-def staged(
-    terminal: Terminal, *, live: bool, clock: Clock, below: Below | None = None
-) -> Iterator[DemoDisplay]:
-    """A picture on a terminal, lines elsewhere."""
-    if not live:
-        yield DemoLines(terminal)
+def open_display(
+    terminal: Terminal, clock: Clock, *, is_live: bool, drill_line: Callable[[int], StyledLine | None]
+) -> Iterator[Show]:
+    """The display of the run; `drill_line` fits the state of the drill into a number of columns."""
+
+    def print_events(run: Run, new: Sequence[Event]) -> None:
+        terminal.show(event_line(event, width=terminal.columns) for event in new)
+        sys.stdout.flush()
+
+    if not is_live:
+        yield print_events
         return
+    latest: list[tuple[Event, bool]] = []
     with screen(terminal) as opened:
-        yield DemoPicture(opened, clock, below)
+
+        def redraw(run: Run, new: Sequence[Event]) -> None:
+            latest.extend((event, False) for event in new)
+            del latest[:-MOST_LATEST]
+            now, width = clock.now_ms(), opened.width
+            drill = drill_line(width)
+            above = [headline(run, now_ms=now, width=width), *([drill] if drill is not None else [])]
+            opened.draw(frame(run, latest, above=above, now_ms=now, width=width, height=opened.height))
+
+        yield redraw
 
 
 def headline(run: Run, *, now_ms: int, width: int) -> StyledLine:
-    """Name, status and a bar of the steps that have ended; a narrow one leaves out the run's id."""
+    """Name, status and a bar of the ended steps; a narrow line omits the run id."""
     summary = run.summary
     symbol, style = STATUS_LOOKS[summary.status]
     done = min(STEPS, sum(call.end is not None for call in run.calls.values()))

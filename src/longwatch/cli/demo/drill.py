@@ -7,11 +7,11 @@ the drill ends as partial. Drills of the weeks before are in the journal, which 
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from longwatch.cli.demo.part import DemoPart
 from longwatch.cli.demo.service import REGION, DrillService, Hasty, ScriptedJobs, drs_service
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
 from longwatch.cli.render.times import duration_text
@@ -47,66 +47,43 @@ PAST_LOOKS = (0.2, 1.2, 2.4, 5.6)  # seconds after the start: it has begun, goes
 WEEK_MS = 7 * 86_400_000
 BAR_COLUMNS = 28
 PLAIN_COLUMNS = 100  # where there is no terminal to fit into
-JOIN_SECONDS = 30.0
 MOST_FAILURES = 2  # of the service, which is beside us: more will not mend it, and the demo has to end
 
 
-class Drill:
-    """Plays the drill in a thread, and watches it there as `longwatch executions watch` would."""
+class Drill(DemoPart):
+    """Plays the drill, and watches it as `longwatch executions watch` would.
+
+    A drill that is stopped is called off, because what carries it out ends with this process.
+    """
 
     def __init__(self, journal: Journal, settings: Settings, clock: Clock, *, pace: float) -> None:
+        super().__init__(self._run_drill, pace=pace)
         self._journal = journal
         self._settings = settings
         self._clock = clock
-        self._pace = pace
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._play, name="demo-drill", daemon=True)
         self.execution_id = f"drill-{os.urandom(3).hex()}"
+        self.path = f"executions/{self.execution_id}"
         self.now: Execution | None = None  # as it was last seen
-        self.error: LongwatchError | None = None
-
-    @property
-    def path(self) -> str:
-        """Where the page shows it."""
-        return f"executions/{self.execution_id}"
-
-    @property
-    def is_going(self) -> bool:
-        return self._thread.is_alive()
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Go no further. The drill is called off, because what carries it out goes with this process."""
-        self._stopped.set()
-        self.join()
-
-    def join(self) -> None:
-        self._thread.join(JOIN_SECONDS)
 
     def line(self, width: int) -> StyledLine | None:
         """How it stands, for the picture in the terminal."""
         return None if self.now is None else drill_line(self.now, now_ms=self._clock.now_ms(), width=width)
 
-    def _play(self) -> None:
+    def _run_drill(self) -> None:
         ask_seconds = max(LEAST_ASK_SECONDS, ASK_SECONDS * self._pace)
         speed = 1 / self._pace
-        try:
-            with (
-                drs_service(self._clock, speed=speed, ask_again_ms=round(ask_seconds * 1000)) as service,
-                WatchingParts(
-                    replace(self._settings, ttl_hours=None),
-                    journal=self._journal,
-                    sources={"drs": service.source},
-                    learned=False,  # the script of the demo decides when to poll
-                    clock=self._clock,
-                ) as parts,
-            ):
-                record_past_drills(parts.store, self._journal, self._clock)
-                self._watch(parts, service.jobs, ask_seconds)
-        except LongwatchError as error:
-            self.error = error  # the workflow goes on; whoever watches tells it
+        with (
+            drs_service(self._clock, speed=speed, ask_again_ms=round(ask_seconds * 1000)) as service,
+            WatchingParts(
+                replace(self._settings, ttl_hours=None),
+                journal=self._journal,
+                sources={"drs": service.source},
+                learned=False,  # the script of the demo decides when to poll
+                clock=self._clock,
+            ) as parts,
+        ):
+            record_past_drills(parts.store, self._journal, self._clock)
+            self._watch(parts, service.jobs, ask_seconds)
 
     def _watch(self, parts: WatchingParts, jobs: DrillService, ask_seconds: float) -> None:
         store, poller = parts.store, parts.poller

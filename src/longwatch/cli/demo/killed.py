@@ -1,18 +1,17 @@
-"""A job in a process of its own, which the demo kills in the middle of its work: its run dies."""
+"""The part of the demo whose process is killed in the middle of its work, so that its run dies."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import threading
 from contextlib import suppress
 
+from longwatch.cli.demo.part import DemoPart
 from longwatch.errors import LongwatchError
 from longwatch.settings import Settings
 
-RUNS_SECONDS = 2.0  # at the pace for people, before it is killed
-JOIN_SECONDS = 30.0
+RUNS_SECONDS = 2.0  # at the normal pace, until it is killed
 
 JOB = """
 import sys, time
@@ -33,34 +32,16 @@ with longwatch.run("nightly export", run_id=sys.argv[1], kind="job"):
 """
 
 
-class KilledJob:
-    """Starts the job in the background and kills it after a while."""
+class KilledJob(DemoPart):
+    """Starts the job in a process of its own and kills it."""
 
     def __init__(self, settings: Settings, *, pace: float) -> None:
+        super().__init__(self._run_job, pace=pace)
         self._settings = settings
-        self._pace = pace
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._play, name="demo-killed-job", daemon=True)
         self.run_id = f"job-{os.urandom(4).hex()}"
-        self.error: LongwatchError | None = None
+        self.path = f"runs/{self.run_id}"
 
-    @property
-    def path(self) -> str:
-        """Where the page shows it."""
-        return f"runs/{self.run_id}"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Kill it now."""
-        self._stopped.set()
-        self.join()
-
-    def join(self) -> None:
-        self._thread.join(JOIN_SECONDS)
-
-    def _play(self) -> None:
+    def _run_job(self) -> None:
         with subprocess.Popen(
             [sys.executable, "-c", JOB, self.run_id],
             stdin=subprocess.DEVNULL,
@@ -68,11 +49,12 @@ class KilledJob:
             stderr=subprocess.DEVNULL,
             text=True,
             env={**os.environ, "LONGWATCH_JOURNAL": self._settings.journal},
-            start_new_session=True,  # Ctrl-C is for the demo, which then kills the job
+            start_new_session=True,  # Ctrl-C reaches the demo alone, which then kills the job
         ) as process:
             assert process.stdout is not None
-            if not process.stdout.readline():
-                self.error = LongwatchError("the process ended before its work began")
+            has_started = bool(process.stdout.readline())
             self._stopped.wait(RUNS_SECONDS * self._pace)
             with suppress(ProcessLookupError):
                 process.kill()
+        if not has_started:
+            raise LongwatchError("its process exited before the work began")

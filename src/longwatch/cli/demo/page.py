@@ -1,4 +1,4 @@
-"""The page beside the demo: `longwatch serve` in a process of its own, at any port that is free."""
+"""The page of the demo: `longwatch serve` in a process of its own, on a free port."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Self
 
 from longwatch.cli.render.terminal import remark
-from longwatch.errors import MissingExtra
 from longwatch.settings import Settings
 
 STOP_SECONDS = 5.0
@@ -26,13 +25,8 @@ def page_is_possible() -> bool:
     return all(find_spec(name) is not None for name in ("fastapi", "uvicorn", "pycrdt"))
 
 
-def say_what_is_missing() -> None:
-    """Name the install line, and go on without the page."""
-    remark(f"Without the page: {MissingExtra('The page', 'server')}")
-
-
 class ServedPage:
-    """The server of the demo's journal, until the end of the block. `url` is empty if it did not start."""
+    """A context in which the demo's journal is served. `url` is empty if the server did not start."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -43,15 +37,15 @@ class ServedPage:
         command = [sys.executable, "-m", __name__, "serve", "--port", "0", "--log-level", "error"]
         self._process = subprocess.Popen(
             [*command, "--journal", self._settings.journal],
-            stdin=subprocess.PIPE,  # the server ends when it is closed, however the demo ended
+            stdin=subprocess.PIPE,  # closed with the demo, even by SIGKILL, which ends the server
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
             env={**os.environ, "PYTHONUNBUFFERED": "1", "LONGWATCH_DOCUMENTS": self._settings.journal},
-            start_new_session=True,  # Ctrl-C is for the demo, which then ends the server
+            start_new_session=True,  # Ctrl-C reaches the demo alone, which then ends the server
         )
-        self.url = self._address()
+        self.url = self._read_url()
         return self
 
     def __exit__(
@@ -68,25 +62,25 @@ class ServedPage:
             process.communicate()
 
     def wait(self) -> None:
-        """Until somebody presses Ctrl-C, or the server ends by itself."""
+        """Wait until Ctrl-C or until the server exits."""
         if self._process is not None:
             self._process.wait()
 
-    def _address(self) -> str:
+    def _read_url(self) -> str:
         assert self._process is not None
         assert self._process.stdout is not None
-        told: list[str] = []
+        output: list[str] = []
         for line in self._process.stdout:
-            told.append(line.strip())
+            output.append(line.strip())
             found = _ADDRESS.search(line)
             if line.startswith("Serving ") and found is not None:
                 return found[0]
-        remark(f"Without the page: the server did not start. {' '.join(told)}")
+        remark(f"Playing without the page: the server did not start. {' '.join(output)}")
         return ""
 
 
 def _serve() -> None:
-    """Run `longwatch serve` for as long as the demo, which holds the other end of stdin, exists."""
+    """Run `longwatch serve` until the demo, which holds the other end of stdin, is gone."""
     from longwatch.cli.main import main
 
     threading.Thread(target=_end_with_demo, daemon=True).start()

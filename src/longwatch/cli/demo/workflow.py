@@ -1,6 +1,6 @@
-"""The workflow that the demo plays: a team writes a market brief. Recorded with the public decorators alone.
+"""The workflow of the demo: a team of agents writes a market brief, recorded with the public decorators.
 
-Three agents work side by side, a tool fails and is tried again, and a feed reports something after the fact.
+Three agents work in parallel, a tool fails and is retried, and one event arrives late.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ STEPS = 15  # agents and tool calls that end while it plays
 
 
 class FeedTimeout(Exception):
-    """The price feed did not answer."""
+    """The price feed did not respond."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast the demo plays: 1 is the pace for people, 0.1 for a script."""
+    """How fast the demo plays: 1 is the normal pace, 0.1 that of a script."""
 
     factor: float
 
@@ -36,11 +36,11 @@ class Team:
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._feed_is_up = False
-        self.run_id: str | None = None  # known as soon as the job has begun
+        self.run_id: str | None = None  # set when the workflow starts
 
     @longwatch.workflow(name="market brief")
     async def brief(self, topic: str) -> str:
-        """The whole job."""
+        """Write the brief."""
         self.run_id = longwatch.current_run_id()
         longwatch.record("graph_structure", **GRAPH)
         plan = await self.coordinator(topic)
@@ -61,17 +61,17 @@ class Team:
                 longwatch.record("retry", operation="fetch_prices", attempt=attempt)
                 await self._pace.work(0.3)
         else:
-            raise FeedTimeout("the price feed stayed away")
+            raise FeedTimeout("the price feed did not respond")
         return await self.find_trend(prices)
 
     @longwatch.agent(role="reads the news")
     async def reader(self, plan: str) -> str:
         headlines = await self.search_news("power market Norway")
-        self._hear_late("flooding closes a line near Voss")
+        self._record_late_event("flooding closes a line near Voss")
         summaries = await asyncio.gather(*(self.summarise(headline) for headline in headlines))
         return "; ".join(summaries)
 
-    @longwatch.agent(role="asks the warehouse")
+    @longwatch.agent(role="queries the warehouse")
     async def engineer(self, plan: str) -> str:
         rows = await self.query_warehouse("select hour, load from grid where area = 'NO2'")
         return f"{rows} hours of load"
@@ -92,7 +92,7 @@ class Team:
         await self._pace.work(0.9)
         if not self._feed_is_up:
             self._feed_is_up = True
-            raise FeedTimeout(f"no answer from the feed for {area} in 900 ms")
+            raise FeedTimeout(f"no response from the feed for {area} in 900 ms")
         return [round(42 + 9 * random.random(), 2) for _ in range(days)]
 
     @longwatch.tool
@@ -125,8 +125,8 @@ class Team:
         await self._pace.work(0.5)
         return True
 
-    def _hear_late(self, text: str) -> None:
-        """Something that happened a while ago, told only now: it is stored late, at its true time."""
+    def _record_late_event(self, text: str) -> None:
+        """Record an event of a moment ago: it is stored late, with its true time."""
         recorder = longwatch.get_recorder()
         happened_at = recorder.clock.now_ms() - round(600 * self._pace.factor)
         longwatch.record("feed_item", occurred_at=happened_at, text=text, late=True)
@@ -139,7 +139,7 @@ GRAPH: dict[str, Any] = {
             ("coordinator", "plans the work"),
             ("analyst", "reads prices"),
             ("reader", "reads the news"),
-            ("engineer", "asks the warehouse"),
+            ("engineer", "queries the warehouse"),
             ("writer", "writes it up"),
         )
     ],
