@@ -115,3 +115,21 @@ def test_a_turn_and_an_export_as_a_page_need_no_extra(tmp_path: Path) -> None:
 
     assert (turn.returncode, page.returncode) == (0, 0), turn.stderr + page.stderr
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_json_output_needs_no_extra() -> None:
+    add = ("executions", "add", "--plan", "shop", "--id", "x-1", "--total-waves", "1")
+    commands = {
+        "recording": longwatch("run", "-q", "--run-id", "wf-1", "--", "true"),
+        "adding": longwatch(*add),
+        "runs": longwatch("runs", "-o", "json"),
+        "a run": longwatch("show", "wf-1", "-o", "json"),
+        "a verification": longwatch("verify", "wf-1", "-o", "json"),
+        "an execution": longwatch("executions", "show", "x-1", "-o", "json"),
+    }
+
+    assert {name: done.stderr for name, done in commands.items() if done.returncode} == {}
+    assert [run["run_id"] for run in json.loads(commands["runs"].stdout)] == ["shop/x-1", "wf-1"]
+    assert json.loads(commands["a run"].stdout)["status"] == "succeeded"
+    assert json.loads(commands["a verification"].stdout)["answer"] == "complete"
+    assert json.loads(commands["an execution"].stdout)["execution_id"] == "x-1"

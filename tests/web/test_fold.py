@@ -22,7 +22,7 @@ import longwatch.model.event
 import longwatch.model.run
 import longwatch.model.summary
 from longwatch.journal.codec import to_line
-from longwatch.journal.views import run_view
+from longwatch.journal.views import RunDetails
 from longwatch.model.event import CALL_WORDS, Event
 from longwatch.model.run import ENDS, LINE_TYPES, STARTS, STATUS_WORDS, fold
 from tests import strategies
@@ -73,7 +73,9 @@ def folded_in(browser: NodeLines, batches: Sequence[Sequence[Event]], now_ms: in
 def folded_here(events: Sequence[Event], now_ms: int = NOW_MS) -> Any:
     run = fold(events)
     assert run is not None
-    return json.loads(json.dumps(run_view(run, now_ms=now_ms)))
+    view = dict(vars(RunDetails.of_attempt(run, run, now_ms=now_ms)))
+    del view["attempt"]
+    return json.loads(json.dumps(view, default=vars))
 
 
 @given(data=st.data(), told=strategies.runs(max_size=14))

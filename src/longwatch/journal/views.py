@@ -1,16 +1,23 @@
-"""Runs and checks as JSON: the same names as in the code, times in epoch milliseconds."""
+"""Runs, events and verifications, as commands, the API and the feed return them. Times are epoch ms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from longwatch.journal.verify import ProducerVerification, Verification
-from longwatch.model.json_schema import STRICT
+from longwatch.model.json_schema import OPEN, STRICT, JsonSchema
 from longwatch.model.run import Call, Condition, Run, RunSummary, conditions
 
+if TYPE_CHECKING:
+    from longwatch.journal.verify import ProducerVerification, Verification
+
 StatusWord = Literal["pending", "running", "succeeded", "failed", "partial", "cancelled", "died", "unknown"]
+Interval = Annotated[
+    Sequence[int | None],
+    JsonSchema("Not before, not after; null: that bound is unknown.", minItems=2, maxItems=2),
+]
+Ranges = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +30,72 @@ class ConditionView:
     message: str
 
 
-def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
-    """One line of the list of runs."""
+@dataclass(frozen=True, kw_only=True)
+class AttemptView:
+    """One attempt at a run. An attempt that was followed by another before it ended is unknown."""
+
+    __pydantic_config__ = STRICT
+
+    number: Annotated[int, JsonSchema("From 1.")]
+    attempt: Annotated[str | None, JsonSchema("Its id; null if its start has none.")]
+    status: StatusWord
+    started_at: int
+    ended_at: int | None
+    ended_between: Interval | None
+    error: str | None
+
+    @classmethod
+    def of(cls, run: RunSummary, number: int) -> AttemptView:
+        attempt = run.attempts[number - 1]
+        ending = attempt.ending if attempt.is_superseded else run.ending
+        return cls(
+            number=number,
+            attempt=attempt.id,
+            status=attempt.status.value,
+            started_at=attempt.start[0] if attempt.start is not None and number > 1 else run.started_at,
+            ended_at=ending.at if ending is not None else None,
+            ended_between=None
+            if ending is None or ending.not_before is None
+            else (ending.not_before, ending.not_after),
+            error=ending.error if ending is not None else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLine:
+    """A run as one line of a list, with the status of its last attempt. Times are epoch milliseconds."""
+
+    __pydantic_config__ = OPEN
+
+    run_id: str
+    status: StatusWord
+    kind: str
+    name: str | None
+    parent_run_id: str | None
+    started_at: int
+    ended_at: Annotated[int | None, JsonSchema("Null while it is open, and if it died.")]
+    ended_between: Annotated[Interval | None, JsonSchema("When it died, in epoch ms; else null.")]
+    duration_ms: Annotated[int | None, JsonSchema("Null if it died.")]
+    duration_between: Annotated[Interval | None, JsonSchema("How long it ran if it died, in ms; else null.")]
+    events: int
+    agents: list[str]
+    failed_calls: int
+    error: str | None
+    warning_count: Annotated[int, JsonSchema("Warnings in the terminal event, as of an execution.")]
+    last_event_type: str
+    last_event_at: int
+    expired_before: int | None
+    attempts: list[AttemptView]
+    conditions: list[ConditionView]
+
+    @classmethod
+    def of(cls, run: RunSummary, *, now_ms: int, observed: Sequence[Condition] = ()) -> Self:
+        found = _condition_views(Run(run), now_ms, observed)
+        return cls(**summary_fields(run, now_ms=now_ms), conditions=found)
+
+
+def summary_fields(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
+    """The fields of a `RunLine` except its conditions, which hold only at this moment."""
     return {
         "run_id": run.run_id,
         "status": run.status.value,
@@ -33,9 +104,9 @@ def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
         "parent_run_id": run.parent_run_id,
         "started_at": run.started_at,
         "ended_at": run.ended_at,
-        "ended_between": _between(run.ended_between),
+        "ended_between": run.ended_between,
         "duration_ms": run.duration_ms(now_ms),
-        "duration_between": _between(run.duration_between),
+        "duration_between": run.duration_between,
         "events": run.events,
         "agents": sorted(run.agents),
         "failed_calls": run.failed_calls,
@@ -44,76 +115,50 @@ def summary_view(run: RunSummary, *, now_ms: int) -> dict[str, Any]:
         "last_event_type": run.last_event_type,
         "last_event_at": run.last_event_at,
         "expired_before": run.expired_before,
-        "attempts": [attempt_view(run, number) for number in range(1, len(run.attempts) + 1)],
+        "attempts": _attempt_views(run),
     }
 
 
-def attempt_view(run: RunSummary, number: int) -> dict[str, Any]:
-    """One attempt at a run."""
-    attempt = run.attempts[number - 1]
-    ending = attempt.ending if attempt.is_superseded else run.ending
-    started_at = attempt.start[0] if attempt.start is not None and number > 1 else run.started_at
-    between = None if ending is None or ending.not_before is None else (ending.not_before, ending.not_after)
-    return {
-        "number": number,
-        "attempt": attempt.id,
-        "status": attempt.status.value,
-        "started_at": started_at,
-        "ended_at": ending.at if ending is not None else None,
-        "ended_between": _between(between),
-        "error": ending.error if ending is not None else None,
-    }
+def _attempt_views(run: RunSummary) -> list[AttemptView]:
+    return [AttemptView.of(run, number) for number in range(1, len(run.attempts) + 1)]
 
 
-def _between(interval: tuple[int, int | None] | None) -> list[int | None] | None:
-    return None if interval is None else list(interval)
-
-
-def listed_view(run: RunSummary, *, now_ms: int, observed: Sequence[Condition] = ()) -> dict[str, Any]:
-    """One line of the list, and what is true of the run at this moment."""
-    return {**summary_view(run, now_ms=now_ms), "conditions": _conditions(Run(run), now_ms, observed)}
-
-
-def shown_view(
-    run: Run, shown: Run, *, now_ms: int, attempt: int | None = None, observed: Sequence[Condition] = ()
-) -> dict[str, Any]:
-    """One attempt at a run, the last one unless another is asked for, and which one it is.
-
-    `shown` is the run at that attempt; `observed` are conditions of the processes of the last one.
-    """
-    attempts = len(run.summary.attempts)
-    number = attempts if attempt is None else attempt
-    view = run_view(shown, now_ms=now_ms, observed=observed if number == attempts else ())
-    every = [attempt_view(run.summary, each) for each in range(1, attempts + 1)]
-    return {**view, "attempts": every, "attempt": number}
-
-
-def run_view(run: Run, *, now_ms: int, observed: Sequence[Condition] = ()) -> dict[str, Any]:
-    """A folded run, whole; the calls are those of its last attempt."""
-    has_ended = run.summary.ending is not None
-    return {
-        **summary_view(run.summary, now_ms=now_ms),
-        "conditions": _conditions(run, now_ms, observed),
-        "counts": dict(sorted(run.counts.items())),
-        "producers": {
-            name: {
-                "events": len(tally.seen),
-                "stated": tally.count,
-                "missing": [list(span) for span in tally.missing()],
-            }
-            for name, tally in sorted(run.producers.items())
-        },
-        "calls": [call_view(call, run_has_ended=has_ended) for call in run.ordered_calls()],
-    }
-
-
-def _conditions(run: Run, now_ms: int, observed: Sequence[Condition]) -> list[dict[str, str]]:
+def _condition_views(run: Run, now_ms: int, observed: Sequence[Condition]) -> list[ConditionView]:
     found = conditions(run, now_ms, observed=observed)
-    return [{"name": each.name, "message": each.message} for each in found]
+    return [ConditionView(name=each.name, message=each.message) for each in found]
 
 
-def call_view(call: Call, *, run_has_ended: bool) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class RunList:
+    """Runs, newest first."""
+
+    __pydantic_config__ = STRICT
+
+    runs: list[RunLine]
+    cursor: Annotated[str | None, JsonSchema("For `after`; null at the end.")]
+    hint: Annotated[str | None, JsonSchema("Which runs of other producers may be missing, and what to do.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallView:
     """One agent span, tool call or node."""
+
+    __pydantic_config__ = STRICT
+
+    call_id: str
+    kind: str
+    name: str
+    agent_name: str | None
+    parent_call_id: str | None
+    status: str
+    started_at: int
+    ended_at: int | None
+    duration_ms: float | None
+    error: str | None
+
+
+def call_fields(call: Call, *, run_has_ended: bool) -> dict[str, Any]:
+    """The fields of a `CallView`. A run may have many calls, and a dict costs a third of an instance."""
     return {
         "call_id": call.call_id,
         "kind": call.kind,
@@ -128,27 +173,156 @@ def call_view(call: Call, *, run_has_ended: bool) -> dict[str, Any]:
     }
 
 
-def verification_view(run_id: str, found: Verification) -> dict[str, Any]:
-    """What `verify` found."""
-    return {
-        "run_id": run_id,
-        "answer": found.answer.value,
-        "expired_before": found.expired_before,
-        "unnumbered": found.unnumbered,
-        "unreadable": list(found.unreadable),
-        "uncounted": found.uncounted,
-        "producers": [_producer_view(each) for each in found.producers],
-    }
+@dataclass(frozen=True, kw_only=True)
+class ProducerView:
+    """One producer's events."""
+
+    __pydantic_config__ = STRICT
+
+    events: int
+    stated: int | None
+    missing: Ranges
 
 
-def _producer_view(found: ProducerVerification) -> dict[str, Any]:
-    return {
-        "producer": found.producer,
-        "answer": found.answer.value,
-        "events": found.events,
-        "stated": found.stated,
-        "missing": [list(span) for span in found.missing],
-        "altered": [list(span) for span in found.altered.ranges],
-        "unreadable": [list(span) for span in found.unreadable.ranges],
-        "expired_up_to": found.expired_up_to,
-    }
+@dataclass(frozen=True, kw_only=True)
+class RunDetails(RunLine):
+    """A folded run. The calls are those of the shown attempt."""
+
+    counts: Annotated[dict[str, int], JsonSchema("Event type → number of events.")]
+    producers: dict[str, ProducerView]
+    calls: list[CallView]
+    attempt: Annotated[int, JsonSchema("The number of the shown attempt.")]
+
+    @classmethod
+    def of_attempt(
+        cls,
+        run: Run,
+        shown: Run,
+        *,
+        now_ms: int,
+        attempt: int | None = None,
+        observed: Sequence[Condition] = (),
+    ) -> Self:
+        """One attempt at a run, by default the last. `shown` is the run at that attempt; `observed` are
+        conditions of the processes of the last one.
+        """
+        attempts = len(run.summary.attempts)
+        number = attempts if attempt is None else attempt
+        has_ended = shown.summary.ending is not None
+        fields = summary_fields(shown.summary, now_ms=now_ms) | {"attempts": _attempt_views(run.summary)}
+        return cls(
+            **fields,
+            conditions=_condition_views(shown, now_ms, observed if number == attempts else ()),
+            counts=dict(sorted(shown.counts.items())),
+            producers={
+                name: ProducerView(
+                    events=len(tally.seen),
+                    stated=tally.count,
+                    missing=tally.missing(),
+                )
+                for name, tally in sorted(shown.producers.items())
+            },
+            calls=cast(
+                "list[CallView]",
+                [call_fields(call, run_has_ended=has_ended) for call in shown.ordered_calls()],
+            ),
+            attempt=number,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventView:
+    """One event, as `longwatch export` writes it."""
+
+    __pydantic_config__ = STRICT
+
+    run_id: str
+    event_id: str
+    type: str
+    occurred_at: int
+    agent_name: str | None = None
+    call_id: str | None = None
+    parent_call_id: str | None = None
+    producer: str | None = None
+    number: int | None = None
+    previous_digest: str | None = None
+    trace_id: str | None = None
+    ttl: int | None = None
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventPage:
+    """Events in their order, and the cursor to resume from."""
+
+    __pydantic_config__ = STRICT
+
+    events: list[EventView]
+    cursor: str
+    more: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendedEvents:
+    """The events that an append stored, now or earlier."""
+
+    __pydantic_config__ = STRICT
+
+    stored: int
+    event_ids: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerVerificationView:
+    """Whether the events of one producer are complete and unaltered."""
+
+    __pydantic_config__ = STRICT
+
+    producer: str
+    answer: str
+    events: int
+    stated: int | None
+    missing: Ranges
+    altered: Ranges
+    unreadable: Ranges
+    expired_up_to: int
+
+    @classmethod
+    def of(cls, found: ProducerVerification) -> ProducerVerificationView:
+        return cls(
+            producer=found.producer,
+            answer=found.answer.value,
+            events=found.events,
+            stated=found.stated,
+            missing=found.missing,
+            altered=found.altered.ranges,
+            unreadable=found.unreadable.ranges,
+            expired_up_to=found.expired_up_to,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationView:
+    """Whether every event of a run is stored as it was written."""
+
+    __pydantic_config__ = STRICT
+
+    run_id: str
+    answer: Literal["complete", "open", "expired", "missing", "altered"]
+    expired_before: int | None
+    unnumbered: int
+    unreadable: list[int | str]
+    uncounted: int
+    producers: list[ProducerVerificationView]
+
+    @classmethod
+    def of(cls, run_id: str, found: Verification) -> VerificationView:
+        return cls(
+            run_id=run_id,
+            answer=found.answer.value,
+            expired_before=found.expired_before,
+            unnumbered=found.unnumbered,
+            unreadable=list(found.unreadable),
+            uncounted=found.uncounted,
+            producers=[ProducerVerificationView.of(each) for each in found.producers],
+        )

@@ -10,14 +10,14 @@ OPEN = {"extra": "ignore"}
 
 
 class JsonSchema:
-    """The description of a field: `Annotated[int | None, JsonSchema("Null while it is open.")]`.
+    """Keywords for the schema of a field: `Annotated[int | None, JsonSchema("Null while it is open.")]`.
 
-    Attribute docstrings would do as well, but pydantic does not find those of a base class.
+    Attribute docstrings would do for a description, but pydantic does not find those of a base class.
     """
 
-    def __init__(self, description: str) -> None:
-        self._description = description
+    def __init__(self, description: str | None = None, **keywords: object) -> None:
+        self._keywords = keywords if description is None else {**keywords, "description": description}
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """Add the description to what pydantic derives from the type."""
-        return {**handler(core_schema), "description": self._description}
+        """Add the keywords to what pydantic derives from the type."""
+        return {**handler(core_schema), **self._keywords}

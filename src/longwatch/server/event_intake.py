@@ -17,7 +17,7 @@ from longwatch.errors import InvalidEvent, InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import MAX_LEVELS, TOO_DEEP, from_wire, payload_text
 from longwatch.journal.fold_reader import Folds
-from longwatch.model.event import Event, new_event_id
+from longwatch.model.event import MAX_OCCURRED_AT, MAX_WHOLE, Event, new_event_id
 from longwatch.recording.capture import FULL, CaptureLimits, captured_fields
 from longwatch.recording.outbox import announcements
 from longwatch.recording.producers import clean_payload, unredacted_fields
@@ -30,6 +30,37 @@ KEYED = "key-"  # how ids begin that are made from an idempotency key
 LOCKS = 64
 # An event that the journal takes is stored whole: what nests deeper than captured objects may is not cut.
 WHOLE = CaptureLimits(characters=FULL.characters, items=FULL.items, depth=MAX_LEVELS + 1, total=FULL.total)
+
+_TEXT_SCHEMA = {"type": "string", "minLength": 1}
+EVENT_SCHEMA: Mapping[str, Any] = {  # what the server can fill in may be left out
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["type"],
+    "dependentRequired": {"event_id": ["occurred_at"], "producer": ["number"], "number": ["producer"]},
+    "properties": {
+        "type": {**_TEXT_SCHEMA, "description": "What happened, such as `tool_call`."},
+        "event_id": {
+            **_TEXT_SCHEMA,
+            "description": "Identifies this event; by default the server makes one.",
+        },
+        "occurred_at": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MAX_OCCURRED_AT,
+            "description": "Epoch ms; by default the server's time.",
+        },
+        "run_id": {**_TEXT_SCHEMA, "description": "Must be the run of the URL, if given."},
+        "agent_name": _TEXT_SCHEMA,
+        "call_id": _TEXT_SCHEMA,
+        "parent_call_id": _TEXT_SCHEMA,
+        "producer": {**_TEXT_SCHEMA, "description": "Only with `number`."},
+        "number": {"type": "integer", "minimum": 1, "maximum": MAX_WHOLE},
+        "previous_digest": _TEXT_SCHEMA,
+        "trace_id": _TEXT_SCHEMA,
+        "ttl": {"type": "integer", "minimum": 0, "maximum": MAX_WHOLE},
+        "payload": {"type": "object"},
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from longwatch.journal.sqlite import SqliteJournal
-from longwatch.journal.views import shown_view
+from longwatch.journal.views import RunDetails
 from longwatch.model.event import Event
 from longwatch.model.run import fold
-from longwatch.server.cache import rendered_responses
 from longwatch.server.cache.run_cache import RUN
 from tests.integration.server.stores import Served, Stores, served
 
@@ -43,13 +43,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def count_bodies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often the answer about a run is written."""
     written: list[int] = []
-    view = shown_view
+    view = RunDetails.of_attempt
 
-    def counted(*args: object, **options: object) -> object:
+    def counted(*args: Any, **options: Any) -> RunDetails:
         written.append(1)
-        return view(*args, **options)  # type: ignore[arg-type]
+        return view(*args, **options)
 
-    monkeypatch.setattr(rendered_responses, "shown_view", counted)
+    monkeypatch.setattr(RunDetails, "of_attempt", counted)
     return written
 
 
@@ -74,7 +74,7 @@ async def test_a_long_answer_says_the_same_compressed_and_plain(file: Path) -> N
     with SqliteJournal(file) as journal:
         run = fold(journal.read("long", limit=EVENTS).events)
     assert run is not None
-    expected = shown_view(run, run, now_ms=NOW)
+    expected = vars(RunDetails.of_attempt(run, run, now_ms=NOW))
     assert (small.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
     assert small.json()["calls"] == plain.json()["calls"] == expected["calls"]
     assert plain.json().keys() == expected.keys()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.journal.views import run_view
+from longwatch.journal.views import RunDetails
 from longwatch.model.event import Event
 from longwatch.model.run import fold
 
@@ -22,7 +22,7 @@ def test_a_run_stands_as_the_shared_cases_say(case: dict[str, Any]) -> None:
     for told in (events, events[::-1]):
         run = fold(told)
         assert run is not None
-        view = run_view(run, now_ms=NOW_MS)
+        view = json.loads(json.dumps(RunDetails.of_attempt(run, run, now_ms=NOW_MS), default=vars))
         view["calls"] = {call["call_id"]: call["status"] for call in view["calls"]}
 
         assert {name: view[name] for name in case["expected"]} == case["expected"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,7 +19,7 @@ from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
 from longwatch.executions.progress import warnings_text
 from longwatch.journal.base import Journal
-from longwatch.journal.views import listed_view
+from longwatch.journal.views import RunLine
 from longwatch.model.run import Condition, Run, RunSummary, Status, conditions
 from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
 
@@ -117,8 +117,8 @@ def command(
         remark(notice)
 
 
-def _view(found: ObservedRun, now_ms: int) -> dict[str, Any]:
-    return listed_view(found.run, now_ms=now_ms, observed=found.conditions)
+def _view(found: ObservedRun, now_ms: int) -> RunLine:
+    return RunLine.of(found.run, now_ms=now_ms, observed=found.conditions)
 
 
 def _list(

@@ -20,7 +20,7 @@ from longwatch.cli.resolve import event_lines, find, read_counted, read_events, 
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
 from longwatch.journal.base import Journal
-from longwatch.journal.views import shown_view
+from longwatch.journal.views import RunDetails
 from longwatch.model.event import UNREADABLE, Event
 from longwatch.model.run import Condition, Run, RunSummary, fold
 
@@ -64,7 +64,7 @@ def command(invocation: Invocation, run: str, everything: bool, attempt: int | N
     now = clock.now_ms()
     conditions = observed.conditions if number == attempts else ()
     if output == "json":
-        write_json(shown_view(whole, shown, now_ms=now, attempt=number, observed=conditions))
+        write_json(RunDetails.of_attempt(whole, shown, now_ms=now, attempt=number, observed=conditions))
         return
     terminal = Terminal.of_stdout()
     most = None if everything else MOST_CALLS

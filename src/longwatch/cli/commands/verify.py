@@ -15,7 +15,7 @@ from longwatch.cli.resolve import find, read_events, reading
 from longwatch.clock import iso_from_ms
 from longwatch.journal.base import Arrivals
 from longwatch.journal.verify import Completeness, Verification, Verifier
-from longwatch.journal.views import verification_view
+from longwatch.journal.views import VerificationView
 
 MOST_PLACES = 20  # of unreadable events, by their positions
 
@@ -57,7 +57,7 @@ def command(invocation: Invocation, run: str, output: str) -> int:
         counted=found.events if counts_exactly else None,
     )
     if output == "json":
-        write_json(verification_view(found.run_id, report))
+        write_json(VerificationView.of(found.run_id, report))
     else:
         Terminal.of_stdout().show(verification_lines(found.run_id, report))
     return of_success(not report.answer.is_damage)

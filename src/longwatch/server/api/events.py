@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from longwatch.journal.codec import to_line
+from longwatch.journal.views import AppendedEvents, EventPage
 from longwatch.model.event import START, Page
 from longwatch.server.api.long_polling import deadline, remaining
 from longwatch.server.api.openapi import tagged, written
@@ -20,11 +21,10 @@ from longwatch.server.api.parameters import (
     WaitQuery,
     cursor_of,
 )
-from longwatch.server.api.run_schemas import EventPageShape, StoredShape, new_event_schema
 from longwatch.server.api.runs import no_such_run
 from longwatch.server.cache.run_cache import PULSE
 from longwatch.server.context import ServerContext
-from longwatch.server.event_intake import parsed_events
+from longwatch.server.event_intake import EVENT_SCHEMA, parsed_events
 from longwatch.server.responses import (
     JSON_TYPE,
     LINES_TYPE,
@@ -56,7 +56,7 @@ BODY = {
                     "type": "object",
                     "additionalProperties": False,
                     "required": ["events"],
-                    "properties": {"events": {"type": "array", "items": new_event_schema()}},
+                    "properties": {"events": {"type": "array", "items": EVENT_SCHEMA}},
                 }
             },
             LINES_TYPE: {"schema": {"type": "string", "description": "One event a line."}},
@@ -65,7 +65,7 @@ BODY = {
 }
 
 
-@router.get("/{run_id}/events", response_class=Response, responses=tagged(EventPageShape, 404))
+@router.get("/{run_id}/events", response_class=Response, responses=tagged(EventPage, 404))
 async def read_events(
     context: ContextDep,
     run_id: RunId,
@@ -120,7 +120,7 @@ def _body(page: Page) -> bytes:
 @router.post(
     "/{run_id}/events",
     response_class=Response,
-    responses=written(StoredShape, 409, 415),
+    responses=written(AppendedEvents, 409, 415),
     openapi_extra=BODY,
 )
 async def append_events(
@@ -144,4 +144,4 @@ async def append_events(
     finally:
         await context.board.catch_up(run_id)  # in a conflict, the rest of the events is stored
     ids = [each.event.event_id for each in given]
-    return json_answer({"stored": len(ids), "event_ids": ids})
+    return json_answer(AppendedEvents(stored=len(ids), event_ids=ids))

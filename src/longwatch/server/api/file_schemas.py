@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from longwatch.server.api.run_schemas import Strict
+from longwatch.server.api.parameters import RequestBody as Strict
 from longwatch.server.api.turn_schemas import Time
 
 MOST_PATHS = 10_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from typing import Annotated
 from urllib.parse import parse_qs
@@ -10,10 +11,10 @@ from fastapi import APIRouter, Body, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from longwatch.model.json_schema import STRICT
 from longwatch.server.access.tokens import COOKIE, COOKIE_SECONDS, Scope
 from longwatch.server.api.openapi import written
-from longwatch.server.api.parameters import ContextDep
-from longwatch.server.api.run_schemas import Strict
+from longwatch.server.api.parameters import ContextDep, RequestBody
 from longwatch.server.errors import ApiError
 from longwatch.server.page.plain_pages import HTML_TYPE, NOT_STORED, PAGE_HEADERS, plain_page
 from longwatch.server.responses import json_answer
@@ -30,14 +31,17 @@ SERVE_SAYS = " <code>longwatch serve</code> prints where tokens are kept."
 router = APIRouter()
 
 
-class Login(Strict):
+class LoginRequest(RequestBody):
     """A token to be exchanged for a cookie."""
 
     token: Annotated[str, Field(min_length=1, max_length=1000)]
 
 
-class ScopeShape(Strict):
+@dataclass(frozen=True, kw_only=True)
+class GrantedScope:
     """What the cookie allows."""
+
+    __pydantic_config__ = STRICT
 
     scope: Scope
 
@@ -46,16 +50,16 @@ class ScopeShape(Strict):
     "/api/login",
     tags=["server"],
     response_class=Response,
-    responses=written(ScopeShape, headers=COOKIE_HEADER),
+    responses=written(GrantedScope, headers=COOKIE_HEADER),
 )
-async def log_in(context: ContextDep, request: Request, given: Annotated[Login, Body()]) -> Response:
+async def log_in(context: ContextDep, request: Request, given: Annotated[LoginRequest, Body()]) -> Response:
     """Exchange a token for a cookie, so that a page can call without having the token."""
     scope = context.access.scope_of_token(given.token.encode(errors="replace"))
     if context.access.is_open:
         scope = Scope.WRITE
     if scope is None:
         raise wrong_token()
-    answer = json_answer({"scope": scope.value}, headers=NOT_STORED)
+    answer = json_answer(GrantedScope(scope=scope), headers=NOT_STORED)
     set_cookie(answer, context.access.new_cookie(scope), request)
     return answer
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from longwatch.model.json_schema import STRICT
 from longwatch.server.api.openapi import plain
 from longwatch.server.api.parameters import ContextDep
-from longwatch.server.api.run_schemas import HealthShape
 from longwatch.server.context import ServerContext
 from longwatch.server.responses import json_answer
 
@@ -25,12 +26,22 @@ if TYPE_CHECKING:
 HOLDS_SECONDS = 1.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """The server runs and its journal responds."""
+
+    __pydantic_config__ = STRICT
+
+    status: Literal["ok"]
+    journal: str
+
+
 def health_routes() -> APIRouter:
     """The route, with its memory of the last answer."""
     router = APIRouter()
     asked, failures = -HOLDS_SECONDS, 0
 
-    @router.get("/api/health", tags=["server"], response_class=Response, responses=plain(HealthShape))
+    @router.get("/api/health", tags=["server"], response_class=Response, responses=plain(Health))
     async def health(context: ContextDep) -> Response:
         """Tell that the server runs and that its journal answers; 503 if that does not."""
         nonlocal asked, failures
@@ -39,7 +50,7 @@ def health_routes() -> APIRouter:
             await context.async_journal.find_runs(limit=1)
             asked, failures = now, failed
         scheme = context.journal.url.partition(":")[0]
-        return json_answer({"status": "ok", "journal": scheme}, headers={"Cache-Control": "no-store"})
+        return json_answer(Health(status="ok", journal=scheme), headers={"Cache-Control": "no-store"})
 
     return router
 

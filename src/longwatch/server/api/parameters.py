@@ -6,7 +6,7 @@ from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Header, Path, Query, Request
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from longwatch.errors import InvalidCursor
 from longwatch.executions.model import MAX_KEY_BYTES
@@ -24,6 +24,12 @@ def context_of(request: Request) -> ServerContext:
 
 
 ContextDep = Annotated[ServerContext, Depends(context_of)]
+
+
+class RequestBody(BaseModel):
+    """The JSON body of a request. Unknown fields are an error."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 def _unquoted(raw: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
@@ -15,7 +15,7 @@ from longwatch.errors import RunNotFound
 from longwatch.journal.base import Arrivals
 from longwatch.journal.codec import to_line
 from longwatch.journal.verify import Verifier
-from longwatch.journal.views import listed_view, verification_view
+from longwatch.journal.views import RunDetails, RunLine, RunList, VerificationView
 from longwatch.model.event import START, Event
 from longwatch.model.run import RunSummary, Status
 from longwatch.model.run_query import RunQuery
@@ -30,7 +30,6 @@ from longwatch.server.api.parameters import (
     RunId,
     cursor_of,
 )
-from longwatch.server.api.run_schemas import RunListShape, VerificationShape, WholeRunShape
 from longwatch.server.cache.rendered_responses import PAGE_EVENTS, all_events, known_already, run_body
 from longwatch.server.cache.run_cache import RUN
 from longwatch.server.context import ServerContext
@@ -46,10 +45,6 @@ from longwatch.server.responses import (
     run_tag,
     weak_tag,
 )
-
-if TYPE_CHECKING:
-    from longwatch.server.context import ServerContext
-
 
 PIECE_BYTES = 64 * 1024  # of a download that are sent at once; an event may be larger
 
@@ -108,7 +103,7 @@ UNLISTED_KINDS = frozenset(
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 
 
-@router.get("", response_class=Response, responses=tagged(RunListShape))
+@router.get("", response_class=Response, responses=tagged(RunList))
 async def list_runs(
     context: ContextDep,
     status: Annotated[Status | None, Query(description="Only runs that stand like this.")] = None,
@@ -142,8 +137,8 @@ async def list_runs(
     tag = list_tag(tags, f"{page.cursor} {hint}")
     if matches(if_none_match, tag):
         return not_modified(tag)
-    listed = [listed_view(each.run, now_ms=now, observed=each.conditions) for each in page.runs]
-    return json_answer({"runs": listed, "cursor": page.cursor, "hint": hint}, tag=tag)
+    runs = [RunLine.of(each.run, now_ms=now, observed=each.conditions) for each in page.runs]
+    return json_answer(RunList(runs=runs, cursor=page.cursor, hint=hint), tag=tag)
 
 
 @router.get(
@@ -178,7 +173,7 @@ async def report_run(context: ContextDep, run_id: RunId) -> Response:
     return StreamingResponse(page(), media_type="text/html; charset=utf-8", headers=headers)
 
 
-@router.get("/{run_id}/verify", response_class=Response, responses=plain(VerificationShape, 404))
+@router.get("/{run_id}/verify", response_class=Response, responses=plain(VerificationView, 404))
 async def verify_run(context: ContextDep, run_id: RunId) -> Response:
     """Tell whether every event of a run is there and as it was written."""
     found = await _summary(context, run_id)
@@ -192,10 +187,10 @@ async def verify_run(context: ContextDep, run_id: RunId) -> Response:
         expired_before=found.expired_before,
         counted=found.events if isinstance(context.journal, Arrivals) else None,
     )
-    return json_answer(verification_view(run_id, report))
+    return json_answer(VerificationView.of(run_id, report))
 
 
-@router.get("/{run_id}", response_class=Response, responses=tagged(WholeRunShape, 404, from_memory=True))
+@router.get("/{run_id}", response_class=Response, responses=tagged(RunDetails, 404, from_memory=True))
 async def show_run(
     context: ContextDep,
     request: Request,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from longwatch.server.api.run_schemas import Strict
+from longwatch.server.api.parameters import RequestBody as Strict
 
 TurnWord = Literal["pending", "running", "completed", "failed"]
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]

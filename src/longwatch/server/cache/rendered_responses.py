@@ -6,12 +6,12 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.types import Message
 
 from longwatch.journal.base import Arrivals
-from longwatch.journal.views import shown_view
+from longwatch.journal.views import RunDetails
 from longwatch.model.event import START, Event
 from longwatch.model.run import Condition, Run, fold
 from longwatch.server.access.origins import EVERY_ANSWER
@@ -73,7 +73,7 @@ async def run_body(
     now, kept = context.clock.now_ms(), watched.body
     is_over = run.summary.ending is not None
     if kept is None or kept.tag != tag or not (is_over or 0 <= now - kept.at < HOLDS_MS):
-        make_view = partial(shown_view, run, attempt=attempt, observed=conditions, now_ms=now)
+        make_view = partial(RunDetails.of_attempt, run, attempt=attempt, observed=conditions, now_ms=now)
         writing = asyncio.ensure_future(_body(context, run, attempt, make_view))
         kept = watched.body = Kept(tag, now, writing)
     try:
@@ -86,7 +86,7 @@ async def run_body(
 
 
 async def _body(
-    context: ServerContext, run: Run, attempt: int | None, make_view: Callable[[Run], dict[str, Any]]
+    context: ServerContext, run: Run, attempt: int | None, make_view: Callable[[Run], RunDetails]
 ) -> tuple[bytes, bytes]:
     return await context.call(_written, partial(make_view, await at_attempt(context, run, attempt)))
 
@@ -104,8 +104,8 @@ async def at_attempt(context: ServerContext, run: Run, attempt: int | None) -> R
     return run.at_attempt(number, own)
 
 
-def _written(make_view: Callable[[], dict[str, Any]]) -> tuple[bytes, bytes]:
-    view = make_view()
+def _written(make_view: Callable[[], RunDetails]) -> tuple[bytes, bytes]:
+    view = dict(vars(make_view()))
     calls = view.pop("calls")
     # In parts: while JSON is written, no other thread gets its turn.
     parts = [to_json(calls[at : at + CALLS_AT_ONCE])[1:-1] for at in range(0, len(calls), CALLS_AT_ONCE)]

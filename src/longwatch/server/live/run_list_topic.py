@@ -16,7 +16,7 @@ from longwatch.errors import InvalidCursor, LongwatchError
 from longwatch.following.merged_runs import ListsRuns
 from longwatch.following.observation import ObservedRun, Observer
 from longwatch.journal.base import Arrivals, Journal
-from longwatch.journal.views import listed_view
+from longwatch.journal.views import RunLine
 from longwatch.model.run import RunSummary, Status
 from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
@@ -193,7 +193,7 @@ class RunListSource:
         """Each run as it stands at this moment."""
         found: list[ObservedRun] = await self._call(self._observer.observed, runs)
         now = self._clock.now_ms()
-        views = [listed_view(each.run, now_ms=now, observed=each.conditions) for each in found]
+        views = [RunLine.of(each.run, now_ms=now, observed=each.conditions) for each in found]
         return [message("run", TOPIC, run=view) for view in views]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from longwatch.journal.codec import to_line
-from longwatch.journal.views import summary_view
+from longwatch.journal.views import summary_fields
 from longwatch.model.event import Event
 from longwatch.model.run import Run, RunSummary
 from longwatch.server.page.bundle import VIEWER, joined_script, joined_style
@@ -83,7 +83,9 @@ class ReportParts:
             style=style,
             brand=_brand(),
             made_at=int(now_ms),
-            summary=_embedded(json.dumps(summary_view(summary, now_ms=now_ms), ensure_ascii=False)),
+            summary=_embedded(
+                json.dumps(summary_fields(summary, now_ms=now_ms), ensure_ascii=False, default=vars)
+            ),
         )
         return cls(head.encode(), _TAIL.format(script=script).encode())
 
