@@ -51,6 +51,21 @@ def test_a_scan_finds_every_run_of_the_table(longwatch: Longwatch, journal: str,
     assert [run["run_id"] for run in found] == ["wf-1a2b3c4d"]
 
 
+def test_commands_that_read_leave_warnings_about_the_table_to_doctor(
+    longwatch: Longwatch, journal: str, ministack_url: str
+) -> None:
+    with new_table(ministack_url, "workflow") as address:  # without TTL
+        table = f"dynamodb://{address.table}?region={address.region}&endpoint={address.endpoint}"
+        longwatch("import", "-", "--journal", table, stdin=exported(longwatch, journal))
+
+        read = longwatch("runs", "--journal", table).stderr
+        read += longwatch("show", "latest", "--journal", table).stderr
+        diagnosed = longwatch("doctor", "--journal", table).stdout
+
+    assert "TTL" not in read
+    assert " ".join(diagnosed.split()).count("TTL is disabled") == 1
+
+
 def put_theirs(table: str, *run_ids: str, padding: int = 0) -> None:
     """Runs as another producer writes them, with no entry in the list."""
     parts = urlsplit(table)

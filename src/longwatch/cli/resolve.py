@@ -39,8 +39,12 @@ def reading(invocation: Invocation) -> Iterator[Journal]:
         yield journal
 
 
-def check(settings: Settings, *, clock: Clock) -> None:
-    """Say what is wrong before a command begins. Never for producers: they may only write."""
+def check(settings: Settings, *, clock: Clock) -> Sequence[str]:
+    """Raise what keeps a command from using the journal, and return the warnings about its table.
+
+    Commands that only read ignore the warnings: these concern the operator, and `doctor` and `serve` print
+    them. Never called for producers, which may only write.
+    """
     path = sqlite_path(settings.journal)
     if path is not None and not path.exists():
         raise JournalUnusable(
@@ -50,8 +54,8 @@ def check(settings: Settings, *, clock: Clock) -> None:
     if settings.journal.startswith("dynamodb:"):
         from longwatch.storage.dynamodb.table_check import check_table
 
-        for warning in check_table(table_address(settings), clock=clock).warnings:
-            remark(f"longwatch: {warning}")
+        return check_table(table_address(settings), clock=clock).warnings
+    return ()
 
 
 def sqlite_path(url: str) -> Path | None:

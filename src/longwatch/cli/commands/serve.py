@@ -118,7 +118,8 @@ def command(
 def check_stores(settings: Settings, invocation: Invocation) -> None:
     """Say what is wrong with a table before anything begins. A file may be new."""
     if sqlite_path(settings.journal) is None:
-        check(settings, clock=invocation.clock)
+        for warning in check(settings, clock=invocation.clock):
+            remark(f"longwatch: {warning}")
 
 
 def make_address(
