@@ -17,7 +17,7 @@ from benchmarks.executions.fixtures import execution
 from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 
 from longwatch.executions.stores.dynamodb import INDEX, DynamoExecutionStore
-from longwatch.executions.stores.records import record_of
+from longwatch.executions.stores.records import to_record
 from longwatch.executions.stores.sqlite import INSERT, SqliteExecutionStore
 from longwatch.storage.dynamodb.values import to_attribute
 from longwatch.storage.urls import TableAddress
@@ -102,9 +102,9 @@ def _growth(medians: dict[str, float]) -> float:
 
 def _records(closed: int) -> Iterator[dict[str, Any]]:
     for number in range(closed):
-        yield record_of(execution(number, closed=True))
+        yield to_record(execution(number, closed=True))
     for number in range(OPEN):
-        yield record_of(execution(number, closed=False))
+        yield to_record(execution(number, closed=False))
 
 
 def _fill_sqlite(path: Path, closed: int) -> None:

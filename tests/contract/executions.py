@@ -12,8 +12,8 @@ import pytest
 from longwatch.errors import AlreadyThere, VersionConflict
 from longwatch.executions.model import Execution, Job, JobState, Mode, Stage, StepState, Verdict, WorkItem
 from longwatch.executions.operators import Operator, Statement
-from longwatch.executions.responses import applied
-from longwatch.executions.stores.base import Changes, ExecutionStore, place_of
+from longwatch.executions.responses import apply_response
+from longwatch.executions.stores.base import ChangeLog, ExecutionStore, list_position
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.summary import Status
 from tests.unit.executions.making import (
@@ -77,7 +77,7 @@ class ExecutionsContract:
     def test_everything_that_is_known_is_kept(self, store: ExecutionStore) -> None:
         added = store.add(new_execution(total_stages=None))
         known = replace(
-            applied(added, answer(START + 1_234, *everything())),
+            apply_response(added, answer(START + 1_234, *everything())),
             failures=2,
             last_error="throttled",
             next_poll_at=START + 99_001,
@@ -161,7 +161,7 @@ class ExecutionsContract:
         write({**record, "Waves": [*record["Waves"], {"WaveName": "two", "JobId": "j-2"}]})
 
         with pytest.raises(VersionConflict):
-            store.update(applied(seen, answer(START, job(PENDING))))
+            store.update(apply_response(seen, answer(START, job(PENDING))))
 
         assert [wave.name for wave in _get(store, fresh).stages] == ["one", "two"]
 
@@ -172,7 +172,7 @@ class ExecutionsContract:
         write(foreign(execution_id))
 
         (found,) = [each for each in store.open_executions() if each.execution_id == execution_id]
-        polled = store.update(applied(_get(store, found), answer(START + 9_000, finished(LAUNCHED))))
+        polled = store.update(apply_response(_get(store, found), answer(START + 9_000, finished(LAUNCHED))))
         ended = replace(polled, verdict=Verdict(Status.SUCCEEDED, START + 9_000, EVIDENCE), closed=True)
         store.update(ended)
 
@@ -199,7 +199,7 @@ class ExecutionsContract:
         assert seen is not None
         write({**read(execution_id, "p-1"), "ApprovedBy": "somebody"})  # between read and write
 
-        store.update(applied(seen, answer(START, job(IN_PROGRESS))))
+        store.update(apply_response(seen, answer(START, job(IN_PROGRESS))))
 
         record = read(execution_id, "p-1")
         assert (record["InitiatedBy"], record["ApprovedBy"]) == ("ops", "somebody")
@@ -214,7 +214,7 @@ class ExecutionsContract:
         write(foreign(execution_id))
         seen = store.get(execution_id)
         assert seen is not None
-        store.update(applied(seen, answer(START, job(IN_PROGRESS))))
+        store.update(apply_response(seen, answer(START, job(IN_PROGRESS))))
         record = read(execution_id, "p-1")
 
         write({**record, "Waves": [*record["Waves"], {"WaveName": "two"}]})
@@ -241,7 +241,7 @@ class ExecutionsContract:
         with pytest.raises(VersionConflict):
             store.update(replace(seen, verdict=Verdict(Status.SUCCEEDED, START, EVIDENCE), closed=True))
         now = _get(store, seen)
-        polled = store.update(applied(now, answer(START + 1_000, job(IN_PROGRESS))))
+        polled = store.update(apply_response(now, answer(START + 1_000, job(IN_PROGRESS))))
 
         assert (now.other_status, now.status, now.is_open) == (word, Status.RUNNING, True)
         assert [each.execution_id for each in store.open_executions()] == [seen.execution_id]
@@ -342,12 +342,14 @@ class ExecutionsContract:
 
         pages = [store.find(limit=2)]
         while pages[-1]:
-            pages.append(store.find(limit=2, after=place_of(pages[-1][-1])))
+            pages.append(store.find(limit=2, after=list_position(pages[-1][-1])))
 
-        listed = [place_of(each) for page in pages for each in page]
-        assert listed == sorted(map(place_of, added), reverse=True)
+        listed = [list_position(each) for page in pages for each in page]
+        assert listed == sorted(map(list_position, added), reverse=True)
         running = store.find(status=Status.RUNNING, limit=9, after=listed[0])
-        assert [place_of(each) for each in running] == [p for p in listed[1:] if p != place_of(added[5])]
+        assert [list_position(each) for each in running] == [
+            p for p in listed[1:] if p != list_position(added[5])
+        ]
 
 
 class ChangesContract(ExecutionsContract):
@@ -356,7 +358,7 @@ class ChangesContract(ExecutionsContract):
     def test_what_was_written_since_is_told_once_as_it_is_now(
         self, store: ExecutionStore, write: Writes
     ) -> None:
-        assert isinstance(store, Changes)
+        assert isinstance(store, ChangeLog)
         first, second = store.add(new_execution()), store.add(new_execution())
         seen = store.last_change()
 
@@ -372,7 +374,7 @@ class ChangesContract(ExecutionsContract):
         assert second.execution_id in [each.execution_id for _, each in store.changes(0, limit=10)]
 
     def test_a_subscriber_is_notified_of_every_write_until_it_closes(self, store: ExecutionStore) -> None:
-        assert isinstance(store, Changes)
+        assert isinstance(store, ChangeLog)
         calls: list[int] = []
         signal = store.subscribe(lambda: calls.append(store.last_change()))
 

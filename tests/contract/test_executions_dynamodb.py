@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from longwatch.errors import TableProblem, VersionConflict
-from longwatch.executions.responses import applied
-from longwatch.executions.stores.base import ExecutionStore, place_of
+from longwatch.executions.responses import apply_response
+from longwatch.executions.stores.base import ExecutionStore, list_position
 from longwatch.executions.stores.dynamodb import INDEX, POLL_INDEX, DynamoExecutionStore
 from longwatch.executions.stores.records import POLL_STATE
 from longwatch.storage.dynamodb.values import from_attribute, to_attribute
@@ -105,14 +105,16 @@ class TestDynamoExecutionStore(ExecutionsContract, IdentityContract):
     def test_an_open_record_that_another_program_replaced_is_found_until_it_has_a_poll_state_again(
         self, store: DynamoExecutionStore, write: Writes, read: Reads
     ) -> None:
-        seen = store.update(applied(store.add(new_execution()), answer(START + 1_000, job(IN_PROGRESS))))
+        seen = store.update(
+            apply_response(store.add(new_execution()), answer(START + 1_000, job(IN_PROGRESS)))
+        )
         record = read(seen.execution_id, "p-1")
         theirs = {"ExecutionId", "PlanId", "StartTime", "ExecutionType", "Waves", "LastPolledTime"}
         write({name: record[name] for name in record.keys() & theirs} | {"Status": "CANCELLING"})
 
-        (found,) = {place_of(each): each for each in store.unsettled(START)}.values()
+        (found,) = {list_position(each): each for each in store.unsettled(START)}.values()
         listed = store.find()
-        store.update(applied(found, answer(START + 2_000, job(IN_PROGRESS))))
+        store.update(apply_response(found, answer(START + 2_000, job(IN_PROGRESS))))
 
         assert (found.key, found.is_open, found.version) == (seen.key, True, 0)
         assert (found.run_id, [each.key for each in listed]) == (seen.run_id, [seen.key])

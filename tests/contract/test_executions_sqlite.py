@@ -14,7 +14,7 @@ import pytest
 
 from longwatch.errors import NewerJournal
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
-from longwatch.executions.transitions import started
+from longwatch.executions.transitions import start_event
 from longwatch.journal.sqlite import SqliteJournal
 from tests.contract.execution_identity import IdentityContract
 from tests.contract.executions import ChangesContract, Reads, Writes, foreign, new_execution
@@ -63,9 +63,9 @@ class TestSqliteExecutionStore(ChangesContract, IdentityContract):
 
         with SqliteJournal(path) as journal:
             if journal_first:
-                journal.append([started(fresh)])
+                journal.append([start_event(fresh)])
             store.add(fresh)
-            journal.append([started(fresh)])
+            journal.append([start_event(fresh)])
 
             assert journal.find_run(fresh.run_id) is not None
         assert store.get(fresh.execution_id) is not None
@@ -87,7 +87,7 @@ class TestSqliteExecutionStore(ChangesContract, IdentityContract):
     ) -> None:
         folder = files("longwatch.executions.stores") / "migrations"
         with SqliteJournal(path) as journal:
-            journal.append([started(new_execution())])  # which makes the file ours
+            journal.append([start_event(new_execution())])  # which makes the file ours
         connection = sqlite3.connect(path)
         for name in ("0001_executions.sql", "0002_changes.sql"):
             connection.executescript((folder / name).read_text(encoding="utf-8"))

@@ -205,10 +205,10 @@ def source_words() -> str:
     """What each word of each declared source means."""
     parts = []
     for each in (*AWS.values(), *CI.values(), HTTP):
-        words = {
-            word.upper() if each.name in AWS else word: meant.value for word, meant in each.words.items()
+        statuses = {
+            word.upper() if each.name in AWS else word: meant.value for word, meant in each.statuses.items()
         }
-        parts.append(f"### {each.name}\n\n{_table(('word', 'means'), _by_meaning(words))}")
+        parts.append(f"### {each.name}\n\n{_table(('word', 'means'), _by_meaning(statuses))}")
     return "\n\n".join(parts)
 
 
@@ -220,9 +220,9 @@ def _compact(value: AttributeValue) -> str:
     return json.dumps(from_attribute(value), ensure_ascii=False)
 
 
-def _by_meaning(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for meaning in dict.fromkeys(words.values()):
-        same = ", ".join(f"`{word}`" for word, other in words.items() if other == meaning)
+def _by_meaning(statuses: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for meaning in dict.fromkeys(statuses.values()):
+        same = ", ".join(f"`{word}`" for word, other in statuses.items() if other == meaning)
         yield same, f"`{meaning}`"
 
 

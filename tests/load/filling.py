@@ -11,7 +11,7 @@ from typing import Any
 
 from longwatch.executions.model import Evidence, Execution, ItemState, Job, JobState, Stage, Verdict, WorkItem
 from longwatch.executions.stores.dynamodb import DynamoExecutionStore
-from longwatch.executions.stores.records import Record, record_of
+from longwatch.executions.stores.records import Record, to_record
 from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.model.run import Status
 from longwatch.storage.dynamodb.values import to_attribute
@@ -43,12 +43,12 @@ def fill(store: Any, found: Iterator[Record]) -> None:
 
 
 def _open(now_ms: int) -> Record:
-    return record_of(_execution(now_ms, ItemState.PENDING, servers=SERVERS))
+    return to_record(_execution(now_ms, ItemState.PENDING, servers=SERVERS))
 
 
 def _ended(now_ms: int, status: Status) -> Record:
     verdict = Verdict(status, now_ms, (Evidence("drs:DescribeJobs", now_ms),))
-    return record_of(replace(_execution(now_ms, ItemState.DONE, servers=1), verdict=verdict, closed=True))
+    return to_record(replace(_execution(now_ms, ItemState.DONE, servers=1), verdict=verdict, closed=True))
 
 
 def _execution(now_ms: int, state: ItemState, *, servers: int) -> Execution:

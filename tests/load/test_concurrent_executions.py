@@ -78,7 +78,7 @@ def test_functions_ask_about_each_execution_as_often_as_its_phases_want(
 
     asked = Counter(polled.execution.execution_id for polled in functions.results)
     assert asked == {name: kind.polls for name, kind in kinds.items()}
-    assert {polled.result for polled in functions.results} == {Result.ASKED, Result.ENDED}
+    assert {polled.result for polled in functions.results} == {Result.POLLED, Result.ENDED}
     assert drs.calls["DescribeJobs"] == asked.total()  # both waves of an execution in one call
     assert_logs(drs, kinds)
     assert_ends(place, kinds)

@@ -50,7 +50,7 @@ def test_a_thousand_open_ones_are_found_handed_out_and_leased(
         leased = list(writers.map(lambda each: place.store.update(_leased(each, "a poller")), handed))
     took = time.perf_counter() - began
 
-    assert (tick.handed_out, tick.failed, tick.survey.open) == (OPEN, 0, OPEN)
+    assert (tick.dispatched, tick.failed, tick.survey.open) == (OPEN, 0, OPEN)
     assert [each.execution_id for each in handed] == wanted
     assert {each.version for each in leased} == {2}
     assert {each.lease_holder for each in place.store.open_executions()} == {"a poller"}

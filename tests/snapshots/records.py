@@ -33,7 +33,7 @@ from longwatch.executions.model import (
     Verdict,
     WorkItem,
 )
-from longwatch.executions.stores.records import record_of
+from longwatch.executions.stores.records import to_record
 from longwatch.journal.codec import to_line
 from longwatch.journal.dynamodb.session_layout import SessionLayout
 from longwatch.journal.dynamodb.workflow_layout import WorkflowLayout
@@ -191,7 +191,7 @@ def samples() -> Iterator[tuple[str, str]]:
     for layout in (WorkflowLayout(), SessionLayout()):
         item = layout.placed(layout.item(EVENT), EVENT, EVENT.occurred_at + 1)
         yield f"event as an item, layout {layout.name}", _lines(item)
-    yield "execution", _lines(record_of(EXECUTION))
+    yield "execution", _lines(to_record(EXECUTION))
     yield "documents: project", _lines(project_item(STORED_PROJECT))
     yield "documents: file", _lines(head_item(PROJECT, HEAD))
     log = log_of(PROJECT, FILE.path)
@@ -250,12 +250,12 @@ def _turns() -> Iterator[Event]:
 def _execution_events() -> Iterator[Event]:
     before = replace(EXECUTION, stages=(Stage("wave 1", (Job("job-1", since=AT),)),))
     by = {"operator": "a person", "reason": "a reason"}
-    yield transitions.started(EXECUTION)
-    yield from transitions.changes(before, EXECUTION, AT)
-    yield transitions.asked(EXECUTION, EVIDENCE, AT)
-    yield transitions.ended(EXECUTION, replace(VERDICT, corrects=None))
-    yield transitions.ended(EXECUTION, VERDICT)
+    yield transitions.start_event(EXECUTION)
+    yield from transitions.transition_events(before, EXECUTION, AT)
+    yield transitions.deadline_event(EXECUTION, EVIDENCE, AT)
+    yield transitions.end_event(EXECUTION, replace(VERDICT, corrects=None))
+    yield transitions.end_event(EXECUTION, VERDICT)
     for call in (OPERATOR_CLOSED, OPERATOR_STOPPED):
-        yield transitions.ended(EXECUTION, replace(VERDICT, evidence=(Evidence(call, AT, by),)))
-    yield transitions.wave_added(EXECUTION, EXECUTION.stages[0], by, AT)
-    yield transitions.wave_count_set(EXECUTION, 2, by, AT)
+        yield transitions.end_event(EXECUTION, replace(VERDICT, evidence=(Evidence(call, AT, by),)))
+    yield transitions.stage_added_event(EXECUTION, EXECUTION.stages[0], by, AT)
+    yield transitions.stage_count_event(EXECUTION, 2, by, AT)

@@ -42,7 +42,7 @@ OPTIONS = ClientOptions(connect_seconds=2, read_seconds=5, attempts=3)
 
 log = logging.getLogger(__name__)
 
-HandOut = Callable[[Execution], None]
+Dispatch = Callable[[Execution], None]
 
 
 class LambdaContext(Protocol):
@@ -59,13 +59,13 @@ class FinderTicks:
     seen: set[Mode] = field(default_factory=set)  # types that this container has told of
     clock: Clock = SYSTEM_CLOCK
     looks: int = 0
-    handed_out: int = 0
+    dispatched: int = 0
     failed: int = 0
     open: int = 0  # at the last look
 
     def report(self, tick: Tick) -> None:
         self.looks += 1
-        self.handed_out += tick.handed_out
+        self.dispatched += tick.dispatched
         self.failed += tick.failed
         self.open = tick.survey.open
         self.seen.update(tick.survey.modes)
@@ -76,7 +76,7 @@ class FinderTicks:
         return {
             "looks": self.looks,
             "open": self.open,
-            "handed_out": self.handed_out,
+            "handed_out": self.dispatched,
             "failed": self.failed,
         }
 
@@ -86,7 +86,7 @@ class Parts:
     """What a container keeps from one invocation to the next."""
 
     watching: WatchingParts
-    hand_out: HandOut
+    dispatch: Dispatch
     environment: str
     seen: set[Mode]
 
@@ -96,18 +96,18 @@ def handler(event: object, context: LambdaContext | None = None) -> dict[str, in
     parts = open_parts()
     return find(
         parts.watching,
-        parts.hand_out,
+        parts.dispatch,
         FinderTicks(parts.environment, parts.seen),
         seconds=run_seconds(context),
     )
 
 
 def find(
-    watching: WatchingParts, hand_out: HandOut, looks: FinderTicks, *, seconds: float = RUN_SECONDS
+    watching: WatchingParts, dispatch: Dispatch, looks: FinderTicks, *, seconds: float = RUN_SECONDS
 ) -> dict[str, int]:
     """Hand out what is due for so many seconds. A table that does not answer is asked again meanwhile."""
     clock = looks.clock
-    finder = watching.finder(hand_out, on_tick=looks.report)
+    finder = watching.finder(dispatch, on_tick=looks.report)
     until = clock.monotonic() + seconds
     while True:
         try:
@@ -137,21 +137,21 @@ def open_parts() -> Parts:
         raise InvalidSettings([f"no poller is named; set {POLLER_VARIABLE} to the name of its function"])
     return Parts(
         watching=WatchingParts(settings, executions_url=os.environ.get(EXECUTIONS_VARIABLE)),
-        hand_out=invoking(lambda_client(), name),
+        dispatch=invoke_poller(lambda_client(), name),
         environment=os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_ENVIRONMENT,
         seen=set(),
     )
 
 
-def invoking(client: Any, function: str) -> HandOut:
+def invoke_poller(client: Any, function: str) -> Dispatch:
     """Hands an execution out by invoking the poller without waiting for it."""
 
-    def hand_out(execution: Execution) -> None:
+    def dispatch(execution: Execution) -> None:
         client.invoke(
             FunctionName=function, InvocationType="Event", Payload=json.dumps(request(execution)).encode()
         )
 
-    return hand_out
+    return dispatch
 
 
 def request(execution: Execution) -> Mapping[str, str]:

@@ -21,7 +21,7 @@ FAILED = "failed"  # beside the words of `Result`: the poll broke off, and its l
 
 # These looked at the source, or told an end. The others only found that there is nothing to do, at no cost
 # worth a place in an average.
-WORKED = frozenset({Result.ASKED, Result.UNANSWERED, Result.ENDED, Result.CORRECTED, Result.RECHECKED})
+WORKED = frozenset({Result.POLLED, Result.NO_RESPONSE, Result.ENDED, Result.CORRECTED, Result.RECHECKED})
 
 Document = dict[str, object]
 Dimensions = Sequence[Sequence[str]]
@@ -73,7 +73,7 @@ def tick_documents(tick: Tick, at: int, environment: str, *, modes: Sequence[Mod
             Metric("ActivePollingExecutions", "Count", survey.open),
             Metric("OldestOpenSeconds", "Seconds", survey.oldest_ms / 1000),
             Metric("UnwatchedExecutions", "Count", survey.unwatched),
-            Metric("HandedOut", "Count", tick.handed_out),
+            Metric("HandedOut", "Count", tick.dispatched),
             Metric("HandOutFailures", "Count", tick.failed),
         ],
         {ENVIRONMENT: environment},
@@ -96,7 +96,7 @@ def poll_document(polled: PollReport, at: int, environment: str) -> Document:
     execution = polled.execution
     metrics = [
         Metric("Polls", "Count", 1, ((ENVIRONMENT,), (ENVIRONMENT, RESULT))),
-        Metric("PollErrors", "Count", int(polled.result is Result.UNANSWERED)),
+        Metric("PollErrors", "Count", int(polled.result is Result.NO_RESPONSE)),
         Metric("DetectedTransitions", "Count", polled.told),
     ]
     if polled.result in WORKED:

@@ -24,12 +24,12 @@ from typing import Any, Protocol
 
 from longwatch.aws.finder import DEFAULT_ENVIRONMENT, ENVIRONMENT_VARIABLE, EXECUTIONS_VARIABLE
 from longwatch.aws.metrics import failure_document, poll_document, write
-from longwatch.aws.roles import connecting
+from longwatch.aws.roles import account_clients
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidInput
 from longwatch.executions.compose import WatchingParts
 from longwatch.executions.poller import Poller, PollReport
-from longwatch.executions.sources.aws import AwsAsker
+from longwatch.executions.sources.aws import AwsCaller
 from longwatch.executions.sources.base import Source
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.drs import DrsSource
@@ -72,10 +72,10 @@ def poll(
         write(told)
         raise
     write(poll_document(polled, clock.now_ms(), environment))
-    return answer(polled)
+    return poll_summary(polled)
 
 
-def answer(polled: PollReport) -> dict[str, Any]:
+def poll_summary(polled: PollReport) -> dict[str, Any]:
     """The poll in plain words, for whoever invokes the function by hand."""
     return {
         "execution_id": polled.execution.execution_id,
@@ -108,9 +108,10 @@ def sources(own: str | None = None) -> Mapping[str, Source]:
     Processes are elsewhere, and addresses of HTTP are left out: whoever may write a record could send a
     function with rights to any of them.
     """
-    connect = connecting(os.environ.get(ROLE_VARIABLE), own)
+    connect = account_clients(os.environ.get(ROLE_VARIABLE), own)
     declared = {
-        name: DeclaredSource(declaration, AwsAsker(declaration, connect)) for name, declaration in AWS.items()
+        name: DeclaredSource(declaration, AwsCaller(declaration, connect))
+        for name, declaration in AWS.items()
     }
     return {"drs": DrsSource(partial(connect, "drs")), **declared}
 

@@ -14,7 +14,7 @@ from longwatch.storage.aws import core_session, make_client, new_session, role_s
 SESSION_NAME = "longwatch-poller"  # what CloudTrail of the other account shows
 
 
-def connecting(role_name: str | None, own_account: str | None) -> ConnectClient:
+def account_clients(role_name: str | None, own_account: str | None) -> ConnectClient:
     """Makes clients: of this account, or with the role of this name in another one."""
 
     def connect(service: str, region: str | None, account: str | None) -> Any:

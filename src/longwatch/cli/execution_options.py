@@ -31,7 +31,7 @@ def store_option(command: F) -> F:
 
 
 @contextmanager
-def opened_store(invocation: Invocation, url: str | None) -> Iterator[ExecutionStore]:
+def open_store(invocation: Invocation, url: str | None) -> Iterator[ExecutionStore]:
     """The store of executions, closed afterwards."""
     store = open_executions(url, settings=invocation.settings(), clock=invocation.clock)
     try:
@@ -40,27 +40,27 @@ def opened_store(invocation: Invocation, url: str | None) -> Iterator[ExecutionS
         store.close()
 
 
-def wave_from(text: str, *, region: str | None, account: str | None) -> Stage:
+def parse_wave(text: str, *, region: str | None, account: str | None) -> Stage:
     """`NAME=JOB,JOB` as a wave; one without jobs has not begun."""
     name, equals, jobs = text.partition("=")
     if not name.strip() or not equals:
         raise InvalidInput(f"Invalid wave {text!r}. Write NAME=JOB, or NAME=JOB,JOB for several jobs.")
-    return Stage(name.strip(), tuple(Job(each, region=region, account=account) for each in ids_in(jobs)))
+    return Stage(name.strip(), tuple(Job(each, region=region, account=account) for each in parse_ids(jobs)))
 
 
-def ids_in(text: str) -> tuple[str, ...]:
+def parse_ids(text: str) -> tuple[str, ...]:
     """`ID,ID` as ids."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def waves_with_servers(waves: Sequence[Stage], servers: Sequence[str]) -> tuple[Stage, ...]:
+def add_servers(waves: Sequence[Stage], servers: Sequence[str]) -> tuple[Stage, ...]:
     """The waves with the servers that `NAME=ID,ID` names for each."""
     named: dict[str, tuple[str, ...]] = {}
     for text in servers:
         name, _, ids = text.partition("=")
-        if not ids_in(ids):
+        if not parse_ids(ids):
             raise InvalidInput(f"Invalid servers {text!r}. Write WAVE=ID, or WAVE=ID,ID for several servers.")
-        named[name.strip()] = (*named.get(name.strip(), ()), *ids_in(ids))
+        named[name.strip()] = (*named.get(name.strip(), ()), *parse_ids(ids))
     unknown = sorted(named.keys() - {wave.name for wave in waves})
     if unknown:
         raise InvalidInput(f"No wave {unknown[0]!r} for --servers. Add it with --wave {unknown[0]}=JOB.")

@@ -27,12 +27,12 @@ from longwatch.executions.compose import WatchingParts
 from longwatch.executions.due import SOURCE_BACKOFF
 from longwatch.executions.model import Execution
 from longwatch.executions.sources.base import Source, SourceProblem
-from longwatch.executions.sources.declarations import normal
+from longwatch.executions.sources.declarations import normalize
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.http import unset_credentials
-from longwatch.executions.sources.http_url import address_of
+from longwatch.executions.sources.http_url import url_with_options
 from longwatch.executions.sources.registry import SourceEntry, Sources, sources
-from longwatch.executions.sources.resolve import taken_up
+from longwatch.executions.sources.resolve import resolve_execution
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
@@ -58,7 +58,7 @@ class ExternalWatchOptions:
     outcome_paths: Sequence[str] = ()
     accept_status_code: bool = False
     headers: Sequence[str] = ()
-    words: Mapping[str, Sequence[str]] | None = None
+    statuses: Mapping[str, Sequence[str]] | None = None
     every_seconds: float | None = None
 
     @property
@@ -68,7 +68,7 @@ class ExternalWatchOptions:
             self.status_path
             or self.outcome_paths
             or self.accept_status_code
-            or any((self.words or {}).values())
+            or any((self.statuses or {}).values())
         )
 
 
@@ -78,18 +78,18 @@ def watch_target(
     """Watch what this address means, and say how that ended; None if it is no address of a source."""
     settings, clock = invocation.settings(), invocation.clock
     known = sources(
-        settings, clock=clock, headers=headers_of(asked.headers), every_seconds=asked.every_seconds
+        settings, clock=clock, headers=parse_headers(asked.headers), every_seconds=asked.every_seconds
     )
     meant = known.meant(target)
     if meant is None:
         return None
     entry, what = meant
     if entry.name == "http":
-        _unambiguous(asked.words or {})
-        what = target = address_of(
+        _unambiguous(asked.statuses or {})
+        what = target = url_with_options(
             target,
             status=asked.status_path,
-            words=asked.words,
+            statuses=asked.statuses,
             outcome=asked.outcome_paths,
             accept_status_code=asked.accept_status_code,
         )
@@ -115,15 +115,15 @@ def watch_target(
             return begun.execution_id, watch.run(begun, patience)
 
 
-def _unambiguous(words: Mapping[str, Sequence[str]]) -> None:
+def _unambiguous(statuses: Mapping[str, Sequence[str]]) -> None:
     meant: dict[str, str] = {}
-    for meaning, said in words.items():
+    for meaning, said in statuses.items():
         for word in said:
-            if meant.setdefault(normal(word), meaning) != meaning:
+            if meant.setdefault(normalize(word), meaning) != meaning:
                 raise InvalidInput(f"{clean(word)!r} can not mean two things: leave one option out.")
 
 
-def headers_of(lines: Sequence[str]) -> dict[str, str]:
+def parse_headers(lines: Sequence[str]) -> dict[str, str]:
     """`NAME: VALUE`, as curl takes them."""
     found = {}
     for line in lines:
@@ -152,7 +152,7 @@ def _begun(
     reported = None
     while True:
         source = known[entry.name]
-        found = taken_up(store, source, target, what, region=asked.region)
+        found = resolve_execution(store, source, target, what, region=asked.region)
         if isinstance(found, Execution):
             return found
         if isinstance(found, SourceProblem) and found.lasting:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from longwatch.cli.render.terminal import remark
 from longwatch.cli.render.text import clean
 from longwatch.errors import InvalidInput
-from longwatch.executions.sources.base import IdChecked, Source, SourceCheck, SourceProblem
+from longwatch.executions.sources.base import IdCheck, Source, SourceCheck, SourceProblem
 
 
 def check_source(source: Source) -> None:
@@ -19,7 +19,7 @@ def check_source(source: Source) -> None:
 
 def check_job_ids(source: Source, job_ids: Iterable[str]) -> None:
     """Raise `InvalidInput` for an id that no job of this source can have: it could be polled for ever."""
-    if not isinstance(source, IdChecked):
+    if not isinstance(source, IdCheck):
         return
     for each in job_ids:
         problem = source.check_id(each)

@@ -32,7 +32,7 @@ SLICE_SECONDS = 0.5  # between two looks at the screen and at who reads
 BUSY_SECONDS = 1.0  # while somebody else asks
 TROUBLE_SECONDS = 2.0  # while the journal or the store does not answer
 
-_ASKED = (Result.ASKED, Result.UNANSWERED)
+_ASKED = (Result.POLLED, Result.NO_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class SourceWatch:
                 self._report(polled)
                 self._show(execution)
                 if execution.closed:
-                    return ended(execution)
+                    return closed_result(execution)
                 self._note_wait(polled)
                 if ends is not None and self._clock.monotonic() >= ends and polled.result in _ASKED:
                     return _standing(polled)  # it was asked just now
@@ -145,7 +145,7 @@ class SourceWatch:
             return WatchResult(Status.RUNNING, error="the executions can not be read")
         self._report(polled)
         self._show(polled.execution)
-        return ended(polled.execution) if polled.execution.closed else _standing(polled)
+        return closed_result(polled.execution) if polled.execution.closed else _standing(polled)
 
     def _reviewed(self, execution: Execution) -> WatchResult:
         """One that has ended already: ask whether that still holds, and tell what is known."""
@@ -153,11 +153,11 @@ class SourceWatch:
             polled = self._poller.review(execution.execution_id, execution.plan_id)
         except LongwatchError as error:
             self._remark(f"whether that still holds is not known: {error}")
-            return ended(execution)
+            return closed_result(execution)
         if polled.problem is not None:
             self._remark(f"whether that still holds is not known: {polled.problem.message}")
         self._show(polled.execution)
-        return ended(polled.execution)
+        return closed_result(polled.execution)
 
     def _report(self, polled: PollReport) -> None:
         """Report an outage once, and its end."""
@@ -221,7 +221,7 @@ def _standing(polled: PollReport) -> WatchResult:
     return WatchResult(Status.RUNNING, error=polled.problem.message if polled.problem else None)
 
 
-def ended(execution: Execution) -> WatchResult:
+def closed_result(execution: Execution) -> WatchResult:
     """How a closed execution ended."""
     verdict = execution.verdict
     if verdict is None:

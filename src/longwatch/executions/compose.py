@@ -101,19 +101,19 @@ class WatchingParts(ClosesOnExit):
             clock=self._clock,
             holder=self._holder,
             report=self._on_poll,
-            lessons=self.cadence,
+            cadence=self.cadence,
             ttl_hours=self._settings.ttl_hours,
             redact=self._redact,
         )
 
     def finder(
-        self, hand_out: Callable[[Execution], None], *, on_tick: Callable[[Tick], None] | None = None
+        self, dispatch: Callable[[Execution], None], *, on_tick: Callable[[Tick], None] | None = None
     ) -> Finder:
         """A finder that hands due executions to pollers elsewhere. It needs neither journal nor sources."""
         # Pollers that learn may want to poll sooner than the shortest phase.
         shortest_seconds = SHORTEST_SECONDS * (QUICKEST if self.is_learned else 1)
         return Finder(
-            self.store, hand_out, clock=self._clock, report=on_tick, shortest_seconds=shortest_seconds
+            self.store, dispatch, clock=self._clock, report=on_tick, shortest_seconds=shortest_seconds
         )
 
     def watcher(

@@ -18,7 +18,7 @@ from longwatch.executions.due import (
     phase_of,
 )
 from longwatch.executions.model import Execution, JobState
-from longwatch.executions.progress import verdict_words
+from longwatch.executions.progress import verdict_text
 from longwatch.executions.stores.records import status_writer
 from longwatch.executions.waiting import is_unknown_to_source, state_text, waiting_for
 
@@ -48,10 +48,10 @@ class ExecutionCondition:
 
 
 def conditions(
-    execution: Execution, now_ms: int, lessons: LearnedCadence | None = None
+    execution: Execution, now_ms: int, cadence: LearnedCadence | None = None
 ) -> list[ExecutionCondition]:
     """Every condition that holds, the gravest first. Only with lessons can one be slow."""
-    eta = lessons.eta_of(execution, now_ms) if lessons and execution.is_open else None
+    eta = cadence.eta_of(execution, now_ms) if cadence and execution.is_open else None
     return conditions_by(execution, now_ms, eta)
 
 
@@ -145,7 +145,9 @@ class Fact:
     at: int | None = None  # epoch ms, where it has a time
 
 
-def explained(execution: Execution, now_ms: int, lessons: LearnedCadence | None = None) -> Iterator[Fact]:
+def explain_execution(
+    execution: Execution, now_ms: int, cadence: LearnedCadence | None = None
+) -> Iterator[Fact]:
     """Everything that says why it is still running, or how it ended; with lessons, how long others took."""
     if execution.other_status is not None:
         yield Fact("status", f"{execution.other_status}, set by {status_writer(execution)}")
@@ -157,7 +159,7 @@ def explained(execution: Execution, now_ms: int, lessons: LearnedCadence | None 
     elif execution.closed:
         yield Fact("closed", "another program keeps it; longwatch does not poll it")
     else:
-        eta = lessons.eta_of(execution, now_ms) if lessons else None
+        eta = cadence.eta_of(execution, now_ms) if cadence else None
         yield from _why_open(execution, now_ms, eta)
         yield from _last_facts(execution)
         yield _lease(execution, now_ms)
@@ -169,7 +171,7 @@ def _ending(execution: Execution) -> Iterator[Fact]:
     verdict = execution.verdict
     assert verdict is not None
     corrects = f", corrects {verdict.corrects}" if verdict.corrects else ""
-    yield Fact("verdict", f"{verdict_words(verdict)}{corrects}", verdict.at)
+    yield Fact("verdict", f"{verdict_text(verdict)}{corrects}", verdict.at)
     for reason in (verdict.message or "").split("; "):
         if reason:
             yield Fact("reason", reason)

@@ -11,15 +11,15 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.executions.due import is_due, is_leased, next_poll_at
 from longwatch.executions.explain import UNWATCHED_AFTER_MS
 from longwatch.executions.model import Execution, Mode
-from longwatch.executions.stores.base import ExecutionStore, place_of
-from longwatch.executions.stores.records import is_untold
+from longwatch.executions.stores.base import ExecutionStore, list_position
+from longwatch.executions.stores.records import is_unreported
 from longwatch.model.summary import Status
 from longwatch.polling.schedules import EXECUTION_PHASES
 
 SHORTEST_SECONDS = min(EXECUTION_PHASES.seconds.values())
 RUN_SECONDS = 55.0  # a schedule begins a new run every minute
 LONGEST_NAP_SECONDS = 15.0  # an execution that is new is found no later than this
-CANCELLED_AT_ONCE = 25  # of the newest, looked at in each run
+CANCELLED_PER_RUN = 25  # of the newest, looked at in each run
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Tick:
     """One look: what was found, and what was handed out."""
 
     survey: Survey
-    handed_out: int = 0
+    dispatched: int = 0
     failed: int = 0  # could not be handed out; the next look finds them again
 
 
@@ -90,14 +90,14 @@ class Finder:
     def __init__(
         self,
         store: ExecutionStore,
-        hand_out: Callable[[Execution], None],
+        dispatch: Callable[[Execution], None],
         *,
         clock: Clock = SYSTEM_CLOCK,
         report: Callable[[Tick], None] | None = None,
         shortest_seconds: float = SHORTEST_SECONDS,
     ) -> None:
         self._store = store
-        self._hand_out = hand_out
+        self._dispatch = dispatch
         self._clock = clock
         self._report = report
         self._shortest_ms = round(shortest_seconds * 1000)
@@ -105,8 +105,8 @@ class Finder:
     def run(self, seconds: float = RUN_SECONDS) -> list[Tick]:
         """Look now, and again whenever something becomes due within these seconds."""
         until = self._clock.now_ms() + round(seconds * 1000)
-        ticks = [self.tick(also=unsettled(self._store, self._clock.now_ms()))]
-        while (next_at := self._next_look(ticks[-1])) is not None and next_at <= until:
+        ticks = [self.tick(also=list_unsettled(self._store, self._clock.now_ms()))]
+        while (next_at := self._next_tick_at(ticks[-1])) is not None and next_at <= until:
             self._clock.sleep(max(0.0, (next_at - self._clock.now_ms()) / 1000))
             ticks.append(self.tick())
         return ticks
@@ -114,35 +114,35 @@ class Finder:
     def tick(self, also: Iterable[Execution] = ()) -> Tick:
         """Look once. One that can not be handed out stops none of the others."""
         found = survey(self._store.open_executions(), self._clock.now_ms())
-        handed_out = failed = 0
+        dispatched = failed = 0
         for execution in (*found.due, *also):
             try:
-                self._hand_out(execution)
-                handed_out += 1
+                self._dispatch(execution)
+                dispatched += 1
             except Exception:
                 failed += 1
                 log.exception("execution %s could not be handed to a poller", execution.key)
-        tick = Tick(survey=found, handed_out=handed_out, failed=failed)
+        tick = Tick(survey=found, dispatched=dispatched, failed=failed)
         if self._report is not None:
             self._report(tick)
         return tick
 
-    def _next_look(self, tick: Tick) -> int | None:
-        return next_look(tick, self._clock.now_ms(), shortest_ms=self._shortest_ms)
+    def _next_tick_at(self, tick: Tick) -> int | None:
+        return next_tick_at(tick, self._clock.now_ms(), shortest_ms=self._shortest_ms)
 
 
-def unsettled(store: ExecutionStore, now_ms: int) -> list[Execution]:
+def list_unsettled(store: ExecutionStore, now_ms: int) -> list[Execution]:
     """Closed ones that need a poller: their end is not in the journal yet, or their recheck is due.
 
     One that another writer cancelled after its end is searched among the newest: it has no poll state.
     """
     cancelled = [
-        each for each in store.find(status=Status.CANCELLED, limit=CANCELLED_AT_ONCE) if is_untold(each)
+        each for each in store.find(status=Status.CANCELLED, limit=CANCELLED_PER_RUN) if is_unreported(each)
     ]
-    return list({place_of(each): each for each in (*store.unsettled(now_ms), *cancelled)}.values())
+    return list({list_position(each): each for each in (*store.unsettled(now_ms), *cancelled)}.values())
 
 
-def next_look(tick: Tick, now_ms: int, *, shortest_ms: int = round(SHORTEST_SECONDS * 1000)) -> int | None:
+def next_tick_at(tick: Tick, now_ms: int, *, shortest_ms: int = round(SHORTEST_SECONDS * 1000)) -> int | None:
     """When to look again, in epoch ms; None: nothing is open, so nothing becomes due.
 
     What was just handed out comes back after the shortest interval at the earliest.

@@ -16,7 +16,13 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import ExecutionNotFound, InvalidInput, VersionConflict
 from longwatch.executions.model import OPERATOR_CLOSED, OPERATOR_STOPPED, Evidence, Execution, Stage, Verdict
 from longwatch.executions.stores.base import ExecutionStore
-from longwatch.executions.transitions import ended, started, tell, wave_added, wave_count_set
+from longwatch.executions.transitions import (
+    append_new,
+    end_event,
+    stage_added_event,
+    stage_count_event,
+    start_event,
+)
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.model.summary import Status
@@ -64,32 +70,32 @@ class Decision:
 Decide = Callable[[Execution, int], Decision]  # of the record as it is, and the time of the decision
 
 
-def closing(execution: Execution, status: Status, statement: Statement, at: int) -> Decision:
+def close_decision(execution: Execution, status: Status, statement: Statement, at: int) -> Decision:
     """Close the execution as the operator says. A verdict that was given before is corrected."""
     if status not in OUTCOMES:
         raise InvalidInput(f"An execution cannot end as {status}. Use one of {', '.join(OUTCOMES)}.")
     return _ending(execution, status, OPERATOR_CLOSED, f"closed by {statement.operator}", statement, at)
 
 
-def stopping(execution: Execution, statement: Statement, at: int) -> Decision:
+def stop_decision(execution: Execution, statement: Statement, at: int) -> Decision:
     """Stop watching an open execution. Its outcome is unknown: nobody states one."""
     _require_open(execution)
     what = f"watching stopped by {statement.operator}"
     return _ending(execution, Status.UNKNOWN, OPERATOR_STOPPED, what, statement, at)
 
 
-def adding_wave(execution: Execution, wave: Stage, statement: Statement, at: int) -> Decision:
+def add_stage_decision(execution: Execution, wave: Stage, statement: Statement, at: int) -> Decision:
     """Add a wave to an open execution. A wave count that it would exceed grows with it."""
     after = _with_wave(execution, wave)
     return Decision(
-        execution, (wave_added(after, wave, statement.fields, at),), lambda now: _with_wave(now, wave)
+        execution, (stage_added_event(after, wave, statement.fields, at),), lambda now: _with_wave(now, wave)
     )
 
 
-def setting_wave_count(execution: Execution, count: int, statement: Statement, at: int) -> Decision:
+def stage_count_decision(execution: Execution, count: int, statement: Statement, at: int) -> Decision:
     """State how many waves an open execution has."""
     after = _with_wave_count(execution, count)
-    event = wave_count_set(after, execution.total_stages, statement.fields, at)
+    event = stage_count_event(after, execution.total_stages, statement.fields, at)
     return Decision(execution, (event,), lambda now: _with_wave_count(now, count))
 
 
@@ -111,26 +117,26 @@ class Operator:
 
     def close(self, execution: Execution, status: Status, statement: Statement) -> Execution:
         """State how it ended. The verdict names the operator, and no answer of a source corrects it."""
-        return self._apply(execution, lambda record, at: closing(record, status, statement, at))
+        return self._apply(execution, lambda record, at: close_decision(record, status, statement, at))
 
     def stop_watching(self, execution: Execution, statement: Statement) -> Execution:
         """End the polling without an outcome."""
-        return self._apply(execution, lambda record, at: stopping(record, statement, at))
+        return self._apply(execution, lambda record, at: stop_decision(record, statement, at))
 
     def add_wave(self, execution: Execution, wave: Stage, statement: Statement) -> Execution:
         """Add a wave whose jobs are running, or will be."""
-        return self._apply(execution, lambda record, at: adding_wave(record, wave, statement, at))
+        return self._apply(execution, lambda record, at: add_stage_decision(record, wave, statement, at))
 
     def set_wave_count(self, execution: Execution, count: int, statement: Statement) -> Execution:
         """State how many waves it has, which is what its end depends on."""
-        return self._apply(execution, lambda record, at: setting_wave_count(record, count, statement, at))
+        return self._apply(execution, lambda record, at: stage_count_decision(record, count, statement, at))
 
     def _apply(self, execution: Execution, decide: Decide) -> Execution:
         holder = f"operator-{secrets.token_hex(4)}"
         record, decision = self._claim(execution, decide, holder)
-        first = [] if record.last_answer_at is not None else [started(record)]
+        first = [] if record.last_answer_at is not None else [start_event(record)]
         lives = lifetime_seconds(self._ttl_hours, self._journal.default_ttl_seconds)
-        tell(self._journal, [*first, *decision.events], ttl_seconds=lives)
+        append_new(self._journal, [*first, *decision.events], ttl_seconds=lives)
         return self._settle(record, decision, holder)
 
     def _claim(self, execution: Execution, decide: Decide, holder: str) -> tuple[Execution, Decision]:
@@ -183,10 +189,10 @@ def _ending(
         corrects=given.status if given else None,
     )
     # A verdict in the record may not be in the journal yet: it comes first, and this one corrects it.
-    earlier = () if given is None else (ended(execution, given),)
+    earlier = () if given is None else (end_event(execution, given),)
     # Open until it is journaled, also if it was closed: pollers look for what is left to do among open ones.
     claimed = replace(execution, verdict=verdict, closed=False, recheck_at=None)
-    return Decision(claimed, (*earlier, ended(claimed, verdict)), lambda now: replace(now, closed=True))
+    return Decision(claimed, (*earlier, end_event(claimed, verdict)), lambda now: replace(now, closed=True))
 
 
 def _with_wave(execution: Execution, wave: Stage) -> Execution:

@@ -47,7 +47,7 @@ class Outcome:
     assumed: tuple[str, ...] = ()  # facts that it rests on and that the source has not reported
 
 
-def server_outcome(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
+def item_outcome(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
     """How one server ended. `job` is the one that decides about it, or the last one that could have."""
     kind = job.kind if job else JobKind.LAUNCH
     match kind, server.state:
@@ -61,17 +61,17 @@ def server_outcome(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -
         case _, ItemState.CANCELLED:
             return Outcome(Status.CANCELLED, (f"{server.item_id} was cancelled",))
         case JobKind.LAUNCH, ItemState.DONE:
-            return _launched(server, job, mode, now_ms)
+            return _done_outcome(server, job, mode, now_ms)
         case (JobKind.TERMINATE, ItemState.TERMINATED) | (JobKind.SNAPSHOT, ItemState.DONE):
             return Outcome(Status.SUCCEEDED)
         case JobKind.LAUNCH, ItemState.TERMINATED if server.instance_id:  # it was there, as it should be
             return Outcome(Status.SUCCEEDED, warnings=(f"{server.item_id} was terminated afterwards",))
         case JobKind.LAUNCH, ItemState.TERMINATED:
             return Outcome(Status.FAILED, (f"{server.item_id} was terminated and never seen launched",))
-    return _left_over(server, job, now_ms)
+    return _unfinished_outcome(server, job, now_ms)
 
 
-def _left_over(server: WorkItem, job: Job | None, now_ms: int) -> Outcome | None:
+def _unfinished_outcome(server: WorkItem, job: Job | None, now_ms: int) -> Outcome | None:
     """How a server ended that its job left as it is: the end of the job and the grace period decide."""
     if job is None or job.state is not JobState.FINISHED or not _is_past_grace(job, job.finished_at, now_ms):
         return None
@@ -87,7 +87,7 @@ def _left_over(server: WorkItem, job: Job | None, now_ms: int) -> Outcome | None
     return Outcome(Status.FAILED, (why,), assumed=assumed)
 
 
-def _launched(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
+def _done_outcome(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
     if mode is Mode.JOB:
         return Outcome(Status.SUCCEEDED)
     failed = tuple(
@@ -124,7 +124,7 @@ def _is_over(job: Job) -> bool:
     return job.state is JobState.FINISHED or (job.state is JobState.MISSING and job.finished_at is not None)
 
 
-def wave_outcome(wave: Stage, mode: Mode, now_ms: int) -> Outcome | None:
+def stage_outcome(wave: Stage, mode: Mode, now_ms: int) -> Outcome | None:
     """How a wave ended: when every one of its servers has.
 
     A job may list its servers one by one and may try one again. So while a job runs, only the plan's servers
@@ -137,7 +137,7 @@ def wave_outcome(wave: Stage, mode: Mode, now_ms: int) -> Outcome | None:
     outcomes = []
     for server in wave.items():
         job, _ = decided.get(server.item_id, (last, server))
-        outcome = server_outcome(with_instance(server, wave), job, mode, now_ms)
+        outcome = item_outcome(with_instance(server, wave), job, mode, now_ms)
         if outcome is None:
             return None
         outcomes.append(outcome)
@@ -149,18 +149,18 @@ def wave_outcome(wave: Stage, mode: Mode, now_ms: int) -> Outcome | None:
     if all(_is_over(job) for job in wave.jobs):
         if any(job.state is JobState.MISSING and not job.items for job in wave.jobs):
             return None  # it lists no server, and can not be asked whether it has any
-        return _told(wave, outcomes)
+        return _combine_stage(wave, outcomes)
     if _are_complete(wave) and all(each.status is Status.SUCCEEDED for each in outcomes):
-        return _told(wave, outcomes)
+        return _combine_stage(wave, outcomes)
     return None
 
 
-def _told(wave: Stage, outcomes: list[Outcome]) -> Outcome:
+def _combine_stage(wave: Stage, outcomes: list[Outcome]) -> Outcome:
     """The outcomes of a wave's servers as its own, with warnings about jobs that decide nothing.
 
     Of a job that its source has forgotten, how its servers were last seen counts.
     """
-    together = _together(outcomes)
+    together = _combine(outcomes)
     decided = wave.attempts()
     lasting = [
         f"{server.item_id} was not terminated by job {job.job_id}"
@@ -208,12 +208,12 @@ def execution_outcome(execution: Execution, now_ms: int) -> Outcome | None:
         or not execution.stages
     ):
         return None
-    outcomes = [wave_outcome(wave, execution.mode, now_ms) for wave in execution.stages]
+    outcomes = [stage_outcome(wave, execution.mode, now_ms) for wave in execution.stages]
     known = [outcome for outcome in outcomes if outcome is not None]
-    return _together(known) if len(known) == len(outcomes) else None
+    return _combine(known) if len(known) == len(outcomes) else None
 
 
-def verdict(execution: Execution, evidence: tuple[Evidence, ...], now_ms: int) -> Verdict | None:
+def decide_verdict(execution: Execution, evidence: tuple[Evidence, ...], now_ms: int) -> Verdict | None:
     """The verdict on an execution, with what it rests on. A deadline decides nothing; being late is told."""
     if not evidence:
         return None
@@ -233,7 +233,7 @@ def verdict(execution: Execution, evidence: tuple[Evidence, ...], now_ms: int) -
     )
 
 
-def _together(outcomes: list[Outcome]) -> Outcome:
+def _combine(outcomes: list[Outcome]) -> Outcome:
     """Several outcomes as one: partial where some succeeded and some did not."""
     reasons = tuple(reason for outcome in outcomes for reason in outcome.reasons)
     warnings = tuple(warning for outcome in outcomes for warning in outcome.warnings)

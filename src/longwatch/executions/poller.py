@@ -22,22 +22,22 @@ from longwatch.errors import ExecutionNotFound, LongwatchError, VersionConflict
 from longwatch.executions.cadence.cadence import LearnedCadence
 from longwatch.executions.due import ExecutionPhase, deadline_at, is_due, is_leased, phase_of
 from longwatch.executions.model import Execution, ExecutionKey
-from longwatch.executions.outcomes import verdict
-from longwatch.executions.rechecks import is_recheck_due, next_recheck_at, rechecked
-from longwatch.executions.responses import SourceResponse, applied, redacted, unanswered
-from longwatch.executions.sources.base import Source, SourceAnswers, SourceProblem
+from longwatch.executions.outcomes import decide_verdict
+from longwatch.executions.rechecks import apply_recheck, is_recheck_due, next_recheck_at
+from longwatch.executions.responses import SourceResponse, apply_response, record_failure, redact_response
+from longwatch.executions.sources.base import Source, SourceProblem, SourceResult
 from longwatch.executions.sources.dates import observed_at
-from longwatch.executions.stores.base import Dated, ExecutionStore
-from longwatch.executions.stores.records import is_foreign, is_of_longwatch, is_untold, own_verdict
+from longwatch.executions.stores.base import ExecutionStore, ServerClock
+from longwatch.executions.stores.records import is_of_longwatch, is_set_by_others, is_unreported, own_verdict
 from longwatch.executions.transitions import (
-    asked,
-    changes,
-    ended,
-    folded,
-    run_disowned,
-    started,
-    tell,
-    untaken,
+    append_new,
+    deadline_event,
+    disowned_run_event,
+    end_event,
+    replay_events,
+    start_event,
+    transition_events,
+    unapplied_events,
 )
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
@@ -54,8 +54,8 @@ log = logging.getLogger(__name__)
 class Result(StrEnum):
     """What a poll came to."""
 
-    ASKED = "asked"  # the source answered, and the execution goes on
-    UNANSWERED = "unanswered"  # it did not
+    POLLED = "asked"  # the source responded, and the execution stays open
+    NO_RESPONSE = "unanswered"  # the poll failed
     ENDED = "ended"  # the end is told and the execution closed
     CORRECTED = "corrected"  # later truth was told about one that was closed
     RECHECKED = "rechecked"  # a closed one was polled again, and its verdict stands
@@ -108,7 +108,7 @@ class Poller:
         holder: str | None = None,
         lease_ms: int = LEASE_MS,
         report: OnPoll | None = None,
-        lessons: LearnedCadence | None = None,
+        cadence: LearnedCadence | None = None,
         ttl_hours: float | None = None,
         redact: Callable[[str], str] = str,
     ) -> None:
@@ -119,7 +119,7 @@ class Poller:
         self._clock = clock
         self._lease_ms = lease_ms
         self._report = report
-        self._lessons = lessons
+        self._cadence = cadence
         self._ttl_hours = ttl_hours
         self._redact = redact
         self._claimed: dict[ExecutionKey, bool] = {}  # not settled; True: events may be written already
@@ -130,7 +130,7 @@ class Poller:
         if isinstance(claim, PollReport):
             return claim
         execution = claim.execution
-        told = self.ask([claim])
+        told = self.poll_sources([claim])
         return self.settle(claim, told[execution.key])
 
     def claim(self, execution_id: str, plan_id: str | None = None) -> Claim | PollReport:
@@ -162,12 +162,12 @@ class Poller:
         """Begin a run of its own for an old execution whose run has events of other plans as well."""
         stored = record.stored or {}
         if record.own_run_id is None and "RunId" not in stored and is_of_longwatch(stored):
-            self._tell([run_disowned(record)])
-            self._tell([started(record)])
+            self._tell([disowned_run_event(record)])
+            self._tell([start_event(record)])
 
-    def ask(self, claims: list[Claim]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll_sources(self, claims: list[Claim]) -> Mapping[ExecutionKey, SourceResult]:
         """What the sources say about these executions, with as few calls as it takes."""
-        found: dict[ExecutionKey, SourceAnswers] = {}
+        found: dict[ExecutionKey, SourceResult] = {}
         for name in dict.fromkeys(claim.execution.source for claim in claims):
             mine = [claim.execution for claim in claims if claim.execution.source == name]
             source = self._sources.get(name)
@@ -178,20 +178,20 @@ class Poller:
                 found |= {each.key: problem for each in mine}
             else:
                 starts = {each.key: each.started_at for each in mine}
-                asked_at = self._store.server_time_ms() if isinstance(self._store, Dated) else None
-                answers = source.ask(mine)
+                asked_at = self._store.server_time_ms() if isinstance(self._store, ServerClock) else None
+                answers = source.poll(mine)
                 found |= {
                     key: self._without_secrets(_not_before(starts.get(key, 0), _dated(told, asked_at)))
                     for key, told in answers.items()
                 }
         return found
 
-    def _without_secrets(self, told: SourceAnswers) -> SourceAnswers:
+    def _without_secrets(self, told: SourceResult) -> SourceResult:
         if isinstance(told, SourceProblem):
             return replace(told, message=self._redact(told.message))
-        return redacted(told, self._redact)
+        return redact_response(told, self._redact)
 
-    def settle(self, claim: Claim, told: SourceAnswers) -> PollReport:
+    def settle(self, claim: Claim, told: SourceResult) -> PollReport:
         """Write down what the source said, and end what has ended.
 
         Who comes so late that somebody else has claimed it leaves the answer: it is old, and was not theirs
@@ -216,7 +216,7 @@ class Poller:
                     kept = (self.holder, self._clock.now_ms()) if may_have_told else (None, None)
                     self._store.update(replace(held, lease_holder=kept[0], lease_until=kept[1]))
 
-    def _settled(self, claim: Claim, told: SourceAnswers) -> PollReport:
+    def _settled(self, claim: Claim, told: SourceResult) -> PollReport:
         held = self._held(claim)
         if held is None:
             return self._overtaken(claim.execution, claim.began, told=0)
@@ -254,15 +254,15 @@ class Poller:
 
         If somebody else wrote to it: how many events are new by now.
         """
-        missed = untaken(record, self._journal) if claim.after_another else []
-        before = folded(record, [event for event in missed if event.occurred_at <= told.at])
-        after = applied(before, told)
+        missed = unapplied_events(record, self._journal) if claim.after_another else []
+        before = replay_events(record, [event for event in missed if event.occurred_at <= told.at])
+        after = apply_response(before, told)
         new += self._tell(_events(before, after, told))
         later = [event for event in missed if event.occurred_at > told.at]
         # Of an answer that is older than what is told already, nothing is concluded.
-        found = None if later else verdict(after, (told.evidence,), told.at)
-        after = folded(after, later)
-        learned = self._lessons.next_look(after) if self._lessons else None
+        found = None if later else decide_verdict(after, (told.evidence,), told.at)
+        after = replay_events(after, later)
+        learned = self._cadence.next_poll_at(after) if self._cadence else None
         next_at = after.next_poll_at if learned is None or told.next_at is not None else learned
         free = replace(after, lease_holder=None, lease_until=None, next_poll_at=next_at)
         try:
@@ -274,7 +274,7 @@ class Poller:
             return self._close(stored, claim.began, told=new, phase=phase_of(before))
         wish = told.retry_after_seconds
         return self._done(
-            stored, Result.ASKED, claim.began, phase=phase_of(before), told=new, retry_after_seconds=wish
+            stored, Result.POLLED, claim.began, phase=phase_of(before), told=new, retry_after_seconds=wish
         )
 
     def review(self, execution_id: str, plan_id: str | None = None) -> PollReport:
@@ -284,7 +284,7 @@ class Poller:
         """
         began = self._clock.monotonic()
         record = self._read(execution_id, plan_id)
-        if not record.closed or record.verdict is None or is_foreign(record):
+        if not record.closed or record.verdict is None or is_set_by_others(record):
             return self._done(record, Result.CLOSED, began)
         return self._review(record, began)
 
@@ -292,7 +292,7 @@ class Poller:
         """What is left to do about a closed one: report the end that another writer set, or recheck it."""
         now = self._clock.now_ms()
         given = record.verdict
-        if given is None or is_untold(record) or not is_recheck_due(record, now + EARLY_MS):
+        if given is None or is_unreported(record) or not is_recheck_due(record, now + EARLY_MS):
             return self._acknowledge(record, began)
         try:  # moving the time of the next recheck is the claim: of two pollers, one succeeds
             claimed = self._store.update(replace(record, recheck_at=next_recheck_at(given, now)))
@@ -301,10 +301,10 @@ class Poller:
         return self._review(claimed, began)
 
     def _review(self, record: Execution, began: float) -> PollReport:
-        told = self.ask([Claim(record, began)])[record.key]
+        told = self.poll_sources([Claim(record, began)])[record.key]
         if isinstance(told, SourceProblem):
-            return self._done(record, Result.UNANSWERED, began, problem=told)
-        after, given = rechecked(record, told), record.verdict
+            return self._done(record, Result.NO_RESPONSE, began, problem=told)
+        after, given = apply_recheck(record, told), record.verdict
         assert given is not None
         assert after.verdict is not None
         if after.verdict == given and not given.assumed:
@@ -312,8 +312,8 @@ class Poller:
         is_corrected = replace(after.verdict, assumed=given.assumed) != given
         new = self._tell(
             [
-                *changes(record, after, told.at),
-                *([ended(after, after.verdict)] if is_corrected else []),
+                *transition_events(record, after, told.at),
+                *([end_event(after, after.verdict)] if is_corrected else []),
             ]
         )
         try:
@@ -325,8 +325,8 @@ class Poller:
     def _unanswered(self, claim: Claim, problem: SourceProblem) -> PollReport:
         wish, now = problem.retry_after_seconds, self._clock.now_ms()
         known = claim.execution
-        after = unanswered(
-            folded(known, untaken(known, self._journal) if claim.after_another else ()),
+        after = record_failure(
+            replay_events(known, unapplied_events(known, self._journal) if claim.after_another else ()),
             now,
             problem.message,
             retry_after_ms=None if wish is None else round(wish * 1000),
@@ -335,19 +335,19 @@ class Poller:
             stored = self._store.update(replace(after, lease_holder=None, lease_until=None))
         except VersionConflict:
             return self._overtaken(claim.execution, claim.began, told=0)
-        return self._done(stored, Result.UNANSWERED, claim.began, problem=problem, retry_after_seconds=wish)
+        return self._done(stored, Result.NO_RESPONSE, claim.began, problem=problem, retry_after_seconds=wish)
 
     def _close(
         self, execution: Execution, began: float, *, told: int, phase: ExecutionPhase | None = None
     ) -> PollReport:
         assert execution.verdict is not None
-        new = told + self._tell([ended(execution, execution.verdict)])
+        new = told + self._tell([end_event(execution, execution.verdict)])
         closed = self._stored_as_closed(execution)
         if closed is None:
             return self._overtaken(execution, began, told=new)
-        if self._lessons is not None:
+        if self._cadence is not None:
             with suppress(LongwatchError):  # it has ended all the same, and others can be learned from
-                self._lessons.learn_from(self._journal, closed.run_id)
+                self._cadence.learn_from(self._journal, closed.run_id)
         return self._done(closed, Result.ENDED, began, phase=phase, told=new)
 
     def _stored_as_closed(self, execution: Execution) -> Execution | None:
@@ -377,12 +377,12 @@ class Poller:
 
     def _acknowledge(self, record: Execution, began: float, *, told: int = 0) -> PollReport:
         """Tell the end that another writer put into the record, and note that it is told."""
-        if record.verdict is None or not is_untold(record):
+        if record.verdict is None or not is_unreported(record):
             return self._done(record, Result.CLOSED, began, told=told)
         # An end of ours may be in the record and not be told: it comes first, and theirs corrects it.
         verdicts = [each for each in (own_verdict(record), record.verdict) if each is not None]
-        new = told + self._tell([ended(record, each) for each in verdicts])
-        recheck_at = None if is_foreign(record) else record.recheck_at
+        new = told + self._tell([end_event(record, each) for each in verdicts])
+        recheck_at = None if is_set_by_others(record) else record.recheck_at
         try:
             record = self._store.update(
                 replace(record, lease_holder=None, lease_until=None, recheck_at=recheck_at)
@@ -393,7 +393,7 @@ class Poller:
 
     def _tell(self, events: Sequence[Event]) -> int:
         lives = lifetime_seconds(self._ttl_hours, self._journal.default_ttl_seconds)
-        return tell(self._journal, events, ttl_seconds=lives)
+        return append_new(self._journal, events, ttl_seconds=lives)
 
     def _read(self, execution_id: str, plan_id: str | None) -> Execution:
         record = self._store.get(execution_id, plan_id)
@@ -430,7 +430,7 @@ class Poller:
         return polled
 
 
-def _dated(told: SourceAnswers, store_ms: int | None) -> SourceAnswers:
+def _dated(told: SourceResult, store_ms: int | None) -> SourceResult:
     """The answer by the time of the store where its source has not dated it: pollers share that clock."""
     if not isinstance(told, SourceResponse) or told.is_dated or store_ms is None:
         return told
@@ -438,7 +438,7 @@ def _dated(told: SourceAnswers, store_ms: int | None) -> SourceAnswers:
     return replace(told, at=observed_at(told.at, [store_ms]), polled_at=polled_at)
 
 
-def _not_before(start: int, told: SourceAnswers) -> SourceAnswers:
+def _not_before(start: int, told: SourceResult) -> SourceResult:
     """The answer, dated no earlier than the start: the clock of a source may be behind that of the plan."""
     return replace(told, at=max(told.at, start)) if isinstance(told, SourceResponse) else told
 
@@ -449,12 +449,12 @@ def _is_same_lease(record: Execution, claimed: Execution) -> bool:
 
 
 def _events(before: Execution, after: Execution, told: SourceResponse) -> list[Event]:
-    events = [started(before)] if before.last_answer_at is None else []
-    events += changes(before, after, told.at)
+    events = [start_event(before)] if before.last_answer_at is None else []
+    events += transition_events(before, after, told.at)
     deadline = deadline_at(after)
     asked_before = (
         before.last_answer_at is not None and deadline is not None and before.last_answer_at >= deadline
     )
     if deadline is not None and told.at >= deadline and told.is_response and not asked_before:
-        events.append(asked(after, told.evidence, told.at))
+        events.append(deadline_event(after, told.evidence, told.at))
     return events

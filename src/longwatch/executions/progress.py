@@ -107,7 +107,7 @@ def failure_reason(server: WorkItem, execution: Execution, job: Job | None) -> s
     return f"still {server.source_status or server.state.value} {when}"
 
 
-def verdict_words(verdict: Verdict) -> str:
+def verdict_text(verdict: Verdict) -> str:
     """The verdict for people: `succeeded with 2 warnings, late`."""
     count = len(verdict.warnings)
     warnings = f" with {warnings_text(count)}" if count else ""

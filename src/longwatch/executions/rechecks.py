@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from longwatch.executions.model import Execution, JobState, Verdict
-from longwatch.executions.outcomes import verdict
-from longwatch.executions.responses import SourceResponse, applied
+from longwatch.executions.outcomes import decide_verdict
+from longwatch.executions.responses import SourceResponse, apply_response
 
 FIRST_RECHECK_MS = 2 * 60 * 1000
 LONGEST_RECHECK_MS = 24 * 60 * 60 * 1000
@@ -29,15 +29,15 @@ def is_recheck_due(execution: Execution, now_ms: int) -> bool:
     return execution.closed and execution.recheck_at is not None and now_ms >= execution.recheck_at
 
 
-def rechecked(execution: Execution, answer: SourceResponse) -> Execution:
+def apply_recheck(execution: Execution, answer: SourceResponse) -> Execution:
     """The closed execution with this answer: its verdict corrected, confirmed, or as uncertain as before.
 
     A correction has another status, or reports facts that were assumed before.
     """
     given = execution.verdict
     assert given is not None
-    after = applied(execution, answer)
-    later = verdict(after, (answer.evidence,), answer.at)
+    after = apply_response(execution, answer)
+    later = decide_verdict(after, (answer.evidence,), answer.at)
     if later is None:
         kept = given
     elif later.status is not given.status or (

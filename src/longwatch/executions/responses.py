@@ -61,7 +61,7 @@ def _cited(job: Job) -> dict[str, object]:
     }
 
 
-def redacted(answer: SourceResponse, redact: Callable[[str], str]) -> SourceResponse:
+def redact_response(answer: SourceResponse, redact: Callable[[str], str]) -> SourceResponse:
     """The answer without secrets in its texts. Sources quote messages of systems that may contain any."""
     return replace(
         answer,
@@ -91,7 +91,7 @@ def _redacted_action(action: Step, redact: Callable[[str], str]) -> Step:
     )
 
 
-def applied(execution: Execution, answer: SourceResponse) -> Execution:
+def apply_response(execution: Execution, answer: SourceResponse) -> Execution:
     """The execution with this answer."""
     waves = tuple(_wave(wave, answer, execution.last_answer_at) for wave in execution.stages)
     return replace(
@@ -106,7 +106,7 @@ def applied(execution: Execution, answer: SourceResponse) -> Execution:
     )
 
 
-def unanswered(execution: Execution, at: int, problem: str, *, retry_after_ms: int | None) -> Execution:
+def record_failure(execution: Execution, at: int, problem: str, *, retry_after_ms: int | None) -> Execution:
     """The execution after a poll that brought no answer. It stays open: silence is no verdict."""
     return replace(
         execution,

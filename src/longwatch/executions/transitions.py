@@ -25,13 +25,13 @@ from longwatch.executions.model import (
     Verdict,
     WorkItem,
 )
-from longwatch.executions.truncation import fitted
+from longwatch.executions.truncation import fit_payload
 from longwatch.journal.base import Journal
 from longwatch.model.event import START, Event, number_of, text_of
 from longwatch.model.summary import Status
 
 
-def tell(journal: Journal, events: Sequence[Event], *, ttl_seconds: int | None = None) -> int:
+def append_new(journal: Journal, events: Sequence[Event], *, ttl_seconds: int | None = None) -> int:
     """Append those that are not there yet, to live so long or for good; return how many that were.
 
     An event's id says what changed, not who saw it or when. A table keeps events by their time, and would
@@ -39,7 +39,7 @@ def tell(journal: Journal, events: Sequence[Event], *, ttl_seconds: int | None =
     """
     if not events:
         return 0
-    known = known_ids(journal, events[0].run_id)
+    known = event_ids(journal, events[0].run_id)
     fresh = [_with_ttl(event, ttl_seconds) for event in events if event.event_id not in known]
     if fresh:
         try:
@@ -49,7 +49,7 @@ def tell(journal: Journal, events: Sequence[Event], *, ttl_seconds: int | None =
     return len(fresh)
 
 
-def known_ids(journal: Journal, run_id: str) -> set[str]:
+def event_ids(journal: Journal, run_id: str) -> set[str]:
     """The ids of all events of a run."""
     ids: set[str] = set()
     cursor, more = START, True
@@ -96,7 +96,7 @@ _RANKS = {
 }
 
 
-def started(execution: Execution) -> Event:
+def start_event(execution: Execution) -> Event:
     """The first event of an execution."""
     return _event(
         execution,
@@ -119,7 +119,7 @@ def started(execution: Execution) -> Event:
     )
 
 
-def changes(before: Execution, after: Execution, at: int) -> Iterator[Event]:
+def transition_events(before: Execution, after: Execution, at: int) -> Iterator[Event]:
     """An event for each job, server and launch action that is not what it was."""
     known = {(wave.name, job.job_id): job for wave in before.stages for job in wave.jobs}
     for wave in after.stages:
@@ -127,13 +127,13 @@ def changes(before: Execution, after: Execution, at: int) -> Iterator[Event]:
             yield from _job_changes(after, wave, known.get((wave.name, job.job_id)), job, at)
 
 
-def asked(execution: Execution, evidence: Evidence, at: int) -> Event:
+def deadline_event(execution: Execution, evidence: Evidence, at: int) -> Event:
     """Past its deadline the source was asked; this is what it said. Once for each deadline."""
     payload = {"deadline_ms": execution.deadline_ms, "evidence": _cited(evidence)}
     return _event(execution, ASKED, f"deadline:{execution.deadline_ms}", at, payload)
 
 
-def ended(execution: Execution, verdict: Verdict) -> Event:
+def end_event(execution: Execution, verdict: Verdict) -> Event:
     """The end, or what later truth makes of it: the same whoever tells the verdict that is in the record."""
     payload: dict[str, object] = {
         "status": verdict.status.value,
@@ -156,7 +156,7 @@ def ended(execution: Execution, verdict: Verdict) -> Event:
     )
 
 
-def run_disowned(execution: Execution) -> Event:
+def disowned_run_event(execution: Execution) -> Event:
     """Of the run that the execution id alone names: it has events of several plans, so no end counts."""
     shared = replace(execution, own_run_id=execution.execution_id)
     message = (
@@ -175,7 +175,7 @@ def _decided(execution: Execution, verdict: Verdict, payload: Mapping[str, objec
     return _event(execution, kind, subject, verdict.at, {**payload, **cited.fields})
 
 
-def wave_added(execution: Execution, wave: Stage, by: Mapping[str, object], at: int) -> Event:
+def stage_added_event(execution: Execution, wave: Stage, by: Mapping[str, object], at: int) -> Event:
     """An operator added this wave, which the execution has by now."""
     payload = {
         "wave": wave.name,
@@ -189,7 +189,7 @@ def wave_added(execution: Execution, wave: Stage, by: Mapping[str, object], at: 
     return _event(execution, WAVE_ADDED, f"{wave.name}@{at}", at, payload)
 
 
-def wave_count_set(execution: Execution, before: int | None, by: Mapping[str, object], at: int) -> Event:
+def stage_count_event(execution: Execution, before: int | None, by: Mapping[str, object], at: int) -> Event:
     """An operator said how many waves the execution has."""
     payload = {"from": before, "total_waves": execution.total_stages, **by}
     return _event(execution, WAVE_COUNT_SET, f"{execution.total_stages}@{at}", at, payload)
@@ -266,7 +266,7 @@ def _event(execution: Execution, kind: str, subject: str, at: int, payload: Mapp
         event_id=f"x{_RANKS[kind]:x}-{sha256(named.encode()).hexdigest()[:32]}",
         type=kind,
         occurred_at=at,
-        payload=fitted({key: value for key, value in payload.items() if value is not None}),
+        payload=fit_payload({key: value for key, value in payload.items() if value is not None}),
     )
 
 
@@ -277,14 +277,14 @@ def _cited(evidence: Evidence) -> dict[str, object]:
 _FOLDED = (JOB, SERVER, ACTION, WAVE_ADDED, WAVE_COUNT_SET)
 
 
-def untaken(execution: Execution, journal: Journal) -> list[Event]:
+def unapplied_events(execution: Execution, journal: Journal) -> list[Event]:
     """The changes that were told of an execution later than its record knows, in their order."""
     known = execution.last_answer_at or 0
     told = [event for event in _changes(journal, execution.run_id) if event.occurred_at > known]
     return sorted(told, key=lambda event: event.order)
 
 
-def folded(execution: Execution, events: Iterable[Event]) -> Execution:
+def replay_events(execution: Execution, events: Iterable[Event]) -> Execution:
     """The execution with these changes, in their order. One of a job that it does not have is left out."""
     events = list(events)
     if not events:

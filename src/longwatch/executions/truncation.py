@@ -12,13 +12,13 @@ MOST_BYTES = 300_000  # of an event's payload as JSON: DynamoDB takes 400 KB wit
 STEPS = ((4_000, 2_000), (1_000, 1_000), (300, 300), (100, 100), (60, 30))
 
 
-def fitted(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+def fit_payload(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """The payload, or as much of it as an event can hold: `shortened` says what was cut."""
     if _size(payload) <= MOST_BYTES:
         return payload
     small: dict[str, Any] = {}
     for characters, entries in STEPS:
-        cut = shortened_texts(payload, characters, entries)
+        cut = truncate_texts(payload, characters, entries)
         note = f"texts above {characters:,} characters and lists above {entries:,} entries are cut"
         small = {**cut, "shortened": note}
         if _size(small) <= MOST_BYTES:
@@ -26,16 +26,16 @@ def fitted(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     return small
 
 
-def shortened_texts(value: Any, characters: int, entries: int | None = None) -> Any:
+def truncate_texts(value: Any, characters: int, entries: int | None = None) -> Any:
     """The value with every text and, with `entries`, every list and map in it cut to this length."""
     if isinstance(value, str):
         return value if len(value) <= characters else f"{value[: characters - 1]}…"
     if isinstance(value, Mapping):
         return {
-            key: shortened_texts(each, characters, entries) for key, each in islice(value.items(), entries)
+            key: truncate_texts(each, characters, entries) for key, each in islice(value.items(), entries)
         }
     if isinstance(value, list | tuple):
-        kept = [shortened_texts(each, characters, entries) for each in islice(value, entries)]
+        kept = [truncate_texts(each, characters, entries) for each in islice(value, entries)]
         more = len(value) - len(kept)
         return [*kept, f"… and {more:,} more"] if more and isinstance(value[0], str) else kept
     return value

@@ -50,11 +50,11 @@ def check_new(execution: Execution, *, is_count_stated: bool) -> None:
     _check_unique("wave", (wave.name for wave in execution.stages))
     _check_unique("job", execution.job_ids())
     for wave in execution.stages:
-        check_wave(wave, execution.source)
+        check_stage(wave, execution.source)
     _check_end(execution, is_count_stated=is_count_stated)
 
 
-def check_wave(wave: Stage, source: str) -> None:
+def check_stage(wave: Stage, source: str) -> None:
     """Raise `InvalidInput` if an id in this wave has the wrong shape."""
     NAME.check("wave name", wave.name)
     _check_unique("job", (job.job_id for job in wave.jobs))

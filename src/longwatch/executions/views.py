@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from longwatch.executions.due import deadline_at, next_poll_at, phase_of
-from longwatch.executions.explain import conditions_by, explained, silent_at
+from longwatch.executions.explain import conditions_by, explain_execution, silent_at
 from longwatch.executions.model import Execution, Job, Stage, Verdict, WorkItem
-from longwatch.executions.outcomes import wave_outcome
+from longwatch.executions.outcomes import stage_outcome
 from longwatch.executions.progress import failure_reason, items_of, progress_of
 from longwatch.executions.waiting import waiting_for
 from longwatch.journal.views import ConditionView, StatusWord
@@ -115,12 +115,12 @@ class ExecutionLine:
 
     @classmethod
     def of(
-        cls, execution: Execution, *, now_ms: int, lessons: LearnedCadence | None = None, **more: Any
+        cls, execution: Execution, *, now_ms: int, cadence: LearnedCadence | None = None, **more: Any
     ) -> Self:
         """The view at this time; with lessons, also the ETA. `more` are the fields of a subclass."""
         states = [item.state for _, item in execution.items()]
         verdict, progress = execution.verdict, progress_of(execution)
-        eta = lessons.eta_of(execution, now_ms) if lessons and execution.is_open else None
+        eta = cadence.eta_of(execution, now_ms) if cadence and execution.is_open else None
         found = conditions_by(execution, now_ms, eta)
         return cls(
             execution_id=execution.execution_id,
@@ -194,12 +194,12 @@ class ExecutionListItem(ExecutionLine):
 
     @classmethod
     def of(
-        cls, execution: Execution, *, now_ms: int, lessons: LearnedCadence | None = None, **more: Any
+        cls, execution: Execution, *, now_ms: int, cadence: LearnedCadence | None = None, **more: Any
     ) -> Self:
         return super().of(
             execution,
             now_ms=now_ms,
-            lessons=lessons,
+            cadence=cadence,
             closed=execution.closed,
             message=execution.verdict.message if execution.verdict else None,
             progress=[WaveProgress.of(stage, execution) for stage in execution.stages],
@@ -367,12 +367,12 @@ class ExecutionView(ExecutionLine):
 
     @classmethod
     def of(
-        cls, execution: Execution, *, now_ms: int, lessons: LearnedCadence | None = None, **more: Any
+        cls, execution: Execution, *, now_ms: int, cadence: LearnedCadence | None = None, **more: Any
     ) -> Self:
         return super().of(
             execution,
             now_ms=now_ms,
-            lessons=lessons,
+            cadence=cadence,
             waves=[WaveView.of(stage, execution) for stage in execution.stages],
             verdict=VerdictView.of(execution.verdict) if execution.verdict else None,
             **more,
@@ -417,10 +417,10 @@ class ExecutionDetails(ExecutionListItem, ExecutionView):
 
     @classmethod
     def of(
-        cls, execution: Execution, *, now_ms: int, lessons: LearnedCadence | None = None, **more: Any
+        cls, execution: Execution, *, now_ms: int, cadence: LearnedCadence | None = None, **more: Any
     ) -> Self:
-        facts = fact_views(explained(execution, now_ms, lessons))
-        return super().of(execution, now_ms=now_ms, lessons=lessons, explained=facts, **more)
+        facts = fact_views(explain_execution(execution, now_ms, cadence))
+        return super().of(execution, now_ms=now_ms, cadence=cadence, explained=facts, **more)
 
 
 def fact_views(facts: Iterable[Fact]) -> list[FactView]:
@@ -428,7 +428,7 @@ def fact_views(facts: Iterable[Fact]) -> list[FactView]:
 
 
 def _wave_status(wave: Stage, execution: Execution) -> StatusWord:
-    outcome = wave_outcome(wave, execution.mode, execution.observed_at)
+    outcome = stage_outcome(wave, execution.mode, execution.observed_at)
     return outcome.status.value if outcome else "running"
 
 

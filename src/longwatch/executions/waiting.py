@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from longwatch.executions.model import Execution, ItemState, Job, JobState, Mode, Stage, WorkItem
-from longwatch.executions.outcomes import wave_outcome
+from longwatch.executions.outcomes import stage_outcome
 
 MOST_NAMED = 3  # items of one wave, and waves; the rest is counted
 
@@ -17,7 +17,7 @@ def waiting_for(execution: Execution, now_ms: int) -> str | None:
     waves, total = execution.stages, execution.total_stages
     if not waves:
         return "the first wave: none is stored yet"
-    unfinished = [wave for wave in waves if wave_outcome(wave, execution.mode, now_ms) is None]
+    unfinished = [wave for wave in waves if stage_outcome(wave, execution.mode, now_ms) is None]
     if unfinished:
         named = len(waves) > 1
         texts = [f"{wave.name}: {_in_wave(wave, execution)}" for wave in unfinished]

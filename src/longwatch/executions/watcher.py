@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import LongwatchError
 from longwatch.executions.due import next_poll_at
-from longwatch.executions.finder import Survey, survey, unsettled
+from longwatch.executions.finder import Survey, list_unsettled, survey
 from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.executions.poller import Claim, Poller, PollReport, Result
 from longwatch.executions.stores.base import ExecutionStore
@@ -24,7 +24,7 @@ INSTANT_SECONDS = 0.0005  # less than this is no time to wait: times are whole m
 
 log = logging.getLogger(__name__)
 
-_COMES_BACK = (Result.ASKED, Result.UNANSWERED)
+_COMES_BACK = (Result.POLLED, Result.NO_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Watcher:
                 claims.append(claim)
             else:
                 yield claim
-        told = self._poller.ask(claims) if claims else {}
+        told = self._poller.poll_sources(claims) if claims else {}
         for claim in claims:
             try:
                 yield self._poller.settle(claim, told[claim.execution.key])
@@ -126,7 +126,7 @@ class Watcher:
         now = self._clock.monotonic()
         if self._looked_back is not None and now - self._looked_back < LOOK_BACK_SECONDS:
             return []
-        found = unsettled(self._store, self._clock.now_ms())
+        found = list_unsettled(self._store, self._clock.now_ms())
         self._looked_back = now
         return found
 

@@ -67,7 +67,7 @@ def routes(service: str = "drs") -> Mapping[tuple[str, str], str]:
     return found
 
 
-def parsed(operation: str, body: bytes) -> dict[str, Any]:
+def parse_request(operation: str, body: bytes) -> dict[str, Any]:
     """The request's parameters. Raises `ServiceError` for what the service would not take."""
     from botocore.validate import ParamValidator
 
@@ -85,7 +85,7 @@ def parsed(operation: str, body: bytes) -> dict[str, Any]:
     return dict(said)
 
 
-def answered(operation: str, said: Mapping[str, Any]) -> Reply:
+def render_response(operation: str, said: Mapping[str, Any]) -> Reply:
     """The answer on the wire. Raises AssertionError for what the service could never say."""
     model = service_model().operation_model(operation)
     mistakes = mistakes_in(said, model.output_shape)
@@ -94,7 +94,7 @@ def answered(operation: str, said: Mapping[str, Any]) -> Reply:
     return Reply(int(model.http.get("responseCode", 200)), _json(said), {})
 
 
-def refused(operation: str, error: ServiceError) -> Reply:
+def render_error(operation: str, error: ServiceError) -> Reply:
     """The error on the wire, as the model of the operation has it."""
     shapes = {shape.name: shape for shape in service_model().operation_model(operation).error_shapes}
     shapes[DENIED] = service_model().shape_for(DENIED)  # a common error, which no operation lists

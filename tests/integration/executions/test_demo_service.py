@@ -34,7 +34,7 @@ def test_nothing_that_is_set_for_somebodys_account_keeps_the_client_from_the_dem
         drill = new_drill("drill-1", FakeClock().now_ms())
         drill = DemoOrchestrator(drs.jobs, 0.5, FakeClock()).go_on(drill) or drill
 
-        assert isinstance(drs.source.ask([drill])[drill.key], SourceResponse)
+        assert isinstance(drs.source.poll([drill])[drill.key], SourceResponse)
 
 
 def answers() -> list[SourceResponse]:
@@ -44,15 +44,15 @@ def answers() -> list[SourceResponse]:
         orchestrator, drill = DemoOrchestrator(drs.jobs, 0.5, clock), new_drill("drill-1", clock.now_ms())
         for _ in range(7):
             drill = orchestrator.go_on(drill) or drill
-            told = ask(drs.source, drill)
+            told = poll(drs.source, drill)
             assert told.next_at == told.at + 40
             found.append(told)
             clock.advance(0.4)
     return found
 
 
-def ask(source: Hasty, drill: Execution) -> SourceResponse:
-    told = source.ask([drill])[drill.key]
+def poll(source: Hasty, drill: Execution) -> SourceResponse:
+    told = source.poll([drill])[drill.key]
     assert isinstance(told, SourceResponse)
     return told
 

@@ -23,13 +23,13 @@ def watching(*job_ids: str, execution_id: str = "x-1", region: str | None = "eu-
 
 
 def answer_of(source: DrsSource, execution: Execution) -> SourceResponse:
-    told = source.ask([execution])[execution.key]
+    told = source.poll([execution])[execution.key]
     assert isinstance(told, SourceResponse), told
     return told
 
 
 def problem_of(source: DrsSource, execution: Execution) -> SourceProblem:
-    told = source.ask([execution])[execution.key]
+    told = source.poll([execution])[execution.key]
     assert isinstance(told, SourceProblem), told
     return told
 
@@ -74,7 +74,7 @@ def test_a_job_that_is_gone_is_missing(source: DrsSource, drs: DrsSimulator) -> 
 def test_many_executions_take_one_call(source: DrsSource, drs: DrsSimulator) -> None:
     all_ = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(50)]
 
-    told = source.ask(all_)
+    told = source.poll(all_)
 
     assert len(told) == 50
     assert all(isinstance(each, SourceResponse) and len(each.jobs) == 1 for each in told.values())
@@ -140,7 +140,7 @@ def test_an_id_that_the_service_does_not_take_stops_nobody_else(source: DrsSourc
     good = [watching(drs.play(drill("s-1")), execution_id=f"x-{n}") for n in range(5)]
     bad = watching("not a job", execution_id="x-bad")
 
-    told = source.ask([*good[:2], bad, *good[2:]])
+    told = source.poll([*good[:2], bad, *good[2:]])
 
     assert isinstance(told[bad.key], SourceProblem)
     assert all(isinstance(told[each.key], SourceResponse) for each in good)
@@ -154,7 +154,7 @@ def test_each_region_is_asked_by_itself(clock: FakeClock, connect: Any, drs: Drs
         return connect(region)
 
     source = DrsSource(noting, clock=clock)
-    source.ask([watching("drsjob-00000000000000001", region=None), watching("drsjob-00000000000000002")])
+    source.poll([watching("drsjob-00000000000000001", region=None), watching("drsjob-00000000000000002")])
 
     assert asked == [None, "eu-west-1"]
     source.close()

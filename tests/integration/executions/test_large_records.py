@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from longwatch.executions.explain import explained
+from longwatch.executions.explain import explain_execution
 from longwatch.executions.model import Execution, ItemState, Job, Mode, Stage, StepState, WorkItem
 from longwatch.executions.poller import Poller, Result
 from longwatch.executions.stores.base import ExecutionStore
@@ -84,7 +84,7 @@ def test_a_large_recovery_is_polled_to_its_end(place: tuple[ExecutionStore, Jour
     source.say(Job("j-1", finished().state, ended.items, source_status="COMPLETED"))
     last = poller.poll("x-1", "p-1")
 
-    assert (first.result, last.result) == (Result.ASKED, Result.ENDED)
+    assert (first.result, last.result) == (Result.POLLED, Result.ENDED)
     found = store.get("x-1", "p-1")
     assert found is not None
     assert (found.status, found.closed) == (Status.SUCCEEDED, True)
@@ -119,7 +119,7 @@ def test_a_wave_that_another_program_adds_to_a_compressed_record_is_polled(dynam
         found = store.get("x-1", "p-1")
         assert found is not None
         stored = store.update(replace(found, failures=1))
-        facts = {fact.about: fact.text for fact in explained(stored, clock.now_ms())}
+        facts = {fact.about: fact.text for fact in explain_execution(stored, clock.now_ms())}
         store.close()
 
     assert [wave.name for wave in stored.stages] == ["one", "two"]

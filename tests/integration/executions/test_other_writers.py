@@ -88,12 +88,12 @@ def test_a_drill_that_is_paused_meanwhile_is_polled_to_its_end_and_keeps_that_st
     clock.advance(60)
     claim = poller.claim("x-1", "p-1")
     assert isinstance(claim, Claim)
-    told = poller.ask([claim])[claim.execution.key]
+    told = poller.poll_sources([claim])[claim.execution.key]
     set_status(f"{word} again")
     ended = poller.settle(claim, told)
 
     assert (asked.result, ended.result, ended.execution.status) == (
-        Result.ASKED,
+        Result.POLLED,
         Result.ENDED,
         Status.SUCCEEDED,
     )

@@ -17,10 +17,10 @@ from longwatch.executions.model import (
     StepState,
     WorkItem,
 )
-from longwatch.executions.outcomes import verdict
-from longwatch.executions.responses import SourceResponse, applied
+from longwatch.executions.outcomes import decide_verdict
+from longwatch.executions.responses import SourceResponse, apply_response
 from longwatch.executions.stores.base import ExecutionStore
-from longwatch.executions.transitions import changes, ended, started, tell
+from longwatch.executions.transitions import append_new, end_event, start_event, transition_events
 from longwatch.journal.base import Journal
 
 CALL = "drs:DescribeJobs"
@@ -75,7 +75,7 @@ class Watched:
         self._store = store
         self._journal = journal
         self.now = store.add(execution)
-        journal.append([started(self.now)])
+        journal.append([start_event(self.now)])
 
     def hear(self, *jobs: Job, at: int | None = None) -> Execution:
         """The source has answered so."""
@@ -83,13 +83,13 @@ class Watched:
         known = {job.job_id for wave in self.now.stages for job in wave.jobs}
         jobs_by_id = {job.job_id: job for job in jobs if job.job_id in known}
         answer = SourceResponse(CALL, at, jobs_by_id)
-        after = applied(self.now, answer)
-        events = list(changes(self.now, after, at))
-        found = verdict(after, (answer.evidence,), at)
+        after = apply_response(self.now, answer)
+        events = list(transition_events(self.now, after, at))
+        found = decide_verdict(after, (answer.evidence,), at)
         if found is not None:
             after = replace(after, verdict=found, closed=True)
-            events.append(ended(after, found))
-        tell(self._journal, events)
+            events.append(end_event(after, found))
+        append_new(self._journal, events)
         self.now = self._store.update(after)
         return self.now
 

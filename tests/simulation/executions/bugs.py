@@ -27,10 +27,10 @@ from longwatch.executions.model import (
 )
 from longwatch.executions.operators import Operator
 from longwatch.executions.poller import Claim, Poller, PollReport, Result
-from longwatch.executions.responses import SourceResponse, applied
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.responses import SourceResponse, apply_response
+from longwatch.executions.sources.base import SourceProblem, SourceResult
 from longwatch.executions.stores import memory, records
-from longwatch.executions.transitions import tell
+from longwatch.executions.transitions import append_new
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.model.summary import Status
@@ -70,12 +70,12 @@ def planted(bug: ExecutionBug) -> Iterator[None]:
         yield
 
 
-_wave_outcome = outcomes.wave_outcome
+_wave_outcome = outcomes.stage_outcome
 _execution_outcome = outcomes.execution_outcome
-_verdict = outcomes.verdict
+_verdict = outcomes.decide_verdict
 _event = transitions._event
 _read = Poller._read
-_ask = Poller.ask
+_poll_sources = Poller.poll_sources
 
 
 def _empty_is_done(wave: Stage, mode: Mode, now_ms: int) -> outcomes.Outcome | None:
@@ -101,7 +101,7 @@ def _deadline_decides(execution: Execution, evidence: tuple[Evidence, ...], now_
     return found
 
 
-def _silence_decides(self: Poller, claim: Claim, told: SourceAnswers) -> PollReport:
+def _silence_decides(self: Poller, claim: Claim, told: SourceResult) -> PollReport:
     if isinstance(told, SourceProblem) and claim.execution.failures >= 2:
         at = self._clock.now_ms()
         failed = Verdict(Status.FAILED, at, (Evidence("drs:DescribeJobs", at),), told.message)
@@ -116,7 +116,7 @@ _settle = Poller.settle
 def _record_before_journal(
     self: Poller, claim: Claim, record: Execution, told: SourceResponse, new: int
 ) -> PollReport | int:
-    after = applied(record, told)
+    after = apply_response(record, told)
     found = _verdict(after, (told.evidence,), told.at)
     try:
         stored = self._store.update(
@@ -129,7 +129,7 @@ def _record_before_journal(
     new += self._tell(poller._events(record, after, told))
     if found is not None:
         return self._close(stored, claim.began, told=new)
-    return self._done(stored, Result.ASKED, claim.began, told=new)
+    return self._done(stored, Result.POLLED, claim.began, told=new)
 
 
 def _record_alone(execution: Execution, journal: Journal) -> list[Event]:
@@ -150,8 +150,8 @@ def _no_reread(self: Poller, execution_id: str, plan_id: str | None) -> Executio
     return hints[execution_id, plan_id]
 
 
-def _answers_by_id(self: Poller, claims: list[Claim]) -> Mapping[ExecutionKey, SourceAnswers]:
-    told = _ask(self, claims)
+def _answers_by_id(self: Poller, claims: list[Claim]) -> Mapping[ExecutionKey, SourceResult]:
+    told = _poll_sources(self, claims)
     by_id = {key.execution_id: answer for key, answer in told.items()}
     return {key: by_id[key.execution_id] for key in told}
 
@@ -170,7 +170,7 @@ def _unknown_fails(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -
     return _server_outcome(server, job, mode, now_ms)
 
 
-_server_outcome = outcomes.server_outcome
+_server_outcome = outcomes.item_outcome
 
 
 def _operator_forgets(self: Operator, execution: Execution, decide: operators.Decide) -> Execution:
@@ -178,7 +178,7 @@ def _operator_forgets(self: Operator, execution: Execution, decide: operators.De
     done = self._store.update(
         replace(decision.settled(decision.claimed), lease_holder=None, lease_until=None)
     )
-    tell(self._journal, decision.events)
+    append_new(self._journal, decision.events)
     return done
 
 
@@ -194,7 +194,7 @@ _PATCHES: Mapping[ExecutionBug, tuple[tuple[Any, str, Any], ...]] = {
     ExecutionBug.IDS_BY_TIME: ((transitions, "_event", _id_by_time),),
     ExecutionBug.NO_CONDITION: ((memory, "GUARDED", ()),),
     ExecutionBug.NO_REREAD: ((Poller, "_read", _no_reread),),
-    ExecutionBug.ANSWERS_BY_ID: ((Poller, "ask", _answers_by_id),),
+    ExecutionBug.ANSWERS_BY_ID: ((Poller, "poll_sources", _answers_by_id),),
     ExecutionBug.LEASE_FOR_EVER: ((poller, "is_leased", _lease_for_ever),),
     ExecutionBug.LOCAL_TIME: ((world, "observed_at", _local_time), (outcomes, "GRACE_POLLS", 0)),
     ExecutionBug.STATUS_OVERWRITTEN: ((records, "_is_our_status", lambda record: True),),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from longwatch.executions.explain import conditions
 from longwatch.executions.model import Execution, Verdict
-from longwatch.executions.stores.records import is_foreign
+from longwatch.executions.stores.records import is_set_by_others
 from longwatch.model.event import START, Event
 from longwatch.model.summary import Status
 from tests.simulation.executions.deciding import Operators
@@ -90,7 +90,7 @@ def _verdict(case: Case) -> Iterator[str]:
     if case.is_by_operator:
         if not case.is_tried:
             yield f"no operator decided, and it is {record.status} by one"
-    elif is_foreign(record):
+    elif is_set_by_others(record):
         yield f"nobody else ended it, and it is {record.status}"
     elif verdict is not None:
         yield from _own_verdict(case, verdict)

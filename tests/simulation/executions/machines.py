@@ -11,8 +11,8 @@ from longwatch.errors import LongwatchError
 from longwatch.executions.finder import Finder
 from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.executions.poller import Claim, Poller, PollReport, Result
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
-from longwatch.executions.stores.records import is_foreign
+from longwatch.executions.sources.base import SourceProblem, SourceResult
+from longwatch.executions.stores.records import is_set_by_others
 from longwatch.executions.watcher import Watcher
 from tests.simulation.executions.faults import Fault
 from tests.simulation.executions.plans import ExecutionPlan, WavePlan
@@ -40,10 +40,10 @@ class Noting(Poller):
         super().__init__(*arguments, **options)
         self._world = world
 
-    def settle(self, claim: Claim, told: SourceAnswers) -> PollReport:
+    def settle(self, claim: Claim, told: SourceResult) -> PollReport:
         polled = super().settle(claim, told)
         # Who comes late may find an end that another program wrote, and tells that instead of the answer.
-        is_written = polled.result in (Result.ASKED, Result.ENDED) and not is_foreign(polled.execution)
+        is_written = polled.result in (Result.POLLED, Result.ENDED) and not is_set_by_others(polled.execution)
         if is_written and not isinstance(told, SourceProblem):
             seen = self._world.visible.setdefault(claim.execution.key, set())
             for job in told.jobs.values():
@@ -109,7 +109,7 @@ class Machine:
         claim = self.poller.claim(key.execution_id, key.plan_id)
         if not isinstance(claim, Claim):
             return
-        told = self.poller.ask([claim])[claim.execution.key]
+        told = self.poller.poll_sources([claim])[claim.execution.key]
         if self.world.climate is CALM or self.world.depth:
             self.settle(self.poller, claim, told)
             return
@@ -118,7 +118,7 @@ class Machine:
         poller = self.poller
         self.world.later(delay, lambda: self.guarded(lambda: self.settle(poller, claim, told)))
 
-    def settle(self, poller: Poller, claim: Claim, told: SourceAnswers) -> None:
+    def settle(self, poller: Poller, claim: Claim, told: SourceResult) -> None:
         if poller is not self.poller:
             return  # the process that had asked is dead
         poller.settle(claim, told)
@@ -157,9 +157,9 @@ class LambdaMachine(Machine):
         self.guarded(self._look, again=lambda: self.world.later(self._pause(TICK_SECONDS), self._tick))
 
     def _look(self) -> None:
-        Finder(self.store, self._hand_out, clock=self.clock).run(0.0)
+        Finder(self.store, self._dispatch, clock=self.clock).run(0.0)
 
-    def _hand_out(self, execution: Execution) -> None:
+    def _dispatch(self, execution: Execution) -> None:
         chance = 1.0 if self.world.climate is CALM else self.random.random()
         if chance < 0.03:
             self.world.fault("polls never begun")

@@ -17,9 +17,9 @@ from typing import Any
 from longwatch.errors import JournalUnavailable, LongwatchError, Unreachable
 from longwatch.executions.model import Execution, ExecutionKey, Job, JobState
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.base import SourceProblem, SourceResult
 from longwatch.executions.sources.dates import observed_at
-from longwatch.executions.sources.drs import job_from
+from longwatch.executions.sources.drs import parse_job
 from longwatch.executions.stores.base import DEFAULT_LIST_LIMIT, ListPosition
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.journal.base import DEFAULT_READ_LIMIT
@@ -225,7 +225,7 @@ class SimulatedDrs:
     def __init__(self, world: ExecutionWorld, now_ms: Callable[[], int], who: str) -> None:
         self._world, self._now_ms, self._who = world, now_ms, who
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         world = self._world
         if world.climate is not CALM and world.chance(world.climate.dies):
             world.die(self._who, "while asking")
@@ -265,6 +265,6 @@ def described(plan: JobPlan, seconds: float) -> Job | None:
     item = plan.script.at(seconds - plan.begins, job_id=plan.job_id, started_at=0)
     if item is None:
         return None
-    job = job_from(item)
+    job = parse_job(item)
     cancelled = any(entry.event == "JOB_CANCEL" for entry in plan.script.log)
     return replace(job, cancelled=True) if cancelled and job.state is JobState.FINISHED else job

@@ -18,7 +18,7 @@ from longwatch.aws.finder import (
     FinderTicks,
     find,
     handler,
-    invoking,
+    invoke_poller,
     open_parts,
     run_seconds,
 )
@@ -46,7 +46,7 @@ class Container:
     def add(self, execution_id: str, state: ItemState = PENDING, **more: Any) -> None:
         self.store.add(replace(drill(state, **more), execution_id=execution_id))
 
-    def hand_out(self, execution: Execution) -> None:
+    def dispatch(self, execution: Execution) -> None:
         """A poller that asks at once, and finds everything as it was."""
         if execution.execution_id in self.broken:
             raise ConnectionError("no poller today")
@@ -57,7 +57,7 @@ class Container:
 
     def find(self, seconds: float = RUN_SECONDS) -> dict[str, int]:
         watching = WatchingParts(Settings("memory://"), store=self.store, clock=self.clock)
-        return find(watching, self.hand_out, self.looks, seconds=seconds)
+        return find(watching, self.dispatch, self.looks, seconds=seconds)
 
 
 class Remaining:
@@ -226,7 +226,7 @@ class TestThePoller:
                 },
             )
 
-            invoking(client, "poller")(drill(PENDING))
+            invoke_poller(client, "poller")(drill(PENDING))
 
             stub.assert_no_pending_responses()
         client.close()

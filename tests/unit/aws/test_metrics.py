@@ -111,7 +111,7 @@ class TestALookOfTheFinder:
             oldest_ms=61_500,
         )
 
-        everything, *types = tick_documents(Tick(survey=survey, handed_out=1, failed=2), START, "test")
+        everything, *types = tick_documents(Tick(survey=survey, dispatched=1, failed=2), START, "test")
 
         assert measured(everything) == {
             ("ActivePollingExecutions", ALL): (4, "Count"),
@@ -138,7 +138,7 @@ class TestALookOfTheFinder:
 
 class TestAPoll:
     def test_that_asked_is_told_with_its_phase_and_result(self) -> None:
-        made = poll_document(polled(Result.ASKED, told=3), START, "test")
+        made = poll_document(polled(Result.POLLED, told=3), START, "test")
 
         assert measured(made) == {
             ("Polls", ALL): (1, "Count"),
@@ -172,7 +172,7 @@ class TestAPoll:
     def test_that_was_not_answered_is_an_error(self) -> None:
         problem = SourceProblem("DRS answered ThrottlingException", 5.0, True)
 
-        made = poll_document(polled(Result.UNANSWERED, problem=problem), START, "test")
+        made = poll_document(polled(Result.NO_RESPONSE, problem=problem), START, "test")
 
         assert measured(made)["PollErrors", ALL] == (1, "Count")
         assert (made["Problem"], made["Throttled"]) == ("DRS answered ThrottlingException", True)

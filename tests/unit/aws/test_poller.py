@@ -19,7 +19,7 @@ from longwatch.aws.poller import (
 from longwatch.errors import AmbiguousExecution, ExecutionNotFound, InvalidInput, Unreachable
 from longwatch.executions.model import Execution, ExecutionKey, Job, JobState, Stage
 from longwatch.executions.poller import Poller
-from longwatch.executions.sources.base import Source, SourceAnswers, SourceProblem
+from longwatch.executions.sources.base import Source, SourceProblem, SourceResult
 from longwatch.executions.sources.shipped import AWS
 from longwatch.executions.stores.factory import open_executions
 from longwatch.executions.stores.memory import MemoryExecutionStore
@@ -38,10 +38,10 @@ class Scripted:
 
     name = "drs"
 
-    def __init__(self, told: SourceAnswers) -> None:
+    def __init__(self, told: SourceResult) -> None:
         self.told = told
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         return {each.key: self.told for each in executions}
 
     def close(self) -> None:

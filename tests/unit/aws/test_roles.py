@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from longwatch.aws.roles import SESSION_NAME, connecting
+from longwatch.aws.roles import SESSION_NAME, account_clients
 from longwatch.executions.model import Execution, ExecutionKey, Job, Stage
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.aws import ATTEMPTS
@@ -76,9 +76,9 @@ def watching(job_id: str, account: str | None) -> Execution:
 
 @pytest.mark.parametrize("account", [None, OWN])
 def test_jobs_of_the_own_account_need_no_role(drs: DrsSimulator, sts: Sts, account: str | None) -> None:
-    source = DrsSource(partial(connecting("watcher", OWN), "drs"))
+    source = DrsSource(partial(account_clients("watcher", OWN), "drs"))
 
-    told = source.ask([watching(drs.play(drill("s-1")), account)])[KEY]
+    told = source.poll([watching(drs.play(drill("s-1")), account)])[KEY]
 
     assert isinstance(told, SourceResponse)
     assert not told.missing
@@ -87,10 +87,10 @@ def test_jobs_of_the_own_account_need_no_role(drs: DrsSimulator, sts: Sts, accou
 
 
 def test_jobs_of_another_account_are_asked_about_with_its_role(drs: DrsSimulator, sts: Sts) -> None:
-    source = DrsSource(partial(connecting("watcher", OWN), "drs"))
+    source = DrsSource(partial(account_clients("watcher", OWN), "drs"))
     execution = watching(drs.play(drill("s-1")), OTHER)
 
-    answers = [source.ask([execution])[KEY] for _ in range(2)]
+    answers = [source.poll([execution])[KEY] for _ in range(2)]
 
     assert all(isinstance(told, SourceResponse) for told in answers)
     (asked,) = sts.asked  # the credentials are kept
@@ -100,10 +100,10 @@ def test_jobs_of_another_account_are_asked_about_with_its_role(drs: DrsSimulator
 
 
 def test_an_sts_that_does_not_work_is_a_problem_soon(drs: DrsSimulator, sts: Sts) -> None:
-    source = DrsSource(partial(connecting("watcher", OWN), "drs"))
+    source = DrsSource(partial(account_clients("watcher", OWN), "drs"))
     sts.status = 500
 
-    told = source.ask([watching(drs.play(drill("s-1")), OTHER)])[KEY]
+    told = source.poll([watching(drs.play(drill("s-1")), OTHER)])[KEY]
 
     assert isinstance(told, SourceProblem)
     assert len(sts.asked) == ATTEMPTS  # as often as any source, and not as boto3 would by itself
@@ -112,9 +112,9 @@ def test_an_sts_that_does_not_work_is_a_problem_soon(drs: DrsSimulator, sts: Sts
 
 
 def test_without_a_role_another_account_is_a_problem_and_no_job_is_missing(drs: DrsSimulator) -> None:
-    source = DrsSource(partial(connecting(None, OWN), "drs"))
+    source = DrsSource(partial(account_clients(None, OWN), "drs"))
 
-    told = source.ask([watching(drs.play(drill("s-1")), OTHER)])[KEY]
+    told = source.poll([watching(drs.play(drill("s-1")), OTHER)])[KEY]
 
     assert isinstance(told, SourceProblem)
     assert "AssumeRoleName" in told.message

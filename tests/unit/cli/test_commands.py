@@ -23,7 +23,7 @@ from longwatch.cli.options import Invocation, complete_executions, complete_runs
 from longwatch.cli.render.styles import line_columns, paint
 from longwatch.errors import InvalidInput, JournalUnusable
 from longwatch.executions.model import Execution
-from longwatch.executions.transitions import started
+from longwatch.executions.transitions import start_event
 from longwatch.following.observation import ObservedRun
 from longwatch.journal.factory import open_journal
 from longwatch.journal.sqlite import SqliteJournal
@@ -460,7 +460,7 @@ def test_executions_are_completed_by_their_plan_or_their_id(
     file: str, typed: str, completed: list[str]
 ) -> None:
     with open_journal(file) as journal:
-        journal.append([started(Execution(execution_id="x-1", plan_id="shop", started_at=START_MS))])
+        journal.append([start_event(Execution(execution_id="x-1", plan_id="shop", started_at=START_MS))])
     context = cli.make_context("longwatch", ["show", "x"], obj=Invocation(journal=file))
 
     items = complete_executions(context, cli.params[0], typed)

@@ -16,7 +16,7 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.executions.cadence.cadence import LearnedCadence
 from longwatch.executions.cadence.history import read_history
 from longwatch.executions.model import Execution, ExecutionKey
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.base import SourceProblem, SourceResult
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.summary import Status
@@ -71,7 +71,7 @@ class Mute:
 
     name = "drs"
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         return {each.key: SourceProblem("nobody there", 0.01) for each in executions}
 
     def close(self) -> None:

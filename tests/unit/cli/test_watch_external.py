@@ -21,7 +21,7 @@ from longwatch.executions.model import (
 )
 from longwatch.executions.poller import Poller
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.base import SourceProblem, SourceResult
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.following import Reason
 from longwatch.model.event import START, Cursor, Event, Page
@@ -43,7 +43,7 @@ class Scripted:
         self._states = list(states)
         self.wish_seconds: float | None = None  # with every answer
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         now = self._clock.now_ms()
         self.asked_at.append(now)
         said = self._states.pop(0) if len(self._states) > 1 else self._states[0]

@@ -8,7 +8,7 @@ from longwatch.clock import Clock
 from longwatch.executions.compose import WatchingParts
 from longwatch.executions.model import Execution, ExecutionKey, Job
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import Source, SourceAnswers, SourceProblem
+from longwatch.executions.sources.base import Source, SourceProblem, SourceResult
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.journal.base import Journal
 from longwatch.model.event import START as FROM_START
@@ -30,7 +30,7 @@ class PlayedSource:
     def say(self, *jobs: Job) -> None:
         self.jobs = {job.job_id: job for job in jobs}
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         self.asked.append([each.execution_id for each in executions])
         at = self._clock.now_ms()
         return {each.key: self.problem or self._answer(each, at) for each in executions}

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from longwatch.errors import LongwatchError
 from longwatch.executions.model import Execution, ItemState, Job, JobState, Mode, Stage, WorkItem
 from longwatch.executions.poller import LEASE_MS, Claim, Poller, Result
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.base import SourceProblem, SourceResult
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
@@ -75,7 +75,7 @@ class Pollers(RuleBasedStateMachine):
         self.fate = Fate()
         self.store, self.journal = self.open()
         self.source = PlayedSource(self.clock)
-        self.asking: dict[str, tuple[Claim, SourceAnswers]] = {}
+        self.asking: dict[str, tuple[Claim, SourceResult]] = {}
         self.seen: set[tuple[str, str]] = set()  # states of servers that an answer had and a poller settled
         self.cancelled = False
         self.truth = {
@@ -125,7 +125,7 @@ class Pollers(RuleBasedStateMachine):
         except Crashed:
             return
         if isinstance(claim, Claim):
-            self.asking[holder] = (claim, poller.ask([claim])[claim.execution.key])
+            self.asking[holder] = (claim, poller.poll_sources([claim])[claim.execution.key])
 
     @rule(holder=st.sampled_from(POLLERS))
     def somebody_polls(self, holder: str) -> None:
@@ -144,7 +144,7 @@ class Pollers(RuleBasedStateMachine):
             polled = self.poller(holder).settle(claim, told)
         except Crashed:
             return
-        is_written = polled.result in (Result.ASKED, Result.ENDED) and not self.cancelled
+        is_written = polled.result in (Result.POLLED, Result.ENDED) and not self.cancelled
         if is_written and not isinstance(told, SourceProblem):
             self.seen |= {
                 (server.item_id, server.state.value) for job in told.jobs.values() for server in job.items

@@ -124,7 +124,7 @@ def test_the_poller_is_made_with_the_settings_and_what_the_process_brings() -> N
     polled = made.parts.poller.poll("x-1")
 
     assert made.parts.poller.holder == "me"
-    assert [each.result for each in polls] == [Result.ASKED, Result.UNANSWERED]
+    assert [each.result for each in polls] == [Result.POLLED, Result.NO_RESPONSE]
     events = made.journal.read("p-1/x-1").events
     assert {event.ttl and event.ttl - event.occurred_at // 1000 for event in events} == {7200}
     assert polled.problem == SourceProblem("wrong password ***")
@@ -155,7 +155,7 @@ def test_the_history_is_read_by_the_first_poll_and_only_so_much_of_it() -> None:
     made.clock.advance(60)
     again = poller.poll("x-1")
 
-    assert (polled.result, again.result) == (Result.ASKED, Result.ASKED)
+    assert (polled.result, again.result) == (Result.POLLED, Result.POLLED)
     assert (before, first, made.journal.reads) == (0, 5, 5)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.executions.explain import explained
+from longwatch.executions.explain import explain_execution
 from longwatch.executions.model import Execution, Job, Stage, Verdict
 from longwatch.executions.views import ExecutionView
 from longwatch.model.summary import Status
@@ -25,7 +25,7 @@ NOW = START + MINUTE
 
 
 def told(found: Execution) -> dict[str, str]:
-    return {fact.about: fact.text for fact in explained(found, NOW)}
+    return {fact.about: fact.text for fact in explain_execution(found, NOW)}
 
 
 def test_an_open_one_tells_what_it_waits_for_its_last_response_and_its_next_poll() -> None:
@@ -50,7 +50,7 @@ def test_waves_that_may_come_are_a_reason() -> None:
 def test_an_ended_one_tells_its_verdict_and_its_evidence() -> None:
     verdict = Verdict(Status.PARTIAL, NOW, EVIDENCE, "a; b", True, ("slow",), Status.FAILED)
 
-    facts = list(explained(drill(verdict=verdict, closed=True), NOW))
+    facts = list(explain_execution(drill(verdict=verdict, closed=True), NOW))
 
     assert [(fact.about, fact.text) for fact in facts] == [
         ("verdict", "partial with 1 warning, late, corrects failed"),
@@ -117,7 +117,7 @@ def test_the_lease_is_shown_with_its_holder_and_its_expiry(lease: dict[str, Any]
 def test_the_next_poll_is_shown_with_the_time_that_is_really_left(
     more: dict[str, Any], text: str, at: int
 ) -> None:
-    (fact,) = [each for each in explained(drill(LAUNCHED, **more), NOW) if each.about == "next poll"]
+    (fact,) = [each for each in explain_execution(drill(LAUNCHED, **more), NOW) if each.about == "next poll"]
 
     assert (fact.text, fact.at) == (text, at)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from longwatch.executions.finder import Finder, Survey, Tick, next_look, survey
+from longwatch.executions.finder import Finder, Survey, Tick, next_tick_at, survey
 from longwatch.executions.model import Execution, ItemState, Mode
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.summary import Status
@@ -61,10 +61,10 @@ def test_the_next_look_is_when_something_becomes_due() -> None:
     waiting = Survey(waiting=1, next_at=NOW + 7 * SECOND)
     handed = Survey(due=(named("x"),))
 
-    assert next_look(Tick(survey=Survey()), NOW) is None
-    assert next_look(Tick(survey=waiting), NOW) == NOW + 7 * SECOND
-    assert next_look(Tick(survey=handed), NOW) == NOW + 15 * SECOND
-    assert next_look(Tick(survey=replace(waiting, next_at=NOW + 99 * SECOND)), NOW) == NOW + 15 * SECOND
+    assert next_tick_at(Tick(survey=Survey()), NOW) is None
+    assert next_tick_at(Tick(survey=waiting), NOW) == NOW + 7 * SECOND
+    assert next_tick_at(Tick(survey=handed), NOW) == NOW + 15 * SECOND
+    assert next_tick_at(Tick(survey=replace(waiting, next_at=NOW + 99 * SECOND)), NOW) == NOW + 15 * SECOND
 
 
 class Counter:
@@ -128,7 +128,7 @@ def test_one_that_can_not_be_handed_out_stops_none_of_the_others() -> None:
     tick = Finder(store, handed, clock=clock, report=reported.append).tick()
 
     assert [name for _, name in handed.handed] == ["a", "c"]
-    assert (tick.handed_out, tick.failed) == (2, 1)
+    assert (tick.dispatched, tick.failed) == (2, 1)
     assert reported == [tick]
 
 

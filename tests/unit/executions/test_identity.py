@@ -9,7 +9,7 @@ import pytest
 
 from longwatch.executions.model import ExecutionKey, Job, Stage
 from longwatch.executions.stores.memory import MemoryExecutionStore
-from longwatch.executions.stores.records import execution_from, record_of
+from longwatch.executions.stores.records import parse_record, to_record
 from longwatch.model.event import Event
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
@@ -89,7 +89,7 @@ def test_a_key_that_no_run_id_may_be_gets_a_run_id_of_its_own(plan_id: str, exec
     ],
 )
 def test_a_run_id_stays_what_it_was_when_the_run_began(record: dict[str, object], run_id: str) -> None:
-    found = execution_from({"ExecutionId": "x-1", "PlanId": "shop", "Status": "POLLING", **record})
+    found = parse_record({"ExecutionId": "x-1", "PlanId": "shop", "Status": "POLLING", **record})
 
     assert found.run_id == run_id
-    assert record_of(found)["RunId"] == run_id
+    assert to_record(found)["RunId"] == run_id

@@ -13,7 +13,7 @@ from longwatch.executions.cadence.cadence import LearnedCadence
 from longwatch.executions.cadence.history import DurationHistory, ExecutionKind, read_history
 from longwatch.executions.cadence.learned import FEWEST
 from longwatch.executions.due import is_due, next_poll_at
-from longwatch.executions.explain import conditions, explained
+from longwatch.executions.explain import conditions, explain_execution
 from longwatch.executions.model import Execution, ItemState, Job, JobState, Stage, WorkItem
 from longwatch.executions.poller import OnPoll, Poller, PollReport, Result
 from longwatch.executions.sources.base import SourceProblem
@@ -38,7 +38,7 @@ from tests.unit.executions.playing import PlayedSource
 DRILLS = ExecutionKind("drs", "DRILL", "p-1")
 
 
-def lessons(count: int = 100) -> LearnedCadence:
+def cadence(count: int = 100) -> LearnedCadence:
     history = DurationHistory()
     for each in drills(count):
         history.add(replace(each, kind=DRILLS))
@@ -58,7 +58,7 @@ class World:
 
     def learning(self, report: OnPoll | None = None) -> Poller:
         sources = {"drs": self.source}
-        return Poller(self.store, self.journal, sources, clock=self.clock, lessons=self.taught, report=report)
+        return Poller(self.store, self.journal, sources, clock=self.clock, cadence=self.taught, report=report)
 
     @property
     def record(self) -> Execution:
@@ -68,19 +68,19 @@ class World:
 
 
 def test_the_next_look_that_the_past_asks_for_is_in_the_record_for_everybody() -> None:
-    world = World(lessons())
+    world = World(cadence())
 
     world.poller.poll("x-1")
 
     assert next_poll_at(world.record) == world.start + 90_000
     assert not is_due(world.record, world.start + 89_999)
-    assert {fact.about: fact.text for fact in explained(world.record, world.start)}["phase"] == (
+    assert {fact.about: fact.text for fact in explain_execution(world.record, world.start)}["phase"] == (
         "pending, polled after 90 s instead of 45 s"
     )
 
 
 def test_where_nothing_was_learned_the_plain_phases_hold() -> None:
-    world = World(lessons(FEWEST - 1))
+    world = World(cadence(FEWEST - 1))
 
     world.poller.poll("x-1")
 
@@ -89,7 +89,7 @@ def test_where_nothing_was_learned_the_plain_phases_hold() -> None:
 
 
 def test_a_deadline_comes_before_what_was_learned() -> None:
-    world = World(lessons(), deadline_ms=50_000)
+    world = World(cadence(), deadline_ms=50_000)
 
     world.poller.poll("x-1")
 
@@ -97,7 +97,7 @@ def test_a_deadline_comes_before_what_was_learned() -> None:
 
 
 def test_an_answer_that_did_not_come_is_waited_for_as_ever() -> None:
-    world = World(lessons())
+    world = World(cadence())
     world.source.problem = SourceProblem("throttled", 7.0, True)
 
     world.poller.poll("x-1")
@@ -122,7 +122,7 @@ def test_an_execution_that_ends_is_learned_from_once() -> None:
 
 
 def test_a_watcher_comes_back_as_soon_as_the_past_asks_for() -> None:
-    world, looks, enough = World(lessons()), [], threading.Event()
+    world, looks, enough = World(cadence()), [], threading.Event()
     world.poller.poll("x-1")
     world.clock.advance(808)
     world.source.say(job(IN_PROGRESS))
@@ -171,26 +171,26 @@ def test_it_is_slow_beyond_the_usual_range_or_far_too_long_in_a_phase(
 ) -> None:
     now = START + minutes * MINUTE
 
-    found = {each.name: each.message for each in conditions(open_, now, lessons())}
+    found = {each.name: each.message for each in conditions(open_, now, cadence())}
 
     assert found.get("slow", "").startswith(slow or "")
     assert list(found) == (["slow"] if slow else [])
     assert conditions(open_, now) == []
-    assert conditions(open_, now, lessons(9)) == []
+    assert conditions(open_, now, cadence(9)) == []
 
 
 def test_history_decides_when_an_execution_of_its_shape_is_silent() -> None:
     quiet = replace(waiting(0, PENDING), last_polled_at=START + 29 * MINUTE)
     now = START + 29 * MINUTE
 
-    silent = [each for each in conditions(quiet, now, lessons()) if each.name == "silent"]
+    silent = [each for each in conditions(quiet, now, cadence()) if each.name == "silent"]
 
     assert [each.message for each in silent] == ["nothing new for 29 min"]  # nine of ten begin within 19
     assert conditions(quiet, now) == []  # without history 30 minutes in pending are normal
 
 
 def test_a_view_has_the_eta_with_its_range() -> None:
-    view = ExecutionView.of(waiting(7, PENDING), now_ms=START + 7 * MINUTE, lessons=lessons())
+    view = ExecutionView.of(waiting(7, PENDING), now_ms=START + 7 * MINUTE, cadence=cadence())
 
     eta = view.eta
     assert eta is not None
@@ -203,13 +203,15 @@ def test_a_view_has_the_eta_with_its_range() -> None:
 def test_without_a_past_or_after_the_end_there_is_no_eta() -> None:
     ended = drill(LAUNCHED, closed=True)
 
-    assert ExecutionLine.of(waiting(7, PENDING), now_ms=START, lessons=lessons(9)).eta is None
+    assert ExecutionLine.of(waiting(7, PENDING), now_ms=START, cadence=cadence(9)).eta is None
     assert ExecutionLine.of(waiting(7, PENDING), now_ms=START).eta is None
-    assert ExecutionLine.of(ended, now_ms=START, lessons=lessons()).eta is None
+    assert ExecutionLine.of(ended, now_ms=START, cadence=cadence()).eta is None
 
 
 def test_explaining_tells_when_the_end_is_expected() -> None:
-    facts = {fact.about: fact for fact in explained(waiting(7, PENDING), START + 7 * MINUTE, lessons())}
+    facts = {
+        fact.about: fact for fact in explain_execution(waiting(7, PENDING), START + 7 * MINUTE, cadence())
+    }
 
     assert facts["expected"].text == "usually 15–25 min, now 7, 9–18 min to go (100 before it)"
     assert facts["expected"].at is not None

@@ -12,7 +12,7 @@ from longwatch.executions import operators
 from longwatch.executions.model import Execution, Job, Stage, Verdict
 from longwatch.executions.operators import LEASE_MS, OUTCOMES, Operator, Statement
 from longwatch.executions.poller import Claim, Result
-from longwatch.executions.stores.records import execution_from, record_of
+from longwatch.executions.stores.records import parse_record, to_record
 from longwatch.model.event import Event
 from longwatch.model.run import Status
 from tests.unit.executions.desk import DONE, Desk
@@ -124,7 +124,7 @@ def test_a_decision_wins_against_a_poller_that_has_the_last_answer(desk: Desk, d
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
     desk.source.say(DONE)
-    told = poller.ask([claim])[claim.execution.key]
+    told = poller.poll_sources([claim])[claim.execution.key]
 
     decided = decide(operator(desk), desk.record)
     polled = poller.settle(claim, told)
@@ -234,7 +234,7 @@ def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
     operator(desk).add_wave(desk.record, Stage("two", (Job("j-2"),)), WHY)
     desk.clock.advance(60)
     desk.source.say(DONE)
-    assert desk.poller().poll("x-1").result is Result.ASKED
+    assert desk.poller().poll("x-1").result is Result.POLLED
     desk.clock.advance(60)
     desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))
 
@@ -246,7 +246,7 @@ def test_a_wave_that_was_added_is_polled_and_decides(desk: Desk) -> None:
 def test_an_execution_that_waited_for_its_wave_count_ends_once_it_is_set() -> None:
     desk = Desk(total_stages=None)
     desk.source.say(DONE)
-    assert desk.poller().poll("x-1").result is Result.ASKED
+    assert desk.poller().poll("x-1").result is Result.POLLED
 
     operator(desk).set_wave_count(desk.record, 1, WHY)
     desk.clock.advance(60)
@@ -326,16 +326,16 @@ def test_a_decision_is_later_than_a_verdict_of_a_clock_that_is_ahead() -> None:
     given = Verdict(Status.SUCCEEDED, START + 60_000, EVIDENCE)
     ahead = replace(drill(LAUNCHED), verdict=given, closed=True, version=3)
 
-    decision = operators.closing(ahead, Status.FAILED, WHY, operators._after_everything(ahead, START))
+    decision = operators.close_decision(ahead, Status.FAILED, WHY, operators._after_everything(ahead, START))
 
     assert decision.events[-1].occurred_at == START + 60_001
 
 
 def test_the_verdict_of_an_operator_survives_its_record() -> None:
-    decision = operators.closing(drill(LAUNCHED), Status.PARTIAL, WHY, START + 1)
+    decision = operators.close_decision(drill(LAUNCHED), Status.PARTIAL, WHY, START + 1)
     closed = decision.settled(decision.claimed)
 
-    assert execution_from(record_of(closed)).verdict == closed.verdict
+    assert parse_record(to_record(closed)).verdict == closed.verdict
 
 
 def test_an_execution_that_is_gone_is_named(desk: Desk) -> None:

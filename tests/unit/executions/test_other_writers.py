@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.executions.explain import explained
+from longwatch.executions.explain import explain_execution
 from longwatch.executions.finder import Finder
 from longwatch.executions.model import Execution
 from longwatch.executions.poller import Claim, Result
@@ -28,7 +28,7 @@ def test_a_status_set_during_the_last_answer_survives_and_the_end_is_reported(de
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
     desk.source.say(DONE)
-    told = poller.ask([claim])[claim.execution.key]
+    told = poller.poll_sources([claim])[claim.execution.key]
     desk.write(Status=word)
 
     polled = poller.settle(claim, told)
@@ -61,7 +61,7 @@ def test_a_status_is_kept_to_the_letter_whatever_it_is(desk: Desk, word: object,
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
     desk.source.say(DONE)
-    told = poller.ask([claim])[claim.execution.key]
+    told = poller.poll_sources([claim])[claim.execution.key]
     if is_late:
         desk.journal.after_append = lambda: desk.write(Status=word)
     else:
@@ -79,7 +79,7 @@ def test_it_is_polled_until_its_source_reports_an_end(desk: Desk) -> None:
 
     desk.clock.advance(60)
     Finder(desk.store, handed.append, clock=desk.clock).tick()
-    assert desk.poller().poll("x-1").result is Result.ASKED
+    assert desk.poller().poll("x-1").result is Result.POLLED
     desk.clock.advance(60)
     desk.source.say(DONE)
     Watcher(desk.store, desk.poller(), clock=desk.clock).look()
@@ -108,7 +108,7 @@ def test_the_end_time_and_the_type_of_another_writer_stay(desk: Desk) -> None:
 def test_a_status_set_before_the_first_poll_of_an_added_execution_does_not_hide_it(desk: Desk) -> None:
     desk.write(Status="PAUSED")
 
-    assert desk.poller().poll("x-1").result is Result.ASKED
+    assert desk.poller().poll("x-1").result is Result.POLLED
 
 
 def test_an_end_that_another_writer_sets_is_reported_whatever_its_word(desk: Desk) -> None:
@@ -131,7 +131,7 @@ def test_an_end_that_another_writer_sets_is_reported_whatever_its_word(desk: Des
 def test_explain_names_who_set_the_status(desk: Desk, more: dict[str, str], text: str) -> None:
     desk.write(Status="CANCELLING", **more)
 
-    facts = {fact.about: fact.text for fact in explained(desk.record, desk.clock.now_ms())}
+    facts = {fact.about: fact.text for fact in explain_execution(desk.record, desk.clock.now_ms())}
 
     assert facts["status"] == text
     assert "phase" in facts

@@ -12,10 +12,10 @@ from longwatch.executions.model import Execution, ItemState, Job, JobState, Mode
 from longwatch.executions.outcomes import (
     GRACE_MS,
     Outcome,
+    decide_verdict,
     execution_outcome,
-    server_outcome,
-    verdict,
-    wave_outcome,
+    item_outcome,
+    stage_outcome,
 )
 from longwatch.model.summary import Status
 from tests.unit.executions.making import (
@@ -57,29 +57,29 @@ def status_of(outcome: Outcome | None) -> Status | None:
     ],
 )
 def test_a_server_of_a_drill_is_done_when_its_state_says_so(server: WorkItem, status: Status | None) -> None:
-    assert status_of(server_outcome(server, job(), Mode.DRILL, PAST_GRACE)) is status
+    assert status_of(item_outcome(server, job(), Mode.DRILL, PAST_GRACE)) is status
 
 
 @pytest.mark.parametrize("state", [PENDING, IN_PROGRESS])
 def test_a_server_gets_a_grace_after_its_job_and_has_failed_then(state: ItemState) -> None:
     server = WorkItem("s-1", state)
 
-    assert server_outcome(server, finished(), Mode.DRILL, SOON) is None
-    assert status_of(server_outcome(server, finished(), Mode.DRILL, PAST_GRACE)) is Status.FAILED
+    assert item_outcome(server, finished(), Mode.DRILL, SOON) is None
+    assert status_of(item_outcome(server, finished(), Mode.DRILL, PAST_GRACE)) is Status.FAILED
 
 
 def test_a_server_of_a_cancelled_job_was_cancelled_with_it() -> None:
     over = finished(cancelled=True)
 
-    assert status_of(server_outcome(WorkItem("s-1"), over, Mode.DRILL, PAST_GRACE)) is Status.CANCELLED
+    assert status_of(item_outcome(WorkItem("s-1"), over, Mode.DRILL, PAST_GRACE)) is Status.CANCELLED
 
 
 def test_a_server_whose_job_is_missing_has_no_end() -> None:
-    assert server_outcome(WorkItem("s-1"), job(state=MISSING), Mode.DRILL, PAST_GRACE) is None
+    assert item_outcome(WorkItem("s-1"), job(state=MISSING), Mode.DRILL, PAST_GRACE) is None
 
 
 def test_a_terminated_server_that_was_there_is_a_success_with_a_warning() -> None:
-    outcome = server_outcome(WorkItem("s-1", TERMINATED, instance_id="i-1"), finished(), Mode.DRILL, START)
+    outcome = item_outcome(WorkItem("s-1", TERMINATED, instance_id="i-1"), finished(), Mode.DRILL, START)
 
     assert outcome is not None
     assert outcome.warnings == ("s-1 was terminated afterwards",)
@@ -106,20 +106,20 @@ def test_a_server_of_a_recovery_is_done_when_its_launch_actions_have_ended_too(
     listed = tuple(action(state, f"r-{n}") for n, state in enumerate(actions))
     server = WorkItem("s-1", LAUNCHED, steps=listed, since=START)
 
-    assert status_of(server_outcome(server, finished() if over else job(), Mode.RECOVERY, at)) is status
+    assert status_of(item_outcome(server, finished() if over else job(), Mode.RECOVERY, at)) is status
 
 
 def test_a_drill_does_not_wait_for_launch_actions() -> None:
     server = WorkItem("s-1", LAUNCHED, steps=(action(StepState.IN_PROGRESS),))
 
-    assert status_of(server_outcome(server, finished(), Mode.DRILL, START)) is Status.SUCCEEDED
+    assert status_of(item_outcome(server, finished(), Mode.DRILL, START)) is Status.SUCCEEDED
 
 
 @pytest.mark.parametrize("mode", [Mode.RECOVERY, Mode.DRILL])
 def test_a_launch_action_that_failed_is_a_warning_with_its_reason(mode: Mode) -> None:
     server = WorkItem("s-1", LAUNCHED, steps=(action(FAILED_ACTION, reason="no agent"),))
 
-    outcome = server_outcome(server, finished(), mode, START)
+    outcome = item_outcome(server, finished(), mode, START)
 
     assert outcome == Outcome(Status.SUCCEEDED, (), ("s-1: launch action install failed: no agent",))
 
@@ -163,20 +163,20 @@ def test_a_launch_action_that_failed_is_a_warning_with_its_reason(mode: Mode) ->
     ],
 )
 def test_a_wave_has_ended_when_that_is_certain(wave: Stage, at: int, status: Status | None) -> None:
-    assert status_of(wave_outcome(wave, Mode.DRILL, at)) is status
+    assert status_of(stage_outcome(wave, Mode.DRILL, at)) is status
 
 
 def test_a_wave_of_several_jobs_ends_with_the_last_of_them() -> None:
     first, other = finished(LAUNCHED), WorkItem("s-9", LAUNCHED, since=START)
     running = Job("j-2", JobState.STARTED, (other,), since=START)
 
-    assert wave_outcome(Stage("one", (first, running)), Mode.DRILL, PAST_GRACE) is None
+    assert stage_outcome(Stage("one", (first, running)), Mode.DRILL, PAST_GRACE) is None
     over = replace(running, state=JobState.FINISHED, finished_at=START)
-    assert status_of(wave_outcome(Stage("one", (first, over)), Mode.DRILL, START)) is Status.SUCCEEDED
+    assert status_of(stage_outcome(Stage("one", (first, over)), Mode.DRILL, START)) is Status.SUCCEEDED
 
 
 def test_a_forgotten_job_is_told_of_in_a_warning() -> None:
-    outcome = wave_outcome(
+    outcome = stage_outcome(
         Stage("one", (job(LAUNCHED, state=MISSING, finished_at=START),)), Mode.DRILL, START
     )
 
@@ -216,7 +216,7 @@ def test_an_execution_ends_when_all_its_waves_are_known_and_have_ended(
 def test_a_verdict_carries_its_evidence_and_there_is_none_without() -> None:
     over = execution(GOOD)
 
-    found = verdict(over, EVIDENCE, START)
+    found = decide_verdict(over, EVIDENCE, START)
 
     assert found is not None
     assert (found.status, found.evidence, found.late, found.corrects) == (
@@ -225,34 +225,34 @@ def test_a_verdict_carries_its_evidence_and_there_is_none_without() -> None:
         False,
         None,
     )
-    assert verdict(over, (), START) is None
+    assert decide_verdict(over, (), START) is None
 
 
 @pytest.mark.parametrize(("after", "late"), [(30 * MINUTE, False), (30 * MINUTE + 1, True)])
 def test_an_end_past_the_deadline_is_late(after: int, late: bool) -> None:
-    found = verdict(execution(GOOD), EVIDENCE, START + after)
+    found = decide_verdict(execution(GOOD), EVIDENCE, START + after)
 
     assert found is not None
     assert found.late is late
 
 
 def test_a_deadline_decides_nothing() -> None:
-    assert verdict(drill(IN_PROGRESS), EVIDENCE, START + 10_000 * MINUTE) is None
+    assert decide_verdict(drill(IN_PROGRESS), EVIDENCE, START + 10_000 * MINUTE) is None
 
 
 def test_a_verdict_says_why() -> None:
-    found = verdict(execution(BAD), EVIDENCE, START)
+    found = decide_verdict(execution(BAD), EVIDENCE, START)
 
     assert found is not None
     assert found.message == "s-1: launch failed"
 
 
 def test_later_truth_corrects_a_verdict_that_was_given() -> None:
-    told = verdict(execution(BAD), EVIDENCE, START)
+    told = decide_verdict(execution(BAD), EVIDENCE, START)
     assert told is not None
     closed = execution(GOOD, verdict=told, closed=True)
 
-    later = verdict(closed, EVIDENCE, START + MINUTE)
+    later = decide_verdict(closed, EVIDENCE, START + MINUTE)
 
     assert later is not None
     assert later.corrects is Status.FAILED
@@ -270,7 +270,7 @@ def test_later_truth_corrects_a_verdict_that_was_given() -> None:
     ],
 )
 def test_a_verdict_names_the_facts_that_it_assumes(wave: Stage, assumed: tuple[str, ...]) -> None:
-    found = verdict(execution(wave, GOOD), EVIDENCE, PAST_GRACE)
+    found = decide_verdict(execution(wave, GOOD), EVIDENCE, PAST_GRACE)
 
     assert found is not None
     assert found.assumed == assumed

@@ -22,7 +22,7 @@ from tests.unit.executions.playing import events_of, types_of
 def test_the_first_poll_tells_the_start_and_what_is_there(desk: Desk) -> None:
     polled = desk.poller().poll("x-1")
 
-    assert (polled.result, polled.told) == (Result.ASKED, 3)
+    assert (polled.result, polled.told) == (Result.POLLED, 3)
     assert types_of(desk.journal, "p-1/x-1") == ["execution_started", "job_transition", "server_transition"]
     assert (desk.record.lease_holder, desk.record.last_polled_at) == (None, desk.clock.now_ms())
 
@@ -33,7 +33,7 @@ def test_a_poll_that_brings_nothing_new_tells_nothing(desk: Desk) -> None:
 
     polled = desk.poller().poll("x-1")
 
-    assert (polled.result, polled.told) == (Result.ASKED, 0)
+    assert (polled.result, polled.told) == (Result.POLLED, 0)
 
 
 def test_the_end_is_told_once_and_closes_the_execution(desk: Desk) -> None:
@@ -54,7 +54,7 @@ def test_what_is_not_due_is_not_asked_about(desk: Desk) -> None:
 
     assert desk.poller().poll("x-1").result is Result.EARLY
     desk.clock.advance(1)  # the finder's clock may be a second ahead of ours
-    assert desk.poller().poll("x-1").result is Result.ASKED
+    assert desk.poller().poll("x-1").result is Result.POLLED
 
 
 def test_an_unknown_execution_is_named(desk: Desk) -> None:
@@ -67,7 +67,7 @@ def test_no_answer_keeps_it_open_and_is_remembered(desk: Desk) -> None:
 
     polled = desk.poller().poll("x-1")
 
-    assert polled.result is Result.UNANSWERED
+    assert polled.result is Result.NO_RESPONSE
     assert polled.problem == desk.source.problem
     assert (desk.record.failures, desk.record.last_error) == (1, "throttled")
     assert desk.record.next_poll_at == desk.clock.now_ms() + 7_000
@@ -89,7 +89,7 @@ def test_past_its_deadline_the_source_is_asked_and_followed(desk: Desk) -> None:
     desk.source.say(job(IN_PROGRESS))
 
     for _ in range(2):
-        assert desk.poller().poll("x-1").result is Result.ASKED
+        assert desk.poller().poll("x-1").result is Result.POLLED
         desk.clock.advance(45)
     desk.source.say(DONE)
     desk.poller().poll("x-1")
@@ -128,7 +128,7 @@ def test_a_journal_whose_answer_is_lost_tells_nothing_twice(desk: Desk) -> None:
     desk.clock.advance(LEASE_MS / 1000)
     polled = desk.poller().poll("x-1")
 
-    assert (polled.result, polled.told) == (Result.ASKED, 0)
+    assert (polled.result, polled.told) == (Result.POLLED, 0)
     assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 
@@ -154,7 +154,7 @@ def test_a_recovery_waits_for_its_launch_actions() -> None:
     desk.source.say(DONE)
 
     for _ in range(GRACE_POLLS - 1):
-        assert desk.poller().poll("x-1").result is Result.ASKED
+        assert desk.poller().poll("x-1").result is Result.POLLED
         desk.clock.advance(MINUTE / 1000)
     assert desk.poller().poll("x-1").result is Result.ENDED
 
@@ -164,7 +164,7 @@ def test_a_job_that_is_missing_keeps_it_open(desk: Desk) -> None:
 
     polled = desk.poller().poll("x-1")
 
-    assert polled.result is Result.ASKED
+    assert polled.result is Result.POLLED
     assert desk.record.stages[0].jobs[0].state is JobState.MISSING
 
 
@@ -172,7 +172,7 @@ def test_every_poll_is_reported(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.poller().poll("x-1")
 
-    assert [polled.result for polled in desk.polls] == [Result.ASKED, Result.EARLY]
+    assert [polled.result for polled in desk.polls] == [Result.POLLED, Result.EARLY]
 
 
 def test_events_live_as_long_as_the_journal_says(desk: Desk) -> None:

@@ -10,8 +10,8 @@ import pytest
 from longwatch.executions.model import Execution, ExecutionKey, Job, JobState, Stage, WorkItem
 from longwatch.executions.outcomes import GRACE_MS, execution_outcome
 from longwatch.executions.poller import Poller, Result
-from longwatch.executions.responses import SourceResponse, applied
-from longwatch.executions.sources.base import SourceAnswers
+from longwatch.executions.responses import SourceResponse, apply_response
+from longwatch.executions.sources.base import SourceResult
 from longwatch.executions.sources.dates import observed_at
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.run import Status
@@ -59,14 +59,14 @@ class DatedSource(PlayedSource):
         super().__init__(clock, *jobs)
         self._local = local
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         local = self._local.now_ms()
         date = self._clock.now_ms() // 1000 * 1000
         return {
             key: replace(told, at=observed_at(local, [date]), polled_at=local, is_dated=True)
             if isinstance(told, SourceResponse)
             else told
-            for key, told in super().ask(executions).items()
+            for key, told in super().poll(executions).items()
         }
 
 
@@ -138,14 +138,16 @@ def test_a_grace_period_takes_three_polls_however_long_it_lasts() -> None:
         results.append(poller.poll("x-1").result)
         clock.advance(10 * GRACE_MS / 1000)
 
-    assert results == [Result.ASKED, Result.ASKED, Result.ENDED]
+    assert results == [Result.POLLED, Result.POLLED, Result.ENDED]
 
 
 @pytest.mark.parametrize("seconds", [(0, -600, 30), (0, 15, 600), (-600, 15, 30), (0, 600, 15, 30)])
 def test_one_wrong_date_ends_no_grace_period(seconds: tuple[int, ...]) -> None:
     known = execution(Stage("one", (Job("j-1"),)))
     for each in seconds:
-        known = applied(known, answer(START + each * 1000, Job("j-1", JobState.FINISHED, (WorkItem("s-1"),))))
+        known = apply_response(
+            known, answer(START + each * 1000, Job("j-1", JobState.FINISHED, (WorkItem("s-1"),)))
+        )
 
         assert execution_outcome(known, START + each * 1000) is None
 

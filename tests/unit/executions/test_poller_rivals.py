@@ -26,14 +26,14 @@ def test_the_work_of_a_poller_that_died_moves_on(desk: Desk) -> None:
     desk.poller("a").claim("x-1")
     desk.clock.advance(LEASE_MS / 1000)
 
-    assert desk.poller("b").poll("x-1").result is Result.ASKED
+    assert desk.poller("b").poll("x-1").result is Result.POLLED
 
 
 def test_of_two_pollers_that_were_at_it_the_second_to_write_gives_way(desk: Desk) -> None:
     slow, quick = desk.poller("slow"), desk.poller("quick")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.ask([claim])[claim.execution.key]
+    told = slow.poll_sources([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
     desk.source.say(DONE)
     assert quick.poll("x-1").result is Result.ENDED
@@ -48,7 +48,7 @@ def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
     slow, quick = desk.poller("slow"), desk.poller("quick")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.ask([claim])[claim.execution.key]
+    told = slow.poll_sources([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
     quick.poll("x-1")
 
@@ -63,7 +63,7 @@ def test_a_cancel_between_read_and_write_survives_and_is_told(desk: Desk) -> Non
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
     desk.source.say(DONE)
-    told = poller.ask([claim])[claim.execution.key]
+    told = poller.poll_sources([claim])[claim.execution.key]
     desk.write(Status="CANCELLED", EndTime=desk.clock.now_ms() // 1000)
 
     polled = poller.settle(claim, told)
@@ -80,7 +80,7 @@ def test_a_cancel_after_the_end_was_told_is_a_correction(desk: Desk) -> None:
     assert isinstance(claim, Claim)
 
     desk.journal.after_append = lambda: desk.write(Status="CANCELLED")
-    poller.settle(claim, poller.ask([claim])[claim.execution.key])
+    poller.settle(claim, poller.poll_sources([claim])[claim.execution.key])
 
     assert (desk.record.status, desk.status) == (Status.CANCELLED, Status.CANCELLED)
     assert types_of(desk.journal, "p-1/x-1")[-2:] == ["execution_ended", "execution_corrected"]
@@ -124,7 +124,7 @@ def test_a_review_without_an_answer_changes_nothing(desk: Desk) -> None:
     desk.poller().poll("x-1")
     desk.source.problem = SourceProblem("no connection")
 
-    assert desk.poller().review("x-1").result is Result.UNANSWERED
+    assert desk.poller().review("x-1").result is Result.NO_RESPONSE
     assert desk.record.status is Status.SUCCEEDED
 
 
@@ -163,12 +163,12 @@ def test_who_comes_late_and_has_not_been_missed_renews_the_lease_and_tells(desk:
     slow = desk.poller("a")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.ask([claim])[claim.execution.key]
+    told = slow.poll_sources([claim])[claim.execution.key]
     desk.clock.advance(10 * LEASE_MS / 1000)
 
     polled = slow.settle(claim, told)
 
-    assert polled.result is Result.ASKED
+    assert polled.result is Result.POLLED
     assert "server_transition" in types_of(desk.journal, "p-1/x-1")
     assert desk.record.lease_holder is None
 
@@ -177,7 +177,7 @@ def test_who_comes_late_and_was_replaced_tells_nothing(desk: Desk) -> None:
     slow, other = desk.poller("a"), desk.poller("b")
     claim = slow.claim("x-1")
     assert isinstance(claim, Claim)
-    told = slow.ask([claim])[claim.execution.key]
+    told = slow.poll_sources([claim])[claim.execution.key]
     desk.clock.advance(LEASE_MS / 1000)
     assert isinstance(other.claim("x-1"), Claim)
 
@@ -193,12 +193,12 @@ def test_a_wave_that_the_orchestrator_adds_meanwhile_is_not_lost() -> None:
     poller = desk.poller()
     claim = poller.claim("x-1")
     assert isinstance(claim, Claim)
-    told = poller.ask([claim])[claim.execution.key]
+    told = poller.poll_sources([claim])[claim.execution.key]
     waves = (desk.record.stored or {})["Waves"]
     assert isinstance(waves, list)
     desk.write(Waves=[*waves, {"WaveName": "two", "JobId": "j-2"}])
 
-    assert poller.settle(claim, told).result is Result.ASKED
+    assert poller.settle(claim, told).result is Result.POLLED
     assert [wave.name for wave in desk.record.stages] == ["one", "two"]
     desk.clock.advance(LEASE_MS / 1000)
     desk.source.say(DONE, finished(LAUNCHED, job_id="j-2"))

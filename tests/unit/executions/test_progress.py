@@ -17,7 +17,7 @@ from longwatch.executions.model import (
     Verdict,
     WorkItem,
 )
-from longwatch.executions.progress import failure_reason, items_of, progress_of, verdict_words
+from longwatch.executions.progress import failure_reason, items_of, progress_of, verdict_text
 from longwatch.model.summary import Status
 from tests.unit.executions.making import (
     CANCELLED,
@@ -147,4 +147,4 @@ def test_the_job_that_decides_about_an_item_counts(
 def test_a_verdict_names_the_number_of_its_warnings(
     warnings: tuple[str, ...], late: bool, words: str
 ) -> None:
-    assert verdict_words(Verdict(Status.SUCCEEDED, START, EVIDENCE, None, late, warnings)) == words
+    assert verdict_text(Verdict(Status.SUCCEEDED, START, EVIDENCE, None, late, warnings)) == words

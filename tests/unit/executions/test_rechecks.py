@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from longwatch.aws.poller import poll
-from longwatch.executions.explain import explained
+from longwatch.executions.explain import explain_execution
 from longwatch.executions.finder import Finder
 from longwatch.executions.model import Execution, JobState, Stage, Verdict
 from longwatch.executions.operators import Operator, Statement
 from longwatch.executions.outcomes import GRACE_MS
 from longwatch.executions.poller import Result
-from longwatch.executions.rechecks import is_recheck_due, next_recheck_at, rechecked
+from longwatch.executions.rechecks import apply_recheck, is_recheck_due, next_recheck_at
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.watcher import Watcher
 from longwatch.model.run import Status
@@ -87,7 +87,7 @@ def test_what_an_answer_makes_of_an_assumed_verdict(
     )
     missing = () if said else ("j-1",)
 
-    after = rechecked(closed, answer(LATER, *said, missing=missing))  # type: ignore[arg-type]
+    after = apply_recheck(closed, answer(LATER, *said, missing=missing))  # type: ignore[arg-type]
 
     assert after.verdict is not None
     assert (after.status, after.verdict.at != given.at) == (status, is_corrected)
@@ -99,7 +99,7 @@ def test_a_certain_verdict_stays_certain_when_it_is_reviewed() -> None:
     given = replace(ASSUMED, assumed=())
     closed = execution(Stage("one", (finished(FAILED),)), closed=True, verdict=given)
 
-    after = rechecked(closed, answer(LATER, finished(PENDING)))
+    after = apply_recheck(closed, answer(LATER, finished(PENDING)))
 
     assert after.verdict == given
 
@@ -124,11 +124,11 @@ def embedded(desk: Desk) -> None:
 
 
 def on_aws(desk: Desk) -> None:
-    def hand_out(found: Execution) -> None:
+    def dispatch(found: Execution) -> None:
         event = {"execution_id": found.execution_id, "plan_id": found.plan_id}
         poll(event, desk.poller(), "test", clock=desk.clock)
 
-    Finder(desk.store, hand_out, clock=desk.clock).run(0)
+    Finder(desk.store, dispatch, clock=desk.clock).run(0)
 
 
 @pytest.mark.parametrize("look", [embedded, on_aws])
@@ -177,7 +177,7 @@ def test_a_source_that_does_not_answer_leaves_the_verdict_and_is_asked_later(fai
 
     polled = failed.poller().poll("x-1")
 
-    assert polled.result is Result.UNANSWERED
+    assert polled.result is Result.NO_RESPONSE
     assert failed.record.status is Status.FAILED
     assert failed.poller().poll("x-1").result is Result.CLOSED
     assert (failed.record.recheck_at or 0) > failed.clock.now_ms()
@@ -193,7 +193,7 @@ def test_an_end_of_another_writer_ends_the_rechecks(failed: Desk) -> None:
 
 
 def test_explain_names_what_is_assumed_and_when_it_is_checked_again(failed: Desk) -> None:
-    facts = {fact.about: fact for fact in explained(failed.record, failed.clock.now_ms())}
+    facts = {fact.about: fact for fact in explain_execution(failed.record, failed.clock.now_ms())}
 
     assert facts["assumed"].text == "s-1 has ended, last reported as pending"
     assert facts["next recheck"].at == failed.record.recheck_at

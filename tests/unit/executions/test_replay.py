@@ -8,10 +8,10 @@ import pytest
 
 from longwatch.executions.model import Execution, Job, JobState, Mode, Stage, StepState, WorkItem
 from longwatch.executions.poller import LEASE_MS, Claim, Poller, Result
-from longwatch.executions.responses import applied
+from longwatch.executions.responses import apply_response
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.stores.memory import MemoryExecutionStore
-from longwatch.executions.transitions import changes, folded, tell, untaken
+from longwatch.executions.transitions import append_new, replay_events, transition_events, unapplied_events
 from longwatch.model.run import Status
 from longwatch.testing import FakeClock, MemoryJournal
 from tests.unit.executions.making import (
@@ -37,8 +37,8 @@ def told(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution
     journal = MemoryJournal()
     for number, step in enumerate(steps, 1):
         at = START + number * 60_000
-        after = applied(base, answer(at, step))
-        tell(journal, list(changes(base, after, at)))
+        after = apply_response(base, answer(at, step))
+        append_new(journal, list(transition_events(base, after, at)))
         base = after
     return journal, base
 
@@ -75,7 +75,7 @@ def told(*steps: Job, base: Execution = FRESH) -> tuple[MemoryJournal, Execution
 def test_the_record_is_the_fold_of_its_events(steps: tuple[Job, ...]) -> None:
     journal, became = told(*steps)
 
-    again = folded(FRESH, untaken(FRESH, journal))
+    again = replay_events(FRESH, unapplied_events(FRESH, journal))
 
     assert replace(again.stages[0].jobs[0], items=()) == replace(became.stages[0].jobs[0], items=())
     assert set(again.stages[0].items()) == set(became.stages[0].items())
@@ -84,8 +84,8 @@ def test_the_record_is_the_fold_of_its_events(steps: tuple[Job, ...]) -> None:
 def test_only_what_the_record_does_not_know_is_taken() -> None:
     journal, became = told(job(PENDING), job(IN_PROGRESS))
 
-    assert untaken(became, journal) == []
-    assert {event.occurred_at for event in untaken(replace(FRESH, last_answer_at=AT), journal)} == {
+    assert unapplied_events(became, journal) == []
+    assert {event.occurred_at for event in unapplied_events(replace(FRESH, last_answer_at=AT), journal)} == {
         AT + 60_000
     }
 
@@ -94,7 +94,7 @@ def test_a_job_that_is_no_longer_there_is_left_out() -> None:
     journal, _ = told(job(PENDING))
     other = execution(Stage("one", (Job("j-2"),)))
 
-    assert folded(other, untaken(other, journal)).stages == other.stages
+    assert replay_events(other, unapplied_events(other, journal)).stages == other.stages
 
 
 class Desk:
@@ -112,8 +112,8 @@ class Desk:
         claim = self.poller("dead").claim("x-1")
         assert isinstance(claim, Claim)
         at = self.clock.now_ms()
-        after = applied(claim.execution, answer(at, *self.source.jobs.values()))
-        tell(self.journal, list(changes(claim.execution, after, at)))
+        after = apply_response(claim.execution, answer(at, *self.source.jobs.values()))
+        append_new(self.journal, list(transition_events(claim.execution, after, at)))
         self.clock.advance(LEASE_MS / 1000)
 
     @property
@@ -153,7 +153,7 @@ def test_an_answer_that_is_older_than_what_was_told_concludes_nothing() -> None:
 
     polled = late.settle(claim, older)
 
-    assert polled.result is Result.ASKED
+    assert polled.result is Result.POLLED
     assert desk.record.stages[0].jobs[0].items[0].state is LAUNCHED
     states = [
         event.payload["to"]

@@ -8,7 +8,7 @@ import pytest
 
 from longwatch.executions.model import Execution, Job, JobState, Stage, StepState, WorkItem
 from longwatch.executions.outcomes import GRACE_POLLS
-from longwatch.executions.responses import applied, unanswered
+from longwatch.executions.responses import apply_response, record_failure
 from tests.unit.executions.making import (
     IN_PROGRESS,
     LAUNCHED,
@@ -34,7 +34,7 @@ def only_job(found: Execution) -> Job:
 def test_an_answer_brings_states_and_since_when() -> None:
     fresh = execution(Stage("one", (Job("j-1", region="eu-west-1"),)))
 
-    known = applied(fresh, answer(LATER, job(IN_PROGRESS)))
+    known = apply_response(fresh, answer(LATER, job(IN_PROGRESS)))
 
     assert only_job(known).state is JobState.STARTED
     assert only_job(known).region == "eu-west-1"
@@ -44,7 +44,7 @@ def test_an_answer_brings_states_and_since_when() -> None:
 
 
 def test_a_state_that_stays_keeps_its_since() -> None:
-    known = applied(drill(PENDING), answer(LATER, job(PENDING)))
+    known = apply_response(drill(PENDING), answer(LATER, job(PENDING)))
 
     assert only_job(known).items[0].since == START
     assert known.last_change_at is None
@@ -53,13 +53,13 @@ def test_a_state_that_stays_keeps_its_since() -> None:
 def test_what_was_stored_and_never_seen_is_seen_now() -> None:
     stored = execution(Stage("one", (Job("j-1"),)))
 
-    known = applied(stored, answer(LATER, Job("j-1")))
+    known = apply_response(stored, answer(LATER, Job("j-1")))
 
     assert only_job(known).since == LATER
 
 
 def test_a_server_that_is_no_longer_listed_stays_as_it_was() -> None:
-    known = applied(drill(LAUNCHED, PENDING), answer(LATER, job(LAUNCHED)))
+    known = apply_response(drill(LAUNCHED, PENDING), answer(LATER, job(LAUNCHED)))
 
     assert [server.state for server in only_job(known).items] == [LAUNCHED, PENDING]
 
@@ -67,28 +67,28 @@ def test_a_server_that_is_no_longer_listed_stays_as_it_was() -> None:
 def test_an_instance_that_is_no_longer_named_is_remembered() -> None:
     before = execution(Stage("one", (Job("j-1", items=(WorkItem("s-1", LAUNCHED, "i-1"),)),)))
 
-    known = applied(before, answer(LATER, job(LAUNCHED)))
+    known = apply_response(before, answer(LATER, job(LAUNCHED)))
 
     assert only_job(known).items[0].instance_id == "i-1"
 
 
 def test_a_job_is_finished_since_it_was_first_seen_so() -> None:
-    once = applied(drill(PENDING), answer(LATER, finished(PENDING, finished_at=None)))
-    twice = applied(once, answer(LATER + MINUTE, finished(PENDING, finished_at=None)))
+    once = apply_response(drill(PENDING), answer(LATER, finished(PENDING, finished_at=None)))
+    twice = apply_response(once, answer(LATER + MINUTE, finished(PENDING, finished_at=None)))
 
     assert only_job(twice).finished_at == LATER
 
 
 def test_a_job_that_the_source_does_not_know_is_missing_and_keeps_its_servers() -> None:
-    known = applied(drill(LAUNCHED), answer(LATER, missing=("j-1",)))
+    known = apply_response(drill(LAUNCHED), answer(LATER, missing=("j-1",)))
 
     assert only_job(known).state is JobState.MISSING
     assert only_job(known).items == only_job(drill(LAUNCHED)).items
-    assert applied(known, answer(LATER + 1, missing=("j-1",))).stages == known.stages
+    assert apply_response(known, answer(LATER + 1, missing=("j-1",))).stages == known.stages
 
 
 def test_a_job_that_was_not_asked_about_stays_as_it_was() -> None:
-    assert applied(drill(PENDING), answer(LATER)).stages == drill(PENDING).stages
+    assert apply_response(drill(PENDING), answer(LATER)).stages == drill(PENDING).stages
 
 
 def test_launch_actions_remember_since_when_and_do_not_vanish() -> None:
@@ -96,8 +96,8 @@ def test_launch_actions_remember_since_when_and_do_not_vanish() -> None:
         listed = tuple(action(state, f"r-{n}") for n, state in enumerate(states))
         return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, steps=listed),))
 
-    running = applied(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS, StepState.SUCCEEDED)))
-    done = applied(running, answer(LATER + SECOND, told(StepState.SUCCEEDED)))
+    running = apply_response(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS, StepState.SUCCEEDED)))
+    done = apply_response(running, answer(LATER + SECOND, told(StepState.SUCCEEDED)))
 
     assert [each.since for each in only_job(running).items[0].steps] == [LATER, LATER]
     assert [each.since for each in only_job(done).items[0].steps] == [LATER + SECOND, LATER]
@@ -107,7 +107,7 @@ def test_launch_actions_remember_since_when_and_do_not_vanish() -> None:
 def test_an_answer_counts_whatever_a_clock_that_was_ahead_has_stamped(ahead: int) -> None:
     known = replace(drill(PENDING), last_answer_at=LATER + ahead, last_polled_at=LATER + ahead)
 
-    after = applied(known, answer(LATER, job(LAUNCHED)))
+    after = apply_response(known, answer(LATER, job(LAUNCHED)))
 
     assert after.last_answer_at == LATER
     assert only_job(after).items[0].state is LAUNCHED
@@ -116,7 +116,7 @@ def test_an_answer_counts_whatever_a_clock_that_was_ahead_has_stamped(ahead: int
 def test_an_observation_has_the_time_of_the_source_and_a_poll_that_of_the_poller() -> None:
     dated = replace(answer(LATER, finished(LAUNCHED)), polled_at=LATER + 10 * MINUTE)
 
-    known = applied(drill(PENDING), dated)
+    known = apply_response(drill(PENDING), dated)
 
     assert (known.last_answer_at, known.last_change_at, known.observed_at) == (LATER, LATER, LATER)
     assert (only_job(known).finished_at, only_job(known).since) == (LATER, LATER)
@@ -127,39 +127,39 @@ def test_an_observation_has_the_time_of_the_source_and_a_poll_that_of_the_poller
 def test_the_polls_of_a_finished_job_are_counted_and_are_no_change() -> None:
     known, counts = drill(PENDING), []
     for number in range(5):
-        known = applied(known, answer(LATER + number * SECOND, finished(PENDING)))
+        known = apply_response(known, answer(LATER + number * SECOND, finished(PENDING)))
         counts.append(only_job(known).finished_polls)
 
     assert counts == [1, 2, GRACE_POLLS, GRACE_POLLS, GRACE_POLLS]
     assert known.last_change_at == LATER
-    assert only_job(applied(known, answer(LATER + MINUTE, job(PENDING)))).finished_polls == 0
+    assert only_job(apply_response(known, answer(LATER + MINUTE, job(PENDING)))).finished_polls == 0
 
 
 def test_polls_of_a_job_that_was_forgotten_after_its_end_are_counted_too() -> None:
-    known = applied(drill(PENDING), answer(LATER, finished(PENDING)))
-    known = applied(known, answer(LATER + 1, missing=("j-1",)))
+    known = apply_response(drill(PENDING), answer(LATER, finished(PENDING)))
+    known = apply_response(known, answer(LATER + 1, missing=("j-1",)))
 
     assert only_job(known).finished_polls == 2
-    assert only_job(applied(drill(PENDING), answer(LATER, missing=("j-1",)))).finished_polls == 0
+    assert only_job(apply_response(drill(PENDING), answer(LATER, missing=("j-1",)))).finished_polls == 0
 
 
 def test_a_job_was_finished_no_later_than_the_earliest_answer_that_says_so() -> None:
-    known = applied(drill(PENDING), answer(LATER + 10 * MINUTE, finished(PENDING)))
+    known = apply_response(drill(PENDING), answer(LATER + 10 * MINUTE, finished(PENDING)))
 
-    assert only_job(applied(known, answer(LATER, finished(PENDING)))).finished_at == LATER
+    assert only_job(apply_response(known, answer(LATER, finished(PENDING)))).finished_at == LATER
 
 
 def test_an_answer_ends_a_row_of_failures() -> None:
-    failing = unanswered(drill(PENDING), LATER, "throttled", retry_after_ms=9_000)
+    failing = record_failure(drill(PENDING), LATER, "throttled", retry_after_ms=9_000)
 
-    known = applied(failing, answer(LATER + MINUTE, job(PENDING)))
+    known = apply_response(failing, answer(LATER + MINUTE, job(PENDING)))
 
     assert (known.failures, known.last_error, known.next_poll_at) == (0, None, None)
 
 
 def test_no_answer_leaves_it_open_and_counts() -> None:
-    once = unanswered(drill(PENDING), LATER, "throttled", retry_after_ms=9_000)
-    twice = unanswered(once, LATER + MINUTE, "no connection", retry_after_ms=None)
+    once = record_failure(drill(PENDING), LATER, "throttled", retry_after_ms=9_000)
+    twice = record_failure(once, LATER + MINUTE, "no connection", retry_after_ms=None)
 
     assert once.next_poll_at == LATER + 9_000
     assert (twice.failures, twice.last_error, twice.next_poll_at) == (2, "no connection", None)
@@ -169,7 +169,7 @@ def test_no_answer_leaves_it_open_and_counts() -> None:
 
 @pytest.mark.parametrize("waves", [(), (Stage("db", ()),)])
 def test_an_execution_that_has_no_job_yet_is_polled_and_gets_no_response(waves: tuple[Stage, ...]) -> None:
-    known = applied(execution(*waves, total_stages=2), answer(LATER))
+    known = apply_response(execution(*waves, total_stages=2), answer(LATER))
 
     assert (known.last_polled_at, known.last_answer_at) == (LATER, None)
 

@@ -8,7 +8,7 @@ import pytest
 
 from longwatch.executions.poller import Poller
 from longwatch.executions.stores.memory import MemoryExecutionStore
-from longwatch.executions.transitions import changes, known_ids, tell
+from longwatch.executions.transitions import append_new, event_ids, transition_events
 from longwatch.journal.base import Journal
 from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.model.event import Event
@@ -32,14 +32,14 @@ def table() -> Journal:
 
 def moved(at: int, servers: int = 1) -> list[Event]:
     """What a poller tells that sees these servers launched at this moment."""
-    return list(changes(drill(*[PENDING] * servers), drill(*[LAUNCHED] * servers), at))
+    return list(transition_events(drill(*[PENDING] * servers), drill(*[LAUNCHED] * servers), at))
 
 
 @pytest.mark.parametrize("open_journal", [memory, table])
 def test_a_change_that_two_saw_at_different_moments_is_told_once(open_journal: Opens) -> None:
     with open_journal() as journal:
-        first = tell(journal, moved(START + 1))
-        second = tell(journal, moved(START + 9))
+        first = append_new(journal, moved(START + 1))
+        second = append_new(journal, moved(START + 9))
 
         assert (first, second) == (1, 0)
         assert [event.occurred_at for event in events_of(journal, "p-1/x-1")] == [START + 1]
@@ -48,10 +48,10 @@ def test_a_change_that_two_saw_at_different_moments_is_told_once(open_journal: O
 @pytest.mark.parametrize("open_journal", [memory, table])
 def test_what_is_not_there_yet_of_a_batch_is_told(open_journal: Opens) -> None:
     with open_journal() as journal:
-        tell(journal, moved(START, servers=2)[:1])
+        append_new(journal, moved(START, servers=2)[:1])
 
-        assert tell(journal, moved(START + 5, servers=20)) == 19
-        assert len(known_ids(journal, "p-1/x-1")) == 20
+        assert append_new(journal, moved(START + 5, servers=20)) == 19
+        assert len(event_ids(journal, "p-1/x-1")) == 20
 
 
 def test_one_who_is_quicker_than_our_reading_does_no_harm() -> None:
@@ -64,7 +64,7 @@ def test_one_who_is_quicker_than_our_reading_does_no_harm() -> None:
 
     journal = Overtaken(clock=FakeClock())
 
-    tell(journal, moved(START + 2, servers=2))
+    append_new(journal, moved(START + 2, servers=2))
 
     assert [event.occurred_at for event in events_of(journal, "p-1/x-1")] == [START + 1, START + 2]
 
@@ -72,7 +72,7 @@ def test_one_who_is_quicker_than_our_reading_does_no_harm() -> None:
 def test_nothing_to_tell_reads_nothing() -> None:
     journal = memory()
 
-    assert tell(journal, []) == 0
+    assert append_new(journal, []) == 0
 
 
 HOUR = 3600

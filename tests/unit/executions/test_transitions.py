@@ -15,8 +15,8 @@ from longwatch.executions.model import (
     Verdict,
     WorkItem,
 )
-from longwatch.executions.responses import SourceResponse, applied
-from longwatch.executions.transitions import asked, changes, ended, started
+from longwatch.executions.responses import SourceResponse, apply_response
+from longwatch.executions.transitions import deadline_event, end_event, start_event, transition_events
 from longwatch.model.event import Event
 from longwatch.model.run import fold
 from longwatch.model.summary import Status
@@ -38,7 +38,7 @@ LATER = START + MINUTE
 
 
 def between(before: Execution, told: SourceResponse) -> list[Event]:
-    return list(changes(before, applied(before, told), told.at))
+    return list(transition_events(before, apply_response(before, told), told.at))
 
 
 def moves(events: list[Event]) -> list[tuple[object, ...]]:
@@ -93,7 +93,7 @@ def test_a_state_that_comes_again_is_another_event() -> None:
     for number, now in enumerate([IN_PROGRESS, PENDING, IN_PROGRESS, PENDING], 1):
         told = answer(LATER + number, job(now))
         ids += [event.event_id for event in between(state, told)]
-        state = applied(state, told)
+        state = apply_response(state, told)
 
     assert len(set(ids)) == 4
 
@@ -106,7 +106,7 @@ def test_a_job_that_is_missing_twice_is_told_of_twice() -> None:
             answer(LATER + number, missing=("j-1",)) if number % 2 else answer(LATER + number, job(PENDING))
         )
         ids += [event.event_id for event in between(state, told)]
-        state = applied(state, told)
+        state = apply_response(state, told)
 
     assert len(set(ids)) == 4
 
@@ -116,7 +116,7 @@ def test_a_launch_action_is_told_of_with_its_reason() -> None:
         listed = (action(state, reason="no agent" if state is StepState.FAILED else None),)
         return Job("j-1", JobState.STARTED, (WorkItem("s-1", LAUNCHED, steps=listed),))
 
-    running = applied(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS)))
+    running = apply_response(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS)))
 
     (first,) = between(drill(LAUNCHED), answer(LATER, told(StepState.IN_PROGRESS)))
     (second,) = between(running, answer(LATER + 1, told(StepState.FAILED)))
@@ -137,22 +137,25 @@ def test_a_launch_action_is_told_of_with_its_reason() -> None:
 
 
 def test_executions_do_not_share_ids() -> None:
-    one = started(execution())
-    other = started(Execution(execution_id="x-2", plan_id="p-1", started_at=START))
+    one = start_event(execution())
+    other = start_event(Execution(execution_id="x-2", plan_id="p-1", started_at=START))
 
     assert one.event_id != other.event_id
 
 
 def test_the_start_makes_a_run_of_kind_execution_with_the_name_of_its_plan() -> None:
-    run = fold([started(drill(PENDING))])
+    run = fold([start_event(drill(PENDING))])
 
     assert run is not None
     assert (run.summary.kind, run.summary.name, run.status) == ("execution", "p-1", Status.RUNNING)
-    assert started(drill(PENDING, name="east")).payload["name"] == "east"
+    assert start_event(drill(PENDING, name="east")).payload["name"] == "east"
 
 
 def test_a_deadline_is_asked_about_once() -> None:
-    one, other = asked(drill(PENDING), EVIDENCE[0], LATER), asked(drill(PENDING), EVIDENCE[0], LATER + 1)
+    one, other = (
+        deadline_event(drill(PENDING), EVIDENCE[0], LATER),
+        deadline_event(drill(PENDING), EVIDENCE[0], LATER + 1),
+    )
 
     assert one.event_id == other.event_id
     assert one.payload["evidence"] == {"call": "drs:DescribeJobs", "at": START, "fields": {"jobs": {}}}
@@ -161,10 +164,10 @@ def test_a_deadline_is_asked_about_once() -> None:
 def test_the_end_is_told_from_the_verdict_alone() -> None:
     verdict = Verdict(Status.PARTIAL, LATER, EVIDENCE, "s-1: launch failed", True, ("slow",))
 
-    event = ended(drill(LAUNCHED), verdict)
+    event = end_event(drill(LAUNCHED), verdict)
 
     assert (event.type, event.occurred_at) == ("execution_ended", LATER)
-    assert event == ended(drill(LAUNCHED, verdict=verdict, closed=True), verdict)
+    assert event == end_event(drill(LAUNCHED, verdict=verdict, closed=True), verdict)
     assert {key: event.payload[key] for key in ("status", "late", "warnings", "error_message")} == {
         "status": "partial",
         "late": True,
@@ -175,11 +178,11 @@ def test_the_end_is_told_from_the_verdict_alone() -> None:
 
 def test_a_correction_beats_the_end_and_the_latest_one_counts() -> None:
     known = drill(LAUNCHED)
-    first = ended(known, Verdict(Status.SUCCEEDED, LATER, EVIDENCE))
-    second = ended(known, Verdict(Status.FAILED, LATER + 1, EVIDENCE, corrects=Status.SUCCEEDED))
-    third = ended(known, Verdict(Status.PARTIAL, LATER + 2, EVIDENCE, corrects=Status.FAILED))
+    first = end_event(known, Verdict(Status.SUCCEEDED, LATER, EVIDENCE))
+    second = end_event(known, Verdict(Status.FAILED, LATER + 1, EVIDENCE, corrects=Status.SUCCEEDED))
+    third = end_event(known, Verdict(Status.PARTIAL, LATER + 2, EVIDENCE, corrects=Status.FAILED))
 
-    run = fold([third, started(known), first, second])
+    run = fold([third, start_event(known), first, second])
 
     assert run is not None
     assert (run.status, run.summary.ended_at) == (Status.PARTIAL, LATER + 2)
@@ -197,7 +200,7 @@ def test_the_last_event_of_each_server_is_its_state_in_the_record(told: list[lis
     for number, states in enumerate(told, 1):
         said = answer(START + number, job(*states))
         events += between(record, said)
-        record = applied(record, said)
+        record = apply_response(record, said)
 
     assert len({event.event_id for event in events}) == len(events)
     for _, server in record.items():

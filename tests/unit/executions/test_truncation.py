@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.executions.truncation import MOST_BYTES, fitted
+from longwatch.executions.truncation import MOST_BYTES, fit_payload
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from longwatch.executions.truncation import MOST_BYTES, fitted
     ],
 )
 def test_a_large_payload_is_cut_and_says_so(payload: dict[str, Any]) -> None:
-    small = fitted(payload)
+    small = fit_payload(payload)
 
     assert len(json.dumps(small, ensure_ascii=False).encode()) <= MOST_BYTES
     assert small["status"] == "failed"
@@ -28,7 +28,7 @@ def test_a_large_payload_is_cut_and_says_so(payload: dict[str, Any]) -> None:
 
 
 def test_a_list_that_is_cut_says_how_many_are_left_out() -> None:
-    small = fitted({"warnings": [f"{number}: {'y' * 300}" for number in range(6_000)]})
+    small = fit_payload({"warnings": [f"{number}: {'y' * 300}" for number in range(6_000)]})
 
     assert small["warnings"][-1].endswith("more")
 
@@ -36,4 +36,4 @@ def test_a_list_that_is_cut_says_how_many_are_left_out() -> None:
 def test_a_payload_that_fits_is_left_alone() -> None:
     payload = {"warnings": ["one"], "evidence": []}
 
-    assert fitted(payload) is payload
+    assert fit_payload(payload) is payload

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longwatch.executions.explain import conditions, explained
+from longwatch.executions.explain import conditions, explain_execution
 from longwatch.executions.model import Execution, Job, JobState, Mode, Stage
-from longwatch.executions.outcomes import verdict
-from longwatch.executions.responses import applied
+from longwatch.executions.outcomes import decide_verdict
+from longwatch.executions.responses import apply_response
 from longwatch.executions.sources.declarations import Declaration, Meaning
-from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_STATES, job_from
-from longwatch.executions.sources.mapping import Thing, begun, job_of, superseded, understood
+from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_STATES, parse_job
+from longwatch.executions.sources.mapping import RawJob, map_job, map_status, mark_superseded, new_execution
 from longwatch.executions.sources.shipped import AWS, HTTP
-from longwatch.executions.stores.records import execution_from, record_of
+from longwatch.executions.stores.records import parse_record, to_record
 from tests.unit.executions.making import EVIDENCE, MINUTE, START, answer, execution
 
 HOURS_LATER = START + 1000 * MINUTE
@@ -31,8 +31,8 @@ UNKNOWN_WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).f
 def polled(known: Execution, job: Job) -> Execution:
     """The execution after several answers over hours, each kept in a record in between."""
     for number in range(POLLS):
-        known = applied(known, answer(START + number * 250 * MINUTE, job))
-        known = execution_from(record_of(known))
+        known = apply_response(known, answer(START + number * 250 * MINUTE, job))
+        known = parse_record(to_record(known))
     return known
 
 
@@ -63,36 +63,36 @@ def test_an_unknown_status_of_a_drs_job_never_ends_it(
 ) -> None:
     if field == "action":
         mode = Mode.RECOVERY  # in other modes launch actions decide nothing
-    words = {"job": "COMPLETED", "server": "LAUNCHED", "action": "SUCCEEDED", field: word}
-    job = job_from(described(**words, instance_id=instance_id))
+    statuses = {"job": "COMPLETED", "server": "LAUNCHED", "action": "SUCCEEDED", field: word}
+    job = parse_job(described(**statuses, instance_id=instance_id))
 
     known = polled(execution(Stage("one", (Job("j-1"),)), mode=mode), job)
 
-    assert verdict(known, EVIDENCE, HOURS_LATER) is None
+    assert decide_verdict(known, EVIDENCE, HOURS_LATER) is None
     assert list(known.unknown_statuses()) == [word]
 
 
 @pytest.mark.parametrize("declaration", [*AWS.values(), HTTP], ids=lambda each: each.name)
 def test_an_unknown_status_of_any_declared_source_never_ends_it(declaration: Declaration) -> None:
-    for known_word in [*declaration.words, "HIBERNATING"]:
-        first = Thing({}, known_word)
-        said = understood(declaration, first)
+    for known_word in [*declaration.statuses, "HIBERNATING"]:
+        first = RawJob({}, known_word)
+        said = map_status(declaration, first)
         assert said is not None
-        watched = begun(declaration, "x", first, said, region=None, account=None, now=START)
-        later = Thing({}, "HIBERNATING")
-        said = understood(declaration, later)
+        watched = new_execution(declaration, "x", first, said, region=None, account=None, now=START)
+        later = RawJob({}, "HIBERNATING")
+        said = map_status(declaration, later)
         assert said is not None
         (job,) = watched.stages[0].jobs
 
-        known = polled(watched, job_of(job, superseded(declaration, watched, later, said)))
+        known = polled(watched, map_job(job, mark_superseded(declaration, watched, later, said)))
 
         assert said.meaning is None
-        assert verdict(known, EVIDENCE, HOURS_LATER) is None
+        assert decide_verdict(known, EVIDENCE, HOURS_LATER) is None
 
 
 def test_a_condition_names_an_unknown_status_and_what_reports_it() -> None:
-    job = job_from(described("ARCHIVED", "MELTING", "PAUSED", None))
-    known = applied(execution(Stage("one", (Job("j-1"),))), answer(START, job))
+    job = parse_job(described("ARCHIVED", "MELTING", "PAUSED", None))
+    known = apply_response(execution(Stage("one", (Job("j-1"),))), answer(START, job))
 
     messages = [each.message for each in conditions(known, START) if each.name == "unknown status"]
 
@@ -101,13 +101,15 @@ def test_a_condition_names_an_unknown_status_and_what_reports_it() -> None:
         "Unknown status 'MELTING' of s-1, treated as running.",
         "Unknown status 'PAUSED' of action action 1 of s-1, treated as running.",
     ]
-    assert messages == [each.text for each in explained(known, START) if each.about == "unknown status"]
+    assert messages == [
+        each.text for each in explain_execution(known, START) if each.about == "unknown status"
+    ]
 
 
 def test_many_servers_with_one_unknown_status_are_counted() -> None:
     servers = [{"sourceServerID": f"s-{n}", "launchStatus": "MELTING"} for n in range(1, 6)]
-    job = job_from({"jobID": "j-1", "status": "STARTED", "participatingServers": servers})
-    known = applied(execution(Stage("one", (Job("j-1"),))), answer(START, job))
+    job = parse_job({"jobID": "j-1", "status": "STARTED", "participatingServers": servers})
+    known = apply_response(execution(Stage("one", (Job("j-1"),))), answer(START, job))
 
     (found,) = conditions(known, START)
 
@@ -138,24 +140,24 @@ def test_a_record_with_statuses_of_a_later_version_is_read_and_stays_open() -> N
         ],
     }
 
-    known = execution_from(record)
+    known = parse_record(record)
 
     assert known.is_open
     assert known.stages[0].jobs[0].state is JobState.UNKNOWN
     assert list(known.unknown_statuses()) == ["SUSPENDED", "FROZEN", "SKIPPED"]
-    assert verdict(known, EVIDENCE, HOURS_LATER) is None
-    assert execution_from(record_of(known)).stages == known.stages
+    assert decide_verdict(known, EVIDENCE, HOURS_LATER) is None
+    assert parse_record(to_record(known)).stages == known.stages
 
 
 def test_an_outcome_that_a_source_cannot_know_is_an_end_and_no_unknown_status() -> None:
-    declaration = replace(AWS["cloudformation"], words={"gone": Meaning.ENDED})
+    declaration = replace(AWS["cloudformation"], statuses={"gone": Meaning.ENDED})
     watched = execution(Stage("process", (Job("j-1"),)), mode=Mode.JOB)
-    said = understood(declaration, Thing({}, "GONE"))
+    said = map_status(declaration, RawJob({}, "GONE"))
     assert said is not None
 
-    known = applied(watched, answer(START, job_of(Job("j-1"), said)))
+    known = apply_response(watched, answer(START, map_job(Job("j-1"), said)))
 
-    found = verdict(known, EVIDENCE, START)
+    found = decide_verdict(known, EVIDENCE, START)
     assert found is not None
     assert found.status.value == "unknown"
     assert known.unknown_statuses() == {}

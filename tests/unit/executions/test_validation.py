@@ -9,7 +9,7 @@ import pytest
 
 from longwatch.errors import InvalidInput
 from longwatch.executions.model import Execution, Job, Stage
-from longwatch.executions.validation import check_new, check_wave
+from longwatch.executions.validation import check_new, check_stage
 
 JOB, SERVER = "drsjob-0123456789abcdefA", "s-0123456789abcdefA"
 WAVE = Stage("db", (Job(JOB, region="eu-west-1", account="123456789012"),), (SERVER,))
@@ -33,7 +33,7 @@ def fresh(*waves: Stage, total: int | None = None, **more: Any) -> Execution:
     ],
 )
 def test_regions_of_every_partition_are_accepted(region: str) -> None:
-    check_wave(Stage("db", (Job(JOB, region=region),)), "drs")
+    check_stage(Stage("db", (Job(JOB, region=region),)), "drs")
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_regions_of_every_partition_are_accepted(region: str) -> None:
 )
 def test_an_id_of_the_wrong_shape_is_rejected_with_what_is_expected(wave: Stage, why: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(why)):
-        check_wave(wave, "drs")
+        check_stage(wave, "drs")
 
 
 def test_another_source_has_ids_of_its_own() -> None:
-    check_wave(Stage("build", (Job("demo:1"),), ("step",)), "codebuild")
+    check_stage(Stage("build", (Job("demo:1"),), ("step",)), "codebuild")
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_all_that_is_due_is_asked_about_in_one_question() -> None:
 
     round_ = place.watcher.look()
 
-    assert [polled.result for polled in round_.polled] == [Result.ASKED] * 3
+    assert [polled.result for polled in round_.polled] == [Result.POLLED] * 3
     assert place.source.asked == [["a", "b", "c"]]
 
 
@@ -123,7 +123,7 @@ def test_one_that_can_not_be_claimed_or_settled_is_tried_again(caplog: pytest.Lo
     again = place.watcher.look()
 
     assert (unclaimed.failed, unsettled.failed, again.failed) == (1, 1, 0)
-    assert [polled.result for polled in again.polled] == [Result.ASKED]
+    assert [polled.result for polled in again.polled] == [Result.POLLED]
     assert "could not be claimed" in caplog.text
     assert "could not be settled" in caplog.text
 

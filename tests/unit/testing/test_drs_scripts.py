@@ -8,7 +8,7 @@ import pytest
 
 from longwatch.testing.drs import ActionScript, JobScript, ServerScript, drill, recovery
 from longwatch.testing.drs.scripts import job_id_of, server_id_of
-from longwatch.testing.services import ServiceError, answered, parsed, refused
+from longwatch.testing.services import ServiceError, parse_request, render_error, render_response
 
 JOB = job_id_of("j")
 
@@ -16,7 +16,7 @@ JOB = job_id_of("j")
 def at(script: JobScript, seconds: float) -> dict[str, Any]:
     job = script.at(seconds, job_id=JOB, started_at=0)
     assert job is not None
-    answered("DescribeJobs", {"items": [job]})
+    render_response("DescribeJobs", {"items": [job]})
     return job
 
 
@@ -94,7 +94,7 @@ def test_an_action_that_failed_says_why() -> None:
 )
 def test_what_the_service_could_never_say_is_refused(job: dict[str, Any], mistake: str) -> None:
     with pytest.raises(AssertionError, match=mistake):
-        answered("DescribeJobs", {"items": [job]})
+        render_response("DescribeJobs", {"items": [job]})
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,15 @@ def test_what_the_service_could_never_say_is_refused(job: dict[str, Any], mistak
 )
 def test_what_the_service_would_not_take_is_refused(body: bytes) -> None:
     with pytest.raises(ServiceError) as caught:
-        parsed("DescribeJobs", body)
+        parse_request("DescribeJobs", body)
 
     assert caught.value.shape == "ValidationException"
-    assert refused("DescribeJobs", caught.value).status == 400
+    assert render_error("DescribeJobs", caught.value).status == 400
 
 
 def test_an_error_that_the_operation_does_not_have_is_a_mistake_of_the_test() -> None:
     with pytest.raises(AssertionError, match="never answers ConflictException"):
-        refused("DescribeJobs", ServiceError("ConflictException", "no"))
+        render_error("DescribeJobs", ServiceError("ConflictException", "no"))
 
 
 def test_short_names_become_ids_of_the_right_shape() -> None:

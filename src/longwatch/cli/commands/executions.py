@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longwatch.cli.commands.operate import add_wave, close, set_waves, stop_watching
-from longwatch.cli.execution_options import opened_store, store_option, wave_from, waves_with_servers
+from longwatch.cli.execution_options import add_servers, open_store, parse_wave, store_option
 from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.options import (
     Invocation,
@@ -21,7 +21,7 @@ from longwatch.cli.options import (
     pass_invocation,
 )
 from longwatch.cli.render.execution_lines import COLUMNS, fact_lines, list_row, wave_lines
-from longwatch.cli.render.executions import shown
+from longwatch.cli.render.executions import open_view
 from longwatch.cli.render.table import table
 from longwatch.cli.render.terminal import Terminal, remark, write_data, write_json, write_json_lines
 from longwatch.cli.render.times import span_ms
@@ -29,10 +29,10 @@ from longwatch.cli.resolve import meant
 from longwatch.cli.signals import interrupted, stopped_by_signals
 from longwatch.cli.source_checks import check_job_ids, unusable_sources
 from longwatch.errors import InvalidInput, LongwatchError
-from longwatch.executions.explain import explained
+from longwatch.executions.explain import explain_execution
 from longwatch.executions.model import DEFAULT_DEADLINE_MS, Execution, ExecutionKey, Mode
 from longwatch.executions.sources.registry import sources
-from longwatch.executions.transitions import started
+from longwatch.executions.transitions import start_event
 from longwatch.executions.validation import check_new
 from longwatch.executions.views import ExecutionLine, ExecutionView, FactList
 from longwatch.journal.factory import open_journal
@@ -128,7 +128,7 @@ def add(
         raise InvalidInput(
             "--more-waves and --total-waves exclude each other. State the count if you know it."
         )
-    named = [wave_from(text, region=region, account=account) for text in waves]
+    named = [parse_wave(text, region=region, account=account) for text in waves]
     fresh = Execution(
         execution_id=f"x-{secrets.token_hex(6)}" if execution_id is None else execution_id,
         plan_id=plan,
@@ -136,16 +136,16 @@ def add(
         source=source,
         mode=Mode(mode.upper()) if mode else Mode.DRILL if source == "drs" else Mode.JOB,
         started_at=now - now % 1000,
-        stages=waves_with_servers(named, servers),
+        stages=add_servers(named, servers),
         total_stages=None if more_waves else total_waves or len(waves) or None,
         deadline_ms=_deadline(deadline),
     )
     check_new(fresh, is_count_stated=total_waves is not None)
     check_job_ids(known[source], fresh.job_ids())
-    with opened_store(invocation, url) as store:
+    with open_store(invocation, url) as store:
         added = store.add(fresh)
         with open_journal(settings=invocation.settings(), clock=invocation.clock) as journal:
-            journal.append([started(added)])
+            journal.append([start_event(added)])
     if output == "json":
         write_json(ExecutionView.of(added, now_ms=now))
     else:
@@ -171,17 +171,17 @@ def add(
 def list_(invocation: Invocation, status: str | None, limit: int, url: str | None, output: str) -> None:
     """List executions, newest first."""
     now = invocation.clock.now_ms()
-    with opened_store(invocation, url) as store:
+    with open_store(invocation, url) as store:
         found = store.find(status=Status(status) if status else None, limit=limit)
-    lessons = _lessons(invocation, found)
+    cadence = _read_cadence(invocation, found)
     if output == "json":
-        write_json([ExecutionLine.of(each, now_ms=now, lessons=lessons) for each in found])
+        write_json([ExecutionLine.of(each, now_ms=now, cadence=cadence) for each in found])
     elif output == "jsonl":
-        write_json_lines(ExecutionLine.of(each, now_ms=now, lessons=lessons) for each in found)
+        write_json_lines(ExecutionLine.of(each, now_ms=now, cadence=cadence) for each in found)
     elif found:
         terminal = Terminal.of_stdout()
         times = Counter(each.execution_id for each in found)
-        rows = [list_row(each, now, lessons, with_plan=times[each.execution_id] > 1) for each in found]
+        rows = [list_row(each, now, cadence, with_plan=times[each.execution_id] > 1) for each in found]
         terminal.show(table(COLUMNS, rows, width=terminal.columns))
     if not found:
         remark("No executions. `longwatch executions add` adds one.")
@@ -196,9 +196,9 @@ def list_(invocation: Invocation, status: str | None, limit: int, url: str | Non
 def show(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
     """Show the waves, jobs and servers of an execution, and how long it still takes if the past tells."""
     now = invocation.clock.now_ms()
-    with opened_store(invocation, url) as store:
+    with open_store(invocation, url) as store:
         found = meant(store, execution)
-    view = ExecutionView.of(found, now_ms=now, lessons=_lessons(invocation, [found]))
+    view = ExecutionView.of(found, now_ms=now, cadence=_read_cadence(invocation, [found]))
     if output == "json":
         write_json(view)
     else:
@@ -214,9 +214,9 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
 def explain(invocation: Invocation, execution: str, url: str | None, output: str) -> None:
     """Say why an execution is still running, or how it ended."""
     now = invocation.clock.now_ms()
-    with opened_store(invocation, url) as store:
+    with open_store(invocation, url) as store:
         found = meant(store, execution)
-    facts = list(explained(found, now, _lessons(invocation, [found])))
+    facts = list(explain_execution(found, now, _read_cadence(invocation, [found])))
     if output == "json":
         write_json(FactList.of(found, facts))
     elif output == "jsonl":
@@ -277,7 +277,7 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
         )
         known, store = parts.sources, parts.store
         skipped = unusable_sources({each.source for each in store.open_executions()}, known)
-        view = stack.enter_context(shown(output, clock))
+        view = stack.enter_context(open_view(output, clock))
         watcher = parts.watcher(on_tick=view.tick, skipped=skipped)
         found = [each for each in store.open_executions() if not each.closed]
         seen_open.update(each.key for each in found)
@@ -305,7 +305,7 @@ def _deadline(text: str) -> int | None:
     return span_ms(text) if text else DEFAULT_DEADLINE_MS
 
 
-def _lessons(invocation: Invocation, executions: Sequence[Execution]) -> LearnedCadence | None:
+def _read_cadence(invocation: Invocation, executions: Sequence[Execution]) -> LearnedCadence | None:
     """What the journal says of past ones; None if none of these is open, so that there is nothing to ask."""
     if not any(each.is_open for each in executions):
         return None

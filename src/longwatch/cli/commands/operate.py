@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from longwatch.cli.execution_options import ids_in, opened_store, store_option, wave_from
+from longwatch.cli.execution_options import open_store, parse_ids, parse_wave, store_option
 from longwatch.cli.options import (
     Invocation,
     common_options,
@@ -25,7 +25,7 @@ from longwatch.errors import InvalidInput
 from longwatch.executions.model import Execution
 from longwatch.executions.operators import MAX_WAVES, OUTCOMES, Operator, Statement
 from longwatch.executions.sources.registry import sources
-from longwatch.executions.validation import check_has_work, check_wave
+from longwatch.executions.validation import check_has_work, check_stage
 from longwatch.executions.views import ExecutionView
 from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
@@ -93,10 +93,10 @@ def add_wave(
 
     Its jobs are running already, or will be. A wave count that is too small for one more grows by one.
     """
-    fresh = replace(wave_from(wave, region=region, account=account), expected_items=ids_in(servers))
+    fresh = replace(parse_wave(wave, region=region, account=account), expected_items=parse_ids(servers))
 
     def add(by: Operator, found: Execution, why: Statement) -> Execution:
-        check_wave(fresh, found.source)
+        check_stage(fresh, found.source)
         check_has_work(fresh)
         source = sources(invocation.settings()).get(found.source)
         if source is not None:
@@ -133,7 +133,7 @@ def _decide(
     settings, clock = invocation.settings(), invocation.clock
     named = _login_name() if operator is None else operator
     statement = Statement(redact_text(named), redact_text(reason))  # both are journaled
-    with opened_store(invocation, url) as store, open_journal(settings=settings, clock=clock) as journal:
+    with open_store(invocation, url) as store, open_journal(settings=settings, clock=clock) as journal:
         by = Operator(store, journal, clock=clock, ttl_hours=settings.ttl_hours)
         decided = decide(by, meant(store, execution), statement)
     if output == "json":

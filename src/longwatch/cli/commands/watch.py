@@ -127,7 +127,7 @@ def command(
             outcome_paths=outcome_paths,
             accept_status_code=accept_status_code,
             headers=headers,
-            words={"succeeded": succeeded, "failed": failed},
+            statuses={"succeeded": succeeded, "failed": failed},
             every_seconds=max(SHORTEST_SECONDS, span_ms(every) / 1000) if every else None,
         )
         try:

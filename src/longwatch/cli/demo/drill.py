@@ -19,11 +19,11 @@ from longwatch.clock import Clock
 from longwatch.errors import LongwatchError
 from longwatch.executions.compose import WatchingParts
 from longwatch.executions.model import Evidence, Execution, Job, Stage, Verdict
-from longwatch.executions.outcomes import wave_outcome
+from longwatch.executions.outcomes import stage_outcome
 from longwatch.executions.progress import progress_of
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.executions.stores.memory import MemoryExecutionStore
-from longwatch.executions.transitions import ended, started, tell
+from longwatch.executions.transitions import append_new, end_event, start_event
 from longwatch.journal.base import Journal
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.summary import Status
@@ -88,7 +88,7 @@ class Drill(DemoPart):
     def _watch(self, parts: WatchingParts, jobs: DrillService, ask_seconds: float) -> None:
         store, poller = parts.store, parts.poller
         self.now = store.add(new_drill(self.execution_id, self._clock.now_ms()))
-        tell(self._journal, [started(self.now)])
+        append_new(self._journal, [start_event(self.now)])
         orchestrator = DemoOrchestrator(jobs, NEXT_WAVE_SECONDS * self._pace, self._clock)
         while not self.now.closed and not self._stopped.is_set():
             changed = orchestrator.go_on(self.now)
@@ -106,7 +106,7 @@ class Drill(DemoPart):
         """End it as its orchestrator would: or somebody would ask the real DRS about it one day."""
         now = self._clock.now_ms()
         verdict = Verdict(Status.CANCELLED, now, (Evidence("demo:stopped", now),), "the demo was stopped")
-        tell(self._journal, [ended(execution, verdict)])
+        append_new(self._journal, [end_event(execution, verdict)])
         self.now = store.update(replace(execution, verdict=verdict, closed=True))
 
 
@@ -192,7 +192,7 @@ def _past_drill(
 def drill_line(execution: Execution, *, now_ms: int, width: int) -> StyledLine:
     """Name, a bar of the servers that are done, and how many waves are over."""
     progress = progress_of(execution)
-    outcomes = [wave_outcome(wave, execution.mode, execution.observed_at) for wave in execution.stages]
+    outcomes = [stage_outcome(wave, execution.mode, execution.observed_at) for wave in execution.stages]
     over = sum(outcome is not None for outcome in outcomes)
     symbol, style = STATUS_LOOKS[execution.status]
     at = execution.verdict.at if execution.verdict else now_ms
@@ -212,7 +212,7 @@ def ended_lines(execution: Execution, *, now_ms: int, width: int | None) -> Iter
     """How the drill ended: the bar, each wave, and the reasons."""
     yield drill_line(execution, now_ms=now_ms, width=width or PLAIN_COLUMNS)
     for wave in execution.stages:
-        outcome = wave_outcome(wave, execution.mode, execution.observed_at)
+        outcome = stage_outcome(wave, execution.mode, execution.observed_at)
         symbol, style = STATUS_LOOKS[outcome.status if outcome else Status.RUNNING]
         states = Counter(server.state.value for server in wave.items())
         told = ", ".join(f"{count} {state}" for state, count in states.items())

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from longwatch.clock import Clock
 from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import Source, SourceAnswers
-from longwatch.executions.sources.drs import CALL, DrsSource, job_from
+from longwatch.executions.sources.base import Source, SourceResult
+from longwatch.executions.sources.drs import CALL, DrsSource, parse_job
 from longwatch.storage.aws import ClientOptions, isolated_session, make_client
 from longwatch.testing.drs.scripts import JobScript, job_id_of
 
@@ -71,10 +71,10 @@ class ScriptedJobs:
         self._jobs[name] = (self._clock.now_ms(), script)
         return name
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         now = self._clock.now_ms()
         known = {job_id: self._item(job_id, now) for job_id in self._jobs}
-        jobs = {job_id: job_from(item) for job_id, item in known.items() if item is not None}
+        jobs = {job_id: parse_job(item) for job_id, item in known.items() if item is not None}
         return {
             each.key: SourceResponse(
                 CALL,
@@ -102,12 +102,12 @@ class Hasty:
         self._source = source
         self._ask_again_ms = ask_again_ms
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         return {
             key: replace(told, next_at=told.at + self._ask_again_ms)
             if isinstance(told, SourceResponse)
             else told
-            for key, told in self._source.ask(executions).items()
+            for key, told in self._source.poll(executions).items()
         }
 
     def close(self) -> None:

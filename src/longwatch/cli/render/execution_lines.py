@@ -12,7 +12,7 @@ from longwatch.cli.render.times import ago_text, clock_text, duration_text, star
 from longwatch.executions.due import phase_of
 from longwatch.executions.explain import Fact, next_poll_text
 from longwatch.executions.model import Execution
-from longwatch.executions.progress import progress_of, verdict_words, warnings_text
+from longwatch.executions.progress import progress_of, verdict_text, warnings_text
 from longwatch.executions.views import ExecutionLine, ExecutionView, JobView, ServerView, WaveView
 from longwatch.executions.waiting import waiting_for
 from longwatch.model.run import Status
@@ -36,10 +36,10 @@ COLUMNS = (
 
 
 def list_row(
-    execution: Execution, now_ms: int, lessons: LearnedCadence | None, *, with_plan: bool = False
+    execution: Execution, now_ms: int, cadence: LearnedCadence | None, *, with_plan: bool = False
 ) -> list[Segment]:
     """One row of the list. The notes are what is worth a second look: failures, warnings, conditions."""
-    line = ExecutionLine.of(execution, now_ms=now_ms, lessons=lessons)
+    line = ExecutionLine.of(execution, now_ms=now_ms, cadence=cadence)
     symbol, style = STATUS_LOOKS[execution.status]
     return [
         Segment(symbol, style),
@@ -134,7 +134,7 @@ def polled_line(polled: PollReport, *, now_ms: int) -> str | None:
     if execution.closed and execution.verdict is not None:
         verdict = execution.verdict
         reasons = "; ".join([*([verdict.message] if verdict.message else []), *verdict.warnings])
-        told = verdict_words(verdict) + (f": {reasons}" if reasons else "")
+        told = verdict_text(verdict) + (f": {reasons}" if reasons else "")
     elif polled.told:
         told = _standing(execution, now_ms)
     else:

@@ -180,7 +180,7 @@ def _rows(execution: Execution, *, now_ms: int, width: int) -> Iterator[StyledLi
 
 
 @contextmanager
-def shown(output: str, clock: Clock) -> Iterator[ExecutionsView]:
+def open_view(output: str, clock: Clock) -> Iterator[ExecutionsView]:
     """The view for this output; a picture stays on the terminal when the watch is over."""
     if output in ("json", "jsonl"):
         yield ExecutionsJson(clock, lines=output == "jsonl")

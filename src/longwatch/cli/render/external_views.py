@@ -54,9 +54,9 @@ class SourceLines:
 class SourcePicture:
     """Draws the steps of the execution, the latest changes and when it is polled next."""
 
-    def __init__(self, screen: Screen, lessons: LearnedCadence | None = None) -> None:
+    def __init__(self, screen: Screen, cadence: LearnedCadence | None = None) -> None:
         self._screen = screen
-        self._lessons = lessons  # how long others of its kind took
+        self._cadence = cadence  # how long others of its kind took
         self._latest: list[Event] = []
         self._notes: list[str] = []
 
@@ -75,7 +75,7 @@ class SourcePicture:
                 now_ms=now_ms,
                 width=self._screen.width,
                 height=self._screen.height,
-                lessons=self._lessons,
+                cadence=self._cadence,
             )
         )
 
@@ -88,15 +88,15 @@ def picture(
     now_ms: int,
     width: int,
     height: int,
-    lessons: LearnedCadence | None = None,
+    cadence: LearnedCadence | None = None,
 ) -> list[StyledLine]:
     """One picture that fits the screen: the steps, the last changes, how the watch stands."""
     count = max(1, min(MOST_LATEST, height // ROWS_PER_LATEST))
     changes = [followed_line(event, late=False, width=width) for event in latest[-count:]]
-    below: list[StyledLine] = [[Segment(fit(watch_words(execution, now_ms=now_ms), width), "dim")]]
+    below: list[StyledLine] = [[Segment(fit(watch_text(execution, now_ms=now_ms), width), "dim")]]
     below += [[Segment(fit(text, width), "warn")] for text in notes]
     room = max(1, height - len(changes) - len(below) - 3)  # blank lines between, and the cursor's own
-    view = ExecutionView.of(execution, now_ms=now_ms, lessons=lessons)
+    view = ExecutionView.of(execution, now_ms=now_ms, cadence=cadence)
     steps = [_fitted(line, width) for line in wave_lines(view, now_ms=now_ms)]
     if len(steps) > room:  # the end of a long list is where something happens
         head = min(room, 1 + (view.eta is not None) + (view.waiting_for is not None))
@@ -105,7 +105,7 @@ def picture(
     return [*steps, blank, *changes, blank, *below]
 
 
-def watch_words(execution: Execution, *, now_ms: int) -> str:
+def watch_text(execution: Execution, *, now_ms: int) -> str:
     """When it was polled, when it is polled next, and what is wrong."""
     facts = [f"running for {duration_text(max(0, now_ms - execution.started_at))}"]
     if execution.last_polled_at is not None:

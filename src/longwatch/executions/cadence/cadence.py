@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import replace
 
-from longwatch.executions.cadence.eta import Eta, eta_of, like
+from longwatch.executions.cadence.eta import Eta, comparable_samples, eta_of
 from longwatch.executions.cadence.history import (
     KINDS,
     DurationHistory,
@@ -72,7 +72,7 @@ class LearnedCadence:
         delay = self.learned(ExecutionKind.of(execution)).delay_for(execution)
         return replace(self._phases, seconds={**self._phases.seconds, phase_of(execution).value: delay})
 
-    def next_look(self, execution: Execution) -> int | None:
+    def next_poll_at(self, execution: Execution) -> int | None:
         """When to poll after the last answer, in epoch ms; None where nothing was learned.
 
         It goes into the record, so that everybody who finds the execution there waits as long.
@@ -90,4 +90,4 @@ class LearnedCadence:
         kind = ExecutionKind.of(execution)
         with self._lock:
             own, any_plan = self._history.samples(kind), self._history.samples(kind.of_any_plan)
-        return eta_of(execution, like(execution, own, any_plan), now_ms)
+        return eta_of(execution, comparable_samples(execution, own, any_plan), now_ms)

@@ -78,19 +78,21 @@ class Eta:
         return None
 
 
-def like(execution: Execution, own: Iterable[Sample], any_plan: Iterable[Sample]) -> list[Sample]:
+def comparable_samples(
+    execution: Execution, own: Iterable[Sample], any_plan: Iterable[Sample]
+) -> list[Sample]:
     """Past executions of the same shape: of its own plan or, if these are too few, of any plan.
 
     Jobs of other systems are compared within their plan only: two builds have the same shape and nothing else
     in common. The same holds while the items of an execution are not all listed.
     """
-    same = [sample for sample in own if is_like(execution, sample.shape)]
+    same = [sample for sample in own if is_comparable(execution, sample.shape)]
     if len(same) >= FEWEST or execution.mode is Mode.JOB or not _lists_all_items(execution):
         return same
-    return [sample for sample in any_plan if is_like(execution, sample.shape)]
+    return [sample for sample in any_plan if is_comparable(execution, sample.shape)]
 
 
-def is_like(execution: Execution, shape: ExecutionSize | None) -> bool:
+def is_comparable(execution: Execution, shape: ExecutionSize | None) -> bool:
     """Whether a past execution of this shape is comparable: as many waves, and about as many items."""
     if shape is None or execution.total_stages != shape.stages:
         return False

@@ -199,7 +199,7 @@ class Timeline:
             self._status, self._status_order = status, order
 
 
-def sample_of(events: Iterable[Event]) -> Sample | None:
+def sample_from(events: Iterable[Event]) -> Sample | None:
     """How long the execution took that these events are of; None if that can not be told."""
     timeline = Timeline()
     for event in events:
@@ -209,7 +209,7 @@ def sample_of(events: Iterable[Event]) -> Sample | None:
 
 def recorded_sample(journal: Journal, run_id: str) -> Sample | None:
     """How long an execution took, from its events in the journal."""
-    return sample_of(_events(journal, run_id))
+    return sample_from(_events(journal, run_id))
 
 
 def read_history(journal: Journal, *, most: int = EXECUTIONS_READ) -> DurationHistory:

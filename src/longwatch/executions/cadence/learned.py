@@ -90,11 +90,11 @@ def plan_for(durations: Sequence[float], phases: Phased, phase: ExecutionPhase) 
     if len(durations) < FEWEST or is_wide(durations) or median(durations) > MOST_LOOKS * interval:
         return None
     lasting = survival(durations, resolution=interval)
-    plain_calls, plain_delay = expected(lasting, lambda _: interval)
+    plain_calls, plain_delay = expected_cost(lasting, lambda _: interval)
     caution = CAUTION / math.sqrt(len(durations))
     budget = max((1 - caution) * plain_calls, 1.0)  # it takes one look to see the end
     plan = _densest(lasting, interval, budget)
-    calls, delay = expected(lasting, plan.delay)
+    calls, delay = expected_cost(lasting, plan.delay)
     return plan if calls <= plain_calls and delay <= WORTH_IT * plain_delay else None
 
 
@@ -104,7 +104,7 @@ def is_wide(durations: Sequence[float]) -> bool:
     return tenths[8] - tenths[0] > WIDEST * tenths[4]
 
 
-def expected(lasting: Survival, delay: Callable[[float], float]) -> tuple[float, float]:
+def expected_cost(lasting: Survival, delay: Callable[[float], float]) -> tuple[float, float]:
     """The calls and the seconds of delay that a way of looking is expected to take for one phase."""
     now, calls, seconds = 0.0, 0.0, 0.0
     while now < lasting.horizon:
@@ -142,7 +142,7 @@ def _densest(lasting: Survival, interval: float, budget: float) -> PollPlan:
     low, high = _STEPS
     for _ in range(_HALVINGS):
         step = math.sqrt(low * high)
-        calls, _ = expected(lasting, PollPlan(interval, lasting.cell, inner, step).delay)
+        calls, _ = expected_cost(lasting, PollPlan(interval, lasting.cell, inner, step).delay)
         low, high = (step, high) if calls > budget else (low, step)
     return PollPlan(interval, lasting.cell, inner, high)
 

@@ -9,13 +9,19 @@ from typing import Any
 from xml.etree import ElementTree
 
 from longwatch.errors import MissingExtra
-from longwatch.executions.sources.aws_errors import is_refused_id, is_unknown, refusal, sdk_problem, wait_in
+from longwatch.executions.sources.aws_errors import (
+    is_invalid_id,
+    is_unknown,
+    parse_retry_after,
+    sdk_problem,
+    service_problem,
+)
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.dates import sdk_date_ms
 from longwatch.executions.sources.declarations import AwsCall, Declaration
-from longwatch.executions.sources.declared import AwsTarget, FoundJobs, side_by_side
-from longwatch.executions.sources.expressions import filled, steps, value_at
-from longwatch.executions.sources.mapping import Thing
+from longwatch.executions.sources.declared import AwsTarget, PolledJob, run_parallel
+from longwatch.executions.sources.expressions import fill_template, parse_path, value_at
+from longwatch.executions.sources.mapping import RawJob
 from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
 
 MOST_PAGES = 50  # of one call: a service that never stops is a problem, not an answer
@@ -27,7 +33,7 @@ ConnectClient = Callable[[str, str | None, str | None], Any]
 """A boto3 client for this service in this region, with the rights in this account."""
 
 
-class AwsAsker:
+class AwsCaller:
     """An `Asker` by boto3, with one client for each place."""
 
     def __init__(self, declaration: Declaration, connect: ConnectClient | None = None) -> None:
@@ -38,12 +44,12 @@ class AwsAsker:
         self._clients: dict[AwsTarget, Any] = {}
         self._lock = threading.Lock()
 
-    def ask(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
+    def call(self, target: AwsTarget, ids: Sequence[str]) -> Mapping[str, PolledJob]:
         if self._call.ids is None:
-            return side_by_side(lambda each: self._ask_some(place, [each])[each], ids)
-        found: dict[str, FoundJobs] = {}
+            return run_parallel(lambda each: self._call_batch(target, [each])[each], ids)
+        found: dict[str, PolledJob] = {}
         for begin in range(0, len(ids), self._call.at_once):
-            found |= self._ask_some(place, ids[begin : begin + self._call.at_once])
+            found |= self._call_batch(target, ids[begin : begin + self._call.at_once])
         return found
 
     def check(self) -> SourceProblem | None:
@@ -52,7 +58,7 @@ class AwsAsker:
     def check_id(self, job_id: str) -> SourceProblem | None:
         try:
             _parameters(self._call, job_id)
-        except _NotAsked as error:
+        except _InvalidCall as error:
             return SourceProblem(str(error), lasting=True)
         return None
 
@@ -62,32 +68,32 @@ class AwsAsker:
         for client in clients:
             client.close()
 
-    def _ask_some(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
+    def _call_batch(self, target: AwsTarget, ids: Sequence[str]) -> Mapping[str, PolledJob]:
         try:
             from botocore.exceptions import BotoCoreError, ClientError
             from botocore.parsers import ResponseParserError
         except ImportError:
             missing = MissingExtra(f"Asking {self._call.service}", "aws")
             return dict.fromkeys(ids, SourceProblem(str(missing), lasting=True))
-        where = place[0] or "the default region"
+        where = target[0] or "the default region"
         try:
-            return self._called(place, ids)
+            return self._called(target, ids)
         except ClientError as error:
             if is_unknown(error.response, self._call):
                 return dict.fromkeys(ids)
-            if is_refused_id(error.response, self._call) and len(ids) > 1:
+            if is_invalid_id(error.response, self._call) and len(ids) > 1:
                 half = len(ids) // 2  # one id that is refused must not stop the others
-                return {**self._ask_some(place, ids[:half]), **self._ask_some(place, ids[half:])}
-            problem = refusal(error.response, self._call, where)
+                return {**self._call_batch(target, ids[:half]), **self._call_batch(target, ids[half:])}
+            problem = service_problem(error.response, self._call, where)
         except (BotoCoreError, ResponseParserError, MissingExtra, ValueError) as error:
             # Of what it is set up with, the SDK refuses some with a plain ValueError.
             problem = sdk_problem(error, self._call, where)
-        except _NotAsked as error:
+        except _InvalidCall as error:
             problem = SourceProblem(str(error), lasting=True)
         return dict.fromkeys(ids, problem)
 
-    def _called(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
-        client, call = self._client(place), self._call
+    def _called(self, target: AwsTarget, ids: Sequence[str]) -> Mapping[str, PolledJob]:
+        client, call = self._client(target), self._call
         if not call.key:
             page = next(_pages(client, call, ids))
             thing = _results(call, page)
@@ -100,25 +106,28 @@ class AwsAsker:
         }
         return {each: self._thing(client, each, *by_key[each]) if each in by_key else None for each in ids}
 
-    def _thing(self, client: Any, id_: str, fields: Any, page: Mapping[str, Any]) -> Thing:
+    def _thing(self, client: Any, id_: str, fields: Any, page: Mapping[str, Any]) -> RawJob:
         from botocore.exceptions import ClientError
 
         items, date = self._items, sdk_date_ms(page)
         if items is None or items.call is None:
-            return Thing(fields, date=date)
+            return RawJob(fields, date=date)
         try:
-            return Thing(fields, items=_listed(client, items.call, [id_], items.at), date=date)
-        except (ClientError, _NotAsked):  # they decide nothing, so that neither a right nor an end is needed
-            return Thing(fields, items=(), date=date)
+            return RawJob(fields, items=_listed(client, items.call, [id_], items.at), date=date)
+        except (
+            ClientError,
+            _InvalidCall,
+        ):  # they decide nothing, so that neither a right nor an end is needed
+            return RawJob(fields, items=(), date=date)
 
-    def _client(self, place: AwsTarget) -> Any:
+    def _client(self, target: AwsTarget) -> Any:
         with self._lock:
-            if place not in self._clients:
-                self._clients[place] = prepared(self._connect(self._call.service, *place))
-            return self._clients[place]
+            if target not in self._clients:
+                self._clients[target] = prepare_client(self._connect(self._call.service, *target))
+            return self._clients[target]
 
 
-class _NotAsked(Exception):
+class _InvalidCall(Exception):
     """There is no way to ask this."""
 
 
@@ -126,7 +135,7 @@ def _results(call: AwsCall, page: Mapping[str, Any]) -> Any:
     """What was asked about. A response without the member that holds it is not an answer."""
     from botocore.parsers import ResponseParserError
 
-    if call.results and steps(call.results)[0] not in page:
+    if call.results and parse_path(call.results)[0] not in page:
         raise ResponseParserError(f"the response of {call.name} has no {call.results}")
     return value_at(page, call.results)
 
@@ -141,7 +150,7 @@ def _pages(client: Any, call: AwsCall, ids: Sequence[str]) -> Iterator[Mapping[s
 
     method = getattr(client, botocore.xform_name(call.operation), None)
     if method is None:
-        raise _NotAsked(f"{call.service} has no operation {call.operation}")
+        raise _InvalidCall(f"{call.service} has no operation {call.operation}")
     asked = _parameters(call, ids[0])
     if call.ids is not None:
         asked[call.ids] = list(ids)
@@ -152,14 +161,14 @@ def _pages(client: Any, call: AwsCall, ids: Sequence[str]) -> Iterator[Mapping[s
         if call.token is None or not token:
             return
         asked[call.token[0]] = token
-    raise _NotAsked(f"{call.name} answered with more than {MOST_PAGES} pages")
+    raise _InvalidCall(f"{call.name} answered with more than {MOST_PAGES} pages")
 
 
 def _parameters(call: AwsCall, id_: str) -> dict[str, Any]:
     try:
-        return {name: filled(text, id_, call.divider) for name, text in call.parameters.items()}
+        return {name: fill_template(text, id_, call.divider) for name, text in call.parameters.items()}
     except ValueError as error:
-        raise _NotAsked(str(error)) from error
+        raise _InvalidCall(str(error)) from error
 
 
 def aws_client(service: str, region: str | None, account: str | None = None) -> Any:
@@ -187,7 +196,7 @@ def credentials_problem(call: AwsCall) -> SourceProblem | None:
     return None
 
 
-def prepared(client: Any) -> Any:
+def prepare_client(client: Any) -> Any:
     """The client, such that it retries only requests without a response, and reads no other than its own.
 
     A response may say how long to wait (`Retry-After`). boto3 would retry within seconds and hide it, so
@@ -230,7 +239,7 @@ def _put_wait_in_seconds(headers: MutableMapping[str, str]) -> None:
     said = headers.get("Retry-After")
     if said is None or said.strip().isdecimal():
         return
-    seconds = wait_in(said, date=headers.get("Date"))
+    seconds = parse_retry_after(said, date=headers.get("Date"))
     if seconds is None:
         del headers["Retry-After"]
     else:

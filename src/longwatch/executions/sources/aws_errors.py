@@ -63,13 +63,13 @@ def is_unknown(response: Mapping[str, Any], call: AwsCall) -> bool:
     return any(code == wanted and part in message for wanted, part in call.unknown)
 
 
-def is_refused_id(response: Mapping[str, Any], call: AwsCall) -> bool:
+def is_invalid_id(response: Mapping[str, Any], call: AwsCall) -> bool:
     """Whether the service takes one of the ids for none."""
     code, _ = _said(response)
     return code in NO_SUCH_ID or code in call.refused
 
 
-def refusal(response: Mapping[str, Any], call: AwsCall, where: str) -> SourceProblem:
+def service_problem(response: Mapping[str, Any], call: AwsCall, where: str) -> SourceProblem:
     """The problem that an error of the service is."""
     code, message = _said(response)
     metadata = response.get("ResponseMetadata", {})
@@ -79,8 +79,8 @@ def refusal(response: Mapping[str, Any], call: AwsCall, where: str) -> SourcePro
     if code in NO_LOGIN:
         return SourceProblem(f"{told}. Renew the AWS credentials", lasting=True)
     throttled = code in THROTTLING or metadata.get("HTTPStatusCode") == 429
-    wish = retry_after_in(response)
-    return SourceProblem(told, wish, throttled, lasting=not throttled and is_refused_id(response, call))
+    wish = response_retry_after(response)
+    return SourceProblem(told, wish, throttled, lasting=not throttled and is_invalid_id(response, call))
 
 
 def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
@@ -131,31 +131,35 @@ def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
     return SourceProblem(f"{call.service} in {where} can not be reached ({error})")
 
 
-def retry_after_in(response: Mapping[str, Any]) -> float | None:
+def response_retry_after(response: Mapping[str, Any]) -> float | None:
     """How long an AWS service asks to wait: as its errors model it, or in a header. The longest counts."""
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    milliseconds = seconds_in(headers.get("x-amz-retry-after"))
+    milliseconds = bounded_seconds(headers.get("x-amz-retry-after"))
     found = (
-        seconds_in(response.get("retryAfterSeconds")),
-        wait_in(headers.get("retry-after"), date=headers.get("date")),
+        bounded_seconds(response.get("retryAfterSeconds")),
+        parse_retry_after(headers.get("retry-after"), date=headers.get("date")),
         None if milliseconds is None else milliseconds / 1000,
     )
     return max((each for each in found if each is not None), default=None)
 
 
-def wait_in(said: str | None, *, date: str | None = None) -> float | None:
+def parse_retry_after(said: str | None, *, date: str | None = None) -> float | None:
     """The seconds that a `Retry-After` means. A time in it is compared with the server's own `date`."""
-    until = epoch_in(said)
-    return seconds_in(said) if until is None else seconds_in(until - (epoch_in(date) or time.time()))
+    until = date_seconds(said)
+    return (
+        bounded_seconds(said)
+        if until is None
+        else bounded_seconds(until - (date_seconds(date) or time.time()))
+    )
 
 
-def epoch_in(said: str | None) -> float | None:
+def date_seconds(said: str | None) -> float | None:
     """The epoch seconds of an HTTP date."""
     ms = date_ms(said)
     return None if ms is None else ms / 1000
 
 
-def seconds_in(said: object) -> float | None:
+def bounded_seconds(said: object) -> float | None:
     """A number of seconds to wait, if it is one that can be meant; at most a day."""
     try:
         seconds = float(said)  # type: ignore[arg-type]

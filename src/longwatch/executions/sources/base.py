@@ -20,7 +20,7 @@ class SourceProblem:
     lasting: bool = False  # asking again brings the same, until somebody changes something
 
 
-SourceAnswers = SourceResponse | SourceProblem
+SourceResult = SourceResponse | SourceProblem
 
 
 class Source(Protocol):
@@ -30,7 +30,7 @@ class Source(Protocol):
     def name(self) -> str:
         """The word in `Execution.source` that means this system."""
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         """What the system says now, for each execution by its key, with as few calls as it takes.
 
         A problem is an answer of its own kind, for those that it concerns; it is never raised.
@@ -49,7 +49,7 @@ class SourceCheck(Protocol):
 
 
 @runtime_checkable
-class IdChecked(Protocol):
+class IdCheck(Protocol):
     """A source that knows what ids of its jobs look like."""
 
     def check_id(self, job_id: str) -> SourceProblem | None:
@@ -57,7 +57,7 @@ class IdChecked(Protocol):
 
 
 @runtime_checkable
-class Beginner(Protocol):
+class Starter(Protocol):
     """A source that knows what an execution is called, and when it began, from what people type."""
 
     def begin(

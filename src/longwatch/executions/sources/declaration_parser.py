@@ -13,12 +13,12 @@ from longwatch.executions.sources.declarations import (
     HttpCall,
     Items,
     Meaning,
-    Words,
-    normal,
+    StatusTable,
+    normalize,
 )
-from longwatch.executions.sources.expressions import places_in, steps
-from longwatch.executions.sources.http_url import checked, with_defaults
-from longwatch.executions.sources.shipped import CODE_WORDS, COMMON_WORDS
+from longwatch.executions.sources.expressions import parse_path, template_parts
+from longwatch.executions.sources.http_url import fill_defaults, validate_url
+from longwatch.executions.sources.shipped import CODE_STATUSES, COMMON_STATUSES
 
 SHORTEST_SECONDS = 1.0  # between two polls
 NEVER = "never"
@@ -68,7 +68,7 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-def declaration_from(name: str, table: object, *, where: str) -> Declaration:
+def parse_declaration(name: str, table: object, *, where: str) -> Declaration:
     """The watch that this table declares. Raises `InvalidSettings` with all of its mistakes."""
     reader = _DeclarationParser(f"{where}: watches.{name}")
     if not _NAME.fullmatch(name):
@@ -98,7 +98,7 @@ class _DeclarationParser:
         for key in _PATHS:
             self._path(key, table.get(key))
         call = self._call(table)
-        words = self._words(table, is_http=isinstance(call, HttpCall))
+        statuses = self._words(table, is_http=isinstance(call, HttpCall))
         if isinstance(call, AwsCall) and "status" not in table:
             self.wrong("status", "is missing: the path to the status in the answer")
         every = self._seconds("every", table.get("every"), lowest=SHORTEST_SECONDS)
@@ -112,9 +112,9 @@ class _DeclarationParser:
             call=call,
             status=self._text("status", table),
             outcome=self._paths("outcome", table.get("outcome")),
-            words=words,
+            statuses=statuses,
             reason=self._paths("reason", table.get("reason")),
-            items=self._items(table, words),
+            items=self._items(table, statuses),
             began=self._text("began", table),
             plan=self._text("plan", table),
             since=self._text("since", table),
@@ -131,7 +131,7 @@ class _DeclarationParser:
         divider = self._text("divider", table)
         if url is not None:
             try:
-                checked(_PLACE.sub("x", with_defaults(url)))
+                validate_url(_PLACE.sub("x", fill_defaults(url)))
             except ValueError as error:
                 self.wrong("url", str(error))
             self._has_place("url", [url])
@@ -163,30 +163,30 @@ class _DeclarationParser:
             unknown=tuple((code, "") for code in self._list("unknown", table.get("unknown"))),
         )
 
-    def _words(self, table: Mapping[str, object], *, is_http: bool) -> Words:
+    def _words(self, table: Mapping[str, object], *, is_http: bool) -> StatusTable:
         found: dict[str, Meaning] = {}
         for meaning in MEANINGS:
             for word in self._list(meaning, table.get(meaning)):
-                earlier = found.setdefault(normal(word), Meaning(meaning))
+                earlier = found.setdefault(normalize(word), Meaning(meaning))
                 if earlier != meaning:
                     self.wrong(meaning, f"has {word!r}, and {earlier.value} has it too")
         if found or is_http:
             if found and not any(each.is_end for each in found.values()):
                 self.wrong("succeeded", "is missing: no word means an end, so it would never come to one")
             codes = self._code_words(table, is_http=is_http)
-            return {**(found or COMMON_WORDS), **codes}
+            return {**(found or COMMON_STATUSES), **codes}
         self.wrong("succeeded", "is missing: the words that mean an end")
         return found
 
-    def _code_words(self, table: Mapping[str, object], *, is_http: bool) -> Words:
+    def _code_words(self, table: Mapping[str, object], *, is_http: bool) -> StatusTable:
         accepted = table.get("accept_status_code", False)
         if not isinstance(accepted, bool):
             self.wrong("accept_status_code", f"must be true or false, not {accepted!r}")
         elif accepted and not is_http:
             self.wrong("accept_status_code", "is for a `url` only")
-        return CODE_WORDS if accepted is True else {}
+        return CODE_STATUSES if accepted is True else {}
 
-    def _items(self, table: Mapping[str, object], words: Words) -> Items | None:
+    def _items(self, table: Mapping[str, object], statuses: StatusTable) -> Items | None:
         at = self._text("items", table)
         if at is None:
             return None
@@ -195,7 +195,7 @@ class _DeclarationParser:
             name=self._text("item_name", table) or "name",
             status=self._text("item_status", table) or "status",
             reason=self._text("item_reason", table),
-            words=words,
+            statuses=statuses,
         )
 
     def _paths(self, key: str, value: object) -> tuple[str, ...]:
@@ -205,13 +205,13 @@ class _DeclarationParser:
         return paths
 
     def _has_place(self, key: str, texts: list[str]) -> None:
-        if not any(places_in(text) for text in texts):
+        if not any(template_parts(text) for text in texts):
             self.wrong(key, "has no {id}: nothing says what is asked about")
 
     def _path(self, key: str, value: object) -> None:
         if isinstance(value, str):
             try:
-                steps(value)
+                parse_path(value)
             except InvalidInput as error:
                 self.wrong(key, str(error))
 

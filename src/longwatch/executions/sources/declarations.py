@@ -6,7 +6,7 @@
             service="codebuild", operation="BatchGetBuilds", ids="ids", results="builds", key=("id",)
         ),
         status="buildStatus",
-        words=words(running="IN_PROGRESS", succeeded="SUCCEEDED", failed="FAILED FAULT TIMED_OUT"),
+        statuses=statuses(running="IN_PROGRESS", succeeded="SUCCEEDED", failed="FAILED FAULT TIMED_OUT"),
     )
 
 A word that is in no table is no end: what it is said of stays open.
@@ -34,7 +34,7 @@ class Meaning(StrEnum):
         return self not in (Meaning.PENDING, Meaning.RUNNING)
 
 
-Words = Mapping[str, Meaning]
+StatusTable = Mapping[str, Meaning]
 """Meanings by word, each written as `normal` does."""
 
 
@@ -81,7 +81,7 @@ class Items:
     at: str  # path to the list
     name: str
     status: str
-    words: Words
+    statuses: StatusTable
     reason: str | None = None
     left_out: frozenset[str] = frozenset()  # names that are no steps
     call: AwsCall | None = None  # where they are asked for, if not in the answer about the job
@@ -92,7 +92,7 @@ class Operation:
     """One thing that is done to something that lasts, such as the update of a stack."""
 
     name: str
-    words: frozenset[str]  # that are said while it is done or when it has ended, as `normal` writes them
+    statuses: frozenset[str]  # that are said while it is done or when it has ended, as `normal` writes them
     since: str  # path to what tells it from others of its kind
 
 
@@ -104,7 +104,7 @@ class Declaration:
     about: str = ""
     call: AwsCall | HttpCall
     status: str | None  # path; None (HTTP): `status` or `state` of a JSON object
-    words: Words
+    statuses: StatusTable
     outcome: tuple[str, ...] = ()  # paths to what qualifies the status; () (HTTP): fields of the usual names
     reason: tuple[str, ...] = ()  # paths, joined
     cancelled: tuple[str, ...] = ()  # paths that are true if a failure was a cancellation
@@ -124,11 +124,11 @@ class Declaration:
     prefix: str = ""  # before an id, in what people type and in the execution's id
 
 
-def normal(word: object) -> str:
+def normalize(word: object) -> str:
     """A word as tables have it: `In Progress` is `in_progress`, and a JSON true is `true`."""
     return str(word).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
-def words(**meant: str) -> dict[str, Meaning]:
+def statuses(**meant: str) -> dict[str, Meaning]:
     """A table of words: `words(failed="FAILED TIMED_OUT")`."""
-    return {normal(word): Meaning(meaning) for meaning, said in meant.items() for word in said.split()}
+    return {normalize(word): Meaning(meaning) for meaning, said in meant.items() for word in said.split()}

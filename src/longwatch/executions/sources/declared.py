@@ -11,29 +11,36 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.executions.due import deadline_at
 from longwatch.executions.model import Execution, ExecutionKey, Job, JobState
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import IdChecked, SourceAnswers, SourceCheck, SourceProblem
+from longwatch.executions.sources.base import IdCheck, SourceCheck, SourceProblem, SourceResult
 from longwatch.executions.sources.dates import observed_at
 from longwatch.executions.sources.declarations import Declaration
-from longwatch.executions.sources.mapping import Thing, begun, job_of, no_status, superseded, understood
+from longwatch.executions.sources.mapping import (
+    RawJob,
+    map_job,
+    map_status,
+    mark_superseded,
+    new_execution,
+    no_status,
+)
 
 AT_ONCE = 8  # one endpoint that hangs must not hold up the others, and no service be flooded
 
 T = TypeVar("T")
 
 
-def side_by_side(ask: Callable[[str], T], ids: Sequence[str]) -> dict[str, T]:
+def run_parallel(call: Callable[[str], T], ids: Sequence[str]) -> dict[str, T]:
     """What is said about each id, in the time of the slowest few."""
     if len(ids) < 2:
-        return {each: ask(each) for each in ids}
+        return {each: call(each) for each in ids}
     with ThreadPoolExecutor(min(AT_ONCE, len(ids)), thread_name_prefix="longwatch-source") as pool:
-        return dict(zip(ids, pool.map(ask, ids), strict=True))
+        return dict(zip(ids, pool.map(call, ids), strict=True))
 
 
 MOST_APART_MS = 60 * 60 * 1000  # any server can be watched, also one whose clock was never set
 
 AwsTarget = tuple[str | None, str | None]
 """A region and an account."""
-FoundJobs = Thing | SourceProblem | None
+PolledJob = RawJob | SourceProblem | None
 """What was said about one id; None: the system does not know it."""
 FIRST_MS = 5_000  # how old the response that `begin` got may be as the first answer
 LATER_JOB = SourceProblem(
@@ -41,10 +48,10 @@ LATER_JOB = SourceProblem(
 )
 
 
-class Asker(Protocol):
+class Caller(Protocol):
     """Makes the calls of one declaration. Threads may share it."""
 
-    def ask(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
+    def call(self, target: AwsTarget, ids: Sequence[str]) -> Mapping[str, PolledJob]:
         """What the system says about each of these ids. Nothing is raised for what the system does."""
 
     def close(self) -> None:
@@ -54,19 +61,19 @@ class Asker(Protocol):
 class DeclaredSource:
     """A `Source` for one declaration."""
 
-    def __init__(self, declaration: Declaration, asker: Asker, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, declaration: Declaration, caller: Caller, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.declaration = declaration
-        self._asker = asker
+        self._caller = caller
         self._clock = clock
         self._first: dict[
-            tuple[AwsTarget, str], tuple[int, Thing]
+            tuple[AwsTarget, str], tuple[int, RawJob]
         ] = {}  # responses that asked to wait, and when
 
     @property
     def name(self) -> str:
         return self.declaration.name
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         at = self._clock.now_ms()
         # What such an id means now says nothing about the job that it meant when that ended.
         past = {each.key for each in executions if each.closed and self.declaration.repeats}
@@ -74,7 +81,7 @@ class DeclaredSource:
         for execution in executions:
             for job in _jobs(execution) if execution.key not in past else ():
                 places.setdefault((job.region, job.account), {})[job.job_id] = None
-        found = {place: self._found(place, list(ids), at) for place, ids in places.items()}
+        found = {target: self._found(target, list(ids), at) for target, ids in places.items()}
         return {
             each.key: LATER_JOB if each.key in past else self._answer(each, found, at) for each in executions
         }
@@ -82,22 +89,24 @@ class DeclaredSource:
     def begin(
         self, what: str, *, region: str | None = None, account: str | None = None
     ) -> Execution | SourceProblem | None:
-        place = (region or region_in(what), account)
-        found = self._asker.ask(place, [what])[what]
-        if not isinstance(found, Thing):
+        target = (region or region_in(what), account)
+        found = self._caller.call(target, [what])[what]
+        if not isinstance(found, RawJob):
             return found
-        said = understood(self.declaration, found)
+        said = map_status(self.declaration, found)
         if said is None:
             return no_status(self.declaration, what, found)
         asked = self._clock.now_ms()
         now = _observed_at(asked, [found.date])
-        execution = begun(self.declaration, what, found, said, region=place[0], account=account, now=now)
+        execution = new_execution(
+            self.declaration, what, found, said, region=target[0], account=account, now=now
+        )
         if found.again_seconds is not None:
-            self._first[place, _jobs(execution)[0].job_id] = (asked, found)
+            self._first[target, _jobs(execution)[0].job_id] = (asked, found)
         return execution
 
     def check(self) -> SourceProblem | None:
-        return self._asker.check() if isinstance(self._asker, SourceCheck) else None
+        return self._caller.check() if isinstance(self._caller, SourceCheck) else None
 
     def check_id(self, job_id: str) -> SourceProblem | None:
         shape = self.declaration.id_shape
@@ -105,23 +114,23 @@ class DeclaredSource:
             return SourceProblem(
                 f"{job_id!r} is not an id of {self.name}: {self.declaration.about}", lasting=True
             )
-        return self._asker.check_id(job_id) if isinstance(self._asker, IdChecked) else None
+        return self._caller.check_id(job_id) if isinstance(self._caller, IdCheck) else None
 
     def close(self) -> None:
-        self._asker.close()
+        self._caller.close()
 
-    def _found(self, place: AwsTarget, ids: Sequence[str], at: int) -> Mapping[str, FoundJobs]:
+    def _found(self, target: AwsTarget, ids: Sequence[str], at: int) -> Mapping[str, PolledJob]:
         """What the system says about each id. A response to `begin` that asked to wait is the first one."""
-        first = {each: self._first.pop((place, each), None) for each in ids}
-        found: dict[str, FoundJobs] = {
+        first = {each: self._first.pop((target, each), None) for each in ids}
+        found: dict[str, PolledJob] = {
             each: kept[1] for each, kept in first.items() if kept is not None and at - kept[0] <= FIRST_MS
         }
         rest = [each for each in ids if each not in found]
-        return {**found, **self._asker.ask(place, rest)} if rest else found
+        return {**found, **self._caller.call(target, rest)} if rest else found
 
     def _answer(
-        self, execution: Execution, found: Mapping[AwsTarget, Mapping[str, FoundJobs]], at: int
-    ) -> SourceAnswers:
+        self, execution: Execution, found: Mapping[AwsTarget, Mapping[str, PolledJob]], at: int
+    ) -> SourceResult:
         """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""
         jobs: dict[str, Job] = {}
         missing = set()
@@ -135,10 +144,10 @@ class DeclaredSource:
                 missing.add(job.job_id)
                 continue
             dates.append(thing.date)
-            said = understood(self.declaration, thing)
+            said = map_status(self.declaration, thing)
             if said is None:
                 return no_status(self.declaration, job.job_id, thing)
-            jobs[job.job_id] = job_of(job, superseded(self.declaration, execution, thing, said))
+            jobs[job.job_id] = map_job(job, mark_superseded(self.declaration, execution, thing, said))
             wish = max(wish or 0.0, thing.again_seconds) if thing.again_seconds else wish
         return SourceResponse(
             self.declaration.call.name,

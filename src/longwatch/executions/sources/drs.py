@@ -27,13 +27,13 @@ from longwatch.executions.model import (
     WorkItem,
 )
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.aws import aws_client, credentials_problem, prepared
-from longwatch.executions.sources.aws_errors import refusal, retry_after_in, sdk_problem
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.aws import aws_client, credentials_problem, prepare_client
+from longwatch.executions.sources.aws_errors import response_retry_after, sdk_problem, service_problem
+from longwatch.executions.sources.base import SourceProblem, SourceResult
 from longwatch.executions.sources.dates import observed_at, sdk_date_ms
 from longwatch.executions.sources.declarations import AwsCall
-from longwatch.executions.sources.drs_log import LOG_CALL, log_of, wants_log, with_earlier_log, with_log
-from longwatch.executions.sources.mapping import LONGEST_WORD, storable, time_ms
+from longwatch.executions.sources.drs_log import LOG_CALL, apply_log, keep_earlier_log, needs_log, parse_log
+from longwatch.executions.sources.mapping import LONGEST_STATUS, storable_text, time_ms
 
 CALL = "drs:DescribeJobs"
 JOBS_AT_ONCE = 200  # ids in one call; the service takes 1,000, and its answers are paged in any case
@@ -87,11 +87,11 @@ class DrsSource:
         self._lock = threading.Lock()
         self.calls = 0  # made so far
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         local, dates = self._clock.now_ms(), list[int | None]()
         told = {
-            place: self._ask_place(_Inquiry(place, dates), ids)
-            for place, ids in _by_place(executions).items()
+            target: self._call_target(_Inquiry(target, dates), ids)
+            for target, ids in _by_place(executions).items()
         }
         at, is_dated = observed_at(local, dates), any(each is not None for each in dates)
         warnings = self._add_reasons(executions, told, at)
@@ -110,47 +110,47 @@ class DrsSource:
         for client in clients:
             client.close()
 
-    def _ask_place(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+    def _call_target(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
         found: dict[str, Job | SourceProblem] = {}
         for begin in range(0, len(ids), JOBS_AT_ONCE):
-            found |= self._ask_some(inquiry, ids[begin : begin + JOBS_AT_ONCE])
+            found |= self._call_batch(inquiry, ids[begin : begin + JOBS_AT_ONCE])
         return found
 
-    def _ask_some(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+    def _call_batch(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
         try:
             from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
             from botocore.parsers import ResponseParserError
         except ImportError:
             return dict.fromkeys(ids, SourceProblem(str(MissingExtra("Asking DRS", "aws")), lasting=True))
-        place = inquiry.place
+        target = inquiry.target
         try:
-            return {item["jobID"]: job_from(item) for item in self._pages(inquiry, ids)}
+            return {item["jobID"]: parse_job(item) for item in self._pages(inquiry, ids)}
         except ParamValidationError as error:
             if len(ids) > 1:
-                return self._ask_halves(inquiry, ids)
+                return self._call_halves(inquiry, ids)
             problem = SourceProblem(f"{ids[0]!r} is no job of DRS ({error})")
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") == "ValidationException" and len(ids) > 1:
-                return self._ask_halves(inquiry, ids)
-            problem = refusal(error.response, DESCRIBE_JOBS, _where(place))
+                return self._call_halves(inquiry, ids)
+            problem = service_problem(error.response, DESCRIBE_JOBS, _where(target))
         except (BotoCoreError, ResponseParserError, ValueError) as error:
-            problem = sdk_problem(error, DESCRIBE_JOBS, _where(place))
+            problem = sdk_problem(error, DESCRIBE_JOBS, _where(target))
         except (AttributeError, LookupError, TypeError):
-            problem = SourceProblem(f"DRS in {_where(place)} returned a response without a list of jobs")
+            problem = SourceProblem(f"DRS in {_where(target)} returned a response without a list of jobs")
         except _EndlessPages:
             problem = SourceProblem(
-                f"DRS in {_where(place)} answered with {MOST_EMPTY_PAGES} pages in a row without another job"
+                f"DRS in {_where(target)} answered with {MOST_EMPTY_PAGES} pages in a row without another job"
             )
         return dict.fromkeys(ids, problem)
 
-    def _ask_halves(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
+    def _call_halves(self, inquiry: _Inquiry, ids: Sequence[str]) -> dict[str, Job | SourceProblem]:
         """One id that is refused must not stop the others."""
         half = len(ids) // 2
-        return self._ask_some(inquiry, ids[:half]) | self._ask_some(inquiry, ids[half:])
+        return self._call_batch(inquiry, ids[:half]) | self._call_batch(inquiry, ids[half:])
 
     def _pages(self, inquiry: _Inquiry, ids: Sequence[str]) -> Iterable[Mapping[str, Any]]:
         """The jobs of all pages, however many there are, until all are found or no page brings another."""
-        client = self._client(inquiry.place)
+        client = self._client(inquiry.target)
         asked: dict[str, Any] = {"filters": {"jobIDs": list(ids)}}
         missing, empty = set(ids), 0
         while empty < MOST_EMPTY_PAGES:
@@ -172,25 +172,25 @@ class DrsSource:
         until = self._clock.monotonic() + LOGS_SECONDS
         warnings: dict[tuple[AwsTarget, str], SourceProblem] = {}
         for known in (job for each in executions for wave in each.stages for job in wave.jobs):
-            place = (known.region, known.account)
-            job = told[place].get(known.job_id)
+            target = (known.region, known.account)
+            job = told[target].get(known.job_id)
             if not isinstance(job, Job):
                 continue
-            job = told[place][known.job_id] = with_earlier_log(known, job)
-            if not wants_log(known, job, at):
+            job = told[target][known.job_id] = keep_earlier_log(known, job)
+            if not needs_log(known, job, at):
                 continue
             if self._clock.monotonic() > until:
                 late = f"the log of {known.job_id} was not read: no time is left"
-                warnings[place, known.job_id] = SourceProblem(late)
+                warnings[target, known.job_id] = SourceProblem(late)
                 continue
-            items, problem = self._log(place, known.job_id, until)
-            told[place][known.job_id] = with_log(job, log_of(items))
+            items, problem = self._log(target, known.job_id, until)
+            told[target][known.job_id] = apply_log(job, parse_log(items))
             if problem is not None:
-                warnings[place, known.job_id] = problem
+                warnings[target, known.job_id] = problem
         return warnings
 
     def _log(
-        self, place: AwsTarget, job_id: str, until: float
+        self, target: AwsTarget, job_id: str, until: float
     ) -> tuple[list[Mapping[str, Any]], SourceProblem | None]:
         """The events of a job's log, and what is wrong if these are not all."""
         from botocore.exceptions import BotoCoreError, ClientError
@@ -200,7 +200,7 @@ class DrsSource:
         asked: dict[str, Any] = {"jobID": job_id}
         wish = None
         try:
-            client = self._client(place)
+            client = self._client(target)
             for _ in range(MOST_LOG_PAGES):
                 if self._clock.monotonic() > until:
                     why = f"the log of {job_id} was not read to its end: no time is left"
@@ -215,7 +215,7 @@ class DrsSource:
         except ClientError as error:
             code, wish = (
                 error.response.get("Error", {}).get("Code", "unknown"),
-                retry_after_in(error.response),
+                response_retry_after(error.response),
             )
             why = f"the log of {job_id} was not read: {LOG_CALL} answered {code}"
         except (BotoCoreError, ResponseParserError) as error:
@@ -224,18 +224,18 @@ class DrsSource:
             why = f"the log of {job_id} was not read: {LOG_CALL} returned a response without a log"
         return items, SourceProblem(why, wish)
 
-    def _client(self, place: AwsTarget) -> Any:
+    def _client(self, target: AwsTarget) -> Any:
         with self._lock:
-            if place not in self._clients:
-                self._clients[place] = prepared(self._connect(*place))
-            return self._clients[place]
+            if target not in self._clients:
+                self._clients[target] = prepare_client(self._connect(*target))
+            return self._clients[target]
 
 
 @dataclass(frozen=True, slots=True)
 class _Inquiry:
     """The calls of one poll in one place, with the dates of their responses."""
 
-    place: AwsTarget
+    target: AwsTarget
     dates: list[int | None]
 
 
@@ -248,7 +248,7 @@ def drs_client(region: str | None, account: str | None = None) -> Any:
     return aws_client("drs", region, account)
 
 
-def job_from(item: Mapping[str, Any]) -> Job:
+def parse_job(item: Mapping[str, Any]) -> Job:
     """A job as DRS describes it. Only its id is sure to be there.
 
     What the states of servers mean in a job of a type that is not known, nobody can say: none is an end.
@@ -309,7 +309,7 @@ def _word(item: Mapping[str, Any], name: str) -> str | None:
     An empty one is a value that no table has.
     """
     said = item.get(name)
-    return None if said is None else storable(said, LONGEST_WORD)
+    return None if said is None else storable_text(said, LONGEST_STATUS)
 
 
 def _by_place(executions: Sequence[Execution]) -> dict[AwsTarget, list[str]]:
@@ -318,25 +318,25 @@ def _by_place(executions: Sequence[Execution]) -> dict[AwsTarget, list[str]]:
         for wave in execution.stages:
             for job in wave.jobs:
                 places.setdefault((job.region, job.account), {})[job.job_id] = None
-    return {place: list(ids) for place, ids in places.items()}
+    return {target: list(ids) for target, ids in places.items()}
 
 
-def _answer(execution: Execution, told: Jobs, warnings: Warnings, at: int, polled_at: int) -> SourceAnswers:
+def _answer(execution: Execution, told: Jobs, warnings: Warnings, at: int, polled_at: int) -> SourceResult:
     """The answer for one execution: whole, or a problem. A part of it could be taken for the whole."""
     jobs: dict[str, Job] = {}
     missing = set()
     warned: list[SourceProblem] = []
     for job in (job for wave in execution.stages for job in wave.jobs):
-        place = (job.region, job.account)
-        found = told[place].get(job.job_id)
+        target = (job.region, job.account)
+        found = told[target].get(job.job_id)
         if isinstance(found, SourceProblem):
             return found
         if found is None:
             missing.add(job.job_id)
         else:
             jobs[job.job_id] = found
-        if (place, job.job_id) in warnings:
-            warned.append(warnings[place, job.job_id])
+        if (target, job.job_id) in warnings:
+            warned.append(warnings[target, job.job_id])
     wish = max((each.retry_after_seconds for each in warned if each.retry_after_seconds), default=None)
     return SourceResponse(
         CALL,
@@ -350,6 +350,6 @@ def _answer(execution: Execution, told: Jobs, warnings: Warnings, at: int, polle
     )
 
 
-def _where(place: AwsTarget) -> str:
-    region, account = place
+def _where(target: AwsTarget) -> str:
+    region, account = target
     return (region or "the default region") + (f" of account {account}" if account else "")

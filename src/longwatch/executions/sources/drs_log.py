@@ -98,7 +98,7 @@ class JobLog:
         return self.of_servers.get(server_id) or self.of_job or self._leftovers.get(server_id)
 
 
-def wants_log(known: Job, told: Job, now_ms: int) -> bool:
+def needs_log(known: Job, told: Job, now_ms: int) -> bool:
     """Whether the log of a job is worth a call: it has finished, and the log may explain or decide something.
 
     A server that failed is explained once. For one that is left over, `JOB_CANCEL` or the end of a conversion
@@ -118,7 +118,7 @@ def wants_log(known: Job, told: Job, now_ms: int) -> bool:
     return not told.items
 
 
-def with_earlier_log(known: Job, told: Job) -> Job:
+def keep_earlier_log(known: Job, told: Job) -> Job:
     """The job with what its log said in an earlier poll: conversions are in the log alone."""
     if told.kind is not JobKind.SNAPSHOT:
         return told
@@ -134,7 +134,7 @@ def with_earlier_log(known: Job, told: Job) -> Job:
     return replace(told, items=servers)
 
 
-def with_log(job: Job, log: JobLog) -> Job:
+def apply_log(job: Job, log: JobLog) -> Job:
     """The job with what its log says of it."""
     servers = tuple(_with_log(server, job.kind, log) for server in job.items)
     return replace(job, items=servers, cancelled=job.cancelled or log.cancelled)
@@ -156,7 +156,7 @@ def _is_left_over(server: WorkItem) -> bool:
     return server.state in (ItemState.PENDING, ItemState.IN_PROGRESS)
 
 
-def log_of(items: Iterable[Mapping[str, Any]]) -> JobLog:
+def parse_log(items: Iterable[Mapping[str, Any]]) -> JobLog:
     """The log that these events make, in the order of their times: the service does not promise one."""
     log = JobLog()
     for item in sorted(items, key=lambda item: str(item.get("logDateTime") or "")):

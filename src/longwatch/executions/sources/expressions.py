@@ -16,7 +16,7 @@ from longwatch.errors import InvalidInput
 _PLACE = re.compile(r"\{(?P<plus>\+?)(?P<part>id|[1-9])\}")
 
 
-def filled(
+def fill_template(
     text: str,
     what: str,
     divider: str | None,
@@ -29,7 +29,7 @@ def filled(
     The last divider counts: a name may hold one, a number that follows it does not. `{+id}` and `{+1}` keep
     slashes, as in RFC 6570.
     """
-    wanted = [int(number) for number in places_in(text) if number != "id"]
+    wanted = [int(number) for number in template_parts(text) if number != "id"]
     parts = what.rsplit(divider, 1) if divider else [what]
     if wanted and (max(wanted) > len(parts) or not all(parts)):
         raise ValueError(f"{what!r} has not enough parts: write FIRST{divider or '/'}SECOND")
@@ -41,7 +41,7 @@ def filled(
     return _PLACE.sub(put, text)
 
 
-def places_in(text: str) -> list[str]:
+def template_parts(text: str) -> list[str]:
     """The places that an id is put into."""
     return [match["part"] for match in _PLACE.finditer(text)]
 
@@ -52,7 +52,7 @@ PathStep = str | int
 
 
 @cache
-def steps(path: str) -> tuple[PathStep, ...]:
+def parse_path(path: str) -> tuple[PathStep, ...]:
     """The names and places of a path; an empty one means the whole answer. Raises `InvalidInput`."""
     found: list[PathStep] = []
     at = 0
@@ -72,7 +72,7 @@ def steps(path: str) -> tuple[PathStep, ...]:
 def value_at(answer: Any, path: str) -> Any:
     """What is there, or None."""
     value = answer
-    for step in steps(path):
+    for step in parse_path(path):
         if isinstance(step, int):
             is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
             value = value[step] if is_list and -len(value) <= step < len(value) else None

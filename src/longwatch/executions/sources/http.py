@@ -22,21 +22,21 @@ from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
 from longwatch.errors import InvalidInput
-from longwatch.executions.sources.aws_errors import epoch_in, seconds_in, wait_in
+from longwatch.executions.sources.aws_errors import bounded_seconds, date_seconds, parse_retry_after
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.dates import response_date_ms
-from longwatch.executions.sources.declarations import Declaration, HttpCall, normal
-from longwatch.executions.sources.declared import AwsTarget, FoundJobs, side_by_side
-from longwatch.executions.sources.expressions import filled
+from longwatch.executions.sources.declarations import Declaration, HttpCall, normalize
+from longwatch.executions.sources.declared import AwsTarget, PolledJob, run_parallel
+from longwatch.executions.sources.expressions import fill_template
 from longwatch.executions.sources.http_url import (
-    checked,
-    expanded,
+    expand_variables,
+    reject_secrets,
     unset_variables,
-    variables,
+    validate_url,
+    variable_names,
     with_options,
-    without_secrets,
 )
-from longwatch.executions.sources.mapping import Thing, storable
+from longwatch.executions.sources.mapping import RawJob, storable_text
 from longwatch.executions.sources.outcome_fields import status_values
 from longwatch.storage.http import HttpResponse, fetched
 
@@ -50,7 +50,7 @@ _NOT_THERE = frozenset({404, 410})
 _LATER = frozenset({408, 425, 429})
 
 
-class HttpAsker:
+class HttpCaller:
     """An `Asker` by GET requests. An answer with an ETag is not sent again while it is the same."""
 
     def __init__(self, declaration: Declaration, headers: Mapping[str, str] | None = None) -> None:
@@ -61,13 +61,13 @@ class HttpAsker:
         self._kept: dict[str, HttpResponse] = {}
         self._lock = threading.Lock()
 
-    def ask(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
-        return side_by_side(self._ask_one, ids)
+    def call(self, target: AwsTarget, ids: Sequence[str]) -> Mapping[str, PolledJob]:
+        return run_parallel(self._poll_one, ids)
 
     def check(self) -> SourceProblem | None:
         try:
-            expanded(self._call.url)
-            sendable(self._headers)
+            expand_variables(self._call.url)
+            expand_headers(self._headers)
         except ValueError as error:
             return SourceProblem(str(error), lasting=True)
         return None
@@ -76,7 +76,7 @@ class HttpAsker:
         try:
             address = self._filled(self._call.url, job_id)
             if self._call.url == "{id}":
-                without_secrets(checked(with_options(self._declaration, address)[1]))
+                reject_secrets(validate_url(with_options(self._declaration, address)[1]))
         except (ValueError, InvalidInput) as error:
             return SourceProblem(str(error), lasting=True)
         return None
@@ -84,26 +84,26 @@ class HttpAsker:
     def close(self) -> None:
         self._kept.clear()
 
-    def _ask_one(self, what: str) -> FoundJobs:
+    def _poll_one(self, what: str) -> PolledJob:
         address = what
         try:
-            url = with_scheme(self._filled(expanded(self._call.url, _in_url), what))
+            url = with_scheme(self._filled(expand_variables(self._call.url, _in_url), what))
             declaration, address = with_options(self._declaration, url)
             if self._call.url == "{id}":
-                without_secrets(address)
-            page = self._get(checked(address), sendable(self._headers))
+                reject_secrets(address)
+            page = self._get(validate_url(address), expand_headers(self._headers))
         except (ValueError, InvalidInput) as error:
             return SourceProblem(str(error), lasting=True)
         except (OSError, HTTPException) as error:
             return unreachable(urlsplit(address), getattr(error, "reason", None) or error)
         # As it is declared: what the environment adds may be a secret.
-        found = found_in(page, declaration, self._filled(self._call.url, what))
-        return replace(found, date=response_date_ms(page.headers)) if isinstance(found, Thing) else found
+        found = parse_response(page, declaration, self._filled(self._call.url, what))
+        return replace(found, date=response_date_ms(page.headers)) if isinstance(found, RawJob) else found
 
     def _filled(self, url: str, what: str) -> str:
         if self._call.url == "{id}":
             return what
-        return filled(
+        return fill_template(
             url, what, self._call.divider, quote=lambda part: quote(part, safe=""), quote_path=_path
         )
 
@@ -138,7 +138,7 @@ def unreachable(address: SplitResult, reason: object) -> SourceProblem:
     return SourceProblem(f"{address.netloc} can not be reached ({reason})")
 
 
-def found_in(page: HttpResponse, declaration: Declaration, url: str) -> FoundJobs:
+def parse_response(page: HttpResponse, declaration: Declaration, url: str) -> PolledJob:
     """What an answer says: a job, that there is none, or why it says nothing."""
     if page.code in _NOT_THERE:
         return None
@@ -155,23 +155,23 @@ def found_in(page: HttpResponse, declaration: Declaration, url: str) -> FoundJob
     if fields is None and _is_json(page):
         return SourceProblem(f"{told} with JSON that can not be read: {page.body[:80]!r}", wish)
     if declaration.status is not None and fields is not None:
-        return Thing(fields, declaration=declaration, again_seconds=wish)
+        return RawJob(fields, declaration=declaration, again_seconds=wish)
     word = None if declaration.status is not None else _word_in(fields, page, declaration)
     if word is None:
-        meaning = declaration.words.get(normal(f"HTTP {page.code}"))
+        meaning = declaration.statuses.get(normalize(f"HTTP {page.code}"))
         if meaning is None or (meaning.is_end and page.moved_to is not None):
             return _without_status(fields, page, declaration, told)
         word = f"HTTP {page.code}"
-    return Thing(fields, word, declaration, again_seconds=wish)
+    return RawJob(fields, word, declaration, again_seconds=wish)
 
 
-def sendable(headers: Mapping[str, str]) -> dict[str, str]:
+def expand_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers with what the environment has. Raises ValueError, which never holds the value of one."""
     found = {}
     for name, value in headers.items():
         if unset_variables(value):
             continue
-        found[name] = _basic(expanded(value).strip())
+        found[name] = _basic(expand_variables(value).strip())
         if not found[name].isprintable() or not name.isascii() or not name.isprintable():
             raise ValueError(f"the header {name!r} holds a line break or something else that can not be sent")
         try:
@@ -183,12 +183,12 @@ def sendable(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _word_in(fields: Any, page: HttpResponse, declaration: Declaration) -> str | None:
     """The status that an answer tells: in a field, or as the only word there is."""
-    for said in (*status_values(fields), None if fields is None or normal(fields) == HEALTHY else fields):
+    for said in (*status_values(fields), None if fields is None or normalize(fields) == HEALTHY else fields):
         if isinstance(said, str | int | float):  # a JSON true is `true`
             return str(said).lower() if isinstance(said, bool) else str(said)
     body = page.body.strip()  # whole: what follows a word may be why it is not the status
     text = body.decode(errors="replace") if len(body) <= LONGEST_WORD_BYTES else ""
-    return text if normal(text) in declaration.words and normal(text) != HEALTHY else None
+    return text if normalize(text) in declaration.statuses and normalize(text) != HEALTHY else None
 
 
 def _without_status(fields: Any, page: HttpResponse, declaration: Declaration, told: str) -> SourceProblem:
@@ -202,7 +202,7 @@ def _without_status(fields: Any, page: HttpResponse, declaration: Declaration, t
         )
     if isinstance(fields, Mapping | list):
         has = ", ".join(str(name) for name in fields) if isinstance(fields, Mapping) else "a list"
-        has = storable(has, 200) or "nothing"
+        has = storable_text(has, 200) or "nothing"
         return SourceProblem(
             f"{told} with JSON that has no status; it has {has}. Pass the path to the status with "
             "--status-path, or as `status` of the declaration",
@@ -244,13 +244,13 @@ def retry_after(headers: Message) -> float | None:
     A date is compared with the server's own clock, if the response has its time.
     """
     if headers["Retry-After"] is not None:
-        return wait_in(headers["Retry-After"], date=headers["Date"])
+        return parse_retry_after(headers["Retry-After"], date=headers["Date"])
     if str(headers["X-RateLimit-Remaining"] or headers["RateLimit-Remaining"] or "").strip() == "0":
         reset = headers["X-RateLimit-Reset"] or headers["RateLimit-Reset"]
         with suppress(TypeError, ValueError):
             seconds = float(reset)
-            now = epoch_in(headers["Date"]) or time.time()
-            return seconds_in(seconds if seconds < _EPOCH_FROM else seconds - now)
+            now = date_seconds(headers["Date"]) or time.time()
+            return bounded_seconds(seconds if seconds < _EPOCH_FROM else seconds - now)
     return None
 
 
@@ -262,7 +262,7 @@ def with_scheme(url: str) -> str:
 def _credentials(declaration: Declaration) -> str:
     """What to do where the server wants to know who asks."""
     assert isinstance(declaration.call, HttpCall)
-    names = [name for value in declaration.call.headers.values() for name in variables(value)]
+    names = [name for value in declaration.call.headers.values() for name in variable_names(value)]
     if not names:
         return "Pass the credentials with --header"
     return f"Set {' and '.join(names)} to credentials that may read it"

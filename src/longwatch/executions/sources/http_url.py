@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import parse_qs, parse_qsl, urldefrag, urlencode, urlsplit
 
-from longwatch.executions.sources.declarations import Declaration, Meaning, normal
-from longwatch.executions.sources.expressions import steps
-from longwatch.executions.sources.shipped import CODE_WORDS
+from longwatch.executions.sources.declarations import Declaration, Meaning, normalize
+from longwatch.executions.sources.expressions import parse_path
+from longwatch.executions.sources.shipped import CODE_STATUSES
 
 ACCEPT, CODE = "accept", "status-code"
 OPTIONS = ("status", "outcome", ACCEPT, *(each.value for each in Meaning))
@@ -27,7 +27,7 @@ _SECRET_ENDINGS = (
 _SECRET_NAMES = frozenset({"auth", "sig", "pass", "pw", "pin", "otp", "jwt", "sid", "hmac"})
 
 
-def checked(url: str) -> str:
+def validate_url(url: str) -> str:
     """The same address. Raises ValueError if it is none, or holds a password."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -37,7 +37,7 @@ def checked(url: str) -> str:
     return url
 
 
-def without_secrets(url: str) -> str:
+def reject_secrets(url: str) -> str:
     """The same address. Raises ValueError if a parameter of it is one that holds a secret by its name."""
     for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True):
         folded = name.casefold().replace("-", "").replace("_", "")
@@ -58,23 +58,23 @@ def with_options(declaration: Declaration, url: str) -> tuple[Declaration, str]:
     said = parse_qs(fragment) if "=" in fragment else {}
     if not said or set(said) - set(OPTIONS):
         return declaration, address  # a fragment of the page, and none of ours
-    words = dict(declaration.words)
+    statuses = dict(declaration.statuses)
     if CODE in said.get(ACCEPT, ()):
-        words |= CODE_WORDS
+        statuses |= CODE_STATUSES
     for meaning in Meaning:
-        words |= {normal(word): meaning for word in said.get(meaning.value, ())}
+        statuses |= {normalize(word): meaning for word in said.get(meaning.value, ())}
     path = said.get("status", [declaration.status])[0]
     outcome = tuple(said.get("outcome", declaration.outcome))
     for each in (path or "", *outcome):
-        steps(each)
-    return replace(declaration, status=path, outcome=outcome, words=words), address
+        parse_path(each)
+    return replace(declaration, status=path, outcome=outcome, statuses=statuses), address
 
 
-def address_of(
+def url_with_options(
     url: str,
     *,
     status: str | None = None,
-    words: Mapping[str, Sequence[str]] | None = None,
+    statuses: Mapping[str, Sequence[str]] | None = None,
     outcome: Sequence[str] = (),
     accept_status_code: bool = False,
 ) -> str:
@@ -82,11 +82,11 @@ def address_of(
     options = [("status", status)] if status else []
     options += [("outcome", path) for path in outcome]
     options += [(ACCEPT, CODE)] if accept_status_code else []
-    options += [(meaning, word) for meaning, said in (words or {}).items() for word in said]
+    options += [(meaning, word) for meaning, said in (statuses or {}).items() for word in said]
     return f"{urldefrag(url)[0]}#{urlencode(options)}" if options else url
 
 
-def expanded(value: str, quote: Callable[[str], str] = str) -> str:
+def expand_variables(value: str, quote: Callable[[str], str] = str) -> str:
     """The value with `${NAME}` taken from the environment. Raises ValueError if it is not set.
 
     `${NAME|OTHER}` is the first of them that is set, and `${NAME:-default}` has a default.
@@ -102,7 +102,7 @@ def expanded(value: str, quote: Callable[[str], str] = str) -> str:
     return _VARIABLE.sub(found, value)
 
 
-def with_defaults(value: str) -> str:
+def fill_defaults(value: str) -> str:
     """The value with the defaults of its variables; `https://x` stands for one without at its beginning."""
     return _VARIABLE.sub(lambda match: match["default"] or ("x" if match.start() else "https://x"), value)
 
@@ -113,7 +113,7 @@ def unset_variables(value: str) -> list[str]:
     return [match["names"].replace("|", " or ") for match in found if not _environment(match)]
 
 
-def variables(value: str) -> list[str]:
+def variable_names(value: str) -> list[str]:
     """The variables of a value, each with its alternatives: `GH_TOKEN or GITHUB_TOKEN`."""
     return [match["names"].replace("|", " or ") for match in _VARIABLE.finditer(value)]
 

@@ -21,13 +21,20 @@ from longwatch.executions.model import (
     WorkItem,
 )
 from longwatch.executions.sources.base import SourceProblem
-from longwatch.executions.sources.declarations import Declaration, HttpCall, Items, Meaning, Operation, normal
+from longwatch.executions.sources.declarations import (
+    Declaration,
+    HttpCall,
+    Items,
+    Meaning,
+    Operation,
+    normalize,
+)
 from longwatch.executions.sources.expressions import value_at
-from longwatch.executions.sources.outcome_fields import qualified, qualifiers_of
+from longwatch.executions.sources.outcome_fields import qualifiers_of, qualify_status
 
 LONGEST_REASON = 500  # characters; a service may put a whole stack trace there
 LONGEST_PLAN = 1000  # characters; it may be an address
-LONGEST_WORD = 200  # characters, of a status or a name
+LONGEST_STATUS = 200  # characters, of a status or a name
 MOST_ITEMS = 200  # steps of one job: a record has to hold them
 _SECONDS_BELOW = 100_000_000_000  # a larger number is one of milliseconds
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999; what is beyond is no time
@@ -50,7 +57,7 @@ _ACTIONS: Mapping[Meaning, StepState] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class RawJob:
     """What a system said about one job."""
 
     fields: Any  # the answer, or the part of it that is about this job
@@ -71,32 +78,34 @@ class MappedStatus:
     items: tuple[Step, ...] = field(default=())
 
 
-def understood(declaration: Declaration, thing: Thing) -> MappedStatus | None:
+def map_status(declaration: Declaration, thing: RawJob) -> MappedStatus | None:
     """What the system said, in our words; None if it said no status at all."""
     declaration = thing.declaration or declaration
     word = _status_word(declaration, thing)
     if word is None:
         return None
-    meaning = declaration.words.get(normal(word))
+    meaning = declaration.statuses.get(normalize(word))
     if meaning is not None and meaning.is_end:
         beside = qualifiers_of(declaration, thing.fields)
-        meaning = qualified(word, meaning, beside)
+        meaning = qualify_status(word, meaning, beside)
         word = ", ".join(dict.fromkeys([word, *(str(each) for each in beside if each.value != word)]))
     if meaning is Meaning.FAILED and any(_is_true(thing, path) for path in declaration.cancelled):
         meaning = Meaning.CANCELLED
-    stage = normal(value_at(thing.fields, declaration.stage)) if declaration.stage else ""
+    stage = normalize(value_at(thing.fields, declaration.stage)) if declaration.stage else ""
     if meaning is Meaning.RUNNING and stage in declaration.waiting:
         meaning = Meaning.PENDING
-    items = actions_of(declaration.items, thing) if declaration.items else ()
-    return MappedStatus(storable(word, LONGEST_WORD), meaning, _reason(declaration, thing, items), items)
+    items = map_steps(declaration.items, thing) if declaration.items else ()
+    return MappedStatus(
+        storable_text(word, LONGEST_STATUS), meaning, _reason(declaration, thing, items), items
+    )
 
 
-def storable(said: object, most: int) -> str:
+def storable_text(said: object, most: int) -> str:
     """As text that every store takes: half a character, which JSON can name, is none, and all has an end."""
     return str(said)[:most].encode(errors="replace").decode()
 
 
-def job_of(job: Job, said: MappedStatus, *, called: str | None = None) -> Job:
+def map_job(job: Job, said: MappedStatus, *, called: str | None = None) -> Job:
     """The job as the source has it now: one server, whose launch actions are the job's own steps."""
     job_state, server_state = _STATES[said.meaning]
     # What was the reason while it failed is often not said any more once it has. Success needs none.
@@ -104,7 +113,7 @@ def job_of(job: Job, said: MappedStatus, *, called: str | None = None) -> Job:
     reason = None if said.meaning is Meaning.SUCCEEDED else reason
     if reason is None and server_state in (ItemState.FAILED, ItemState.ENDED):
         reason = f"its status is {said.word}"
-    name = called or short(job.job_id)
+    name = called or short_id(job.job_id)
     server = WorkItem(name, server_state, steps=said.items, source_status=said.word, reason=reason)
     return Job(
         job.job_id,
@@ -115,15 +124,15 @@ def job_of(job: Job, said: MappedStatus, *, called: str | None = None) -> Job:
     )
 
 
-def short(job_id: str) -> str:
+def short_id(job_id: str) -> str:
     """What people call it: of an ARN only what follows the kind of thing."""
     if not job_id.startswith("arn:") or job_id.count(":") < 5:
         return job_id
     return re.split("[:/]", job_id.split(":", 5)[5], maxsplit=1)[-1]
 
 
-def superseded(
-    declaration: Declaration, execution: Execution, thing: Thing, said: MappedStatus
+def mark_superseded(
+    declaration: Declaration, execution: Execution, thing: RawJob, said: MappedStatus
 ) -> MappedStatus:
     """What it means if something else is being done by now: the first has ended, and nobody saw how.
 
@@ -139,10 +148,10 @@ def superseded(
     )
 
 
-def begun(
+def new_execution(
     declaration: Declaration,
     what: str,
-    thing: Thing,
+    thing: RawJob,
     said: MappedStatus,
     *,
     region: str | None,
@@ -150,8 +159,8 @@ def begun(
     now: int,
 ) -> Execution:
     """The execution that people mean when they type this id now."""
-    operation = next((each for each in declaration.operations if normal(said.word) in each.words), None)
-    label = iso_seconds(now) if declaration.repeats else label_of(declaration, thing, operation)
+    operation = next((each for each in declaration.operations if normalize(said.word) in each.statuses), None)
+    label = iso_seconds(now) if declaration.repeats else run_label(declaration, thing, operation)
     own = value_at(thing.fields, declaration.own_id) if declaration.own_id else None
     plan = value_at(thing.fields, declaration.plan) if declaration.plan else None
     began = time_ms(value_at(thing.fields, operation.since)) if operation else None
@@ -165,7 +174,7 @@ def begun(
     job = Job(str(own or what), region=region, account=account)
     return Execution(
         execution_id=f"{declaration.prefix}{what}" + (f"@{label}" if label else ""),
-        plan_id=storable(plan or declaration.name, LONGEST_PLAN),
+        plan_id=storable_text(plan or declaration.name, LONGEST_PLAN),
         source=declaration.name,
         mode=Mode.JOB,
         started_at=min(began or now, now) // 1000 * 1000,
@@ -175,7 +184,7 @@ def begun(
     )
 
 
-def label_of(declaration: Declaration, thing: Thing, operation: Operation | None) -> str | None:
+def run_label(declaration: Declaration, thing: RawJob, operation: Operation | None) -> str | None:
     """What tells this run from others of the same id; None: there is only one."""
     if operation is not None:
         since = time_ms(value_at(thing.fields, operation.since))
@@ -184,10 +193,10 @@ def label_of(declaration: Declaration, thing: Thing, operation: Operation | None
     if value is None:
         return None
     since = time_ms(value)
-    return storable(value, LONGEST_WORD) if since is None else iso_seconds(since)
+    return storable_text(value, LONGEST_STATUS) if since is None else iso_seconds(since)
 
 
-def _is_of_another(declaration: Declaration, execution: Execution, thing: Thing, said: MappedStatus) -> bool:
+def _is_of_another(declaration: Declaration, execution: Execution, thing: RawJob, said: MappedStatus) -> bool:
     """Whether the answer tells of a later run. Only an id that `begun` made says which one is meant.
 
     A word that is in no table belongs to no operation, so it never ends one.
@@ -197,10 +206,10 @@ def _is_of_another(declaration: Declaration, execution: Execution, thing: Thing,
     execution_id = execution.execution_id
     names = {wave.name for wave in execution.stages}
     operation = next((each for each in declaration.operations if each.name in names), None)
-    label = label_of(declaration, thing, operation)
+    label = run_label(declaration, thing, operation)
     if operation is not None:
         is_ours = execution_id.startswith(declaration.prefix) and "@" in execution_id
-        return normal(said.word) not in operation.words or (
+        return normalize(said.word) not in operation.statuses or (
             is_ours and not execution_id.endswith(f"@{label}")
         )
     base = next((f"{declaration.prefix}{job_id}" for job_id in execution.job_ids()), "")
@@ -209,7 +218,7 @@ def _is_of_another(declaration: Declaration, execution: Execution, thing: Thing,
     return execution_id != base + (f"@{label}" if label else "")
 
 
-def actions_of(items: Items, thing: Thing) -> tuple[Step, ...]:
+def map_steps(items: Items, thing: RawJob) -> tuple[Step, ...]:
     """The steps of a job. One without a status, or with one in no table, is in progress."""
     listed = thing.items if thing.items is not None else value_at(thing.fields, items.at)
     found: dict[str, Step] = {}
@@ -217,8 +226,8 @@ def actions_of(items: Items, thing: Thing) -> tuple[Step, ...]:
         named = value_at(each, items.name)
         if named is None or str(named) in items.left_out or len(found) >= MOST_ITEMS:
             continue
-        name = storable(named, LONGEST_WORD)
-        meaning = items.words.get(normal(value_at(each, items.status)))
+        name = storable_text(named, LONGEST_STATUS)
+        meaning = items.statuses.get(normalize(value_at(each, items.status)))
         reason = value_at(each, items.reason) if items.reason else None
         number = 1
         while (run_id := name if number == 1 else f"{name}#{number}") in found:
@@ -227,15 +236,15 @@ def actions_of(items: Items, thing: Thing) -> tuple[Step, ...]:
             name,
             run_id,
             StepState.IN_PROGRESS if meaning is None else _ACTIONS.get(meaning, StepState.IN_PROGRESS),
-            storable(reason, LONGEST_REASON) if reason else None,
+            storable_text(reason, LONGEST_REASON) if reason else None,
         )
     return tuple(found.values())
 
 
-def no_status(declaration: Declaration, what: str, thing: Thing) -> SourceProblem:
+def no_status(declaration: Declaration, what: str, thing: RawJob) -> SourceProblem:
     """The problem that an answer without a status is."""
     has = ", ".join(str(name) for name in thing.fields) if isinstance(thing.fields, Mapping) else ""
-    has = storable(has, 200)
+    has = storable_text(has, 200)
     path = (thing.declaration or declaration).status
     where = f"at {path}" if path else "in it"
     return SourceProblem(
@@ -245,7 +254,7 @@ def no_status(declaration: Declaration, what: str, thing: Thing) -> SourceProble
     )
 
 
-def _status_word(declaration: Declaration, thing: Thing) -> str | None:
+def _status_word(declaration: Declaration, thing: RawJob) -> str | None:
     if thing.word is not None:
         return thing.word
     path = declaration.status
@@ -255,17 +264,17 @@ def _status_word(declaration: Declaration, thing: Thing) -> str | None:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _reason(declaration: Declaration, thing: Thing, items: tuple[Step, ...]) -> str | None:
+def _reason(declaration: Declaration, thing: RawJob, items: tuple[Step, ...]) -> str | None:
     parts = [str(value) for path in declaration.reason if (value := value_at(thing.fields, path))]
     if not parts:
         parts = [
             f"{each.name}: {each.reason}" for each in items if each.state is StepState.FAILED and each.reason
         ]
         parts = parts[:1]
-    return storable(": ".join(dict.fromkeys(parts)), LONGEST_REASON) or None
+    return storable_text(": ".join(dict.fromkeys(parts)), LONGEST_REASON) or None
 
 
-def _is_true(thing: Thing, path: str) -> bool:
+def _is_true(thing: RawJob, path: str) -> bool:
     return value_at(thing.fields, path) is True
 
 

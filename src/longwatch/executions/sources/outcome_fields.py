@@ -11,13 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from longwatch.executions.sources.declarations import Declaration, HttpCall, Meaning, Words, normal, words
-from longwatch.executions.sources.expressions import steps, value_at
-from longwatch.executions.sources.shipped import COMMON_WORDS
+from longwatch.executions.sources.declarations import (
+    Declaration,
+    HttpCall,
+    Meaning,
+    StatusTable,
+    normalize,
+    statuses,
+)
+from longwatch.executions.sources.expressions import parse_path, value_at
+from longwatch.executions.sources.shipped import COMMON_STATUSES
 
-OUTCOME_WORDS: Words = {
-    **COMMON_WORDS,
-    **words(
+OUTCOME_STATUSES: StatusTable = {
+    **COMMON_STATUSES,
+    **statuses(
         pending="action_required",
         succeeded="neutral true",
         failed="unstable broken crashed killed startup_failure partiallysucceeded partially_succeeded false",
@@ -27,7 +34,7 @@ OUTCOME_WORDS: Words = {
 }
 """What fields such as `conclusion` and `result` usually say."""
 STATUS_FIELDS = ("status", "state")
-NEUTRAL_WORDS = frozenset({"completed", "complete", "done", "finished"})  # over, and not how
+NEUTRAL_STATUSES = frozenset({"completed", "complete", "done", "finished"})  # over, and not how
 MAX_DEPTH = 8  # of objects and lists below the one that holds the status
 
 # Names of fields, without regard to case, `_` and `-`.
@@ -88,7 +95,7 @@ class Qualifier:
         return f"{self.field} {self.value or 'null'}"
 
 
-def qualified(word: str, status: Meaning | None, qualifiers: Sequence[Qualifier]) -> Meaning | None:
+def qualify_status(word: str, status: Meaning | None, qualifiers: Sequence[Qualifier]) -> Meaning | None:
     """What a status means together with the fields that qualify it. None: it does not say how the job ended.
 
     A status that is no end, or that says failed or cancelled, is not improved by any field. Success needs
@@ -118,7 +125,7 @@ def qualified(word: str, status: Meaning | None, qualifiers: Sequence[Qualifier]
         return Meaning.ENDED
     if Meaning.SUCCEEDED in meanings:
         return Meaning.SUCCEEDED
-    is_neutral = status is Meaning.ENDED or normal(word) in NEUTRAL_WORDS
+    is_neutral = status is Meaning.ENDED or normalize(word) in NEUTRAL_STATUSES
     return None if qualifiers and is_neutral else status
 
 
@@ -132,11 +139,11 @@ def status_values(fields: Any) -> list[Any]:
 def qualifiers_of(declaration: Declaration, fields: Any) -> list[Qualifier]:
     """The fields of a response that qualify its status."""
     if declaration.outcome:
-        return [_declared(path, value_at(fields, path), declaration.words) for path in declaration.outcome]
+        return [_declared(path, value_at(fields, path), declaration.statuses) for path in declaration.outcome]
     if not isinstance(declaration.call, HttpCall):
         return []  # the models of AWS are known: their status says all
-    table = {**OUTCOME_WORDS, **declaration.words}
-    path = steps(declaration.status) if declaration.status else ()
+    table = {**OUTCOME_STATUSES, **declaration.statuses}
+    path = parse_path(declaration.status) if declaration.status else ()
     found: list[Qualifier] = []
     holder = fields
     for depth in range(max(1, len(path))):
@@ -157,7 +164,7 @@ def _is_own_success(qualifier: Qualifier) -> bool:
 
 
 def _contradictions(
-    holder: Mapping[Any, Any], table: Words, *, skipped: object, with_parts: bool
+    holder: Mapping[Any, Any], table: StatusTable, *, skipped: object, with_parts: bool
 ) -> Iterator[Qualifier]:
     """Fields by the ends of their names, in this object and below it, that do not agree with a success.
 
@@ -174,7 +181,7 @@ def _contradictions(
 
 
 def _in_parts(
-    path: str, folded: str, value: Any, table: Words, *, is_job: bool, depth: int
+    path: str, folded: str, value: Any, table: StatusTable, *, is_job: bool, depth: int
 ) -> Iterator[Qualifier]:
     """Likewise inside an object or a list. `is_job`: it is one of several jobs or steps."""
     if depth > MAX_DEPTH:
@@ -199,7 +206,7 @@ def _in_parts(
 
 
 def _contradiction(
-    where: str, name: object, value: Any, table: Words, *, is_job: bool
+    where: str, name: object, value: Any, table: StatusTable, *, is_job: bool
 ) -> Iterator[Qualifier]:
     end = _end_of(name)
     if end is None:
@@ -215,7 +222,7 @@ def _contradiction(
         return
     if found.meaning is None and not is_specific and (not is_job or end == "result" or value == 0):
         return  # a word of something else: only a job's own unknown state keeps it open
-    if not ("." in where and normal(found.value) in _LEFT_OUT):
+    if not ("." in where and normalize(found.value) in _LEFT_OUT):
         yield replace(found, meaning=None)
 
 
@@ -244,19 +251,19 @@ def _joined(holder: str, name: object) -> object:
     return f"{holder}_{name}" if (holder, _folded(name)) in _SHORT_NAMES else name
 
 
-def _declared(path: str, value: Any, table: Words) -> Qualifier:
+def _declared(path: str, value: Any, table: StatusTable) -> Qualifier:
     """A declared field. It is required: a response without it does not say how the job ended."""
     word = _word(path, value, table)
     if word.meaning is not None:
         return word
-    folded = _folded(steps(path)[-1]) if steps(path) else ""
+    folded = _folded(parse_path(path)[-1]) if parse_path(path) else ""
     found = _read(path, folded, value, table)
     if found is None and folded in _FAILURE_FLAGS | _SIGNALS:  # without an error
         return Qualifier(path, word.value, Meaning.SUCCEEDED, is_word=False)
     return found or Qualifier(path, "", None, is_empty=True)
 
 
-def _beside(holder: Any, table: Words, *, skipped: object, is_innermost: bool) -> Iterator[Qualifier]:
+def _beside(holder: Any, table: StatusTable, *, skipped: object, is_innermost: bool) -> Iterator[Qualifier]:
     """The known fields of one object. The field on the way to the status is not beside it."""
     if not isinstance(holder, Mapping):
         return
@@ -277,13 +284,13 @@ def _beside(holder: Any, table: Words, *, skipped: object, is_innermost: bool) -
                 yield found
 
 
-def _other_status(field: str, value: Any, table: Words, *, is_path_stated: bool) -> Iterator[Qualifier]:
+def _other_status(field: str, value: Any, table: StatusTable, *, is_path_stated: bool) -> Iterator[Qualifier]:
     """`state` beside `status`, or the reverse. A neutral word does not say how the job ended.
 
     A word in no table may be a state of the job, and then it is not over. It may also be a part of a country:
     where the path to the status is stated, it does not count.
     """
-    if not isinstance(value, str) or normal(value) in NEUTRAL_WORDS:
+    if not isinstance(value, str) or normalize(value) in NEUTRAL_STATUSES:
         return
     found = _word(field, value, table)
     if not found.is_empty and (found.meaning is not None or not is_path_stated):
@@ -291,7 +298,7 @@ def _other_status(field: str, value: Any, table: Words, *, is_path_stated: bool)
 
 
 def _object(
-    path: str, folded: str, holder: Mapping[Any, Any], table: Words, *, depth: int
+    path: str, folded: str, holder: Mapping[Any, Any], table: StatusTable, *, depth: int
 ) -> Iterator[Qualifier]:
     """An object such as `result` counts by its own status and outcome; without any it is only a result.
 
@@ -303,7 +310,7 @@ def _object(
     yield from found
 
 
-def _nested(path: str, holder: Mapping[Any, Any], table: Words, *, depth: int) -> Iterator[Qualifier]:
+def _nested(path: str, holder: Mapping[Any, Any], table: StatusTable, *, depth: int) -> Iterator[Qualifier]:
     last = _folded(path.rpartition(".")[2])
     for name, value in holder.items():
         folded, where = _folded(_joined(last, name)), f"{path}.{name}"
@@ -319,7 +326,9 @@ def _nested(path: str, holder: Mapping[Any, Any], table: Words, *, depth: int) -
                 yield found
 
 
-def _read(field: str, folded: str, value: Any, table: Words, *, only_known: bool = False) -> Qualifier | None:
+def _read(
+    field: str, folded: str, value: Any, table: StatusTable, *, only_known: bool = False
+) -> Qualifier | None:
     """One field by its name; None: it says nothing."""
     if folded in _CODES_AND_SIGNALS:
         no_code = isinstance(value, Mapping | list) or (folded in _SIGNALS and _is_nothing(value))
@@ -327,7 +336,7 @@ def _read(field: str, folded: str, value: Any, table: Words, *, only_known: bool
     if folded in _FAILURE_FLAGS:
         fails = not _is_nothing(value)
         return Qualifier(field, str(value)[:80], Meaning.FAILED, is_word=False) if fails else None
-    flag = {"true": True, "false": False}.get(normal(value)) if isinstance(value, bool | str) else None
+    flag = {"true": True, "false": False}.get(normalize(value)) if isinstance(value, bool | str) else None
     meaning: Meaning | None = None
     if folded in _SUCCESS_FLAGS and flag is not None:
         meaning = Meaning.SUCCEEDED if flag else Meaning.FAILED
@@ -344,13 +353,13 @@ def _read(field: str, folded: str, value: Any, table: Words, *, only_known: bool
     return None if only_known else _word(field, value, table)
 
 
-def _success(field: str, value: Any, table: Words) -> Qualifier | None:
+def _success(field: str, value: Any, table: StatusTable) -> Qualifier | None:
     """`success` with a value that is not a truth value: a word, or a number that may be a count."""
     if isinstance(value, int | float) and value == 0:
         return Qualifier(field, str(value), None, is_word=False)  # none, or false: it does not say which
     if not isinstance(value, str):
         return None
-    meaning = Meaning.FAILED if normal(value) in ("no", "0") else table.get(normal(value))
+    meaning = Meaning.FAILED if normalize(value) in ("no", "0") else table.get(normalize(value))
     return None if meaning is None else Qualifier(field, value[:80], meaning, is_word=False)
 
 
@@ -359,17 +368,17 @@ def _is_nothing(value: Any, depth: int = 0) -> bool:
     if isinstance(value, Mapping | list) and depth < MAX_DEPTH:
         inside = value.values() if isinstance(value, Mapping) else value
         return all(_is_nothing(each, depth + 1) for each in inside)
-    return not value or (isinstance(value, str) and normal(value) in _FALSE)
+    return not value or (isinstance(value, str) and normalize(value) in _FALSE)
 
 
-def _word(field: str, value: Any, table: Words) -> Qualifier:
+def _word(field: str, value: Any, table: StatusTable) -> Qualifier:
     text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    meaning = table.get(normal(text))
-    is_empty = meaning is None and normal(text) in _NOTHING
+    meaning = table.get(normalize(text))
+    is_empty = meaning is None and normalize(text) in _NOTHING
     return Qualifier(field, text[:80], meaning, is_empty=is_empty)
 
 
-def _code(field: str, folded: str, value: Any, table: Words) -> Qualifier:
+def _code(field: str, folded: str, value: Any, table: StatusTable) -> Qualifier:
     """An exit code, a signal, or a result code, which may count otherwise than from 0."""
     found = _word(field, value, table)
     if found.meaning is not None or found.is_empty or isinstance(value, bool):

@@ -24,9 +24,9 @@ from pathlib import Path
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.executions.model import Execution, ExecutionKey, Job, Mode, Stage
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.base import SourceProblem, SourceResult
 from longwatch.executions.sources.declarations import Meaning
-from longwatch.executions.sources.mapping import MappedStatus, iso_seconds, job_of
+from longwatch.executions.sources.mapping import MappedStatus, iso_seconds, map_job
 from longwatch.model.process import (
     Presence,
     ProcessIdentity,
@@ -68,7 +68,7 @@ class ProcessHandle:
             self._descriptor = None
 
 
-def ending_words(status: int) -> str:
+def exit_text(status: int) -> str:
     """`exited with 3`, or `killed by SIGKILL`."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
@@ -145,8 +145,8 @@ class ProcessSource:
         self._opened: dict[str, ProcessHandle] = {}
         self._lock = threading.Lock()
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
-        return {each.key: self._ask_one(each) for each in executions}
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
+        return {each.key: self._poll_one(each) for each in executions}
 
     def begin(
         self, what: str, *, region: str | None = None, account: str | None = None
@@ -182,18 +182,18 @@ class ProcessSource:
         for each in opened:
             each.close()
 
-    def _ask_one(self, execution: Execution) -> SourceAnswers:
+    def _poll_one(self, execution: Execution) -> SourceResult:
         at = self._clock.now_ms()
         jobs: dict[str, Job] = {}
         for job in (job for wave in execution.stages for job in wave.jobs):
             process = process_of(job.job_id)
             if process is None:
                 return not_a_process(job.job_id)
-            if not is_here(process):
+            if not is_on_this_machine(process):
                 return SourceProblem(
                     f"process {process.pid} belongs to {process.host}; only there it is seen"
                 )
-            jobs[job.job_id] = job_of(job, self._look(job.job_id, process), called=f"{PREFIX}{process.pid}")
+            jobs[job.job_id] = map_job(job, self._look(job.job_id, process), called=f"{PREFIX}{process.pid}")
         return SourceResponse(CALL, at, jobs, next_at=at + round(EVERY_SECONDS * 1000))
 
     def _look(self, job_id: str, process: ProcessIdentity) -> MappedStatus:
@@ -203,7 +203,7 @@ class ProcessSource:
         status = opened.exit_status()
         if status is None:
             return MappedStatus("ended", Meaning.ENDED, UNREADABLE)
-        word = ending_words(status)
+        word = exit_text(status)
         if status == 0:
             return MappedStatus(word, Meaning.SUCCEEDED)
         return MappedStatus(word, Meaning.FAILED, word)
@@ -220,7 +220,7 @@ def not_a_process(job_id: str) -> SourceProblem:
     return SourceProblem(f"{job_id!r} is not a process; `longwatch watch pid:123` adds one", lasting=True)
 
 
-def is_here(process: ProcessIdentity) -> bool:
+def is_on_this_machine(process: ProcessIdentity) -> bool:
     """Whether a process belongs to this machine and to our pid namespace."""
     if process.host != this_host():
         return False

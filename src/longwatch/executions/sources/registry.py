@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import InvalidInput, InvalidSettings
 from longwatch.executions.model import Execution, ExecutionKey
-from longwatch.executions.sources.base import Beginner, Source, SourceAnswers, SourceCheck, SourceProblem
-from longwatch.executions.sources.declaration_parser import declaration_from
+from longwatch.executions.sources.base import Source, SourceCheck, SourceProblem, SourceResult, Starter
+from longwatch.executions.sources.declaration_parser import parse_declaration
 from longwatch.executions.sources.declarations import AwsCall, Declaration
 from longwatch.executions.sources.shipped import AWS, CI, HTTP
 
@@ -38,11 +38,11 @@ class OfferedSource:
         self._load = load
         self._source: Source | None = None
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         try:
-            found = _by_key(executions, self._loaded().ask(executions))
+            found = _by_key(executions, self._loaded().poll(executions))
             for each in found.values():
-                if not isinstance(each, SourceAnswers):
+                if not isinstance(each, SourceResult):
                     raise TypeError(f"it answered with {type(each).__name__}")
             return found
         except Exception as error:  # noqa: BLE001 - nobody knows what a package may raise
@@ -56,7 +56,7 @@ class OfferedSource:
 
         try:
             source = self._loaded()
-            if isinstance(source, Beginner):
+            if isinstance(source, Starter):
                 return source.begin(what, region=region, account=account)
         except Exception as error:  # noqa: BLE001 - as above
             return self._problem(error)
@@ -89,8 +89,8 @@ class OfferedSource:
 
 
 def _by_key(
-    executions: Sequence[Execution], told: Mapping[Any, SourceAnswers]
-) -> dict[ExecutionKey, SourceAnswers]:
+    executions: Sequence[Execution], told: Mapping[Any, SourceResult]
+) -> dict[ExecutionKey, SourceResult]:
     """The responses by key. A package may still map execution ids, as long as each is there once."""
     times = Counter(each.execution_id for each in executions)
     found = {}
@@ -185,7 +185,7 @@ def sources(
     where = str(settings.file) if settings and settings.file else "longwatch.toml"
     for name, table in (settings.watches if settings else {}).items():
         try:
-            declaration = declaration_from(name, table, where=where)
+            declaration = parse_declaration(name, table, where=where)
         except InvalidSettings as error:
             mistakes += error.mistakes
             continue
@@ -229,12 +229,12 @@ def source_of(
     from longwatch.executions.sources.declared import DeclaredSource
 
     if isinstance(declaration.call, AwsCall):
-        from longwatch.executions.sources.aws import AwsAsker
+        from longwatch.executions.sources.aws import AwsCaller
 
-        return DeclaredSource(declaration, AwsAsker(declaration), clock=clock)
-    from longwatch.executions.sources.http import HttpAsker
+        return DeclaredSource(declaration, AwsCaller(declaration), clock=clock)
+    from longwatch.executions.sources.http import HttpCaller
 
-    return DeclaredSource(declaration, HttpAsker(declaration, headers), clock=clock)
+    return DeclaredSource(declaration, HttpCaller(declaration, headers), clock=clock)
 
 
 def _shipped(making: _Making) -> Iterator[SourceEntry]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from longwatch.errors import AlreadyThere, AmbiguousExecution
 from longwatch.executions.model import Execution, Job, Mode, Stage
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import Beginner, Source, SourceProblem
+from longwatch.executions.sources.base import Source, SourceProblem, Starter
 from longwatch.executions.sources.declared import DeclaredSource, region_in
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.model.event import MAX_RUN_ID_BYTES, RESERVED_PREFIX
 
 
-def taken_up(
+def resolve_execution(
     store: ExecutionStore,
     source: Source,
     target: str,
@@ -49,7 +49,7 @@ def begin(
     source: Source, target: str, what: str, *, region: str | None, account: str | None
 ) -> Execution | SourceProblem | None:
     """A new execution, asked about once. A source that can not name one gets one job of this id."""
-    if isinstance(source, Beginner):
+    if isinstance(source, Starter):
         return source.begin(what, region=region, account=account)
     return one_job(source, target, what, region=region, account=account)
 
@@ -68,7 +68,7 @@ def one_job(
         stages=(Stage(source.name, (Job(what, region=region or region_in(what), account=account),)),),
         total_stages=1,
     )
-    told = source.ask([fresh])[fresh.key]
+    told = source.poll([fresh])[fresh.key]
     if not isinstance(told, SourceResponse):
         return told
     return None if told.missing else replace(fresh, started_at=told.at // 1000 * 1000)

@@ -10,15 +10,15 @@ from longwatch.executions.sources.declarations import (
     HttpCall,
     Items,
     Operation,
-    normal,
-    words,
+    normalize,
+    statuses,
 )
 
 HOUR = 3600.0
 
 
-def _set(said: str) -> frozenset[str]:
-    return frozenset(normal(word) for word in said.split())
+def _statuses(said: str) -> frozenset[str]:
+    return frozenset(normalize(word) for word in said.split())
 
 
 STEP_FUNCTIONS = Declaration(
@@ -35,7 +35,7 @@ STEP_FUNCTIONS = Declaration(
         refused=frozenset({"InvalidArn"}),
     ),
     status="status",
-    words=words(
+    statuses=statuses(
         pending="PENDING_REDRIVE",
         running="RUNNING",
         succeeded="SUCCEEDED",
@@ -63,16 +63,16 @@ CODEBUILD = Declaration(
         refused=frozenset({"InvalidInputException"}),
     ),
     status="buildStatus",
-    words=words(
+    statuses=statuses(
         running="IN_PROGRESS", succeeded="SUCCEEDED", failed="FAILED FAULT TIMED_OUT", cancelled="STOPPED"
     ),
     stage="currentPhase",
-    waiting=_set("SUBMITTED QUEUED"),
+    waiting=_statuses("SUBMITTED QUEUED"),
     items=Items(
         at="phases",
         name="phaseType",
         status="phaseStatus",
-        words=words(
+        statuses=statuses(
             running="IN_PROGRESS", succeeded="SUCCEEDED", failed="FAILED FAULT TIMED_OUT", cancelled="STOPPED"
         ),
         reason="contexts[0].message",
@@ -97,7 +97,7 @@ BATCH = Declaration(
         refused=frozenset({"ClientException"}),
     ),
     status="status",
-    words=words(
+    statuses=statuses(
         pending="SUBMITTED PENDING RUNNABLE",
         running="STARTING RUNNING",
         succeeded="SUCCEEDED",
@@ -123,7 +123,7 @@ GLUE = Declaration(
         refused=frozenset({"InvalidInputException"}),
     ),
     status="JobRunState",
-    words=words(
+    statuses=statuses(
         pending="STARTING WAITING",
         running="RUNNING STOPPING",
         succeeded="SUCCEEDED",
@@ -148,7 +148,7 @@ CLOUDFORMATION = Declaration(
         refused=frozenset({"ValidationError"}),
     ),
     status="StackStatus",
-    words=words(
+    statuses=statuses(
         pending="REVIEW_IN_PROGRESS",
         running="CREATE_IN_PROGRESS ROLLBACK_IN_PROGRESS DELETE_IN_PROGRESS UPDATE_IN_PROGRESS "
         "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS UPDATE_ROLLBACK_IN_PROGRESS "
@@ -164,7 +164,7 @@ CLOUDFORMATION = Declaration(
         name="LogicalResourceId",
         status="ResourceStatus",
         reason="ResourceStatusReason",
-        words=words(
+        statuses=statuses(
             running="CREATE_IN_PROGRESS DELETE_IN_PROGRESS UPDATE_IN_PROGRESS IMPORT_IN_PROGRESS "
             "IMPORT_ROLLBACK_IN_PROGRESS EXPORT_IN_PROGRESS EXPORT_ROLLBACK_IN_PROGRESS "
             "UPDATE_ROLLBACK_IN_PROGRESS ROLLBACK_IN_PROGRESS",
@@ -188,7 +188,7 @@ CLOUDFORMATION = Declaration(
         Operation(
             name="create",
             since="CreationTime",
-            words=_set(
+            statuses=_statuses(
                 "REVIEW_IN_PROGRESS CREATE_IN_PROGRESS CREATE_FAILED CREATE_COMPLETE ROLLBACK_IN_PROGRESS "
                 "ROLLBACK_FAILED ROLLBACK_COMPLETE"
             ),
@@ -196,7 +196,7 @@ CLOUDFORMATION = Declaration(
         Operation(
             name="update",
             since="LastUpdatedTime",
-            words=_set(
+            statuses=_statuses(
                 "UPDATE_IN_PROGRESS UPDATE_COMPLETE_CLEANUP_IN_PROGRESS UPDATE_COMPLETE UPDATE_FAILED "
                 "UPDATE_ROLLBACK_IN_PROGRESS UPDATE_ROLLBACK_FAILED "
                 "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS UPDATE_ROLLBACK_COMPLETE"
@@ -205,12 +205,12 @@ CLOUDFORMATION = Declaration(
         Operation(
             name="delete",
             since="DeletionTime",
-            words=_set("DELETE_IN_PROGRESS DELETE_FAILED DELETE_COMPLETE"),
+            statuses=_statuses("DELETE_IN_PROGRESS DELETE_FAILED DELETE_COMPLETE"),
         ),
         Operation(
             name="import",
             since="LastUpdatedTime",
-            words=_set(
+            statuses=_statuses(
                 "IMPORT_IN_PROGRESS IMPORT_COMPLETE IMPORT_ROLLBACK_IN_PROGRESS IMPORT_ROLLBACK_FAILED "
                 "IMPORT_ROLLBACK_COMPLETE"
             ),
@@ -219,7 +219,7 @@ CLOUDFORMATION = Declaration(
     deadline_seconds=HOUR,
 )
 
-COMMON_WORDS = words(
+COMMON_STATUSES = statuses(
     pending="pending queued waiting scheduled submitted accepted created",
     running="running in_progress inprogress started starting active processing building executing HTTP_202",
     succeeded="succeeded success successful completed complete done finished ok passed",
@@ -227,7 +227,7 @@ COMMON_WORDS = words(
     cancelled="cancelled canceled aborted stopped revoked terminated",
 )
 """What most HTTP APIs say. The code of a response is a word too: 202 is running."""
-CODE_WORDS = words(succeeded="HTTP_200 HTTP_201 HTTP_203 HTTP_204")
+CODE_STATUSES = statuses(succeeded="HTTP_200 HTTP_201 HTTP_203 HTTP_204")
 """What the code of a response without a status means, where the user accepts it as one."""
 
 HTTP = Declaration(
@@ -235,7 +235,7 @@ HTTP = Declaration(
     about="Any HTTP endpoint that tells a status, by its URL",
     call=HttpCall(),
     status=None,
-    words=COMMON_WORDS,
+    statuses=COMMON_STATUSES,
     repeats=True,
     pending_seconds=15.0,
     running_seconds=10.0,
@@ -257,7 +257,7 @@ GITHUB = Declaration(
     ),
     status="status",
     outcome=("conclusion",),
-    words=words(
+    statuses=statuses(
         # An approval that is required comes as a conclusion; the run resumes under the same id.
         pending="queued waiting requested pending action_required",
         running="in_progress",
@@ -284,7 +284,7 @@ GITLAB = Declaration(
     ),
     status="status",
     outcome=("status",),  # it says all by itself
-    words=words(
+    statuses=statuses(
         pending="created waiting_for_resource waiting_for_callback preparing pending manual scheduled",
         running="running canceling",
         succeeded="success",
@@ -309,7 +309,7 @@ JENKINS = Declaration(
     ),
     status="building",
     outcome=("result",),  # set while it still builds, too
-    words=words(
+    statuses=statuses(
         running="true",
         succeeded="SUCCESS",
         failed="FAILURE UNSTABLE",

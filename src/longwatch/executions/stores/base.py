@@ -18,12 +18,12 @@ ListPosition = tuple[int, str, str]
 """Where an execution stands in a list: its start, then its ids, so that two of one moment have an order."""
 
 
-def place_of(execution: Execution) -> ListPosition:
+def list_position(execution: Execution) -> ListPosition:
     """Where this one stands among the newest."""
     return execution.started_at, execution.execution_id, execution.plan_id
 
 
-def only_one(found: Sequence[Execution]) -> Execution | None:
+def require_unique(found: Sequence[Execution]) -> Execution | None:
     """The one execution among those of one id; `AmbiguousExecution` if several plans have one."""
     if len(found) > 1:
         plans = sorted(each.plan_id for each in found)
@@ -32,7 +32,7 @@ def only_one(found: Sequence[Execution]) -> Execution | None:
     return found[0] if found else None
 
 
-def of_plan(found: Sequence[Execution], plan_id: str) -> Execution | None:
+def pick_plan(found: Sequence[Execution], plan_id: str) -> Execution | None:
     """The execution of this plan among those of one id.
 
     Records from before run ids were stored share a run if their ids are equal. Such a run is nobody's: each
@@ -110,7 +110,7 @@ class ExecutionStore(Protocol):
 
 
 @runtime_checkable
-class Dated(Protocol):
+class ServerClock(Protocol):
     """A store whose server dates its responses: a clock that all pollers share. Optional."""
 
     def server_time_ms(self) -> int | None:
@@ -118,7 +118,7 @@ class Dated(Protocol):
 
 
 @runtime_checkable
-class Changes(Protocol):
+class ChangeLog(Protocol):
     """A store that numbers what is written to it: one look tells everybody what has changed. Optional."""
 
     @property

@@ -28,12 +28,12 @@ from longwatch.executions.stores.base import (
     PLANS_READ,
     ListPosition,
     has_run_of_id,
-    of_plan,
-    only_one,
-    place_of,
+    list_position,
+    pick_plan,
+    require_unique,
 )
-from longwatch.executions.stores.memory import changed
-from longwatch.executions.stores.packing import packed, unpacked
+from longwatch.executions.stores.memory import changed_attributes
+from longwatch.executions.stores.packing import pack, unpack
 from longwatch.executions.stores.records import (
     ENDED,
     GUARDED,
@@ -43,11 +43,11 @@ from longwatch.executions.stores.records import (
     POLLING,
     RECHECK,
     STATUS_WORDS,
-    WORDS,
+    WORD_BY_STATUS,
     Record,
-    execution_from,
-    is_untold,
-    record_of,
+    is_unreported,
+    parse_record,
+    to_record,
 )
 from longwatch.model.summary import Status
 from longwatch.settings_catalog import DEFAULT_OTHER_STATUSES
@@ -113,7 +113,7 @@ class DynamoExecutionStore(DynamoClient):
         return date + round((self._clock.monotonic() - received) * 1000)
 
     def add(self, execution: Execution) -> Execution:
-        record = packed(record_of(replace(execution, version=1, stored=None)))
+        record = pack(to_record(replace(execution, version=1, stored=None)))
         asked: dict[str, Any] = {
             "TableName": self.address.table,
             "Item": _item(record),
@@ -136,8 +136,8 @@ class DynamoExecutionStore(DynamoClient):
             found = _execution(_record(answer["Item"])) if answer.get("Item") else None
             if found is None or not has_run_of_id(found):
                 return found
-            return of_plan(self._with_id(execution_id), plan_id)
-        return only_one(self._with_id(execution_id))
+            return pick_plan(self._with_id(execution_id), plan_id)
+        return require_unique(self._with_id(execution_id))
 
     def _with_id(self, execution_id: str) -> list[Execution]:
         """The executions of this id in all plans."""
@@ -152,13 +152,13 @@ class DynamoExecutionStore(DynamoClient):
 
     def update(self, execution: Execution) -> Execution:
         read = dict(execution.stored or {})
-        after = replace(execution, version=execution.version + 1, stored=unpacked(read) if read else None)
-        record = packed(record_of(after))
+        after = replace(execution, version=execution.version + 1, stored=unpack(read) if read else None)
+        record = pack(to_record(after))
         there = self._conditional("update_item", self._update(execution, read, record))
         if there is None:
             return _execution(record)
         ours = {
-            **changed(read, record),
+            **changed_attributes(read, record),
             **dict.fromkeys(read.keys() - record.keys()),
             "LeaseHolder": record.get("LeaseHolder"),  # who wrote: a rival may have changed the same
         }
@@ -180,7 +180,7 @@ class DynamoExecutionStore(DynamoClient):
 
         sets = [
             f"{name_of(each)} = {value_of('new', each, value)}"
-            for each, value in changed(read, record).items()
+            for each, value in changed_attributes(read, record).items()
         ]
         removes = [name_of(each) for each in sorted(read.keys() - record.keys())]
         holds = [
@@ -200,15 +200,15 @@ class DynamoExecutionStore(DynamoClient):
         }
 
     def open_executions(self) -> Iterator[Execution]:
-        found = {place_of(each): each for each in self._with_status(POLLING)}
+        found = {list_position(each): each for each in self._with_status(POLLING)}
         for each in self._under_other_statuses(OPEN):
             if not each.closed:
-                found.setdefault(place_of(each), each)
-        yield from sorted(found.values(), key=place_of)
+                found.setdefault(list_position(each), each)
+        yield from sorted(found.values(), key=list_position)
 
     def unsettled(self, now_ms: int) -> Iterator[Execution]:
         ends = [word for word in STATUS_WORDS if word != POLLING]
-        yield from (each for each in self._with_poll_state(OPEN, instead=ends) if is_untold(each))
+        yield from (each for each in self._with_poll_state(OPEN, instead=ends) if is_unreported(each))
         statuses = [*ends, *self._other_statuses]
         for each in self._with_poll_state(RECHECK, instead=statuses, due_ms=now_ms):
             if is_recheck_due(each, now_ms):
@@ -222,7 +222,9 @@ class DynamoExecutionStore(DynamoClient):
         limit: int = DEFAULT_LIST_LIMIT,
         after: ListPosition | None = None,
     ) -> Sequence[Execution]:
-        words = STATUS_WORDS if status is None else [WORDS[status]] if status in WORDS else []
+        words = (
+            STATUS_WORDS if status is None else [WORD_BY_STATUS[status]] if status in WORD_BY_STATUS else []
+        )
         until_ms = after[0] if after else None
         lists = [self._with_status(word, newest=limit, until_ms=until_ms) for word in words]
         lists += [self._under_other_statuses(state, until_ms=until_ms) for state in (OPEN, RECHECK, ENDED)]
@@ -230,8 +232,8 @@ class DynamoExecutionStore(DynamoClient):
         found: dict[ListPosition, Execution] = {}
         for each in lists:
             wanted = (one for one in each if status is None or one.status is status)
-            found |= {place_of(one): one for one in _newest(wanted, limit, after)}
-        return sorted(found.values(), key=place_of, reverse=True)[:limit]
+            found |= {list_position(one): one for one in _newest(wanted, limit, after)}
+        return sorted(found.values(), key=list_position, reverse=True)[:limit]
 
     def _with_status(
         self, word: str, *, newest: int | None = None, until_ms: int | None = None
@@ -355,7 +357,7 @@ def _newest(found: Iterator[Execution], limit: int, after: ListPosition | None) 
     for each in found:
         if len(newest) >= limit and each.started_at != newest[-1].started_at:
             break
-        if after is None or place_of(each) < after:
+        if after is None or list_position(each) < after:
             newest.append(each)
     return newest
 
@@ -376,10 +378,10 @@ def _is_key(value: str, most_bytes: int) -> bool:
 
 def _execution(record: Record) -> Execution:
     """The execution of a record, as it lies in the table."""
-    whole = unpacked(record)
+    whole = unpack(record)
     # Updates are conditional on the waves as they lie there.
     stored = whole if whole is record else {**whole, "Waves": record.get("Waves")}
-    return replace(execution_from(whole), stored=stored)
+    return replace(parse_record(whole), stored=stored)
 
 
 def _item(record: Record) -> AttributeMap:

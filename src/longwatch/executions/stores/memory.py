@@ -15,11 +15,11 @@ from longwatch.executions.stores.base import (
     DEFAULT_LIST_LIMIT,
     ListPosition,
     has_run_of_id,
-    of_plan,
-    only_one,
-    place_of,
+    list_position,
+    pick_plan,
+    require_unique,
 )
-from longwatch.executions.stores.records import GUARDED, Record, execution_from, is_untold, record_of
+from longwatch.executions.stores.records import GUARDED, Record, is_unreported, parse_record, to_record
 from longwatch.model.summary import Status
 from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 
@@ -37,7 +37,7 @@ class MemoryExecutionStore:
         self._signal = LocalSignal()
 
     def add(self, execution: Execution) -> Execution:
-        record = deepcopy(record_of(replace(execution, version=1, stored=None)))
+        record = deepcopy(to_record(replace(execution, version=1, stored=None)))
         with self._lock:
             if execution.key in self._executions:
                 raise AlreadyThere(
@@ -54,17 +54,17 @@ class MemoryExecutionStore:
                 if one is None or not has_run_of_id(one):
                     return one
             found = [each for key, each in self._executions.items() if key.execution_id == execution_id]
-        return only_one(found) if plan_id is None else of_plan(found, plan_id)
+        return require_unique(found) if plan_id is None else pick_plan(found, plan_id)
 
     def update(self, execution: Execution) -> Execution:
         read = execution.stored or {}
-        record = record_of(replace(execution, version=execution.version + 1))
+        record = to_record(replace(execution, version=execution.version + 1))
         with self._lock:
             there = self._executions.get(execution.key)
             known = there.stored if there else None
             if known is None or any(known.get(name) != read.get(name) for name in GUARDED):
                 raise VersionConflict(execution.execution_id, execution.version)
-            merged = {**known, **changed(read, record)}
+            merged = {**known, **changed_attributes(read, record)}
             for name in read.keys() - record.keys():
                 merged.pop(name, None)
             stored = self._keep(merged)
@@ -76,7 +76,7 @@ class MemoryExecutionStore:
         yield from sorted(found, key=lambda each: each.started_at)
 
     def unsettled(self, now_ms: int) -> Iterator[Execution]:
-        yield from (each for each in self._all() if is_untold(each) or is_recheck_due(each, now_ms))
+        yield from (each for each in self._all() if is_unreported(each) or is_recheck_due(each, now_ms))
 
     def find(
         self,
@@ -87,8 +87,8 @@ class MemoryExecutionStore:
     ) -> Sequence[Execution]:
         found = [each for each in self._all() if status is None or each.status is status]
         if after is not None:
-            found = [each for each in found if place_of(each) < after]
-        return sorted(found, key=place_of, reverse=True)[:limit]
+            found = [each for each in found if list_position(each) < after]
+        return sorted(found, key=list_position, reverse=True)[:limit]
 
     def last_change(self) -> int:
         return self._last_change
@@ -111,7 +111,7 @@ class MemoryExecutionStore:
         """Nothing to let go of."""
 
     def _keep(self, record: Record) -> Execution:
-        kept = execution_from(record)
+        kept = parse_record(record)
         key = kept.key
         self._executions[key] = kept
         self._last_change += 1
@@ -124,6 +124,6 @@ class MemoryExecutionStore:
             return list(self._executions.values())
 
 
-def changed(read: Mapping[str, Any], record: Record) -> Record:
+def changed_attributes(read: Mapping[str, Any], record: Record) -> Record:
     """The attributes of the record that are not as they were read."""
     return {name: value for name, value in record.items() if name not in read or read[name] != value}

@@ -18,7 +18,7 @@ from typing import Any
 from longwatch.executions.model import ItemState, StepState
 from longwatch.executions.stores.records import Record
 from longwatch.executions.stores.stage_records import server_id_of
-from longwatch.executions.truncation import shortened_texts
+from longwatch.executions.truncation import truncate_texts
 from longwatch.storage.dynamodb.values import MAX_ITEM_BYTES, size_of, to_attribute
 
 PACKED, NOTE, MOVED = "Packed", "PackedNote", "PackedLists"
@@ -39,7 +39,7 @@ _SUCCEEDED, _FAILED = StepState.SUCCEEDED.value.upper(), StepState.FAILED.value.
 _LAUNCHED = ItemState.DONE.value.upper()
 
 
-def packed(record: Record) -> Record:
+def pack(record: Record) -> Record:
     """The record as it fits into an item, whatever the number of its servers."""
     plain = {name: value for name, value in record.items() if name not in (PACKED, NOTE)}
     if _size(plain) <= MOST_BYTES:
@@ -51,7 +51,7 @@ def packed(record: Record) -> Record:
     return plain
 
 
-def unpacked(record: Record) -> Record:
+def unpack(record: Record) -> Record:
     """The record with its details back in place. A server that another program has removed stays removed."""
     if PACKED not in record:
         return record
@@ -114,7 +114,7 @@ def _smaller(plain: Record) -> Iterator[Sequence[Form]]:
 
     shortest = TEXT_CHARACTERS[-1]
     reduced = [_changed(wave, _cutting(shortest)) for wave in lists]
-    few_words = shortened_texts(verdict, shortest, MOST_WARNINGS)
+    few_words = truncate_texts(verdict, shortest, MOST_WARNINGS)
 
     def without(number: int) -> tuple[Record, Record, str]:
         change, left_out = _REDUCTIONS[number]
@@ -229,7 +229,7 @@ def _server_lists(lists: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Any]]
 
 
 def _cut(value: Any, most_characters: int | None) -> Any:
-    return value if most_characters is None else shortened_texts(value, most_characters)
+    return value if most_characters is None else truncate_texts(value, most_characters)
 
 
 def _cut_note(most_characters: int | None) -> str:

@@ -38,14 +38,14 @@ STATUS_WORDS: Mapping[str, Status] = {
     "CANCELLED": Status.CANCELLED,
     "UNKNOWN": Status.UNKNOWN,
 }
-WORDS = {status: word for word, status in STATUS_WORDS.items()}
+WORD_BY_STATUS = {status: word for word, status in STATUS_WORDS.items()}
 POLL_STATE = "PollState"
 OPEN = "OPEN"  # polled until the source reports an end
 RECHECK = "RECHECK"  # closed, and its verdict is checked again at RecheckTime
 ENDED = "ENDED"  # closed under a status of another writer, which no query by our own words would list
 WRITERS = ("StatusSetBy", "UpdatedBy", "LastModifiedBy", "ModifiedBy", "CancelledBy", "PausedBy")
 KEY = ("ExecutionId", "PlanId")
-FOREIGN = "record:Status"  # the call that a verdict of another writer cites
+OTHER_WRITER = "record:Status"  # the call that a verdict of another writer cites
 NO_END_TIME = "the record has no end time: it ended after this time, at which it was last seen"
 GUARDED = ("Version", "Status", "Waves")  # must be as they were read, or an update is refused
 
@@ -56,7 +56,7 @@ _MOST_SECONDS = 100_000_000_000  # a number above this is one of milliseconds
 Record = dict[str, Any]
 
 
-def execution_from(record: Mapping[str, Any]) -> Execution:
+def parse_record(record: Mapping[str, Any]) -> Execution:
     """The execution that this record tells of."""
     verdict = verdict_from(record)
     waves = tuple(wave_from(wave, number) for number, wave in enumerate(record.get("Waves") or (), 1))
@@ -101,7 +101,7 @@ def is_of_longwatch(record: Mapping[str, Any]) -> bool:
     return bool(record.get("Version")) and "Failures" in record
 
 
-def record_of(execution: Execution) -> Record:
+def to_record(execution: Execution) -> Record:
     """The record for this execution: what it was read from, with what has become of it."""
     read = execution.stored or {}
     record: Record = {**read, **_always(execution)}
@@ -160,7 +160,7 @@ def _status_to_write(execution: Execution) -> Any:
     record = execution.stored or {}
     if _has_status(record) and not _is_our_status(record) and not _is_being_closed(execution):
         return record["Status"]
-    return WORDS[execution.status] if execution.closed else POLLING
+    return WORD_BY_STATUS[execution.status] if execution.closed else POLLING
 
 
 def _end_to_write(execution: Execution) -> Any:
@@ -197,9 +197,9 @@ def _is_our_status(record: Mapping[str, Any]) -> bool:
         return True
     said = record.get("Verdict")
     ours = _verdict_of(said) if isinstance(said, Mapping) else None
-    if ours is None or WORDS.get(ours.status) != record.get("Status"):
+    if ours is None or WORD_BY_STATUS.get(ours.status) != record.get("Status"):
         return False
-    return all(each.call != FOREIGN for each in ours.evidence)
+    return all(each.call != OTHER_WRITER for each in ours.evidence)
 
 
 def _poll_state(execution: Execution) -> str | None:
@@ -249,7 +249,7 @@ def verdict_from(record: Mapping[str, Any]) -> Verdict | None:
     foreign = Verdict(
         status,
         at,
-        (Evidence(FOREIGN, at, {"Status": word}),),
+        (Evidence(OTHER_WRITER, at, {"Status": word}),),
         f"another writer: {word}",
         warnings=(NO_END_TIME,) if ended is None else (),
     )
@@ -271,12 +271,12 @@ def _last_seen(record: Mapping[str, Any]) -> int:
     return _start(record.get("StartTime")) if seen is None else seen
 
 
-def is_foreign(execution: Execution) -> bool:
+def is_set_by_others(execution: Execution) -> bool:
     """Whether another writer or an operator gave the verdict: no answer of a source corrects it."""
     verdict = execution.verdict
     if verdict is None:
         return False
-    return verdict.is_by_operator or any(each.call == FOREIGN for each in verdict.evidence)
+    return verdict.is_by_operator or any(each.call == OTHER_WRITER for each in verdict.evidence)
 
 
 def own_verdict(execution: Execution) -> Verdict | None:
@@ -285,7 +285,7 @@ def own_verdict(execution: Execution) -> Verdict | None:
     return _verdict_of(said) if isinstance(said, Mapping) else None
 
 
-def is_untold(execution: Execution) -> bool:
+def is_unreported(execution: Execution) -> bool:
     """Whether another writer ended an execution that longwatch was polling, and nobody has told so."""
     if not execution.closed or execution.verdict is None or not _is_known(execution.stored or {}):
         return False

@@ -16,20 +16,20 @@ from longwatch.executions.stores.base import (
     PLANS_READ,
     ListPosition,
     has_run_of_id,
-    of_plan,
-    only_one,
+    pick_plan,
+    require_unique,
 )
-from longwatch.executions.stores.memory import changed
+from longwatch.executions.stores.memory import changed_attributes
 from longwatch.executions.stores.records import (
     GUARDED,
     OPEN,
     POLLING,
     RECHECK,
     STATUS_WORDS,
-    WORDS,
+    WORD_BY_STATUS,
     Record,
-    execution_from,
-    record_of,
+    parse_record,
+    to_record,
 )
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.model.summary import Status
@@ -85,7 +85,7 @@ class SqliteExecutionStore:
 
     def add(self, execution: Execution) -> Execution:
         self._tables.prepare()
-        record = record_of(replace(execution, version=1, stored=None))
+        record = to_record(replace(execution, version=1, stored=None))
         with self._database.writing() as connection:
             if not connection.execute(INSERT, _row(record)).rowcount:
                 raise AlreadyThere(
@@ -97,13 +97,13 @@ class SqliteExecutionStore:
     def get(self, execution_id: str, plan_id: str | None = None) -> Execution | None:
         found = [_execution(text) for (text,) in self._fetch(READ, (execution_id, plan_id))]
         if plan_id is None or not any(map(has_run_of_id, found)):
-            return only_one(found)
-        return of_plan([_execution(text) for (text,) in self._fetch(READ, (execution_id, None))], plan_id)
+            return require_unique(found)
+        return pick_plan([_execution(text) for (text,) in self._fetch(READ, (execution_id, None))], plan_id)
 
     def update(self, execution: Execution) -> Execution:
         self._tables.prepare()
         read = execution.stored or {}
-        record = record_of(replace(execution, version=execution.version + 1))
+        record = to_record(replace(execution, version=execution.version + 1))
         key = (execution.execution_id, execution.plan_id)
         with self._database.writing() as connection:
             row = connection.execute(READ, key).fetchone()
@@ -112,7 +112,9 @@ class SqliteExecutionStore:
                 raise VersionConflict(execution.execution_id, execution.version)
             gone = read.keys() - record.keys()
             merged = {
-                name: value for name, value in {**known, **changed(read, record)}.items() if name not in gone
+                name: value
+                for name, value in {**known, **changed_attributes(read, record)}.items()
+                if name not in gone
             }
             row = _row(merged)
             connection.execute(UPDATE, (*row[2:], *key))
@@ -141,7 +143,7 @@ class SqliteExecutionStore:
         holds, values = ["TRUE"], list[object]()
         if status is not None:
             holds.append(WITH_STATUS.format(KNOWN))
-            values += [WORDS.get(status, ""), status.value]
+            values += [WORD_BY_STATUS.get(status, ""), status.value]
         if after is not None:
             holds.append(AFTER)
             values += after
@@ -176,9 +178,9 @@ class SqliteExecutionStore:
 
 def _row(record: Record) -> tuple[object, ...]:
     text = json.dumps(record)
-    found = execution_from(record)
+    found = parse_record(record)
     return (found.execution_id, found.plan_id, str(record["Status"]).upper(), found.started_at, text)
 
 
 def _execution(text: str) -> Execution:
-    return execution_from(json.loads(text))
+    return parse_record(json.loads(text))

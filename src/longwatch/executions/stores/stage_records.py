@@ -23,7 +23,7 @@ from longwatch.executions.model import (
     StepState,
     WorkItem,
 )
-from longwatch.executions.outcomes import wave_outcome
+from longwatch.executions.outcomes import stage_outcome
 from longwatch.model.summary import Status
 
 _WAVE_WORDS = {
@@ -222,7 +222,7 @@ def _action_record(action: Step) -> dict[str, Any]:
 
 
 def _wave_word(wave: Stage, mode: Mode, at: int) -> str:
-    outcome = wave_outcome(wave, mode, at)
+    outcome = stage_outcome(wave, mode, at)
     if outcome is not None:
         return _WAVE_WORDS[outcome.status]
     begun = any(job.state is not JobState.PENDING for job in wave.jobs)

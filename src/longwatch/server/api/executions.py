@@ -42,8 +42,8 @@ async def list_executions(
     executions, now = context.executions, context.clock.now_ms()
     query = ExecutionQuery(status=status, mode=mode, source=source, text=text)
     page = await context.call(executions.find, query, after=after, limit=limit)
-    lessons = await context.call(executions.lessons_for, page.executions)
-    listed = [ExecutionListItem.of(each, now_ms=now, lessons=lessons) for each in page.executions]
+    cadence = await context.call(executions.lessons_for, page.executions)
+    listed = [ExecutionListItem.of(each, now_ms=now, cadence=cadence) for each in page.executions]
     tag = list_tag(map(execution_tag, listed), f"{page.cursor} {page.hint}")
     if matches(if_none_match, tag):
         return not_modified(tag)
@@ -78,8 +78,8 @@ async def show_execution_of_plan(
 async def _shown(context: ServerContext, name: str, plan_id: str | None, if_none_match: str) -> Response:
     executions, now = context.executions, context.clock.now_ms()
     execution = await context.call(executions.get, name, plan_id)
-    lessons = await context.call(executions.lessons_for, [execution])
-    view = ExecutionDetails.of(execution, now_ms=now, lessons=lessons)
+    cadence = await context.call(executions.lessons_for, [execution])
+    view = ExecutionDetails.of(execution, now_ms=now, cadence=cadence)
     tag = execution_tag(view)
     if matches(if_none_match, tag):
         return not_modified(tag)

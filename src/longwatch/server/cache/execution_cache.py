@@ -25,7 +25,7 @@ from longwatch.errors import (
 )
 from longwatch.executions.cadence.cadence import LearnedCadence, read_cadence
 from longwatch.executions.model import Execution, Mode
-from longwatch.executions.stores.base import Changes, ExecutionStore, ListPosition, place_of, resolve
+from longwatch.executions.stores.base import ChangeLog, ExecutionStore, ListPosition, list_position, resolve
 from longwatch.journal.base import Journal
 from longwatch.model.summary import Status
 
@@ -153,9 +153,9 @@ class ExecutionCache:
             for each in page:
                 if query.accepts(each):
                     if len(found) == limit:
-                        return ExecutionPage(found, cursor_at(place_of(found[-1])))
+                        return ExecutionPage(found, cursor_at(list_position(found[-1])))
                     found.append(each)
-                place = place_of(each)
+                place = list_position(each)
             if len(page) < size:
                 hint = HINT if is_first and not found and query.is_for_all else None
                 return ExecutionPage(found, hint=hint)
@@ -164,7 +164,7 @@ class ExecutionCache:
     def _unless_changed(self, question: object, ask: Callable[[], A]) -> A:
         """The answer of last time, where the store can tell that nothing was written since."""
         store = self.store()
-        if not isinstance(store, Changes):
+        if not isinstance(store, ChangeLog):
             return understood(ask)
         change = (
             store.last_change(),

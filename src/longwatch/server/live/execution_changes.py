@@ -15,7 +15,7 @@ from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, TableProblem, WorthAnotherTry
 from longwatch.executions.due import is_leased, next_poll_at
 from longwatch.executions.model import Execution, ExecutionKey
-from longwatch.executions.stores.base import Changes, ExecutionStore
+from longwatch.executions.stores.base import ChangeLog, ExecutionStore
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 from longwatch.server.cache.execution_cache import ExecutionCache, understood
 from longwatch.server.change_waiter import ChangeWaiter
@@ -99,7 +99,7 @@ class ExecutionNews:
         while True:
             try:
                 store: ExecutionStore = await self._call(self._executions.store)
-                if isinstance(store, Changes):
+                if isinstance(store, ChangeLog):
                     await self._follow(store)
                 else:
                     await self._look_again_and_again(store)
@@ -114,7 +114,7 @@ class ExecutionNews:
                 log.warning("executions cannot be read, next try in %g s: %s", backoff.delay, error)
                 await asyncio.sleep(backoff.delay or 0.0)
 
-    async def _follow(self, store: Changes) -> None:
+    async def _follow(self, store: ChangeLog) -> None:
         async with ChangeWaiter.open(store.subscribe, self._call) as changed:
             if not self._cursor:
                 self._generation = store.generation

@@ -8,7 +8,7 @@ from typing import Any
 
 from longwatch.errors import InvalidCursor
 from longwatch.executions.model import Execution, ExecutionKey
-from longwatch.executions.stores.base import Changes
+from longwatch.executions.stores.base import ChangeLog
 from longwatch.executions.views import ExecutionDetails, ExecutionListItem
 from longwatch.server.cache.execution_cache import ExecutionQuery
 from longwatch.server.context import ServerContext
@@ -51,7 +51,7 @@ class ExecutionListSource:
         """In a thread: what was written since; where that can not be told, the newest and all open ones."""
         executions = self._context.executions
         store = executions.store()
-        if isinstance(store, Changes) and position is not None and until is not None and position <= until:
+        if isinstance(store, ChangeLog) and position is not None and until is not None and position <= until:
             changed = store.changes(position, limit=CATCH_UP)
             if len(changed) < CATCH_UP:
                 return [execution for _, execution in changed]
@@ -78,9 +78,9 @@ class ExecutionListSource:
 
     def _write(self, executions: Sequence[Execution]) -> list[Frame]:
         """In a thread."""
-        now, lessons = self._context.clock.now_ms(), self._context.executions.lessons_for(executions)
+        now, cadence = self._context.clock.now_ms(), self._context.executions.lessons_for(executions)
         return [
-            message("execution", TOPIC, execution=ExecutionListItem.of(each, now_ms=now, lessons=lessons))
+            message("execution", TOPIC, execution=ExecutionListItem.of(each, now_ms=now, cadence=cadence))
             for each in executions
         ]
 
@@ -125,8 +125,8 @@ class ExecutionSource:
 
     def _write(self, execution: Execution) -> Frame:
         """In a thread."""
-        lessons = self._context.executions.lessons_for([execution])
-        view = ExecutionDetails.of(execution, now_ms=self._context.clock.now_ms(), lessons=lessons)
+        cadence = self._context.executions.lessons_for([execution])
+        view = ExecutionDetails.of(execution, now_ms=self._context.clock.now_ms(), cadence=cadence)
         return message("execution", self.topic, execution_tag(view)[3:-1], execution=view)
 
 

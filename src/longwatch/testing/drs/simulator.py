@@ -11,7 +11,14 @@ from typing import Any, Self
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.testing.drs.scripts import JobScript, drill, job_id_of, recovery
-from longwatch.testing.services import Reply, ServiceError, answered, parsed, refused, routes
+from longwatch.testing.services import (
+    Reply,
+    ServiceError,
+    parse_request,
+    render_error,
+    render_response,
+    routes,
+)
 
 PAGE = 100  # jobs in an answer, unless the caller asks for fewer
 
@@ -104,9 +111,9 @@ class DrsSimulator:
         try:
             if isinstance(fault, ServiceError):
                 raise fault
-            return answered(operation, self._perform(operation, parsed(operation, body)))
+            return render_response(operation, self._perform(operation, parse_request(operation, body)))
         except ServiceError as error:
-            return refused(operation, error)
+            return render_error(operation, error)
 
     def _perform(self, operation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         match operation:

@@ -15,7 +15,7 @@ from botocore.config import Config
 from longwatch.executions.model import Execution, Job, JobState, Mode, Stage
 from longwatch.executions.poller import Poller, Result
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.aws import AwsAsker, aws_client
+from longwatch.executions.sources.aws import AwsCaller, aws_client
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.declarations import AwsCall
 from longwatch.executions.sources.declared import DeclaredSource
@@ -93,7 +93,7 @@ class World:
                 config=Config(retries={"mode": "standard", "total_max_attempts": 1}),
             )
 
-        source = DeclaredSource(declaration, AwsAsker(declaration, connect), clock=self._clock)
+        source = DeclaredSource(declaration, AwsCaller(declaration, connect), clock=self._clock)
         self._stack.callback(source.close)
         return service, source
 
@@ -189,7 +189,7 @@ def test_many_builds_are_asked_about_in_one_call_and_each_has_its_own_answer(wor
     )
     executions = [execution_of("codebuild", f"demo:{number}") for number in (1, 2, 3)]
 
-    told = source.ask(executions)
+    told = source.poll(executions)
 
     states = {key.execution_id: _state(answer) for key, answer in told.items()}
     assert states == {"x-demo:1": JobState.STARTED, "x-demo:2": JobState.FINISHED, "x-demo:3": None}
@@ -206,7 +206,7 @@ def test_an_id_that_is_refused_stops_none_of_the_others(world: World) -> None:
 
     refused, other = execution_of("batch", "j-1"), execution_of("batch", "j-2")
 
-    told = source.ask([refused, other])
+    told = source.poll([refused, other])
 
     first = told[refused.key]
     assert isinstance(first, SourceProblem)
@@ -270,7 +270,7 @@ def test_a_stack_whose_resources_may_not_be_listed_is_watched_without_them(world
 
     execution = begun(source, "shop")  # ListStackResources is refused, as nothing plays it
 
-    assert _state(source.ask([execution])[execution.key]) is JobState.STARTED
+    assert _state(source.poll([execution])[execution.key]) is JobState.STARTED
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_a_lost_answer_is_a_problem_that_may_pass(world: World) -> None:
 
 
 def test_without_a_region_or_credentials_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = DeclaredSource(AWS["batch"], AwsAsker(AWS["batch"]))
+    source = DeclaredSource(AWS["batch"], AwsCaller(AWS["batch"]))
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     no_region = problem(source, "j-1")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
@@ -355,7 +355,7 @@ def test_without_a_region_or_credentials_it_says_what_to_set(monkeypatch: pytest
 def test_an_operation_that_does_not_exist_is_told() -> None:
     call = AwsCall(service="batch", operation="DescribeEverything", parameters={"id": "{id}"})
     wrong = replace(AWS["batch"], call=call)
-    source = DeclaredSource(wrong, AwsAsker(wrong))
+    source = DeclaredSource(wrong, AwsCaller(wrong))
 
     assert problem(source, "j-1").message == "batch has no operation DescribeEverything"
     source.close()

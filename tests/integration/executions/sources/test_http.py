@@ -12,10 +12,10 @@ import pytest
 from longwatch.executions.model import Execution, ItemState, JobState
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.base import SourceProblem
-from longwatch.executions.sources.declaration_parser import declaration_from
+from longwatch.executions.sources.declaration_parser import parse_declaration
 from longwatch.executions.sources.declared import DeclaredSource
-from longwatch.executions.sources.http import HttpAsker
-from longwatch.executions.sources.http_url import address_of
+from longwatch.executions.sources.http import HttpCaller
+from longwatch.executions.sources.http_url import url_with_options
 from longwatch.executions.sources.shipped import HTTP
 from longwatch.storage import http as http_client
 from longwatch.storage.http import MOST_BYTES
@@ -24,8 +24,8 @@ from tests.integration.executions.sources.conftest import Endpoint, Said
 
 
 def source_of(declared: Mapping[str, Any] | None = None, **headers: str) -> DeclaredSource:
-    declaration = declaration_from("jobs", declared, where="here") if declared else HTTP
-    return DeclaredSource(declaration, HttpAsker(declaration, headers), clock=FakeClock())
+    declaration = parse_declaration("jobs", declared, where="here") if declared else HTTP
+    return DeclaredSource(declaration, HttpCaller(declaration, headers), clock=FakeClock())
 
 
 def begun(source: DeclaredSource, what: str) -> Execution:
@@ -35,7 +35,7 @@ def begun(source: DeclaredSource, what: str) -> Execution:
 
 
 def answered(source: DeclaredSource, execution: Execution) -> SourceResponse:
-    told = source.ask([execution])[execution.key]
+    told = source.poll([execution])[execution.key]
     assert isinstance(told, SourceResponse), told
     return told
 
@@ -105,7 +105,7 @@ def test_the_fragment_of_the_address_says_how_to_read_the_answer(
 ) -> None:
     endpoint.says(said)
 
-    url = address_of(f"{endpoint.url}/job", **options)
+    url = url_with_options(f"{endpoint.url}/job", **options)
 
     assert state(source_of(), url)[1] is expected
     assert endpoint.asked[0][0] == "/job"
@@ -329,7 +329,7 @@ def test_one_endpoint_that_hangs_holds_up_no_other(
     hanging, answering = begun(source, f"{endpoint.url}/1"), begun(source, f"{elsewhere.url}/2")
     endpoint.says(Said(late=True))
 
-    told = source.ask([hanging, answering])
+    told = source.poll([hanging, answering])
 
     assert isinstance(told[hanging.key], SourceProblem)
     assert isinstance(told[answering.key], SourceResponse)

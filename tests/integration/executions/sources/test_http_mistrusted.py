@@ -13,9 +13,9 @@ import pytest
 
 from longwatch.executions.model import Execution
 from longwatch.executions.sources.base import SourceProblem
-from longwatch.executions.sources.declaration_parser import declaration_from
+from longwatch.executions.sources.declaration_parser import parse_declaration
 from longwatch.executions.sources.declared import DeclaredSource
-from longwatch.executions.sources.http import HttpAsker
+from longwatch.executions.sources.http import HttpCaller
 from longwatch.executions.sources.shipped import HTTP
 from longwatch.storage import http as http_client
 from longwatch.testing import FakeClock
@@ -23,8 +23,8 @@ from tests.integration.executions.sources.conftest import Endpoint, Said
 
 
 def source_of(declared: Mapping[str, Any] | None = None, **headers: str) -> DeclaredSource:
-    declaration = declaration_from("jobs", declared, where="here") if declared else HTTP
-    return DeclaredSource(declaration, HttpAsker(declaration, headers), clock=FakeClock())
+    declaration = parse_declaration("jobs", declared, where="here") if declared else HTTP
+    return DeclaredSource(declaration, HttpCaller(declaration, headers), clock=FakeClock())
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def test_a_login_page_in_the_middle_of_a_watch_leaves_the_job_open(endpoint: End
     execution = source.begin(f"{endpoint.url}/job")
     assert isinstance(execution, Execution)
 
-    told = source.ask([execution])
+    told = source.poll([execution])
 
     assert [type(each) for each in told.values()] == [SourceProblem]
 

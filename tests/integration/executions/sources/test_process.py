@@ -19,7 +19,7 @@ from longwatch.executions.model import Execution, ItemState
 from longwatch.executions.poller import Poller
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.base import SourceProblem
-from longwatch.executions.sources.process import ProcessSource, ending_words, job_id_of, process_of
+from longwatch.executions.sources.process import ProcessSource, exit_text, job_id_of, process_of
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.model.process import ProcessIdentity, process_started, this_host, this_namespace
 from longwatch.model.summary import Status
@@ -107,7 +107,7 @@ def begun(source: ProcessSource, pid: int) -> Execution:
 
 
 def seen(source: ProcessSource, execution: Execution) -> tuple[ItemState, str | None]:
-    told = source.ask([execution])[execution.key]
+    told = source.poll([execution])[execution.key]
     assert isinstance(told, SourceResponse), told
     (job,) = told.jobs.values()
     return job.items[0].state, job.source_status
@@ -221,7 +221,7 @@ def test_a_process_of_another_machine_is_not_judged_from_here(source: ProcessSou
     (wave,) = execution.stages
     job = replace(wave.jobs[0], job_id=job_id_of(ProcessIdentity("elsewhere", 1, 2, None)))
 
-    told = source.ask([replace(execution, stages=(replace(wave, jobs=(job,)),))])
+    told = source.poll([replace(execution, stages=(replace(wave, jobs=(job,)),))])
 
     (problem,) = told.values()
     assert isinstance(problem, SourceProblem)
@@ -242,7 +242,7 @@ def test_it_is_called_by_its_id_and_its_command(source: ProcessSource) -> None:
 def test_it_is_looked_at_every_second(source: ProcessSource) -> None:
     execution = begun(source, os.getpid())
 
-    told = source.ask([execution])[execution.key]
+    told = source.poll([execution])[execution.key]
 
     assert isinstance(told, SourceResponse)
     assert told.next_at == told.at + 1000
@@ -268,7 +268,7 @@ def test_a_job_that_is_no_process_is_told(source: ProcessSource) -> None:
     (wave,) = execution.stages
     odd = replace(execution, stages=(replace(wave, jobs=(replace(wave.jobs[0], job_id="demo:1"),)),))
 
-    (problem,) = source.ask([odd]).values()
+    (problem,) = source.poll([odd]).values()
 
     assert isinstance(problem, SourceProblem)
     assert problem.lasting
@@ -283,8 +283,8 @@ def test_a_job_that_is_no_process_is_told(source: ProcessSource) -> None:
         (0x5F, "killed by signal 95"),
     ],
 )
-def test_a_status_in_words(status: int, words: str) -> None:
-    assert ending_words(status) == words
+def test_a_status_in_words(status: int, statuses: str) -> None:
+    assert exit_text(status) == statuses
 
 
 def _pipe(stream: IO[str] | None) -> IO[str]:

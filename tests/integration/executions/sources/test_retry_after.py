@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from longwatch.executions.model import Execution, Job, Mode, Stage
-from longwatch.executions.sources.aws import AwsAsker
-from longwatch.executions.sources.aws_errors import retry_after_in, wait_in
+from longwatch.executions.sources.aws import AwsCaller
+from longwatch.executions.sources.aws_errors import parse_retry_after, response_retry_after
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.drs import DrsSource
@@ -35,7 +35,7 @@ def test_a_throttled_response_is_not_hidden_by_a_retry_of_the_sdk(builds: AwsSer
     builds.answer("BatchGetBuilds", build("SUCCEEDED"))
     builds.fail("ThrottlingException", "Rate exceeded", headers={"Retry-After": "600"})
 
-    found = DeclaredSource(CODEBUILD, AwsAsker(CODEBUILD)).begin("demo:1")
+    found = DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)).begin("demo:1")
 
     assert isinstance(found, SourceProblem)
     assert (found.throttled, found.retry_after_seconds) == (True, 600.0)
@@ -46,7 +46,7 @@ def test_an_error_of_the_service_is_left_to_the_poller_too(builds: AwsService) -
     builds.answer("BatchGetBuilds", build("SUCCEEDED"))
     builds.fail("ServiceUnavailable", status=503, headers={"Retry-After": "9"})
 
-    found = DeclaredSource(CODEBUILD, AwsAsker(CODEBUILD)).begin("demo:1")
+    found = DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)).begin("demo:1")
 
     assert isinstance(found, SourceProblem)
     assert (found.throttled, found.retry_after_seconds) == (False, 9.0)
@@ -57,7 +57,7 @@ def test_a_request_without_a_response_is_tried_once_more_at_once(builds: AwsServ
     builds.answer("BatchGetBuilds", build("SUCCEEDED"))
     builds.lose_answers(1)
 
-    found = DeclaredSource(CODEBUILD, AwsAsker(CODEBUILD)).begin("demo:1")
+    found = DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)).begin("demo:1")
 
     assert isinstance(found, Execution)
     assert len(builds.calls) == 2
@@ -73,7 +73,7 @@ def test_disaster_recovery_is_left_alone_as_long_as_it_asks(
         drs.throttle(retry_after=45)
         source = DrsSource(clock=clock)
 
-        told = source.ask([one(job)])
+        told = source.poll([one(job)])
 
         source.close()
     (problem,) = told.values()
@@ -112,9 +112,9 @@ def test_an_aws_service_asks_for_time_in_several_ways(
 ) -> None:
     response = {"ResponseMetadata": {"HTTPHeaders": headers}, "retryAfterSeconds": modelled}
 
-    assert retry_after_in(response) == seconds
+    assert response_retry_after(response) == seconds
 
 
 def test_a_date_is_compared_with_the_clock_of_the_server() -> None:
-    assert wait_in(LATER, date=DATE) == 90.0
-    assert wait_in(DATE, date=LATER) is None
+    assert parse_retry_after(LATER, date=DATE) == 90.0
+    assert parse_retry_after(DATE, date=LATER) is None

@@ -13,7 +13,7 @@ from longwatch.clock import SystemClock
 from longwatch.executions.model import Execution
 from longwatch.executions.poller import Poller, Result
 from longwatch.executions.sources.declared import DeclaredSource
-from longwatch.executions.sources.http import HttpAsker
+from longwatch.executions.sources.http import HttpCaller
 from longwatch.executions.sources.shipped import HTTP
 from longwatch.executions.stores.dynamodb import DynamoExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
@@ -51,14 +51,14 @@ def test_a_verdict_has_the_time_of_dynamodb_where_the_source_sends_none(
     running = Said(body=b'{"status": "running"}', dated=False)
     endpoint.says(running, running, Said(body=b'{"status": "succeeded"}', dated=False))
     journal = SqliteJournal(tmp_path / "journal.db")
-    begun = DeclaredSource(HTTP, HttpAsker(HTTP)).begin(endpoint.url)
+    begun = DeclaredSource(HTTP, HttpCaller(HTTP)).begin(endpoint.url)
     assert isinstance(begun, Execution)
     store.add(replace(begun, started_at=begun.started_at - 15 * MINUTE_MS, deadline_ms=20 * MINUTE_MS))
 
     results = []
     for seconds in skews:
         clock = WrongClock(seconds)
-        source = DeclaredSource(HTTP, HttpAsker(HTTP), clock=clock)
+        source = DeclaredSource(HTTP, HttpCaller(HTTP), clock=clock)
         poller = Poller(store, journal, {HTTP.name: source}, clock=clock)
         known = store.get(begun.execution_id)
         assert known is not None
@@ -66,7 +66,7 @@ def test_a_verdict_has_the_time_of_dynamodb_where_the_source_sends_none(
         results.append(poller.poll(begun.execution_id).result)
         source.close()
 
-    assert results == [Result.ASKED, Result.ENDED]
+    assert results == [Result.POLLED, Result.ENDED]
     ended = store.get(begun.execution_id)
     assert ended is not None
     verdict = ended.verdict

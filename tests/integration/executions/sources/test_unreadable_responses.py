@@ -8,8 +8,8 @@ import pytest
 
 from longwatch.executions.model import Execution, Job, Stage
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.aws import AwsAsker
-from longwatch.executions.sources.base import SourceAnswers, SourceProblem
+from longwatch.executions.sources.aws import AwsCaller
+from longwatch.executions.sources.base import SourceProblem, SourceResult
 from longwatch.executions.sources.declarations import Declaration
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.drs import DrsSource
@@ -81,7 +81,7 @@ def test_neither_does_a_declared_service_on_its_first_response(
         monkeypatch.setenv(f"AWS_ENDPOINT_URL_{variable}", away.url)
         away.send(body, times=4)
 
-        problem = DeclaredSource(declaration, AwsAsker(declaration)).begin(what)
+        problem = DeclaredSource(declaration, AwsCaller(declaration)).begin(what)
 
     assert isinstance(problem, SourceProblem)
     assert not problem.lasting
@@ -117,7 +117,7 @@ def test_retry_after_of_a_jobs_log_is_honoured_with_the_answer(drs: AwsService, 
     drs.send(FINISHED)
     drs.send(b"{}", status=429, headers={"x-amzn-ErrorType": "ThrottlingException", "Retry-After": "300"})
 
-    (answer,) = source.ask([one()]).values()
+    (answer,) = source.poll([one()]).values()
 
     source.close()
     assert isinstance(answer, SourceResponse)
@@ -137,9 +137,9 @@ def test_a_log_that_can_not_be_read_costs_only_the_reasons(
     assert isinstance(asked(clock), SourceResponse)
 
 
-def asked(clock: FakeClock) -> SourceAnswers:
+def asked(clock: FakeClock) -> SourceResult:
     source = DrsSource(clock=clock)
-    (told,) = source.ask([one()]).values()
+    (told,) = source.poll([one()]).values()
     source.close()
     return told
 

@@ -23,7 +23,7 @@ from longwatch.executions.model import (
     WorkItem,
 )
 from longwatch.executions.poller import Poller
-from longwatch.executions.sources.base import SourceAnswers
+from longwatch.executions.sources.base import SourceResult
 from longwatch.executions.stores.memory import MemoryExecutionStore
 from longwatch.testing import FakeClock, MemoryJournal
 from longwatch.testing.drs import DrsSimulator, drill
@@ -60,14 +60,14 @@ def test_a_build_is_watched_to_its_end_and_recorded(shell: Shell, codebuild: Aws
     [("FAILED", "failed: demo:1: its status is FAILED"), ("STOPPED", "was cancelled: demo:1 was cancelled")],
 )
 def test_the_exit_code_is_one_for_what_went_wrong(
-    shell: Shell, codebuild: AwsService, status: str, words: str
+    shell: Shell, codebuild: AwsService, status: str, statuses: str
 ) -> None:
     codebuild.answer("BatchGetBuilds", build(status))
 
     watched = shell.watch(BUILD)
 
     assert watched.return_value == 1
-    assert watched.stderr == f"longwatch: run {BUILD} {words}\n"
+    assert watched.stderr == f"longwatch: run {BUILD} {statuses}\n"
 
 
 def test_time_that_is_up_asks_once_more_and_calls_nothing_failed(
@@ -233,7 +233,7 @@ class Interrupted:
 
     name = "interrupted"
 
-    def ask(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceAnswers]:
+    def poll(self, executions: Sequence[Execution]) -> Mapping[ExecutionKey, SourceResult]:
         raise KeyboardInterrupt
 
     def close(self) -> None:

@@ -60,13 +60,13 @@ def story(
 ) -> list[Event]:
     """The events of an execution: at so many seconds its servers were seen like this."""
     before = execution(started_at=started_at, execution_id=execution_id)
-    events = [transitions.started(before)]
+    events = [transitions.start_event(before)]
     for seconds, states in moments:
         at = started_at + round(seconds * 1000)
         after = execution(*states, at=at, started_at=started_at, execution_id=execution_id)
-        events += transitions.changes(before, after, at)
+        events += transitions.transition_events(before, after, at)
         before = after
     if ended is not None:
         at = started_at + round(ended * 1000)
-        events.append(transitions.ended(before, Verdict(status, at, (Evidence("drs:DescribeJobs", at),))))
+        events.append(transitions.end_event(before, Verdict(status, at, (Evidence("drs:DescribeJobs", at),))))
     return events

@@ -13,7 +13,7 @@ from tests.unit.executions.cadence.samples import DRILLS, START_MS, drills, exec
 PENDING = ItemState.PENDING
 
 
-def lessons(count: int = 100, kind: ExecutionKind = DRILLS) -> LearnedCadence:
+def cadence(count: int = 100, kind: ExecutionKind = DRILLS) -> LearnedCadence:
     history = DurationHistory()
     for each in drills(count):
         history.add(replace(each, kind=kind))
@@ -22,7 +22,7 @@ def lessons(count: int = 100, kind: ExecutionKind = DRILLS) -> LearnedCadence:
 
 def test_a_learned_execution_is_due_when_the_past_says_so() -> None:
     quiet = execution(PENDING, last_polled_at=START_MS)
-    phases = lessons().phases_for(quiet)
+    phases = cadence().phases_for(quiet)
 
     assert next_poll_at(quiet, phases) == START_MS + 90_000
     assert not is_due(quiet, START_MS + 89_999, phases)
@@ -32,7 +32,7 @@ def test_a_learned_execution_is_due_when_the_past_says_so() -> None:
 def test_the_deadline_asks_at_once_and_a_source_that_said_wait_is_heard() -> None:
     soon_overdue = execution(PENDING, last_polled_at=START_MS, deadline_ms=20_000)
     told_to_wait = execution(PENDING, last_polled_at=START_MS, next_poll_at=START_MS + 200_000)
-    learned = lessons()
+    learned = cadence()
 
     assert next_poll_at(soon_overdue, learned.phases_for(soon_overdue)) == START_MS + 20_000
     assert next_poll_at(told_to_wait, learned.phases_for(told_to_wait)) == START_MS + 200_000
@@ -41,19 +41,19 @@ def test_the_deadline_asks_at_once_and_a_source_that_said_wait_is_heard() -> Non
 def test_without_history_nothing_changes() -> None:
     watched = execution(PENDING, last_polled_at=START_MS)
 
-    assert lessons(0).phases_for(watched).seconds == EXECUTION_PHASES.seconds
-    assert lessons(0).eta_of(watched, START_MS) is None
+    assert cadence(0).phases_for(watched).seconds == EXECUTION_PHASES.seconds
+    assert cadence(0).eta_of(watched, START_MS) is None
 
 
 def test_another_plan_of_the_same_source_and_mode_is_better_than_nothing() -> None:
     watched = execution(PENDING, last_polled_at=START_MS)
 
-    assert lessons(kind=replace(DRILLS, plan_id="other")).phases_for(watched).seconds["pending"] == 90.0
-    assert lessons(kind=ExecutionKind("glue", "DRILL")).phases_for(watched).seconds["pending"] == 45.0
+    assert cadence(kind=replace(DRILLS, plan_id="other")).phases_for(watched).seconds["pending"] == 90.0
+    assert cadence(kind=ExecutionKind("glue", "DRILL")).phases_for(watched).seconds["pending"] == 45.0
 
 
 def test_what_has_ended_is_learned_from_at_once() -> None:
-    learning, watched = lessons(FEWEST - 1), execution(PENDING, last_polled_at=START_MS)
+    learning, watched = cadence(FEWEST - 1), execution(PENDING, last_polled_at=START_MS)
     before = learning.phases_for(watched).seconds["pending"]
 
     learning.ended(None)
@@ -64,7 +64,7 @@ def test_what_has_ended_is_learned_from_at_once() -> None:
 
 
 def test_an_execution_under_way_has_an_eta() -> None:
-    told = lessons().eta_of(execution(PENDING), START_MS + 420_000)
+    told = cadence().eta_of(execution(PENDING), START_MS + 420_000)
 
     assert told is not None
     assert told.words() == "usually 15–25 min, now 7, 9–18 min to go"

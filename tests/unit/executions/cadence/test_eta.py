@@ -6,7 +6,15 @@ from statistics import fmean
 
 import pytest
 
-from longwatch.executions.cadence.eta import FEWEST, DurationRange, Eta, eta, eta_of, is_like, like
+from longwatch.executions.cadence.eta import (
+    FEWEST,
+    DurationRange,
+    Eta,
+    comparable_samples,
+    eta,
+    eta_of,
+    is_comparable,
+)
 from longwatch.executions.cadence.history import ExecutionSize, Sample
 from longwatch.executions.cadence.samples import KnownDurations
 from longwatch.executions.due import ExecutionPhase
@@ -143,11 +151,11 @@ def waves(*counts: int, total: int) -> Execution:
 def test_only_executions_of_the_same_shape_are_compared(
     counts: tuple[int, ...], total: int, shape: ExecutionSize | None, alike: bool
 ) -> None:
-    assert is_like(waves(*counts, total=total), shape) is alike
+    assert is_comparable(waves(*counts, total=total), shape) is alike
 
 
 def test_nothing_is_like_an_execution_whose_number_of_waves_is_not_known() -> None:
-    assert not is_like(execution(ItemState.PENDING, total_stages=None), ExecutionSize(1, 1))
+    assert not is_comparable(execution(ItemState.PENDING, total_stages=None), ExecutionSize(1, 1))
 
 
 def test_its_own_plan_counts_first_then_other_plans_of_the_same_shape() -> None:
@@ -155,7 +163,7 @@ def test_its_own_plan_counts_first_then_other_plans_of_the_same_shape() -> None:
     others = [sample(9.0, shape=ExecutionSize(1, 1)), sample(9.0, shape=ExecutionSize(1, 50))]
     pending = execution(ItemState.PENDING)
 
-    assert like(pending, mine, others) == mine
-    assert like(pending, mine[1:], [*mine[1:], *others]) == [*mine[1:], others[0]]
-    assert like(replace(pending, mode=Mode.JOB), mine[1:], [*mine[1:], *others]) == mine[1:]
-    assert like(waves(1, total=2), (), others) == []
+    assert comparable_samples(pending, mine, others) == mine
+    assert comparable_samples(pending, mine[1:], [*mine[1:], *others]) == [*mine[1:], others[0]]
+    assert comparable_samples(replace(pending, mode=Mode.JOB), mine[1:], [*mine[1:], *others]) == mine[1:]
+    assert comparable_samples(waves(1, total=2), (), others) == []

@@ -14,7 +14,7 @@ from longwatch.executions.cadence.history import (
     LazyHistory,
     read_history,
     recorded_sample,
-    sample_of,
+    sample_from,
 )
 from longwatch.executions.due import ExecutionPhase
 from longwatch.executions.model import ItemState
@@ -38,7 +38,7 @@ def drill(**options: object) -> list[Event]:
 
 
 def test_each_phase_lasts_from_the_look_that_saw_it_begin_to_the_one_that_saw_it_end() -> None:
-    told = sample_of(drill())
+    told = sample_from(drill())
 
     assert told is not None
     assert told.seconds == {
@@ -56,18 +56,18 @@ def test_any_order_of_events_and_repeated_ones_give_the_same() -> None:
     events = drill() * 2
     Random(3).shuffle(events)
 
-    assert sample_of(events) == sample_of(drill())
+    assert sample_from(events) == sample_from(drill())
 
 
 def test_a_phase_that_no_look_saw_has_no_duration() -> None:
-    straight = sample_of(story((100, (PENDING,)), (200, (DONE,)), ended=230))
+    straight = sample_from(story((100, (PENDING,)), (200, (DONE,)), ended=230))
 
     assert straight is not None
     assert straight.seconds == {ExecutionPhase.PENDING: 200.0, ExecutionPhase.IN_PROGRESS: 30.0}
 
 
 def test_an_execution_without_servers_was_pending_all_the_time() -> None:
-    empty = sample_of(story(ended=60, status=Status.FAILED))
+    empty = sample_from(story(ended=60, status=Status.FAILED))
 
     assert empty is not None
     assert empty.seconds == {ExecutionPhase.PENDING: 60.0}
@@ -90,7 +90,7 @@ def test_an_execution_without_servers_was_pending_all_the_time() -> None:
     ],
 )
 def test_what_makes_no_sense_is_left_out(events: list[Event]) -> None:
-    assert sample_of(events) is None
+    assert sample_from(events) is None
 
 
 def test_a_correction_changes_how_it_ended_and_not_when() -> None:
@@ -102,7 +102,7 @@ def test_a_correction_changes_how_it_ended_and_not_when() -> None:
         payload={"status": "failed", "corrects": "succeeded"},
     )
 
-    told = sample_of([corrected, *drill()])
+    told = sample_from([corrected, *drill()])
 
     assert told is not None
     assert (told.status, told.whole) == (Status.FAILED, 1184.0)

@@ -13,7 +13,7 @@ from longwatch.executions.cadence.learned import (
     QUICKEST,
     SLOWEST,
     Learned,
-    expected,
+    expected_cost,
     learn,
     phase_began_at,
     plan_for,
@@ -118,8 +118,8 @@ def test_a_plan_expects_no_more_calls_than_the_plain_phase_and_less_delay(
     if plan is not None:
         lasting = survival(durations, interval)
         plain: Callable[[float], float] = lambda _: interval  # noqa: E731
-        calls, delay = expected(lasting, plan.delay)
-        plain_calls, plain_delay = expected(lasting, plain)
+        calls, delay = expected_cost(lasting, plan.delay)
+        plain_calls, plain_delay = expected_cost(lasting, plain)
         assert calls <= plain_calls
         assert delay <= 0.9 * plain_delay
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.executions.model import Job, JobState
-from longwatch.executions.sources.declarations import Declaration, normal
+from longwatch.executions.sources.declarations import Declaration, normalize
 from longwatch.executions.sources.expressions import value_at
-from longwatch.executions.sources.http import found_in
-from longwatch.executions.sources.mapping import Thing, begun, job_of, superseded, understood
+from longwatch.executions.sources.http import parse_response
+from longwatch.executions.sources.mapping import RawJob, map_job, map_status, mark_superseded, new_execution
 from longwatch.executions.sources.shipped import AWS, HTTP
 from longwatch.storage.http import HttpResponse
 
@@ -24,7 +24,7 @@ NAMES = sorted(
         if name
     }
 )
-WORDS = [*sorted({word.upper() for each in AWS.values() for word in each.words}), "done", "MELTING", ""]
+WORDS = [*sorted({word.upper() for each in AWS.values() for word in each.statuses}), "done", "MELTING", ""]
 values: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()
@@ -43,24 +43,24 @@ values: st.SearchStrategy[Any] = st.recursive(
 def test_an_end_is_a_word_of_the_table_at_the_path_of_the_status(
     declaration: Declaration, fields: Any
 ) -> None:
-    thing = Thing(fields)
+    thing = RawJob(fields)
 
-    said = understood(declaration, thing)
+    said = map_status(declaration, thing)
 
     if said is None:
         return
-    execution = begun(declaration, "x", thing, said, region=None, account=None, now=1_794_736_800_000)
-    later = superseded(declaration, execution, thing, said)
-    job = job_of(Job("x"), later)
+    execution = new_execution(declaration, "x", thing, said, region=None, account=None, now=1_794_736_800_000)
+    later = mark_superseded(declaration, execution, thing, said)
+    job = map_job(Job("x"), later)
     assert later == said  # the same answer is never something later
     if job.state is JobState.FINISHED:
-        assert declaration.words[normal(value_at(fields, declaration.status or ""))].is_end
+        assert declaration.statuses[normalize(value_at(fields, declaration.status or ""))].is_end
 
 
 @given(st.integers(100, 599), st.binary(max_size=64) | values.map(lambda value: repr(value).encode()))
 def test_an_http_answer_is_something_or_a_problem_or_nothing(code: int, body: bytes) -> None:
-    found = found_in(HttpResponse(code, body, Message()), HTTP, "https://jobs.example/1")
+    found = parse_response(HttpResponse(code, body, Message()), HTTP, "https://jobs.example/1")
 
-    if isinstance(found, Thing):
+    if isinstance(found, RawJob):
         assert 200 <= code < 300
-        assert understood(HTTP, found) is not None
+        assert map_status(HTTP, found) is not None

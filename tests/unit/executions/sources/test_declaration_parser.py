@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from longwatch.errors import InvalidSettings
-from longwatch.executions.sources.declaration_parser import declaration_from
+from longwatch.executions.sources.declaration_parser import parse_declaration
 from longwatch.executions.sources.declarations import AwsCall, HttpCall, Meaning
-from longwatch.executions.sources.shipped import CODE_WORDS, COMMON_WORDS
+from longwatch.executions.sources.shipped import CODE_STATUSES, COMMON_STATUSES
 from longwatch.settings import load_settings
 
 HTTP = {"url": "https://deploys.example/api/{id}", "status": "deploy.state", "succeeded": ["live"]}
@@ -29,45 +29,45 @@ AWS = {
 
 def mistakes(table: dict[str, Any], name: str = "deploys") -> list[str]:
     with pytest.raises(InvalidSettings) as caught:
-        declaration_from(name, table, where="longwatch.toml")
+        parse_declaration(name, table, where="longwatch.toml")
     return list(caught.value.mistakes)
 
 
 def test_an_http_endpoint_is_declared_in_three_lines() -> None:
-    declared = declaration_from("deploys", HTTP, where="longwatch.toml")
+    declared = parse_declaration("deploys", HTTP, where="longwatch.toml")
 
     assert isinstance(declared.call, HttpCall)
     assert declared.prefix == "deploys:"
-    assert declared.words == {"live": Meaning.SUCCEEDED}
+    assert declared.statuses == {"live": Meaning.SUCCEEDED}
     assert (declared.pending_seconds, declared.deadline_seconds) == (None, None)
 
 
 def test_an_aws_operation_is_declared_as_its_api_names_things() -> None:
-    declared = declaration_from("pipelines", {**AWS, "every": "5s", "deadline": "1h"}, where="here")
+    declared = parse_declaration("pipelines", {**AWS, "every": "5s", "deadline": "1h"}, where="here")
 
     assert isinstance(declared.call, AwsCall)
     assert declared.call.name == "codepipeline:GetPipelineExecution"
-    assert declared.words["inprogress"] is Meaning.RUNNING
+    assert declared.statuses["inprogress"] is Meaning.RUNNING
     assert (declared.running_seconds, declared.deadline_seconds) == (5.0, 3600.0)
 
 
 def test_an_endpoint_without_words_is_read_with_the_common_ones() -> None:
-    declared = declaration_from("jobs", {"url": "https://jobs.example/{id}"}, where="here")
+    declared = parse_declaration("jobs", {"url": "https://jobs.example/{id}"}, where="here")
 
-    assert declared.words == COMMON_WORDS
+    assert declared.statuses == COMMON_STATUSES
 
 
 def test_a_code_is_a_status_only_where_that_is_declared() -> None:
-    declared = declaration_from("jobs", {**HTTP, "accept_status_code": True}, where="here")
+    declared = parse_declaration("jobs", {**HTTP, "accept_status_code": True}, where="here")
 
-    assert declared.words == {"live": Meaning.SUCCEEDED, **CODE_WORDS}
+    assert declared.statuses == {"live": Meaning.SUCCEEDED, **CODE_STATUSES}
 
 
 @pytest.mark.parametrize(
     "url", ["${BASE}/{+1}/{2}", "${BASE:-https://x.example}/{id}", "https://${HOST|NAME}/{id}"]
 )
 def test_a_server_may_come_from_the_environment(url: str) -> None:
-    declared = declaration_from("jobs", {"url": url, "divider": "/"}, where="here")
+    declared = parse_declaration("jobs", {"url": url, "divider": "/"}, where="here")
 
     assert isinstance(declared.call, HttpCall)
 
@@ -75,7 +75,7 @@ def test_a_server_may_come_from_the_environment(url: str) -> None:
 def test_steps_and_reasons_are_paths() -> None:
     table = {**HTTP, "items": "deploy.steps", "item_name": "title", "reason": ["error", "detail"]}
 
-    declared = declaration_from("deploys", table, where="here")
+    declared = parse_declaration("deploys", table, where="here")
 
     assert declared.items is not None
     assert (declared.items.at, declared.items.name, declared.items.status) == (

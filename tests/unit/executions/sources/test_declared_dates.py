@@ -10,8 +10,8 @@ import pytest
 from longwatch.executions.model import Execution
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.dates import response_date_ms
-from longwatch.executions.sources.declared import MOST_APART_MS, AwsTarget, DeclaredSource, FoundJobs
-from longwatch.executions.sources.mapping import Thing
+from longwatch.executions.sources.declared import MOST_APART_MS, AwsTarget, DeclaredSource, PolledJob
+from longwatch.executions.sources.mapping import RawJob
 from longwatch.executions.sources.shipped import AWS
 from longwatch.testing import FakeClock
 from tests.unit.executions.making import MINUTE, SECOND, START
@@ -23,8 +23,8 @@ class Dated:
     def __init__(self, date: int | None) -> None:
         self._date = date
 
-    def ask(self, place: AwsTarget, ids: Sequence[str]) -> Mapping[str, FoundJobs]:
-        return {each: Thing({"status": "RUNNING"}, date=self._date) for each in ids}
+    def call(self, target: AwsTarget, ids: Sequence[str]) -> Mapping[str, PolledJob]:
+        return {each: RawJob({"status": "RUNNING"}, date=self._date) for each in ids}
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -46,7 +46,7 @@ def test_an_answer_has_the_date_of_its_response_unless_that_is_far_off(date: int
 
     watched = source.begin("j-1")
     assert isinstance(watched, Execution)
-    (told,) = source.ask([watched]).values()
+    (told,) = source.poll([watched]).values()
 
     assert isinstance(told, SourceResponse)
     assert (told.at, told.polled_at) == (at, START)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from longwatch.executions.sources.aws_errors import NO_RIGHT, NO_SUCH_ID, THROTTLING
-from longwatch.executions.sources.declarations import AwsCall, Declaration, Items, normal
-from longwatch.executions.sources.expressions import steps
+from longwatch.executions.sources.declarations import AwsCall, Declaration, Items, normalize
+from longwatch.executions.sources.expressions import parse_path
 from longwatch.executions.sources.shipped import AWS
 from longwatch.testing.services import service_model
 
@@ -35,7 +35,7 @@ def operation(call: AwsCall) -> Any:
 
 def at(shape: Any, path: str) -> Any:
     """The shape at a path, or an AssertionError that says what is not there."""
-    for step in steps(path):
+    for step in parse_path(path):
         if isinstance(step, int):
             assert shape.type_name == "list", f"{path}: {shape.name} is no list"
             shape = shape.member
@@ -104,7 +104,7 @@ def test_every_word_of_the_service_is_translated_and_no_other(declaration: Decla
 
     said = at(thing(declaration), declaration.status).enum
 
-    assert {normal(word) for word in said} == set(declaration.words)
+    assert {normalize(word) for word in said} == set(declaration.statuses)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_every_word_for_a_step_is_translated_and_no_other(declaration: Declarati
 
     said = at(shape, items.status).enum
 
-    assert {normal(word) for word in said} == set(items.words)
+    assert {normalize(word) for word in said} == set(items.statuses)
     assert at(shape, items.name).type_name == "string"
     assert items.reason is None or at(shape, items.reason).type_name == "string"
     assert items.left_out <= set(at(shape, items.name).enum)
@@ -127,15 +127,15 @@ def test_every_word_for_a_step_is_translated_and_no_other(declaration: Declarati
     "declaration", [each for each in DECLARATIONS if each.operations], ids=lambda each: each.name
 )
 def test_every_word_belongs_to_one_operation(declaration: Declaration) -> None:
-    words = [word for each in declaration.operations for word in each.words]
+    statuses = [word for each in declaration.operations for word in each.statuses]
 
-    assert sorted(words) == sorted(declaration.words)
+    assert sorted(statuses) == sorted(declaration.statuses)
 
 
 def test_the_phases_in_which_a_build_waits_exist() -> None:
     build = AWS["codebuild"]
 
-    phases = {normal(word) for word in service_model("codebuild").shape_for("BuildPhaseType").enum}
+    phases = {normalize(word) for word in service_model("codebuild").shape_for("BuildPhaseType").enum}
 
     assert build.waiting <= phases
 

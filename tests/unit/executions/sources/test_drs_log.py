@@ -12,9 +12,9 @@ from longwatch.executions.sources.drs_log import (
     LONGEST_REASON,
     READ_FOR_MS,
     LogMeaning,
-    log_of,
-    wants_log,
-    with_log,
+    apply_log,
+    needs_log,
+    parse_log,
 )
 from longwatch.testing.services import service_model
 
@@ -80,11 +80,11 @@ def test_the_fields_that_are_read_exist() -> None:
 def test_the_reason_is_the_last_failure_that_concerns_the_server(
     events: list[dict[str, Any]], reason: str | None
 ) -> None:
-    assert log_of(events).reason_for("s-1") == reason
+    assert parse_log(events).reason_for("s-1") == reason
 
 
 def test_a_long_error_is_cut() -> None:
-    reason = log_of([event("LAUNCH_FAILED", "s-1", rawError="x" * 65_536)]).reason_for("s-1")
+    reason = parse_log([event("LAUNCH_FAILED", "s-1", rawError="x" * 65_536)]).reason_for("s-1")
 
     assert reason is not None
     assert len(reason) == len("the launch failed: ") + LONGEST_REASON
@@ -92,9 +92,9 @@ def test_a_long_error_is_cut() -> None:
 
 
 def test_a_job_has_the_reasons_of_its_servers_and_whether_it_was_cancelled() -> None:
-    log = log_of([event("LAUNCH_FAILED", "s-2"), event("JOB_CANCEL"), event("LAUNCH_FAILED", "s-1")])
+    log = parse_log([event("LAUNCH_FAILED", "s-2"), event("JOB_CANCEL"), event("LAUNCH_FAILED", "s-1")])
 
-    told = with_log(job(ItemState.DONE, ItemState.FAILED), log)
+    told = apply_log(job(ItemState.DONE, ItemState.FAILED), log)
 
     assert told.cancelled
     assert [server.reason for server in told.items] == [None, "the launch failed"]
@@ -120,4 +120,4 @@ def test_a_job_has_the_reasons_of_its_servers_and_whether_it_was_cancelled() -> 
 def test_a_log_is_read_only_of_a_job_that_ended_badly_and_not_for_ever(
     known: Job, told: Job, wanted: bool
 ) -> None:
-    assert wants_log(known, told, 100 + READ_FOR_MS) is wanted
+    assert needs_log(known, told, 100 + READ_FOR_MS) is wanted

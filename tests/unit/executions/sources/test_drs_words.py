@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from longwatch.executions.model import ItemState, JobState, StepState, WorkItem
-from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_STATES, job_from
+from longwatch.executions.sources.drs import ACTION_STATES, JOB_STATES, SERVER_STATES, parse_job
 from longwatch.testing.services import service_model
 
 
@@ -41,7 +41,7 @@ def test_the_fields_that_are_read_exist() -> None:
 
 
 def test_a_job_of_which_only_the_id_is_said_is_pending() -> None:
-    job = job_from({"jobID": "drsjob-1"})
+    job = parse_job({"jobID": "drsjob-1"})
 
     assert (job.state, job.items) == (JobState.PENDING, ())
 
@@ -50,8 +50,10 @@ def test_an_empty_word_is_one_nobody_knows() -> None:
     run = {"action": {}, "status": ""}
     server = {"sourceServerID": "s-1", "launchStatus": "", "launchActionsStatus": {"runs": [run]}}
 
-    job = job_from({"jobID": "drsjob-1", "status": "", "participatingServers": [server]})
-    odd = job_from({"jobID": "drsjob-1", "status": "COMPLETED", "type": "", "participatingServers": [server]})
+    job = parse_job({"jobID": "drsjob-1", "status": "", "participatingServers": [server]})
+    odd = parse_job(
+        {"jobID": "drsjob-1", "status": "COMPLETED", "type": "", "participatingServers": [server]}
+    )
 
     assert (job.state, job.items[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
     assert job.items[0].steps[0].state is StepState.UNKNOWN
@@ -66,7 +68,7 @@ def test_words_nobody_knows_are_no_end() -> None:
         "launchActionsStatus": {"runs": [run]},
     }
 
-    job = job_from({"jobID": "drsjob-1", "status": "ARCHIVED", "participatingServers": [server, {}]})
+    job = parse_job({"jobID": "drsjob-1", "status": "ARCHIVED", "participatingServers": [server, {}]})
 
     assert (job.state, job.source_status) == (JobState.UNKNOWN, "ARCHIVED")
     (shown,) = job.items
@@ -76,6 +78,6 @@ def test_words_nobody_knows_are_no_end() -> None:
 
 
 def test_a_server_without_a_launch_status_is_pending() -> None:
-    job = job_from({"jobID": "drsjob-1", "participatingServers": [{"sourceServerID": "s-1"}]})
+    job = parse_job({"jobID": "drsjob-1", "participatingServers": [{"sourceServerID": "s-1"}]})
 
     assert job.items == (WorkItem("s-1"),)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.errors import InvalidInput
-from longwatch.executions.sources.expressions import steps, value_at
+from longwatch.executions.sources.expressions import parse_path, value_at
 
 ANSWER = {"job": {"steps": [{"name": "a"}, {"name": "b"}], "a.b": 1, "done": False, "none": None}}
 
@@ -35,4 +35,4 @@ def test_the_first_of_an_answer_that_is_a_list_has_no_name_before_it() -> None:
 @pytest.mark.parametrize("path", ["a..b", ".a", "a[", "a[x]", "a]", 'a."', "a.[0]", "a[0]b"])
 def test_what_is_no_path_is_refused_with_the_part_that_is_not_understood(path: str) -> None:
     with pytest.raises(InvalidInput, match="is no path"):
-        steps(path)
+        parse_path(path)

@@ -10,18 +10,18 @@ import pytest
 
 from longwatch.executions.model import Execution, ItemState, Job, JobState, StepState
 from longwatch.executions.outcomes import execution_outcome
-from longwatch.executions.responses import SourceResponse, applied
+from longwatch.executions.responses import SourceResponse, apply_response
 from longwatch.executions.sources.declarations import Declaration as D
-from longwatch.executions.sources.declarations import HttpCall, Items, Meaning, normal, words
+from longwatch.executions.sources.declarations import HttpCall, Items, Meaning, normalize, statuses
 from longwatch.executions.sources.mapping import (
     MappedStatus,
-    Thing,
-    begun,
-    job_of,
-    short,
-    superseded,
+    RawJob,
+    map_job,
+    map_status,
+    mark_superseded,
+    new_execution,
+    short_id,
     time_ms,
-    understood,
 )
 from longwatch.executions.sources.shipped import BATCH, CLOUDFORMATION, CODEBUILD, STEP_FUNCTIONS
 from longwatch.model.summary import Status
@@ -32,28 +32,28 @@ UPDATED = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)
 STACK = "arn:aws:cloudformation:eu-west-1:123456789012:stack/shop/7c2d"
 
 
-def stack(status: str, **more: Any) -> Thing:
+def stack(status: str, **more: Any) -> RawJob:
     fields = {"StackId": STACK, "StackName": "shop", "StackStatus": status, "CreationTime": CREATED}
-    return Thing({**fields, **more})
+    return RawJob({**fields, **more})
 
 
-def begin(declaration: D, what: str, thing: Thing) -> Execution:
-    said = understood(declaration, thing)
+def begin(declaration: D, what: str, thing: RawJob) -> Execution:
+    said = map_status(declaration, thing)
     assert said is not None
-    return begun(declaration, what, thing, said, region="eu-west-1", account=None, now=NOW)
+    return new_execution(declaration, what, thing, said, region="eu-west-1", account=None, now=NOW)
 
 
-def said_later(declaration: D, execution: Execution, thing: Thing) -> MappedStatus:
-    said = understood(declaration, thing)
+def said_later(declaration: D, execution: Execution, thing: RawJob) -> MappedStatus:
+    said = map_status(declaration, thing)
     assert said is not None
-    return superseded(declaration, execution, thing, said)
+    return mark_superseded(declaration, execution, thing, said)
 
 
 def ending(execution: Execution, said: MappedStatus) -> Status | None:
     (wave,) = execution.stages
     (job,) = wave.jobs
-    answer = SourceResponse("test:Call", NOW, {job.job_id: job_of(job, said)})
-    outcome = execution_outcome(applied(execution, answer), NOW)
+    answer = SourceResponse("test:Call", NOW, {job.job_id: map_job(job, said)})
+    outcome = execution_outcome(apply_response(execution, answer), NOW)
     return outcome.status if outcome else None
 
 
@@ -89,7 +89,7 @@ def test_a_stack_that_was_rolled_back_was_not_created(word: str, status: Status 
     ],
 )
 def test_an_update_has_an_end_of_its_own_and_none_of_a_later_operation(
-    later: Thing, status: Status | None
+    later: RawJob, status: Status | None
 ) -> None:
     execution = begin(CLOUDFORMATION, "shop", stack("UPDATE_IN_PROGRESS", LastUpdatedTime=UPDATED))
 
@@ -111,8 +111,8 @@ def test_a_stack_that_was_to_be_deleted_and_is_gone_is_a_success() -> None:
 def test_a_redriven_execution_is_another_run_than_the_one_that_failed() -> None:
     arn = "arn:aws:states:eu-west-1:123456789012:execution:machine:run-1"
     fields = {"executionArn": arn, "status": "RUNNING", "startDate": CREATED, "stateMachineArn": "machine"}
-    first = begin(STEP_FUNCTIONS, arn, Thing(fields))
-    again = Thing({**fields, "redriveDate": UPDATED})
+    first = begin(STEP_FUNCTIONS, arn, RawJob(fields))
+    again = RawJob({**fields, "redriveDate": UPDATED})
 
     second = begin(STEP_FUNCTIONS, arn, again)
 
@@ -133,8 +133,8 @@ def test_a_build_that_waits_for_a_machine_is_pending_and_its_phases_are_steps() 
         {"phaseType": "COMPLETED"},
     ]
 
-    said = understood(
-        CODEBUILD, Thing({"buildStatus": "IN_PROGRESS", "currentPhase": "QUEUED", "phases": phases})
+    said = map_status(
+        CODEBUILD, RawJob({"buildStatus": "IN_PROGRESS", "currentPhase": "QUEUED", "phases": phases})
     )
 
     assert said is not None
@@ -150,7 +150,7 @@ def test_the_phase_that_failed_is_the_reason_and_the_phases_after_it_make_nothin
         {"phaseType": "BUILD", "phaseStatus": "FAILED", "contexts": [{"message": "make: *** [all]"}]},
         {"phaseType": "POST_BUILD", "phaseStatus": "SUCCEEDED"},
     ]
-    thing = Thing({"id": "demo:1", "buildStatus": "FAILED", "phases": phases})
+    thing = RawJob({"id": "demo:1", "buildStatus": "FAILED", "phases": phases})
     execution = begin(CODEBUILD, "demo:1", thing)
 
     said = said_later(CODEBUILD, execution, thing)
@@ -168,19 +168,19 @@ def test_the_phase_that_failed_is_the_reason_and_the_phases_after_it_make_nothin
     ],
 )
 def test_a_batch_job_that_was_cancelled_has_not_failed(fields: dict[str, Any], status: Status) -> None:
-    execution = begin(BATCH, "j-1", Thing(fields))
+    execution = begin(BATCH, "j-1", RawJob(fields))
 
-    assert ending(execution, said_later(BATCH, execution, Thing(fields))) is status
+    assert ending(execution, said_later(BATCH, execution, RawJob(fields))) is status
 
 
 def test_a_word_that_nobody_knows_stays_open() -> None:
-    execution = begin(BATCH, "j-1", Thing({"status": "HIBERNATING"}))
+    execution = begin(BATCH, "j-1", RawJob({"status": "HIBERNATING"}))
 
-    said = said_later(BATCH, execution, Thing({"status": "HIBERNATING"}))
+    said = said_later(BATCH, execution, RawJob({"status": "HIBERNATING"}))
 
     assert said.meaning is None
     assert ending(execution, said) is None
-    job = job_of(Job("j-1"), said)
+    job = map_job(Job("j-1"), said)
     assert (job.state, job.items[0].state) == (JobState.UNKNOWN, ItemState.UNKNOWN)
 
 
@@ -194,26 +194,26 @@ def test_a_word_that_nobody_knows_ends_no_operation_of_a_stack() -> None:
 
 
 def test_no_status_at_all_is_no_answer() -> None:
-    assert understood(BATCH, Thing({})) is None
-    assert understood(BATCH, Thing({"status": ["FAILED"]})) is None
+    assert map_status(BATCH, RawJob({})) is None
+    assert map_status(BATCH, RawJob({"status": ["FAILED"]})) is None
 
 
 def test_the_reason_stays_when_it_is_no_longer_said() -> None:
-    failing = understood(CLOUDFORMATION, stack("ROLLBACK_IN_PROGRESS", StackStatusReason="no table"))
+    failing = map_status(CLOUDFORMATION, stack("ROLLBACK_IN_PROGRESS", StackStatusReason="no table"))
     assert failing is not None
-    rolled_back = understood(CLOUDFORMATION, stack("ROLLBACK_COMPLETE"))
+    rolled_back = map_status(CLOUDFORMATION, stack("ROLLBACK_COMPLETE"))
     assert rolled_back is not None
 
-    seen = job_of(Job(STACK), failing)
-    last = job_of(seen, rolled_back)
+    seen = map_job(Job(STACK), failing)
+    last = map_job(seen, rolled_back)
 
     assert last.items[0].reason == "no table"
 
 
 def test_success_has_no_reason() -> None:
-    seen = job_of(Job("j-1"), MappedStatus("RUNNING", Meaning.RUNNING, "pulling the image"))
+    seen = map_job(Job("j-1"), MappedStatus("RUNNING", Meaning.RUNNING, "pulling the image"))
 
-    done = job_of(seen, MappedStatus("SUCCEEDED", Meaning.SUCCEEDED, "essential container exited"))
+    done = map_job(seen, MappedStatus("SUCCEEDED", Meaning.SUCCEEDED, "essential container exited"))
 
     assert done.items[0].reason is None
 
@@ -223,13 +223,13 @@ def test_steps_of_one_name_are_kept_apart_and_a_whole_stack_trace_is_cut() -> No
         name="jobs",
         call=HttpCall(),
         status="state",
-        words=words(running="busy", failed="bad"),
+        statuses=statuses(running="busy", failed="bad"),
         reason=("why",),
-        items=Items(at="steps", name="name", status="state", words=words(failed="bad"), reason="why"),
+        items=Items(at="steps", name="name", status="state", statuses=statuses(failed="bad"), reason="why"),
     )
     steps = [{"name": "copy"}, {"name": "copy", "state": "bad", "why": "x" * 9999}, {"state": "bad"}]
 
-    said = understood(declaration, Thing({"state": "busy", "steps": steps, "why": 7}))
+    said = map_status(declaration, RawJob({"state": "busy", "steps": steps, "why": 7}))
 
     assert said is not None
     assert [each.run_id for each in said.items] == ["copy", "copy#2"]
@@ -268,9 +268,9 @@ def test_times_come_in_many_forms(value: object, ms: int | None) -> None:
     ],
 )
 def test_an_arn_is_called_by_its_last_part(job_id: str, called: str) -> None:
-    assert short(job_id) == called
+    assert short_id(job_id) == called
 
 
 def test_words_are_compared_however_they_are_written() -> None:
-    assert {normal("In Progress"), normal("in-progress"), normal(" IN_PROGRESS ")} == {"in_progress"}
-    assert normal(True) == "true"
+    assert {normalize("In Progress"), normalize("in-progress"), normalize(" IN_PROGRESS ")} == {"in_progress"}
+    assert normalize(True) == "true"

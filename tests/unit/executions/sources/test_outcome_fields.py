@@ -9,12 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from longwatch.executions.sources.declaration_parser import declaration_from
-from longwatch.executions.sources.declarations import Declaration, Meaning, normal
-from longwatch.executions.sources.http import found_in
-from longwatch.executions.sources.mapping import Thing, understood
-from longwatch.executions.sources.outcome_fields import MAX_DEPTH, OUTCOME_WORDS
-from longwatch.executions.sources.shipped import COMMON_WORDS, HTTP
+from longwatch.executions.sources.declaration_parser import parse_declaration
+from longwatch.executions.sources.declarations import Declaration, Meaning, normalize
+from longwatch.executions.sources.http import parse_response
+from longwatch.executions.sources.mapping import RawJob, map_status
+from longwatch.executions.sources.outcome_fields import MAX_DEPTH, OUTCOME_STATUSES
+from longwatch.executions.sources.shipped import COMMON_STATUSES, HTTP
 from longwatch.storage.http import HttpResponse
 
 SUCCEEDED, FAILED, CANCELLED = Meaning.SUCCEEDED, Meaning.FAILED, Meaning.CANCELLED
@@ -23,7 +23,7 @@ RUNNING, PENDING, ENDED, OPEN = Meaning.RUNNING, Meaning.PENDING, Meaning.ENDED,
 
 def meaning_of(fields: Any, declaration: Declaration = HTTP) -> Meaning | None:
     word = None if declaration.status else str(fields.get("status", fields.get("state")))
-    said = understood(declaration, Thing(fields, word))
+    said = map_status(declaration, RawJob(fields, word))
     assert said is not None
     return said.meaning
 
@@ -169,7 +169,7 @@ def test_a_declared_outcome_is_required_and_replaces_the_usual_names(
     table = {"url": "https://x.example/{id}", "status": "state", "ended": "over"}
     table |= {"succeeded": "well", "failed": "badly", **declared}
 
-    assert meaning_of(fields, declaration_from("jobs", table, where="here")) is expected
+    assert meaning_of(fields, parse_declaration("jobs", table, where="here")) is expected
 
 
 @pytest.mark.parametrize(
@@ -189,11 +189,11 @@ def test_fields_beside_the_path_to_the_status_count_too(
 ) -> None:
     table = {"url": "https://x.example/{id}", "status": path}
 
-    assert meaning_of(fields, declaration_from("jobs", table, where="here")) is expected
+    assert meaning_of(fields, parse_declaration("jobs", table, where="here")) is expected
 
 
-GOOD = [word for word, meaning in COMMON_WORDS.items() if meaning is SUCCEEDED]
-NOT_GOOD = [word for word, meaning in OUTCOME_WORDS.items() if meaning is not SUCCEEDED]
+GOOD = [word for word, meaning in COMMON_STATUSES.items() if meaning is SUCCEEDED]
+NOT_GOOD = [word for word, meaning in OUTCOME_STATUSES.items() if meaning is not SUCCEEDED]
 word_fields = st.sampled_from(["conclusion", "result", "outcome", "Result", "final_status"])
 spoilers = st.one_of(
     st.tuples(word_fields, st.sampled_from(NOT_GOOD) | st.text(min_size=1).filter(lambda s: bool(s.strip()))),
@@ -211,12 +211,12 @@ def test_no_generated_contradiction_ends_as_a_success(
     name: str, word: str, contradictions: list[tuple[str, Any]]
 ) -> None:
     fields = {name: word, **dict(contradictions)}
-    agreed = {"", "none", "null", *(each for each, meant in OUTCOME_WORDS.items() if meant is SUCCEEDED)}
+    agreed = {"", "none", "null", *(each for each, meant in OUTCOME_STATUSES.items() if meant is SUCCEEDED)}
     for field, value in dict(contradictions).items():
-        if isinstance(value, str) and normal(value) in agreed and field != "error":
+        if isinstance(value, str) and normalize(value) in agreed and field != "error":
             fields[field] = "gizmo"
 
-    said = understood(HTTP, Thing(fields, word))
+    said = map_status(HTTP, RawJob(fields, word))
 
     assert said is not None
     assert said.meaning is not SUCCEEDED
@@ -251,7 +251,7 @@ def test_a_contradiction_at_any_depth_does_not_end_as_a_success(
         }
     assume("status" not in inside)
 
-    said = understood(HTTP, Thing({"status": word, **inside}, word))
+    said = map_status(HTTP, RawJob({"status": word, **inside}, word))
 
     assert said is not None
     assert said.meaning is not SUCCEEDED
@@ -264,14 +264,14 @@ def test_parts_that_went_well_do_not_keep_a_job_open(word: str, ways: list[str])
         name = way[:-2] if way[-1] in "]}" else way
         inside = {name: [inside, inside] if way[-1] == "]" else {"a": inside} if way[-1] == "}" else inside}
 
-    said = understood(HTTP, Thing({**inside, "status": word}, word))
+    said = map_status(HTTP, RawJob({**inside, "status": word}, word))
 
     assert said is not None
     assert said.meaning is SUCCEEDED
 
 
 def test_the_word_of_a_job_names_the_field_that_decided() -> None:
-    said = understood(HTTP, Thing({"status": "completed", "conclusion": "failure"}, "completed"))
+    said = map_status(HTTP, RawJob({"status": "completed", "conclusion": "failure"}, "completed"))
 
     assert said is not None
     assert said.word == "completed, conclusion failure"
@@ -288,6 +288,6 @@ def test_the_word_of_a_job_names_the_field_that_decided() -> None:
     ],
 )
 def test_text_is_a_status_only_if_it_is_one_word_to_its_end(body: bytes, is_status: bool) -> None:
-    found = found_in(HttpResponse(200, body, Message()), HTTP, "https://x.example/job")
+    found = parse_response(HttpResponse(200, body, Message()), HTTP, "https://x.example/job")
 
-    assert isinstance(found, Thing) is is_status
+    assert isinstance(found, RawJob) is is_status

@@ -11,7 +11,7 @@ import pytest
 from longwatch.errors import InvalidInput, InvalidSettings
 from longwatch.executions.model import Execution
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.base import Beginner, Source, SourceProblem
+from longwatch.executions.sources.base import Source, SourceProblem, Starter
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.registry import sources
 from longwatch.settings import load_settings
@@ -23,21 +23,21 @@ WATCH = '[watches.deploys]\nurl = "https://deploys.example/{id}"\n'
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installed package that offers sources."""
     (tmp_path / "acme_sources.py").write_text(
-        "from longwatch.executions.sources.declarations import Declaration, HttpCall, words\n"
+        "from longwatch.executions.sources.declarations import Declaration, HttpCall, statuses\n"
         "declared = Declaration(name='x', call=HttpCall(url='http://127.0.0.1:9/{id}'), status='state',\n"
-        "                       words=words(succeeded='ok'))\n"
+        "                       statuses=statuses(succeeded='ok'))\n"
         "from longwatch.executions.responses import SourceResponse\n"
         "class Mine:\n"
         "    name = 'mine'\n"
-        "    def ask(self, executions): return {x.key: SourceResponse('x', 5000) for x in executions}\n"
+        "    def poll(self, executions): return {x.key: SourceResponse('x', 5000) for x in executions}\n"
         "    def close(self): pass\n"
         "class Raising(Mine):\n"
-        "    def ask(self, executions): raise RuntimeError('oops')\n"
+        "    def poll(self, executions): raise RuntimeError('oops')\n"
         "    def close(self): raise RuntimeError('oops')\n"
         "class Odd(Mine):\n"
-        "    def ask(self, executions): return {x.key: None for x in executions}\n"
+        "    def poll(self, executions): return {x.key: None for x in executions}\n"
         "class ById(Mine):\n"
-        "    def ask(self, executions): return {x.execution_id: SourceResponse('x', 5000) for x in "
+        "    def poll(self, executions): return {x.execution_id: SourceResponse('x', 5000) for x in "
         "executions}\n"
     )
     info = tmp_path / "acme_sources-1.0.dist-info"
@@ -156,7 +156,7 @@ def test_packages_offer_declarations_and_sources(package: Path) -> None:
 
 
 def mine_begun(source: Source) -> Execution:
-    assert isinstance(source, Beginner)
+    assert isinstance(source, Starter)
     begun = source.begin("7")
     assert isinstance(begun, Execution), begun
     return begun
@@ -167,7 +167,7 @@ def test_a_package_that_maps_execution_ids_is_a_problem_only_where_two_plans_sha
     one = mine_begun(sources()["mine"])
     other = replace(one, plan_id="another")
 
-    alone, both = source.ask([one]), source.ask([one, other])
+    alone, both = source.poll([one]), source.poll([one, other])
 
     assert isinstance(alone[one.key], SourceResponse)
     assert [isinstance(each, SourceProblem) for each in both.values()] == [True, True]
@@ -179,9 +179,9 @@ def test_a_package_that_can_not_be_used_is_a_problem_of_its_own_executions_only(
 ) -> None:
     source = sources()[name]
     execution = mine_begun(sources()["mine"])
-    assert isinstance(source, Beginner)
+    assert isinstance(source, Starter)
 
-    asked, begun = source.ask([execution])[execution.key], source.begin("7")
+    asked, begun = source.poll([execution])[execution.key], source.begin("7")
 
     for told in (asked, begun):
         assert isinstance(told, SourceProblem)
@@ -192,7 +192,7 @@ def test_a_package_that_can_not_be_used_is_a_problem_of_its_own_executions_only(
 
 def test_a_package_offers_a_declaration_as_it_is_written(package: Path) -> None:
     source = sources()["rollouts"]
-    assert isinstance(source, Beginner)
+    assert isinstance(source, Starter)
 
     found = source.begin("7")
 

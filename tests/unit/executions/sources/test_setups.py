@@ -9,8 +9,8 @@ import pytest
 
 from longwatch.errors import MissingExtra
 from longwatch.executions.model import Job, Stage
-from longwatch.executions.sources.aws import AwsAsker
-from longwatch.executions.sources.aws_errors import LONGEST_MESSAGE, refusal
+from longwatch.executions.sources.aws import AwsCaller
+from longwatch.executions.sources.aws_errors import LONGEST_MESSAGE, service_problem
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.drs import DrsSource
@@ -29,14 +29,14 @@ def problem(source: DeclaredSource, *, region: str = "eu-west-1") -> SourceProbl
 def test_an_endpoint_that_is_no_address_is_told_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
 
-    found = problem(DeclaredSource(CODEBUILD, AwsAsker(CODEBUILD)))
+    found = problem(DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)))
 
     assert found.lasting
     assert "AWS_ENDPOINT_URL" in found.message
 
 
 def test_a_region_that_is_none_is_told_and_not_waited_for() -> None:
-    found = problem(DeclaredSource(CODEBUILD, AwsAsker(CODEBUILD)), region="no such")
+    found = problem(DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)), region="no such")
 
     assert found.lasting
     assert found.message == "'no such' is no region. Pass another with --region"
@@ -47,14 +47,14 @@ def test_an_extra_that_is_missing_is_a_problem_and_not_raised(name: str) -> None
     def connect(service: str, region: str | None, account: str | None) -> Any:
         raise MissingExtra(f"Asking {service}", "aws")
 
-    found = AwsAsker(AWS[name], connect).ask(("eu-west-1", None), ["demo/1"])["demo/1"]
+    found = AwsCaller(AWS[name], connect).call(("eu-west-1", None), ["demo/1"])["demo/1"]
 
     assert isinstance(found, SourceProblem)
     assert found.lasting
     assert "aws" in found.message
 
 
-@pytest.mark.parametrize("source", [DeclaredSource(CODEBUILD, AwsAsker(CODEBUILD)), DrsSource()])
+@pytest.mark.parametrize("source", [DeclaredSource(CODEBUILD, AwsCaller(CODEBUILD)), DrsSource()])
 def test_an_extra_that_is_missing_is_found_by_a_check_and_by_a_poll(
     source: DeclaredSource | DrsSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,7 +62,7 @@ def test_an_extra_that_is_missing_is_found_by_a_check_and_by_a_poll(
         monkeypatch.setitem(sys.modules, name, None)
     watched = execution(Stage("only", (Job("demo:1"),)))
 
-    checked, (polled,) = source.check(), source.ask([watched]).values()
+    checked, (polled,) = source.check(), source.poll([watched]).values()
 
     assert checked is not None
     assert isinstance(polled, SourceProblem)
@@ -73,7 +73,7 @@ def test_an_extra_that_is_missing_is_found_by_a_check_and_by_a_poll(
 def test_the_page_of_a_proxy_is_told_in_short() -> None:
     response = {"Error": {"Code": "502", "Message": "<html>\n" + "x \n" * 1000}}
 
-    found = refusal(response, AWS["batch"].call, "eu-west-1")  # type: ignore[arg-type]
+    found = service_problem(response, AWS["batch"].call, "eu-west-1")  # type: ignore[arg-type]
 
     assert "\n" not in found.message
     assert len(found.message) < LONGEST_MESSAGE + 100

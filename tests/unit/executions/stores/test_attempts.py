@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from longwatch.executions.model import Execution, ItemState, Job, JobKind, JobState, WorkItem
-from longwatch.executions.responses import applied
-from longwatch.executions.stores.records import execution_from, record_of
+from longwatch.executions.responses import apply_response
+from longwatch.executions.stores.records import parse_record, to_record
 from tests.unit.executions.making import FAILED, LAUNCHED, MINUTE, START, TERMINATED, answer
 
 FIRST = Job(
@@ -29,7 +29,7 @@ CLEANUP = Job(
 
 def read(*waves: dict[str, Any]) -> Execution:
     """The execution of a record that another program has written."""
-    return execution_from(
+    return parse_record(
         {
             "ExecutionId": "x-1",
             "PlanId": "p-1",
@@ -65,9 +65,9 @@ def states(execution: Execution) -> dict[str, dict[str, ItemState]]:
     ],
 )
 def test_every_attempt_survives_a_record_and_the_latest_launch_decides(wave: dict[str, Any]) -> None:
-    known = applied(read(wave), answer(START, FIRST, RETRY, CLEANUP))
+    known = apply_response(read(wave), answer(START, FIRST, RETRY, CLEANUP))
 
-    again = execution_from(record_of(known))
+    again = parse_record(to_record(known))
 
     assert (
         states(again)
@@ -80,13 +80,13 @@ def test_every_attempt_survives_a_record_and_the_latest_launch_decides(wave: dic
     )
     decided = {server_id: job.job_id for server_id, (job, _) in again.stages[0].attempts().items()}
     assert decided == {"s-1": "j-2", "s-2": "j-1"}
-    assert execution_from(record_of(again)).stages == again.stages
+    assert parse_record(to_record(again)).stages == again.stages
 
 
 def test_a_poll_that_brings_nothing_new_is_no_change_for_a_server_of_two_jobs() -> None:
-    once = applied(read({"JobIds": ["j-1", "j-2"]}), answer(START, FIRST, RETRY))
+    once = apply_response(read({"JobIds": ["j-1", "j-2"]}), answer(START, FIRST, RETRY))
 
-    twice = applied(execution_from(record_of(once)), answer(START + MINUTE, FIRST, RETRY))
+    twice = apply_response(parse_record(to_record(once)), answer(START + MINUTE, FIRST, RETRY))
 
     assert twice.last_change_at == START
 
@@ -110,9 +110,9 @@ def test_jobs_that_only_servers_name_are_polled_where_the_servers_are() -> None:
 
 def test_entries_of_a_server_for_each_of_its_jobs_keep_their_own_status() -> None:
     servers = [{"SourceServerId": "s-1", "JobId": "j-1"}, {"SourceServerId": "s-1", "JobId": "j-2"}]
-    known = applied(read({"Servers": servers}), answer(START, FIRST, RETRY))
+    known = apply_response(read({"Servers": servers}), answer(START, FIRST, RETRY))
 
-    stored = record_of(known)["Waves"][0]["Servers"]
+    stored = to_record(known)["Waves"][0]["Servers"]
 
     assert [(each["JobId"], each["Status"]) for each in stored[:2]] == [
         ("j-1", "FAILED"),
@@ -122,8 +122,8 @@ def test_entries_of_a_server_for_each_of_its_jobs_keep_their_own_status() -> Non
 
 def test_the_entry_of_a_server_shows_the_attempt_that_decides() -> None:
     wave = {"JobIds": ["j-1", "j-2"], "Servers": [{"SourceServerId": "s-1", "JobId": "j-1"}]}
-    known = applied(read(wave), answer(START, FIRST, RETRY))
+    known = apply_response(read(wave), answer(START, FIRST, RETRY))
 
-    (stored,) = [each for each in record_of(known)["Waves"][0]["Servers"] if each["SourceServerId"] == "s-1"]
+    (stored,) = [each for each in to_record(known)["Waves"][0]["Servers"] if each["SourceServerId"] == "s-1"]
 
     assert (stored["JobId"], stored["Status"]) == ("j-2", "LAUNCHED")

@@ -22,8 +22,8 @@ from longwatch.executions.model import (
     Verdict,
     WorkItem,
 )
-from longwatch.executions.stores.packing import MOST_BYTES, packed, unpacked
-from longwatch.executions.stores.records import execution_from, record_of
+from longwatch.executions.stores.packing import MOST_BYTES, pack, unpack
+from longwatch.executions.stores.records import parse_record, to_record
 from longwatch.model.summary import Status
 from longwatch.storage.dynamodb.values import MAX_ITEM_BYTES, size_of, to_attribute
 from tests.unit.executions.making import EVIDENCE, LAUNCHED, START, action, execution
@@ -60,26 +60,26 @@ def size(record: dict[str, Any]) -> int:
 
 
 def test_a_record_that_fits_is_stored_as_it_is() -> None:
-    record = record_of(large(20, 6))
+    record = to_record(large(20, 6))
 
-    assert packed(record) == record
-    assert unpacked(record) is record
+    assert pack(record) == record
+    assert unpack(record) is record
 
 
 def test_details_are_compressed_and_come_back_whole() -> None:
     reason = "the agent did not report back within the time that was configured: " * 3
     whole = large(300, 6, reason=reason)
-    record = record_of(whole)
+    record = to_record(whole)
     assert size(record) > MAX_ITEM_BYTES
 
-    small = packed(record)
+    small = pack(record)
 
     assert size(small) <= MOST_BYTES
-    assert execution_from(unpacked(small)) == whole
+    assert parse_record(unpack(small)) == whole
     assert "compressed in Packed" in small["PackedNote"]
     assert (small["Status"], small["Verdict"]["Status"]) == ("COMPLETED", "succeeded")
     assert small["Waves"][0]["Servers"][0]["Status"] == "LAUNCHED"
-    assert packed({**unpacked(small)}) == small
+    assert pack({**unpack(small)}) == small
 
 
 def test_texts_are_cut_where_compressing_is_not_enough() -> None:
@@ -91,10 +91,10 @@ def test_texts_are_cut_where_compressing_is_not_enough() -> None:
         for number, each in enumerate(listed)
     )
     jobs = (replace(whole.stages[0].jobs[0], items=servers),)
-    record = record_of(replace(whole, stages=(replace(whole.stages[0], jobs=jobs),)))
+    record = to_record(replace(whole, stages=(replace(whole.stages[0], jobs=jobs),)))
 
-    small = packed(record)
-    found = execution_from(unpacked(small))
+    small = pack(record)
+    found = parse_record(unpack(small))
 
     assert size(small) <= MAX_ITEM_BYTES
     assert [server.state for _, server in found.items()] == [LAUNCHED] * 300
@@ -102,10 +102,10 @@ def test_texts_are_cut_where_compressing_is_not_enough() -> None:
 
 
 def test_a_server_that_another_program_removes_stays_removed() -> None:
-    small = packed(record_of(large(300, 6, reason="x" * 100)))
+    small = pack(to_record(large(300, 6, reason="x" * 100)))
     wave = small["Waves"][0]
 
-    found = execution_from(unpacked({**small, "Waves": [{**wave, "Servers": wave["Servers"][1:]}]}))
+    found = parse_record(unpack({**small, "Waves": [{**wave, "Servers": wave["Servers"][1:]}]}))
 
     assert len(list(found.items())) == 299
 
@@ -118,12 +118,12 @@ def test_the_attempts_of_a_retry_come_back_with_their_own_details() -> None:
     )
     retry = replace(job, job_id="j-2", items=servers, created_at=START + 1)
     whole = replace(first, stages=(replace(first.stages[0], jobs=(job, retry)),), verdict=None, closed=False)
-    record = record_of(whole)
+    record = to_record(whole)
 
-    small = packed(record)
+    small = pack(record)
 
     assert "Packed" in small
-    assert execution_from(unpacked(small)) == execution_from(record) == whole
+    assert parse_record(unpack(small)) == parse_record(record) == whole
 
 
 def noisy(servers: int, actions: int, *, seed: int, words: int = 2) -> Execution:
@@ -160,8 +160,8 @@ def noisy(servers: int, actions: int, *, seed: int, words: int = 2) -> Execution
 def test_any_number_of_servers_fits_with_those_that_failed(servers: int, actions: int) -> None:
     whole = noisy(servers, actions, seed=servers)
 
-    small = packed(record_of(whole))
-    found = execution_from(unpacked(small))
+    small = pack(to_record(whole))
+    found = parse_record(unpack(small))
 
     assert size(small) <= MOST_BYTES
     assert (found.status, found.closed, found.job_ids()) == (whole.status, True, ("j-1",))
@@ -169,32 +169,32 @@ def test_any_number_of_servers_fits_with_those_that_failed(servers: int, actions
     kept = [each for _, each in found.items()]
     assert failed <= {each.item_id for each in kept}
     assert len(kept) == servers or "servers are left out" in small["PackedNote"]
-    assert packed(record_of(replace(found, stored=unpacked(small))))["Waves"] == small["Waves"]
+    assert pack(to_record(replace(found, stored=unpack(small))))["Waves"] == small["Waves"]
 
 
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 700), st.integers(0, 8), st.integers(0, 40), st.integers(0, 2**32))
 def test_every_record_fits(servers: int, actions: int, words: int, seed: int) -> None:
-    record = record_of(noisy(servers, min(actions, 1_500 // (servers + 1)), seed=seed, words=words))
+    record = to_record(noisy(servers, min(actions, 1_500 // (servers + 1)), seed=seed, words=words))
 
-    small = packed(record)
+    small = pack(record)
 
     assert size(small) <= MOST_BYTES
-    assert execution_from(unpacked(small)).job_ids() == ("j-1",)
+    assert parse_record(unpack(small)).job_ids() == ("j-1",)
     assert ("PackedNote" in small) is (size(record) > MOST_BYTES)
 
 
 def test_lists_that_moved_come_back_with_what_other_programs_wrote() -> None:
-    record = record_of(large(8_000, 0))
+    record = to_record(large(8_000, 0))
     wave = record["Waves"][0]
     record["Waves"][0]["Servers"] = [{**each, "Owner": "finance"} for each in wave["Servers"]]
-    small = packed(record)
+    small = pack(record)
     assert "Servers" not in small["Waves"][0]
     assert "lists of its servers and jobs" in small["PackedNote"]
     added = {**small["Waves"][0], "Servers": [{"SourceServerId": "s-new"}], "Jobs": [{"JobId": "j-2"}]}
 
-    found = unpacked({**small, "Waves": [added]})
+    found = unpack({**small, "Waves": [added]})
 
-    assert unpacked(small)["Waves"] == record["Waves"]
+    assert unpack(small)["Waves"] == record["Waves"]
     assert found["Waves"][0]["Servers"] == [*record["Waves"][0]["Servers"], {"SourceServerId": "s-new"}]
-    assert execution_from(found).job_ids() == ("j-1", "j-2")
+    assert parse_record(found).job_ids() == ("j-1", "j-2")

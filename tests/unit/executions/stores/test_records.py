@@ -11,9 +11,9 @@ from longwatch.executions.model import Mode
 from longwatch.executions.stores.records import (
     NO_END_TIME,
     STATUS_WORDS,
-    execution_from,
-    is_untold,
-    record_of,
+    is_unreported,
+    parse_record,
+    to_record,
 )
 from longwatch.model.summary import Status
 from tests.unit.executions.making import START
@@ -27,12 +27,12 @@ def record(**more: Any) -> dict[str, Any]:
     "start", [START // 1000, START, str(START // 1000), "2026-11-15T10:00:00Z", "2026-11-15T11:00:00+01:00"]
 )
 def test_a_start_is_read_however_it_was_written(start: object) -> None:
-    assert execution_from(record(StartTime=start)).started_at == START
+    assert parse_record(record(StartTime=start)).started_at == START
 
 
 def test_a_start_that_is_no_time_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'yesterday'"):
-        execution_from(record(StartTime="yesterday"))
+        parse_record(record(StartTime="yesterday"))
 
 
 @pytest.mark.parametrize(
@@ -40,41 +40,41 @@ def test_a_start_that_is_no_time_is_refused() -> None:
     [("DRILL", Mode.DRILL), ("recovery", Mode.RECOVERY), (None, Mode.DRILL), ("FAILOVER", Mode.RECOVERY)],
 )
 def test_a_type_nobody_knows_has_the_stricter_rule(word: str | None, mode: Mode) -> None:
-    assert execution_from(record(ExecutionType=word)).mode is mode
+    assert parse_record(record(ExecutionType=word)).mode is mode
 
 
 def test_nothing_stored_yet_is_no_wave_and_no_total() -> None:
-    found = execution_from(record())
+    found = parse_record(record())
 
     assert (found.stages, found.total_stages, found.is_open) == ((), None, True)
 
 
 @pytest.mark.parametrize("word", [each for each in STATUS_WORDS if each != "POLLING"])
 def test_the_word_of_another_writer_is_a_verdict(word: str) -> None:
-    found = execution_from(record(Status=word, EndTime=START // 1000 + 5))
+    found = parse_record(record(Status=word, EndTime=START // 1000 + 5))
 
     assert found.verdict is not None
     assert (found.status, found.closed, found.verdict.at) == (STATUS_WORDS[word], True, START + 5000)
-    assert record_of(found)["Status"] == word
+    assert to_record(found)["Status"] == word
 
 
 def test_a_word_that_is_not_for_us_stays_when_the_record_is_written() -> None:
-    found = execution_from(record(Status="Initiating"))
+    found = parse_record(record(Status="Initiating"))
 
-    assert (found.closed, found.verdict, record_of(found)["Status"]) == (True, None, "Initiating")
+    assert (found.closed, found.verdict, to_record(found)["Status"]) == (True, None, "Initiating")
 
 
 def test_another_writer_s_word_counts_more_than_our_verdict() -> None:
     ours = {"Status": "succeeded", "Time": START // 1000, "Evidence": []}
 
-    found = execution_from(record(Status="CANCELLED", Verdict=ours, Version=3))
+    found = parse_record(record(Status="CANCELLED", Verdict=ours, Version=3))
 
     assert found.verdict is not None
     assert (found.status, found.verdict.corrects) == (Status.CANCELLED, Status.SUCCEEDED)
-    assert is_untold(found)
-    told = execution_from(record_of(found))
+    assert is_unreported(found)
+    told = parse_record(to_record(found))
     assert told.verdict == found.verdict
-    assert not is_untold(told)
+    assert not is_unreported(told)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_another_writer_s_word_counts_more_than_our_verdict() -> None:
     ],
 )
 def test_a_wave_is_read_in_each_spelling(wave: dict[str, Any]) -> None:
-    found = execution_from(record(Waves=[wave]))
+    found = parse_record(record(Waves=[wave]))
 
     assert found.stages[0].name == "wave 1"
     assert found.job_ids() == ("j-1",)
     assert found.stages[0].expected_items == ("s-1",)
-    assert execution_from(record_of(found)).stages == found.stages
+    assert parse_record(to_record(found)).stages == found.stages
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_wave_is_read_in_each_spelling(wave: dict[str, Any]) -> None:
 def test_an_execution_that_was_cancelled_without_an_end_time_ended_after_it_was_last_seen(
     more: dict[str, Any], at: int, is_warned: bool
 ) -> None:
-    found = execution_from(record(**{"Status": "CANCELLED", "StartTime": START // 1000, **more}))
+    found = parse_record(record(**{"Status": "CANCELLED", "StartTime": START // 1000, **more}))
 
     assert found.closed
     assert found.verdict is not None
@@ -126,16 +126,16 @@ def test_an_execution_that_was_cancelled_without_an_end_time_ended_after_it_was_
 def test_an_unknown_status_does_not_close_what_was_polled_even_if_a_program_drops_attributes(
     kept: str,
 ) -> None:
-    found = execution_from(record(Status="CANCELLING", **{kept: START // 1000}))
+    found = parse_record(record(Status="CANCELLING", **{kept: START // 1000}))
 
     assert (found.closed, found.other_status) == (False, "CANCELLING")
-    assert record_of(found)["PollState"] == "OPEN"
+    assert to_record(found)["PollState"] == "OPEN"
 
 
 @pytest.mark.parametrize("status", ["CANCELLED", "PAUSED"])
 def test_a_verdict_of_a_later_version_does_not_keep_a_record_from_being_read_and_written(status: str) -> None:
     verdict = {"Status": "suspended", "Time": START // 1000, "Evidence": []}
 
-    found = execution_from(record(Status=status, Version=3, Verdict=verdict))
+    found = parse_record(record(Status=status, Version=3, Verdict=verdict))
 
-    assert record_of(found)["Status"] == status
+    assert to_record(found)["Status"] == status
