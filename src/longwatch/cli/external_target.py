@@ -16,7 +16,7 @@ from longwatch.cli.render.styles import Segment
 from longwatch.cli.render.table import Column, table
 from longwatch.cli.render.terminal import Terminal, remark, write_json, write_json_lines
 from longwatch.cli.render.text import clean
-from longwatch.cli.resolve import check, sqlite_path
+from longwatch.cli.resolve import check_journal, sqlite_path
 from longwatch.cli.signals import stopped_by_signals
 from longwatch.cli.source_checks import check_source
 from longwatch.cli.watch_external import SourceWatch, WatchLimits, wait_for_readers
@@ -99,7 +99,7 @@ def watch_target(
             "an https:// address only. For other sources, declare a watch in longwatch.toml."
         )
     if sqlite_path(settings.journal) is None:
-        check(settings, clock=clock)
+        check_journal(settings, clock=clock)
     parts = WatchingParts(settings, executions_url=asked.url, sources=known, redact=redact_text, clock=clock)
     with stopped_by_signals(), closing(known), parts:
         store, journal = parts.store, parts.journal

@@ -58,7 +58,7 @@ class WatchResult:
         return self.reason in (Reason.SILENT, Reason.UNUSABLE) or self.error is not None
 
 
-async def attend(
+async def follow_run(
     journal: Journal,
     run_id: str,
     view: View,

@@ -147,7 +147,7 @@ def run(arguments: Sequence[str]) -> int:
             import traceback
 
             remark(traceback.format_exc())
-        message, code = explained(error)
+        message, code = describe_error(error)
         remark(message)
         return code
 
@@ -164,7 +164,7 @@ def _invoke(arguments: Sequence[str], invocation: Invocation) -> int:
     return result if isinstance(result, int) else ExitCode.SUCCEEDED
 
 
-def explained(error: Exception) -> tuple[str, ExitCode]:
+def describe_error(error: Exception) -> tuple[str, ExitCode]:
     """What to print for this error, and the exit code."""
     from longwatch.errors import InvalidSettings, JournalUnavailable, LongwatchError, TableProblem
 

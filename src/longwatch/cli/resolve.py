@@ -31,15 +31,15 @@ SIMILAR_AMONG = 200  # of the newest runs, when an id is unknown
 
 
 @contextmanager
-def reading(invocation: Invocation) -> Iterator[Journal]:
+def open_for_reading(invocation: Invocation) -> Iterator[Journal]:
     """The journal, opened to be read: a table is checked first, a file must be there already."""
     settings = invocation.settings()
-    check(settings, clock=invocation.clock)
+    check_journal(settings, clock=invocation.clock)
     with open_journal(settings=settings, clock=invocation.clock) as journal:
         yield journal
 
 
-def check(settings: Settings, *, clock: Clock) -> Sequence[str]:
+def check_journal(settings: Settings, *, clock: Clock) -> Sequence[str]:
     """Raise what keeps a command from using the journal, and return the warnings about its table.
 
     Commands that only read ignore the warnings: these concern the operator, and `doctor` and `serve` print
@@ -72,7 +72,7 @@ def table_address(settings: Settings) -> TableAddress:
     return address
 
 
-def find(journal: Journal, wanted: str) -> RunSummary:
+def find_run(journal: Journal, wanted: str) -> RunSummary:
     """The run that was meant: by its id, the beginning of its id, or `latest`.
 
     The run of an execution is found by the execution id too, which follows the plan in its run id.
@@ -96,7 +96,7 @@ def find(journal: Journal, wanted: str) -> RunSummary:
     raise RunNotFound(f"No run {wanted!r}.{hint} `longwatch runs` lists them.")
 
 
-def named(journal: Journal, wanted: str) -> RunSummary | None:
+def find_exact_run(journal: Journal, wanted: str) -> RunSummary | None:
     """The run of this id, or of the only execution with this id; not of the beginning of one."""
     run = journal.find_run(wanted)
     return run or _only(wanted, _of_execution(wanted, _beginning_with(journal, wanted)))
@@ -192,7 +192,7 @@ def event_lines(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[
 LOOKED_THROUGH = 1_000  # of the newest executions, for the beginning of an id
 
 
-def meant(store: ExecutionStore, wanted: str) -> Execution:
+def find_execution(store: ExecutionStore, wanted: str) -> Execution:
     """The execution that was meant."""
     found = resolve(store, wanted) if wanted not in ("", "-") else None
     if found is not None:

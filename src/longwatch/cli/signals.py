@@ -35,7 +35,7 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def interrupted(words: str) -> ExitCode:
+def report_interrupt(words: str) -> ExitCode:
     """Say what Ctrl-C stopped and what it did not; the exit code."""
     line = f"longwatch: {words}"
     remark(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from longwatch.cli.follow_run import WatchResult, attend, has_no_reader
+from longwatch.cli.follow_run import WatchResult, follow_run, has_no_reader
 from longwatch.clock import SYSTEM_CLOCK
 from longwatch.errors import Unreachable
 from longwatch.following import Reason, WatchState
@@ -63,7 +63,7 @@ def journal() -> MemoryJournal:
 async def test_a_run_that_has_ended_is_taken_whole(journal: MemoryJournal) -> None:
     view = Seen()
 
-    outcome = await attend(journal, "wf-1a2b3c4d", view, clock=SYSTEM_CLOCK)
+    outcome = await follow_run(journal, "wf-1a2b3c4d", view, clock=SYSTEM_CLOCK)
 
     assert outcome == WatchResult(Status.SUCCEEDED, Reason.ENDED)
     assert view.events == research()
@@ -85,14 +85,14 @@ async def test_when_time_is_up_the_journal_decides_and_not_the_clock(
 ) -> None:
     view = Seen()
 
-    outcome = await attend(journal, run_id, view, clock=SYSTEM_CLOCK, timeout_seconds=0.0)
+    outcome = await follow_run(journal, run_id, view, clock=SYSTEM_CLOCK, timeout_seconds=0.0)
 
     assert (outcome.status, outcome.reason, outcome.lost_contact) == (status, None, False)
     assert len({event.event_id for event in view.events}) == len(view.events)
 
 
 async def test_a_journal_that_does_not_answer_when_time_is_up_says_nothing_of_the_run() -> None:
-    outcome = await attend(AbsentJournal(), "wf-1", Seen(), clock=SYSTEM_CLOCK, timeout_seconds=0.0)
+    outcome = await follow_run(AbsentJournal(), "wf-1", Seen(), clock=SYSTEM_CLOCK, timeout_seconds=0.0)
 
     assert outcome.lost_contact
     assert outcome.error == "nobody is there"
@@ -100,7 +100,7 @@ async def test_a_journal_that_does_not_answer_when_time_is_up_says_nothing_of_th
 
 async def test_a_view_that_cannot_draw_ends_the_watch_with_its_error(journal: MemoryJournal) -> None:
     with pytest.raises(OSError, match="no terminal"):
-        await attend(journal, session()[0].run_id, BlindView(), clock=SYSTEM_CLOCK)
+        await follow_run(journal, session()[0].run_id, BlindView(), clock=SYSTEM_CLOCK)
 
 
 @pytest.fixture

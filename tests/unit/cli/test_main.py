@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from longwatch.cli.main import COMMANDS, cli, explained, run
+from longwatch.cli.main import COMMANDS, cli, describe_error, run
 from longwatch.errors import InvalidInput, InvalidSettings, MissingExtra, TableProblem, Unreachable
 
 HEAVY = (
@@ -112,7 +112,7 @@ def test_a_mistake_is_answered_in_one_line_that_says_what_to_do(
 def test_every_kind_of_error_has_its_words_and_its_exit_code(
     error: Exception, message: str, code: int
 ) -> None:
-    assert explained(error) == (message, code)
+    assert describe_error(error) == (message, code)
 
 
 def test_the_traceback_is_shown_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

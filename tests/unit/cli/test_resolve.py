@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.cli.resolve import meant
+from longwatch.cli.resolve import find_execution
 from longwatch.errors import AmbiguousExecution, ExecutionNotFound, InvalidInput
 from longwatch.executions.model import Execution
 from longwatch.executions.stores.memory import MemoryExecutionStore
@@ -31,35 +31,35 @@ def store() -> MemoryExecutionStore:
 def test_an_execution_is_named_by_its_id_its_beginning_or_as_the_latest(
     store: MemoryExecutionStore, wanted: str, found: str
 ) -> None:
-    assert meant(store, wanted).execution_id == found
+    assert find_execution(store, wanted).execution_id == found
 
 
 def test_a_beginning_of_several_is_refused_with_their_names(store: MemoryExecutionStore) -> None:
     with pytest.raises(InvalidInput, match="could be any of plan/drill-12, plan/drill-1"):
-        meant(store, "dri")
+        find_execution(store, "dri")
 
 
 @pytest.mark.parametrize("wanted", ["", "nobody"])
 def test_what_names_nothing_is_told_where_to_look(store: MemoryExecutionStore, wanted: str) -> None:
     with pytest.raises(ExecutionNotFound, match="longwatch executions list"):
-        meant(store, wanted)
+        find_execution(store, wanted)
 
 
 def test_the_latest_of_none_is_told_how_to_add_one() -> None:
     with pytest.raises(ExecutionNotFound, match="longwatch executions add"):
-        meant(MemoryExecutionStore(), "latest")
+        find_execution(MemoryExecutionStore(), "latest")
 
 
 @pytest.mark.parametrize("wanted", ["shop/x-1", "shop/x", "sho"])
 def test_a_plan_and_an_id_name_one_of_two_executions_with_the_same_id(wanted: str) -> None:
     store = in_two_plans()
 
-    assert meant(store, wanted).plan_id == "shop"
+    assert find_execution(store, wanted).plan_id == "shop"
 
 
 def test_an_id_that_two_plans_have_is_refused_with_what_to_type() -> None:
     with pytest.raises(AmbiguousExecution, match=r"shop/x-1 or web%2Feu/x-1"):
-        meant(in_two_plans(), "x-1")
+        find_execution(in_two_plans(), "x-1")
 
 
 def in_two_plans() -> MemoryExecutionStore:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from longwatch.cli.options import Invocation
-from longwatch.cli.resolve import event_lines, find, reading, sqlite_path, table_address
+from longwatch.cli.resolve import event_lines, find_run, open_for_reading, sqlite_path, table_address
 from longwatch.errors import InvalidInput, JournalUnusable, RunNotFound
 from longwatch.journal.codec import to_line
 from longwatch.journal.memory import MemoryJournal
@@ -24,36 +24,36 @@ def journal() -> MemoryJournal:
 
 
 def test_a_run_is_found_by_its_id_and_by_its_beginning(journal: MemoryJournal) -> None:
-    assert find(journal, "wf-1a2b3c4d").run_id == "wf-1a2b3c4d"
-    assert find(journal, "wf-1a").run_id == "wf-1a2b3c4d"
+    assert find_run(journal, "wf-1a2b3c4d").run_id == "wf-1a2b3c4d"
+    assert find_run(journal, "wf-1a").run_id == "wf-1a2b3c4d"
 
 
 def test_latest_means_the_run_that_began_last(journal: MemoryJournal) -> None:
-    assert find(journal, "latest").kind == "session"
-    assert find(journal, "-").kind == "session"
+    assert find_run(journal, "latest").kind == "session"
+    assert find_run(journal, "-").kind == "session"
 
 
 def test_a_run_that_is_called_latest_is_found_by_its_name(journal: MemoryJournal) -> None:
     journal.append(research("latest", at=START_MS - 10_000))
 
-    assert find(journal, "latest").run_id == "latest"
+    assert find_run(journal, "latest").run_id == "latest"
 
 
 def test_a_beginning_of_several_ids_lists_them(journal: MemoryJournal) -> None:
     with pytest.raises(InvalidInput, match=r"'wf-1' could be any of wf-1b00ffee, wf-1a2b3c4d\. Write more"):
-        find(journal, "wf-1")
+        find_run(journal, "wf-1")
 
 
 def test_an_unknown_run_is_answered_with_similar_ones(journal: MemoryJournal) -> None:
     with pytest.raises(RunNotFound, match=r"No run 'wf-1a2b3c4x'\. Did you mean wf-1a2b3c4d\?"):
-        find(journal, "wf-1a2b3c4x")
+        find_run(journal, "wf-1a2b3c4x")
     with pytest.raises(RunNotFound, match=r"^No run 'other'\. `longwatch runs` lists them\.$"):
-        find(journal, "other")
+        find_run(journal, "other")
 
 
 def test_the_latest_of_no_runs_says_so() -> None:
     with pytest.raises(RunNotFound, match="There are no runs"):
-        find(MemoryJournal(), "latest")
+        find_run(MemoryJournal(), "latest")
 
 
 def test_events_that_arrived_late_are_exported_in_their_order() -> None:
@@ -64,7 +64,7 @@ def test_events_that_arrived_late_are_exported_in_their_order() -> None:
     journal.append(story.events[1000:])
     journal.append(story.events[:1000])
 
-    lines = list(event_lines(journal, find(journal, "latest"), clock=FakeClock()))
+    lines = list(event_lines(journal, find_run(journal, "latest"), clock=FakeClock()))
 
     assert lines == [to_line(event) for event in story.events]
 
@@ -72,7 +72,10 @@ def test_events_that_arrived_late_are_exported_in_their_order() -> None:
 def test_reading_a_file_that_is_not_there_creates_none(tmp_path: Path) -> None:
     invocation = Invocation(journal="sqlite:///missing.db")
 
-    with pytest.raises(JournalUnusable, match=r"no journal at .*missing\.db yet"), reading(invocation):
+    with (
+        pytest.raises(JournalUnusable, match=r"no journal at .*missing\.db yet"),
+        open_for_reading(invocation),
+    ):
         pass
 
     assert not (tmp_path / "missing.db").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.cli.render.event_line import words_of
+from longwatch.cli.render.event_line import event_text
 from longwatch.model.event import Event
 
 CASES = [
@@ -42,4 +42,4 @@ CASES = [
 def test_a_transition_says_first_how_it_stands(kind: str, payload: dict[str, object], words: str) -> None:
     event = Event(run_id="x-1", event_id="e-1", type=kind, occurred_at=0, payload=payload)
 
-    assert words_of(event) == words
+    assert event_text(event) == words

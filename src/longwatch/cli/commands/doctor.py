@@ -22,10 +22,10 @@ from longwatch.cli.doctor_checks import (
 from longwatch.cli.execution_options import store_option
 from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
-from longwatch.cli.render.header import folded
+from longwatch.cli.render.header import wrap_text
 from longwatch.cli.render.styles import Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, write_json
-from longwatch.cli.render.text import clean, columns_of, counted, pad
+from longwatch.cli.render.text import clean, columns_of, count_text, pad
 
 FREE_COLUMNS = 10_000
 _INDENT = 2
@@ -102,9 +102,9 @@ def finding_lines(findings: Sequence[Finding], *, width: int | None) -> Iterator
     warnings = sum(len(finding.warnings) for finding in findings)
     yield [Segment("")]
     if problems:
-        yield [Segment(f"{counted(problems, 'problem')}.", "bad")]
+        yield [Segment(f"{count_text(problems, 'problem')}.", "bad")]
     elif warnings:
-        yield [Segment(f"No problems, {counted(warnings, 'warning')}.", "warn")]
+        yield [Segment(f"No problems, {count_text(warnings, 'warning')}.", "warn")]
     else:
         yield [Segment("Everything is in order.", "good")]
 
@@ -126,11 +126,11 @@ def _fact_lines(name: str, value: str, about: str, names: int, room: int) -> Ite
         yield [Segment(deeper + value), Segment(f"  {about}", "dim")]
         return
     for text, style in ((value, ""), (about, "dim")):
-        for part in folded(text, room - len(deeper)):
+        for part in wrap_text(text, room - len(deeper)):
             yield [Segment(deeper + part, style)]
 
 
 def _note_lines(mark: str, text: str, style: str, room: int) -> Iterator[StyledLine]:
-    for number, part in enumerate(folded(clean(text), room - _INDENT - 2)):
+    for number, part in enumerate(wrap_text(clean(text), room - _INDENT - 2)):
         lead = mark if number == 0 else " "
         yield [Segment(f"{' ' * _INDENT}{lead} {part}", style)]

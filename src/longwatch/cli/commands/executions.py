@@ -25,8 +25,8 @@ from longwatch.cli.render.executions import open_view
 from longwatch.cli.render.table import table
 from longwatch.cli.render.terminal import Terminal, remark, write_data, write_json, write_json_lines
 from longwatch.cli.render.times import span_ms
-from longwatch.cli.resolve import meant
-from longwatch.cli.signals import interrupted, stopped_by_signals
+from longwatch.cli.resolve import find_execution
+from longwatch.cli.signals import report_interrupt, stopped_by_signals
 from longwatch.cli.source_checks import check_job_ids, unusable_sources
 from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.executions.explain import explain_execution
@@ -197,7 +197,7 @@ def show(invocation: Invocation, execution: str, url: str | None, output: str) -
     """Show the waves, jobs and servers of an execution, and how long it still takes if the past tells."""
     now = invocation.clock.now_ms()
     with open_store(invocation, url) as store:
-        found = meant(store, execution)
+        found = find_execution(store, execution)
     view = ExecutionView.of(found, now_ms=now, cadence=_read_cadence(invocation, [found]))
     if output == "json":
         write_json(view)
@@ -215,7 +215,7 @@ def explain(invocation: Invocation, execution: str, url: str | None, output: str
     """Say why an execution is still running, or how it ended."""
     now = invocation.clock.now_ms()
     with open_store(invocation, url) as store:
-        found = meant(store, execution)
+        found = find_execution(store, execution)
     facts = list(explain_execution(found, now, _read_cadence(invocation, [found])))
     if output == "json":
         write_json(FactList.of(found, facts))
@@ -289,7 +289,7 @@ def watch(invocation: Invocation, once: bool, learned: bool | None, url: str | N
                 else:
                     watcher.run(until_idle=True)
         except KeyboardInterrupt:
-            return interrupted("watching stopped, the executions continue")
+            return report_interrupt("watching stopped, the executions continue")
         finally:
             parts.poller.release_leases()
         is_open = any(not each.closed for each in store.open_executions())

@@ -13,8 +13,8 @@ import click
 
 from longwatch.cli.options import Invocation, common_options, complete_runs, pass_invocation
 from longwatch.cli.render.terminal import remark, write_data
-from longwatch.cli.render.text import counted
-from longwatch.cli.resolve import event_lines, find, read_counted, reading
+from longwatch.cli.render.text import count_text
+from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_counted
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.model.run import RunSummary
@@ -39,8 +39,8 @@ def command(
     network: log, timeline, calls and graph, as the page of `longwatch serve` shows them.
     """
     to_stdout = output is None or str(output) == "-"
-    with reading(invocation) as journal:
-        found = [find(journal, run) for run in dict.fromkeys(runs)]
+    with open_for_reading(invocation) as journal:
+        found = [find_run(journal, run) for run in dict.fromkeys(runs)]
         if html or form == "html":
             _export_page(journal, found, None if to_stdout else output, invocation)
             return
@@ -58,7 +58,7 @@ def command(
                 write_data(group)
         else:
             _write_whole(output, (f"{line}\n".encode() for line in lines()))
-    remark(f"Exported {counted(count, 'event')} of {counted(len(found), 'run')}.")
+    remark(f"Exported {count_text(count, 'event')} of {count_text(len(found), 'run')}.")
 
 
 def _export_page(

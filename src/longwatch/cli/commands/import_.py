@@ -14,8 +14,8 @@ import click
 from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import ProgressLine, remark
-from longwatch.cli.render.text import counted
-from longwatch.cli.resolve import check, sqlite_path
+from longwatch.cli.render.text import count_text
+from longwatch.cli.resolve import check_journal, sqlite_path
 from longwatch.errors import EventConflict, InvalidEvent, InvalidInput
 from longwatch.journal.base import Journal
 from longwatch.journal.codec import encode_payload, from_line
@@ -58,7 +58,7 @@ def command(invocation: Invocation, file: Path, keep_going: bool) -> int:
     """
     settings = invocation.settings()
     if sqlite_path(settings.journal) is None:  # a file may be new, a table must be there
-        check(settings, clock=invocation.clock)
+        check_journal(settings, clock=invocation.clock)
     bad = BadLines()
     with _opened(file) as source:
         lines = source if keep_going else _all_good(source, bad)
@@ -90,7 +90,7 @@ def _all_good(source: BinaryIO, bad: BadLines) -> Iterable[bytes]:
     if bad.count:
         told = "\n".join(bad.lines())
         raise InvalidInput(
-            f"{counted(bad.count, 'invalid line')}, nothing imported:\n{told}\n"
+            f"{count_text(bad.count, 'invalid line')}, nothing imported:\n{told}\n"
             "Fix the file, or import the valid lines with --keep-going."
         )
     if source.seekable():

@@ -19,7 +19,7 @@ from longwatch.cli.options import (
 )
 from longwatch.cli.render.terminal import remark, write_data, write_json
 from longwatch.cli.render.text import clean
-from longwatch.cli.resolve import meant
+from longwatch.cli.resolve import find_execution
 from longwatch.cli.source_checks import check_job_ids
 from longwatch.errors import InvalidInput
 from longwatch.executions.model import Execution
@@ -135,7 +135,7 @@ def _decide(
     statement = Statement(redact_text(named), redact_text(reason))  # both are journaled
     with open_store(invocation, url) as store, open_journal(settings=settings, clock=clock) as journal:
         by = Operator(store, journal, clock=clock, ttl_hours=settings.ttl_hours)
-        decided = decide(by, meant(store, execution), statement)
+        decided = decide(by, find_execution(store, execution), statement)
     if output == "json":
         write_json(ExecutionView.of(decided, now_ms=clock.now_ms()))
     else:

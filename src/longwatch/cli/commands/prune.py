@@ -6,9 +6,9 @@ import click
 
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import remark, write_text
-from longwatch.cli.render.text import counted
+from longwatch.cli.render.text import count_text
 from longwatch.cli.render.times import clock_text, span_ms
-from longwatch.cli.resolve import check, sqlite_path
+from longwatch.cli.resolve import check_journal, sqlite_path
 from longwatch.errors import InvalidInput
 from longwatch.journal.base import Journal, Prunes
 from longwatch.journal.factory import open_journal
@@ -30,7 +30,7 @@ def command(invocation: Invocation, age: str, dry_run: bool) -> None:
     moment = clock_text(max(0, before), dated=True)
     settings = invocation.settings()
     if sqlite_path(settings.journal) is not None:  # a table is not pruned, so it need not be checked either
-        check(settings, clock=invocation.clock)
+        check_journal(settings, clock=invocation.clock)
     with open_journal(settings=settings, clock=invocation.clock) as journal:
         if not isinstance(journal, Prunes):
             raise InvalidInput(
@@ -38,7 +38,7 @@ def command(invocation: Invocation, age: str, dry_run: bool) -> None:
                 "Set recording.ttl_hours to choose after how long."
             )
         if dry_run:
-            runs = counted(_count(journal, before), "run")
+            runs = count_text(_count(journal, before), "run")
             write_text(f"Events from before {moment} in {runs}. Nothing was deleted.")
             return
         remark(f"Deleting events from before {moment} …")

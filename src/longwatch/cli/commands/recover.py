@@ -9,7 +9,7 @@ import click
 from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation
 from longwatch.cli.render.terminal import ProgressLine, remark, write_json, write_text
-from longwatch.cli.render.text import counted
+from longwatch.cli.render.text import count_text
 from longwatch.errors import InvalidInput
 from longwatch.journal.sqlite.recovery import Recovered, recover
 
@@ -58,8 +58,8 @@ def command(invocation: Invocation, source: Path, target: Path, output: str) -> 
 
 def _tell(found: Recovered, target: Path) -> None:
     write_text(
-        f"{counted(found.salvaged, 'event')} of {counted(found.runs, 'run')} salvaged to {target}; "
-        f"{found.unreadable:,} unreadable, {counted(len(found.affected), 'run')} affected."
+        f"{count_text(found.salvaged, 'event')} of {count_text(found.runs, 'run')} salvaged to {target}; "
+        f"{found.unreadable:,} unreadable, {count_text(len(found.affected), 'run')} affected."
     )
     for run_id in sorted(found.affected)[:MOST_RUNS]:
         write_text(f"  {run_id}")

@@ -14,7 +14,7 @@ from longwatch.cli.render.table import Column, table
 from longwatch.cli.render.terminal import ProgressLine, Terminal, remark, write_json, write_json_lines
 from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import ago_text, moment_ms, run_duration_text, start_text
-from longwatch.cli.resolve import reading
+from longwatch.cli.resolve import open_for_reading
 from longwatch.clock import Clock
 from longwatch.errors import InvalidInput
 from longwatch.executions.progress import warnings_text
@@ -93,7 +93,7 @@ def command(
     from longwatch.following.unlisted_runs import scan_unlisted
 
     most = None if everything else limit
-    with reading(invocation) as journal:
+    with open_for_reading(invocation) as journal:
         if scan:
             scanned, more = _scan(journal, query, most, invocation.clock)
             runs, notice = Observer(journal, clock=invocation.clock).observed(scanned), None

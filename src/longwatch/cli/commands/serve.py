@@ -17,7 +17,7 @@ import click
 from longwatch.cli.exit_codes import ExitCode
 from longwatch.cli.options import Invocation, common_options, pass_invocation
 from longwatch.cli.render.terminal import log_formatter, remark, write_text
-from longwatch.cli.resolve import check, sqlite_path
+from longwatch.cli.resolve import check_journal, sqlite_path
 from longwatch.errors import MissingExtra
 from longwatch.journal.factory import open_journal
 from longwatch.settings import Settings, data_directory
@@ -118,7 +118,7 @@ def command(
 def check_stores(settings: Settings, invocation: Invocation) -> None:
     """Say what is wrong with a table before anything begins. A file may be new."""
     if sqlite_path(settings.journal) is None:
-        for warning in check(settings, clock=invocation.clock):
+        for warning in check_journal(settings, clock=invocation.clock):
             remark(f"longwatch: {warning}")
 
 

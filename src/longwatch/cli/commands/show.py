@@ -16,7 +16,7 @@ from longwatch.cli.render.header import header
 from longwatch.cli.render.styles import Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, remark, write_data, write_json
 from longwatch.cli.render.waterfall import MOST_CALLS, waterfall
-from longwatch.cli.resolve import event_lines, find, read_counted, read_events, reading
+from longwatch.cli.resolve import event_lines, find_run, open_for_reading, read_counted, read_events
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
 from longwatch.journal.base import Journal
@@ -45,8 +45,8 @@ def command(invocation: Invocation, run: str, everything: bool, attempt: int | N
     from longwatch.following.observation import Observer
 
     clock = invocation.clock
-    with reading(invocation) as journal:
-        found = find(journal, run)
+    with open_for_reading(invocation) as journal:
+        found = find_run(journal, run)
         if output == "jsonl":
             write_data(event_lines(journal, found, clock=clock))
             return

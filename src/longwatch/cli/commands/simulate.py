@@ -13,7 +13,7 @@ from longwatch.cli.render.styles import Segment, StyledLine
 from longwatch.cli.render.table import Column, table
 from longwatch.cli.render.terminal import Terminal, remark, write_json, write_text
 from longwatch.cli.render.times import span_ms
-from longwatch.cli.resolve import reading
+from longwatch.cli.resolve import open_for_reading
 from longwatch.errors import InvalidInput
 from longwatch.executions.cadence.comparison import BEST, FIXED, FLOOR, LEARNED, PLAIN, Comparison, compare
 from longwatch.executions.cadence.history import DurationHistory, Sample, read_history
@@ -123,7 +123,7 @@ def cadence(
     """
     world: SampleWorld
     if recorded:
-        with reading(invocation) as journal:
+        with open_for_reading(invocation) as journal:
             world = RecordedExecutions(chosen(read_history(journal), source=source, mode=mode, plan=plan))
     else:
         lengths = (pending, started, in_progress)

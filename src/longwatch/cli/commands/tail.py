@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import click
 
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
-from longwatch.cli.render.event_line import event_line, need_dates, tells_of_failure
+from longwatch.cli.render.event_line import event_line, need_dates, reports_failure
 from longwatch.cli.render.terminal import Terminal, remark, write_data
 from longwatch.cli.render.times import moment_ms
-from longwatch.cli.resolve import find, read_events, reading
+from longwatch.cli.resolve import find_run, open_for_reading, read_events
 from longwatch.clock import Clock
 from longwatch.errors import JournalUnavailable
 from longwatch.journal.base import Journal
@@ -55,8 +55,8 @@ def command(
     now = invocation.clock.now_ms()
     first = moment_ms(since, now_ms=now) if since else 0
     wanted = _filter(first, frozenset(types), frozenset(agents), errors)
-    with reading(invocation) as journal:
-        found = find(journal, run)
+    with open_for_reading(invocation) as journal:
+        found = find_run(journal, run)
         if follow:
             _follow(journal, found.run_id, wanted, lines, output, invocation.clock)
             return
@@ -87,14 +87,14 @@ def _follow(
     # The engine that follows is loaded only here: without -f nothing of it is needed.
     import asyncio
 
-    from longwatch.cli.follow_run import attend
+    from longwatch.cli.follow_run import follow_run
     from longwatch.cli.render.run_views import TailView, print_json_lines, text_printer
 
     if output == "jsonl":
         view = TailView(print_json_lines, wanted, last)
     else:
         view = TailView(text_printer(Terminal.of_stdout(), now_ms=clock.now_ms()), wanted, last)
-    outcome = asyncio.run(attend(journal, run_id, view, clock=clock))
+    outcome = asyncio.run(follow_run(journal, run_id, view, clock=clock))
     if outcome.lost_contact:
         raise JournalUnavailable(outcome.message or f"Run {run_id} cannot be followed any more.")
 
@@ -107,7 +107,7 @@ def _filter(
             event.occurred_at >= first
             and (not types or event.type in types)
             and (not agents or event.agent_name in agents)
-            and (not errors or tells_of_failure(event))
+            and (not errors or reports_failure(event))
         )
 
     return wanted

@@ -11,7 +11,7 @@ from longwatch.cli.options import Invocation, common_options, output_option, pas
 from longwatch.cli.render.styles import Look, Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, write_json
 from longwatch.cli.render.text import clean
-from longwatch.cli.resolve import find, read_events, reading
+from longwatch.cli.resolve import find_run, open_for_reading, read_events
 from longwatch.clock import iso_from_ms
 from longwatch.journal.base import Arrivals
 from longwatch.journal.verify import Completeness, Verification, Verifier
@@ -45,8 +45,8 @@ def command(invocation: Invocation, run: str, output: str) -> int:
     """
     clock = invocation.clock
     verifier = Verifier()
-    with reading(invocation) as journal:
-        found = find(journal, run)
+    with open_for_reading(invocation) as journal:
+        found = find_run(journal, run)
         for event in read_events(journal, found, clock=clock):
             verifier.add(event)
         counts_exactly = isinstance(journal, Arrivals)

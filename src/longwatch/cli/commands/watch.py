@@ -12,14 +12,14 @@ import click
 
 from longwatch.cli.commands.show import run_lines
 from longwatch.cli.exit_codes import ExitCode, of_watch
-from longwatch.cli.follow_run import View, WatchResult, attend
+from longwatch.cli.follow_run import View, WatchResult, follow_run
 from longwatch.cli.options import Invocation, common_options, complete_runs, output_option, pass_invocation
 from longwatch.cli.render.run_views import LineView, PictureView, print_json_lines, screen, text_printer
 from longwatch.cli.render.terminal import Terminal, remark
 from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import between_text, duration_text, span_ms
-from longwatch.cli.resolve import NEWEST, check, find, named, sqlite_path
-from longwatch.cli.signals import interrupted
+from longwatch.cli.resolve import NEWEST, check_journal, find_exact_run, find_run, sqlite_path
+from longwatch.cli.signals import report_interrupt
 from longwatch.clock import Clock
 from longwatch.errors import RunNotFound
 from longwatch.following import Reason
@@ -133,20 +133,20 @@ def command(
         try:
             watched = watch_target(invocation, run, asked)
         except KeyboardInterrupt:
-            return interrupted(f"watching stopped, {clean(run)} continues")
+            return report_interrupt(f"watching stopped, {clean(run)} continues")
         if watched is not None:
             name, outcome = watched
-            words = ending_words(name, outcome, clock.monotonic() - began, now_ms=clock.now_ms())
+            words = ending_text(name, outcome, clock.monotonic() - began, now_ms=clock.now_ms())
             remark(f"longwatch: {words}")
             return of_watch(outcome)
     settings = invocation.settings()
     if not wait or sqlite_path(settings.journal) is None:  # a file that is waited for is made
-        check(settings, clock=clock)
+        check_journal(settings, clock=clock)
     with open_journal(settings=settings, clock=clock) as journal:
         try:
             run_id = _run_id(journal, run, wait, clock, timeout_seconds)
         except KeyboardInterrupt:
-            return interrupted("watching stopped before a run began")
+            return report_interrupt("watching stopped before a run began")
         if run_id is None:
             remark(f"longwatch: no run has begun after {timeout}")
             return ExitCode.STILL_RUNNING
@@ -155,7 +155,7 @@ def command(
         try:
             with _shown(run_id, output, clock) as view:
                 outcome = asyncio.run(
-                    attend(
+                    follow_run(
                         journal,
                         run_id,
                         view,
@@ -165,8 +165,10 @@ def command(
                     )
                 )
         except KeyboardInterrupt:
-            return interrupted(f"watching stopped, run {clean(run_id)} {_without_watch(journal, run_id)}")
-    remark(f"longwatch: {ending_words(run_id, outcome, clock.monotonic() - began, now_ms=clock.now_ms())}")
+            return report_interrupt(
+                f"watching stopped, run {clean(run_id)} {_without_watch(journal, run_id)}"
+            )
+    remark(f"longwatch: {ending_text(run_id, outcome, clock.monotonic() - began, now_ms=clock.now_ms())}")
     return of_watch(outcome)
 
 
@@ -178,7 +180,7 @@ def _without_watch(journal: Journal, run_id: str) -> str:
     return "continues" if run.ending is None else _ENDED.get(run.status.value, "ended")
 
 
-def ending_words(run_id: str, outcome: WatchResult, watched_seconds: float, *, now_ms: int) -> str:
+def ending_text(run_id: str, outcome: WatchResult, watched_seconds: float, *, now_ms: int) -> str:
     """Why the watch ended, in one sentence."""
     message = clean(outcome.message or "")
     watched = duration_text(watched_seconds * 1000)
@@ -215,12 +217,12 @@ def _run_id(
     """The run that is meant, once there is one; None if the time is up before."""
     if not wait:
         try:
-            return find(journal, wanted).run_id
+            return find_run(journal, wanted).run_id
         except RunNotFound as error:
             hint = " Other systems: longwatch watch --sources" if ":" in wanted else ""
             raise RunNotFound(f"{error} To wait for it, add --wait.{hint}") from None
     if wanted not in NEWEST:
-        run = named(journal, wanted)
+        run = find_exact_run(journal, wanted)
         if run is None:
             remark(f"longwatch: waiting for run {clean(wanted)} to begin")
         return run.run_id if run else wanted

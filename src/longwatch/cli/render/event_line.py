@@ -28,7 +28,7 @@ def event_line(
     event: Event, *, width: int | None = None, dated: bool = False, zone: tzinfo | None = None
 ) -> StyledLine:
     """The event on one line, cut to the width if there is one. A narrow one leaves out the agent."""
-    look_style = "bad" if tells_of_failure(event) else _type_style(event)
+    look_style = "bad" if reports_failure(event) else _type_style(event)
     death = _death(event)
     when = clock_text(event.occurred_at, dated=dated, zone=zone)
     if death is not None:
@@ -41,7 +41,7 @@ def event_line(
     else:
         line.append(Segment(pad(fit(agent, _AGENT_COLUMNS), _AGENT_COLUMNS) + "  "))
         line.append(Segment(pad(kind, _TYPE_COLUMNS) + "  ", look_style))
-    words = clean(words_of(event)[:LONGEST_TEXT])
+    words = clean(event_text(event)[:LONGEST_TEXT])
     if death is not None:
         words = f"{_death_words(death, dated=dated, zone=zone)}: {words}"
     if width is not None:
@@ -69,7 +69,7 @@ def need_dates(events: list[Event], *, now_ms: int, zone: tzinfo | None = None) 
     return any(local(event.occurred_at, zone).date() != today for event in ends)
 
 
-def tells_of_failure(event: Event) -> bool:
+def reports_failure(event: Event) -> bool:
     """Whether the event says that something failed, or cannot be read."""
     if event.type == UNREADABLE:
         return True
@@ -97,7 +97,7 @@ def _death_words(death: Ending, *, dated: bool, zone: tzinfo | None) -> str:
     return f"died between {not_before} and {clock_text(death.not_after, dated=dated, zone=zone)}"
 
 
-def words_of(event: Event) -> str:
+def event_text(event: Event) -> str:
     """What the event says, in a few words."""
     if event.type in _KNOWN_WORDS:
         return _KNOWN_WORDS[event.type](event.payload)

@@ -23,7 +23,7 @@ def header(
     attempt: tuple[int, int] | None = None,
     observed: Sequence[Condition] = (),
 ) -> list[StyledLine]:
-    """The lines above the tree. Long ones are folded at the width.
+    """The lines above the tree. Long ones are wrap_text at the width.
 
     `attempt` is which attempt at the run this is, and of how many.
     """
@@ -44,7 +44,7 @@ def header(
     facts = [*_attempt_facts(attempt), *_facts(run, now_ms, zone, observed)]
     columns = max([_LABEL_COLUMNS, *(len(label) + 1 for label, _, _ in facts)])
     for label, text, look in facts:
-        for number, part in enumerate(folded(text, (width or 10_000) - columns)):
+        for number, part in enumerate(wrap_text(text, (width or 10_000) - columns)):
             lines.append([Segment((label if number == 0 else "").ljust(columns), "dim"), Segment(part, look)])
     return lines
 
@@ -93,7 +93,7 @@ def _times(run: Run, now_ms: int, zone: tzinfo | None) -> Iterator[tuple[str, st
     yield "duration", length if summary.ending is not None else f"{length} so far", ""
 
 
-def folded(text: str, columns: int) -> Iterator[str]:
+def wrap_text(text: str, columns: int) -> Iterator[str]:
     """The text in lines of at most this many columns, broken between words where there are any."""
     line = ""
     for word in text.split(" "):

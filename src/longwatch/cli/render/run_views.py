@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from longwatch.cli.commands.show import FOLD_EVENTS
 from longwatch.cli.render.event_line import followed_line, need_dates
-from longwatch.cli.render.header import folded
+from longwatch.cli.render.header import wrap_text
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine, paint
 from longwatch.cli.render.terminal import Terminal, remark, write_data
 from longwatch.cli.render.text import ELLIPSIS, clean, columns_of, fit
@@ -184,7 +184,7 @@ class PictureView:
         self._screen = screen
         self._run_id = run_id
         self._clock = clock
-        self._new: list[Event] = []  # not folded yet: a fold copies what it knows, so few are cheaper
+        self._new: list[Event] = []  # not wrap_text yet: a fold copies what it knows, so few are cheaper
 
     def take(self, event: Event, *, late: bool) -> None:
         self._new.append(event)
@@ -242,7 +242,7 @@ def headline(run: Run | None, run_id: str, *, now_ms: int, width: int) -> Styled
 
 
 def watch_lines(state: WatchState, run: Run | None, *, now_ms: int, width: int) -> list[StyledLine]:
-    """How the watch stands, folded at the width; an error gets lines of its own."""
+    """How the watch stands, wrap_text at the width; an error gets lines of its own."""
     facts = [_phase_words(state)]
     if run is not None:
         ago = ago_text(run.summary.last_event_at, now_ms=now_ms)
@@ -253,7 +253,7 @@ def watch_lines(state: WatchState, run: Run | None, *, now_ms: int, width: int) 
     if state.error is not None:
         tries = f"{state.failures} failed looks in a row" if state.failures > 1 else "the last look failed"
         wait = f", next in {state.next_look_seconds:.0f} s" if state.next_look_seconds is not None else ""
-        told = list(folded(f"! {tries}{wait}: {clean(state.error)}", width - 1))
+        told = list(wrap_text(f"! {tries}{wait}: {clean(state.error)}", width - 1))
         cut = ELLIPSIS if len(told) > MOST_ERROR_LINES else ""
         told = told[:MOST_ERROR_LINES]
         lines += [[Segment(part + (cut if part is told[-1] else ""), "warn")] for part in told]

@@ -31,7 +31,7 @@ def table(
         max([columns_of(column.title), *(columns_of(row[index].text) for row in rows)])
         for index, column in enumerate(columns)
     ]
-    shown = chosen(columns, natural, width=width)
+    shown = choose_columns(columns, natural, width=width)
     lines: list[StyledLine] = [
         _laid_out([(Segment(columns[index].title, "dim"), columns[index], size) for index, size in shown])
     ]
@@ -40,7 +40,9 @@ def table(
     return lines
 
 
-def chosen(columns: Sequence[Column], natural: Sequence[int], *, width: int | None) -> list[tuple[int, int]]:
+def choose_columns(
+    columns: Sequence[Column], natural: Sequence[int], *, width: int | None
+) -> list[tuple[int, int]]:
     """Which columns are shown, and how wide each is."""
     kept = list(range(len(columns)))
     if width is None:

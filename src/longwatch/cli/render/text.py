@@ -87,6 +87,6 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
     return space + text if right else text + space
 
 
-def counted(count: int, noun: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """A number with its noun: `1 run`, `2,000 runs`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

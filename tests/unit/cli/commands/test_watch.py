@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.cli.commands.watch import ending_words
+from longwatch.cli.commands.watch import ending_text
 from longwatch.cli.exit_codes import of_watch
 from longwatch.cli.follow_run import WatchResult
 from longwatch.cli.render.times import between_text
@@ -51,10 +51,10 @@ CASES = [
 @pytest.mark.parametrize(("outcome", "code", "words"), CASES)
 def test_the_exit_code_and_the_words_say_how_it_ended(outcome: WatchResult, code: int, words: str) -> None:
     assert of_watch(outcome) == code
-    assert ending_words("wf-1", outcome, 30.0, now_ms=0) == words
+    assert ending_text("wf-1", outcome, 30.0, now_ms=0) == words
 
 
 def test_an_error_cannot_steer_the_terminal() -> None:
     outcome = WatchResult(Status.FAILED, Reason.ENDED, "\x1b[2Jgone")
 
-    assert "\x1b" not in ending_words("wf-1", outcome, 1.0, now_ms=0)
+    assert "\x1b" not in ending_text("wf-1", outcome, 1.0, now_ms=0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.cli.render.event_line import event_line, need_dates, tells_of_failure, words_of
+from longwatch.cli.render.event_line import event_line, event_text, need_dates, reports_failure
 from longwatch.cli.render.styles import line_columns, paint
 from longwatch.model.event import Event
 from tests.strategies import events
@@ -29,7 +29,7 @@ def test_the_line_of_a_death_has_an_interval_and_no_time() -> None:
         "–                             workflow_error      died between 10:02:11.207 and 10:02:35.000: "
         "Process 7 on vm exited without reporting an outcome."
     )
-    assert tells_of_failure(killed()[-1])
+    assert reports_failure(killed()[-1])
 
 
 def test_a_process_is_shown_by_its_id_and_host() -> None:
@@ -70,14 +70,14 @@ def test_any_event_fits_any_width_and_steers_no_terminal(event: Event, width: in
 def test_an_event_is_told_in_a_few_words(type: str, payload: dict[str, object], words: str) -> None:
     event = Event(run_id="r", event_id="e", type=type, occurred_at=1, payload=payload)
 
-    assert words_of(event) == words
+    assert event_text(event) == words
 
 
 def test_failures_are_told_from_the_rest() -> None:
-    failed = [event.type for event in failing() if tells_of_failure(event)]
+    failed = [event.type for event in failing() if reports_failure(event)]
 
     assert failed == ["tool_call", "workflow_error"]
-    assert not any(tells_of_failure(event) for event in research() if event.call_id != "t2")
+    assert not any(reports_failure(event) for event in research() if event.call_id != "t2")
 
 
 def test_dates_are_shown_when_an_event_is_not_of_today() -> None:
@@ -106,4 +106,4 @@ def test_a_block_of_a_turn_is_told_in_its_own_words(
 ) -> None:
     event = Event(run_id="turn-1", event_id="e", type=type, occurred_at=0, payload=payload)
 
-    assert words_of(event) == words
+    assert event_text(event) == words

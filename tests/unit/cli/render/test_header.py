@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.cli.commands.show import run_lines
-from longwatch.cli.render.header import folded, header
+from longwatch.cli.render.header import header, wrap_text
 from longwatch.cli.render.styles import line_columns, paint
 from longwatch.cli.render.text import columns_of
 from longwatch.errors import InvalidInput
@@ -130,7 +130,7 @@ def test_a_phone_sees_no_line_that_is_too_wide() -> None:
 
 @given(st.text("ab 資", max_size=80), st.integers(2, 20))
 def test_folded_text_keeps_its_words_and_the_width(text: str, columns: int) -> None:
-    parts = list(folded(text, columns))
+    parts = list(wrap_text(text, columns))
 
     assert all(columns_of(part) <= columns for part in parts)
     assert "".join(parts).replace(" ", "") == text.replace(" ", "")
