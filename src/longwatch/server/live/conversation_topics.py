@@ -13,10 +13,10 @@ from typing import Any
 
 from longwatch.clock import Clock, iso_from_ms
 from longwatch.errors import InvalidCursor
+from longwatch.following.broadcast import TAKEN_BYTES
 from longwatch.following.hub import Hub
 from longwatch.following.items import Ended, Followed
 from longwatch.model.event import START, Cursor, Event, text_of
-from longwatch.server.live.broadcast import CHUNK_BYTES
 from longwatch.server.live.messages import Frame, caught_up, message
 from longwatch.server.live.subscription import TopicSubscription
 from longwatch.turns.turn import Block, TurnState
@@ -94,7 +94,7 @@ class ConversationSubscription:
         found = self._take_list()
         size = 0
         for turn_id, turn in list(self._turns.items()):
-            if size >= CHUNK_BYTES:
+            if size >= TAKEN_BYTES:
                 break
             told = self._take_turn(turn_id, turn)
             size += sum(len(frame.data) for frame in told)

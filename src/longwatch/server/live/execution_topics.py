@@ -12,10 +12,9 @@ from longwatch.executions.stores.base import ChangeLog
 from longwatch.executions.views import ExecutionDetails, ExecutionListItem
 from longwatch.server.cache.execution_cache import ExecutionQuery
 from longwatch.server.context import ServerContext
-from longwatch.server.live.broadcast import Broadcast, Broadcasts
 from longwatch.server.live.execution_changes import ChangeReader, ExecutionNews
 from longwatch.server.live.messages import Frame, caught_up, message
-from longwatch.server.live.subscription import Joined
+from longwatch.server.live.subscription import FrameBroadcast, FrameBroadcasts, JoinPoint
 from longwatch.server.responses import execution_tag
 
 TOPIC = "executions"
@@ -30,22 +29,22 @@ class ExecutionListSource:
 
     topic = TOPIC
 
-    def __init__(self, context: ServerContext, news: ExecutionNews, lines: Broadcasts) -> None:
+    def __init__(self, context: ServerContext, news: ExecutionNews, lines: FrameBroadcasts) -> None:
         self._context = context
         self._news = news
         self._lines = lines
 
-    async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
+    async def read(self, after: str) -> AsyncGenerator[Sequence[Frame] | JoinPoint, None]:
         position = position_of(after)
         line = await line_of(TOPIC, self._lines, self._news, self._lead)
-        place, cursor = line.ring.end, line.ring.cursor
-        known = line.ring.place_of(after) if after else None
+        place, cursor = line.end, line.cursor
+        known = line.position_of(after) if after else None
         if known is not None:
-            yield [*line.ring.all_after(known), caught_up(TOPIC, cursor)]
+            yield [*line.all_from(known), caught_up(TOPIC, cursor)]
         else:
             found = await self._context.call(self._history, position, position_of(cursor))
             yield [*await self._told(found), caught_up(TOPIC, cursor)]
-        yield Joined(line, place)
+        yield JoinPoint(line, place)
 
     def _history(self, position: int | None, until: int | None) -> Sequence[Execution]:
         """In a thread: what was written since; where that can not be told, the newest and all open ones."""
@@ -62,7 +61,7 @@ class ExecutionListSource:
         still = {each.key: each for each in store.open_executions()}
         return [*(still | listed).values()]
 
-    async def _lead(self, ear: ChangeReader, line: Broadcast) -> None:
+    async def _lead(self, ear: ChangeReader, line: FrameBroadcast) -> None:
         try:
             while True:
                 cursor, executions = await ear.next()
@@ -89,7 +88,7 @@ class ExecutionSource:
     """The messages of one execution. A cursor is the tag of what was told last."""
 
     def __init__(
-        self, topic: str, name: str, context: ServerContext, news: ExecutionNews, lines: Broadcasts
+        self, topic: str, name: str, context: ServerContext, news: ExecutionNews, lines: FrameBroadcasts
     ) -> None:
         self.topic = topic
         self._name = name  # `plan/execution`, or an execution id of one plan only
@@ -97,28 +96,28 @@ class ExecutionSource:
         self._news = news
         self._lines = lines
 
-    async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
+    async def read(self, after: str) -> AsyncGenerator[Sequence[Frame] | JoinPoint, None]:
         if after and not (len(after) <= 64 and after.isalnum()):
             raise InvalidCursor(f"{after[:40]!r} is no cursor of an execution; leave it out to begin anew")
         key = (await self._read()).key  # raises if it is not there, or in several plans
         line = await line_of(self.topic, self._lines, self._news, partial(self._lead, key))
-        place = line.ring.end
+        place = line.end
         frame = await self._context.call(self._write, await self._read())
         now = caught_up(self.topic, frame.cursor)
         yield [now] if after == frame.cursor else [frame, now]
-        yield Joined(line, place)
+        yield JoinPoint(line, place)
 
     async def _read(self) -> Execution:
         return await self._context.call(self._context.executions.get, self._name)
 
-    async def _lead(self, key: ExecutionKey, ear: ChangeReader, line: Broadcast) -> None:
+    async def _lead(self, key: ExecutionKey, ear: ChangeReader, line: FrameBroadcast) -> None:
         try:
             while True:
                 _, executions = await ear.next()
                 for each in executions:
                     if each.key == key:
                         frame = await self._context.call(self._write, each)
-                        if frame.cursor != line.ring.cursor:
+                        if frame.cursor != line.cursor:
                             line.push(frame)
         finally:
             ear.close()
@@ -130,7 +129,7 @@ class ExecutionSource:
         return message("execution", self.topic, execution_tag(view)[3:-1], execution=view)
 
 
-async def line_of(key: str, lines: Broadcasts, news: ExecutionNews, lead: Any) -> Broadcast:
+async def line_of(key: str, lines: FrameBroadcasts, news: ExecutionNews, lead: Any) -> FrameBroadcast:
     """The line that all share, which somebody has to begin."""
     line = lines.get(key)
     if line is not None:

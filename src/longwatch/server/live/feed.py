@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from longwatch.errors import NotWorthAnotherTry
+from longwatch.following.broadcast import Broadcasts
 from longwatch.server.context import ServerContext
-from longwatch.server.live.broadcast import Broadcasts
 from longwatch.server.live.conversation_topics import (
     ConversationSubscription,
     ProjectListRenderer,
@@ -20,8 +20,13 @@ from longwatch.server.live.execution_topics import ExecutionListSource, Executio
 from longwatch.server.live.file_topics import FilesSource
 from longwatch.server.live.read_ahead import ReadAhead
 from longwatch.server.live.run_list_topic import RunListSource
-from longwatch.server.live.run_topic import FollowingSource, Renderer, RunRenderer
-from longwatch.server.live.subscription import RejectedSubscription, Taking, TopicSubscription
+from longwatch.server.live.run_topic import Renderer, RunRenderer, RunTopicSource
+from longwatch.server.live.subscription import (
+    FrameBroadcast,
+    RejectedSubscription,
+    TopicReader,
+    TopicSubscription,
+)
 from longwatch.server.live.topics import Topic, TopicKind
 from longwatch.server.live.viewers import Viewers
 from longwatch.turns.ids import PROJECTS_RUN, conversation_run, project_run
@@ -34,25 +39,25 @@ class Feed:
 
     def __init__(self, context: ServerContext) -> None:
         self.context = context
-        self.lines = Broadcasts()
+        self.broadcasts = Broadcasts(FrameBroadcast)
         self._runs = RunListSource(
             context.journal,
             context.runs,
             context.observer,
-            lines=self.lines,
+            lines=self.broadcasts,
             clock=context.clock,
             call=context.call,
         )
-        self.viewers = Viewers(self.lines, context.closing, context.clock, is_away=self._is_away)
+        self.viewers = Viewers(self.broadcasts, context.closing, context.clock, is_away=self._is_away)
         self.executions_news = ExecutionNews(context.executions, clock=context.clock, call=context.call)
-        self._executions = ExecutionListSource(context, self.executions_news, self.lines)
+        self._executions = ExecutionListSource(context, self.executions_news, self.broadcasts)
 
     def _is_away(self) -> bool:
         """Whether the journal does not answer: then what is told last may not be the newest."""
         is_away = self._runs.is_away or self.executions_news.is_away
         return is_away or self.context.hub.trouble() is not None
 
-    def open(self, topic: Topic, after: str, wake: Wake, read_ahead: ReadAhead | None = None) -> Taking:
+    def open(self, topic: Topic, after: str, wake: Wake, read_ahead: ReadAhead | None = None) -> TopicReader:
         """Follow a topic from a cursor. What is wrong with either is told in the topic's own messages.
 
         `read_ahead` is shared by all topics of one client.
@@ -80,17 +85,17 @@ class Feed:
                 return TopicSubscription(self._executions, after, wake, ahead)
             case TopicKind.EXECUTION:
                 one = ExecutionSource(
-                    topic.name, topic.parts[0], self.context, self.executions_news, self.lines
+                    topic.name, topic.parts[0], self.context, self.executions_news, self.broadcasts
                 )
                 return TopicSubscription(one, after, wake, ahead)
 
-    def _run(self, topic: Topic) -> FollowingSource:
+    def _run(self, topic: Topic) -> RunTopicSource:
         async def renderer(after: str) -> Renderer:
             return RunRenderer(topic.name)
 
         return self._following(topic.name, topic.parts[0], renderer)
 
-    def _turn(self, topic: Topic) -> FollowingSource:
+    def _turn(self, topic: Topic) -> RunTopicSource:
         project, conversation, turn_id = topic.parts
         look = self._look(project, conversation, turn_id)
 
@@ -101,13 +106,13 @@ class Feed:
 
         return self._following(topic.name, turn_id, renderer, look)
 
-    def _projects(self, topic: Topic) -> FollowingSource:
+    def _projects(self, topic: Topic) -> RunTopicSource:
         async def renderer(after: str) -> Renderer:
             return ProjectListRenderer(topic.name)
 
         return self._following(topic.name, PROJECTS_RUN, renderer)
 
-    def _sessions(self, topic: Topic) -> FollowingSource:
+    def _sessions(self, topic: Topic) -> RunTopicSource:
         (project,) = topic.parts
 
         async def renderer(after: str) -> Renderer:
@@ -119,10 +124,10 @@ class Feed:
     def _files(self, topic: Topic) -> FilesSource:
         context = self.context
         return FilesSource(
-            topic.name, topic.parts[0], store=context.documents, lines=self.lines, call=context.call
+            topic.name, topic.parts[0], store=context.documents, lines=self.broadcasts, call=context.call
         )
 
-    def _conversation(self, topic: Topic, after: str, wake: Wake, ahead: ReadAhead) -> Taking:
+    def _conversation(self, topic: Topic, after: str, wake: Wake, ahead: ReadAhead) -> TopicReader:
         project, conversation = topic.parts
         context = self.context
 
@@ -155,13 +160,13 @@ class Feed:
         topic: str,
         run_id: str,
         renderer: Callable[[str], Awaitable[Renderer]],
-        look_after: Callable[[], Awaitable[object]] | None = None,
-    ) -> FollowingSource:
-        return FollowingSource(
+        check: Callable[[], Awaitable[object]] | None = None,
+    ) -> RunTopicSource:
+        return RunTopicSource(
             topic,
             run_id,
             hub=self.context.hub,
-            lines=self.lines,
+            broadcasts=self.broadcasts,
             renderer=renderer,
-            look_after=look_after,
+            check=check,
         )

@@ -13,10 +13,9 @@ from longwatch.documents.store import DocumentStore
 from longwatch.errors import InvalidCursor, LongwatchError
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 from longwatch.server.change_waiter import ChangeWaiter
-from longwatch.server.live.broadcast import Broadcast, Broadcasts
 from longwatch.server.live.messages import Frame, caught_up, files_message
 from longwatch.server.live.run_list_topic import RunInThread
-from longwatch.server.live.subscription import Joined
+from longwatch.server.live.subscription import FrameBroadcast, FrameBroadcasts, JoinPoint
 
 COALESCE_SECONDS = 0.1
 SAFETY_SECONDS = 5.0  # between looks, though nothing was heard
@@ -28,7 +27,13 @@ class FilesSource:
     """The messages of one project's files."""
 
     def __init__(
-        self, topic: str, project: str, *, store: DocumentStore, lines: Broadcasts, call: RunInThread
+        self,
+        topic: str,
+        project: str,
+        *,
+        store: DocumentStore,
+        lines: FrameBroadcasts,
+        call: RunInThread,
     ) -> None:
         self.topic = topic
         self._project = project
@@ -36,7 +41,7 @@ class FilesSource:
         self._lines = lines
         self._call = call
 
-    async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
+    async def read(self, after: str) -> AsyncGenerator[Sequence[Frame] | JoinPoint, None]:
         since = version_of(after)
         line = self._lines.get(self.topic)
         if line is None:
@@ -44,14 +49,14 @@ class FilesSource:
             line = self._lines.get(self.topic)  # somebody may have been faster
             if line is None:
                 line = self._lines.start(self.topic, f"v{version}", self._lead)
-        place, cursor = line.ring.end, line.ring.cursor
-        known = line.ring.place_of(after) if after else None
+        place, cursor = line.end, line.cursor
+        known = line.position_of(after) if after else None
         if known is not None:
-            yield [*line.ring.all_after(known), caught_up(self.topic, cursor)]
+            yield [*line.all_from(known), caught_up(self.topic, cursor)]
         else:
             frames = await self._history(since, until=version_of(cursor) or 0)
             yield [*frames, caught_up(self.topic, cursor)]
-        yield Joined(line, place)
+        yield JoinPoint(line, place)
 
     async def _history(self, since: int | None, *, until: int) -> list[Frame]:
         if since is not None and since > until:
@@ -63,7 +68,7 @@ class FilesSource:
             return []
         return [files_message(self.topic, until, changes, None)]
 
-    async def _lead(self, line: Broadcast) -> None:
+    async def _lead(self, line: FrameBroadcast) -> None:
         backoff = JOURNAL_BACKOFF
         while True:
             try:
@@ -76,10 +81,10 @@ class FilesSource:
                 log.warning("%s cannot be read, next try in %g s: %s", self.topic, backoff.delay, error)
                 await asyncio.sleep(backoff.delay or 0.0)
 
-    async def _follow(self, line: Broadcast) -> None:
+    async def _follow(self, line: FrameBroadcast) -> None:
         async with ChangeWaiter.open(self._store.subscribe, self._call) as changed:
             while True:
-                since = version_of(line.ring.cursor) or 0
+                since = version_of(line.cursor) or 0
                 if await self._call(self._store.project_version, self._project) != since:
                     found = await self._call(self._store.files, self._project, since=since)
                     changes = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from longwatch.server.live.feed import Feed
 from longwatch.server.live.messages import Frame
-from longwatch.server.live.subscription import Taking
+from longwatch.server.live.subscription import TopicReader
 from longwatch.server.live.topics import Topic, join_cursors
 from longwatch.server.live.viewers import Viewer
 
@@ -19,12 +19,12 @@ READ_SECONDS = 10.0  # for history to be read, beyond what was asked to wait
 class Gathering:
     """What has been found for one answer."""
 
-    def __init__(self, takings: Sequence[Taking], cursors: Sequence[str]) -> None:
+    def __init__(self, readers: Sequence[TopicReader], cursors: Sequence[str]) -> None:
         self.frames: list[Frame] = []
         self.cursors = list(cursors)
-        self._takings = takings
+        self._readers = readers
         self._is_fresh = [not cursor for cursor in cursors]  # it begins at the start, and wants to know so
-        self._is_caught_up = [False] * len(takings)
+        self._is_caught_up = [False] * len(readers)
         self._bytes = 0
         self._has_news = False
 
@@ -38,11 +38,11 @@ class Gathering:
 
     def gather(self) -> None:
         """Take what is there. What does not fit any more is told by the next answer, from its cursor."""
-        for index, taking in enumerate(self._takings):
-            while not self.is_full and (found := taking.take()):
+        for index, reader in enumerate(self._readers):
+            while not self.is_full and (found := reader.take()):
                 for frame in found:
                     self._add(index, frame)
-            if taking.is_over:
+            if reader.is_over:
                 self._is_caught_up[index] = True
 
     def _add(self, index: int, frame: Frame) -> None:
@@ -68,12 +68,12 @@ async def gathered(
     """What is new since the cursors, as soon as there is something or when the time is up."""
     viewer = Viewer()
     feed.viewers.enter(viewer)
-    takings: list[Taking] = []
+    readers: list[TopicReader] = []
     timers: list[asyncio.TimerHandle] = []
     try:
         for topic, cursor in zip(topics, cursors, strict=True):
-            takings.append(feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
-        gathering = Gathering(takings, cursors)
+            readers.append(feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
+        gathering = Gathering(readers, cursors)
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_seconds
         # Though the time is up, what is there already is read and told, if that is possible at all.
@@ -90,5 +90,5 @@ async def gathered(
         for timer in timers:
             timer.cancel()
         feed.viewers.exit(viewer)
-        for taking in takings:
-            taking.close()
+        for reader in readers:
+            reader.close()

@@ -21,9 +21,8 @@ from longwatch.model.run import RunSummary, Status
 from longwatch.model.run_query import INDEX_KINDS, WORK, RunQuery
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 from longwatch.server.change_waiter import ChangeWaiter
-from longwatch.server.live.broadcast import Broadcast, Broadcasts
 from longwatch.server.live.messages import Frame, caught_up, message
-from longwatch.server.live.subscription import Joined
+from longwatch.server.live.subscription import FrameBroadcast, FrameBroadcasts, JoinPoint
 
 TOPIC = "runs"
 SNAPSHOT_RUNS = 100
@@ -53,7 +52,7 @@ class RunListSource:
         runs: ListsRuns,
         observer: Observer,
         *,
-        lines: Broadcasts,
+        lines: FrameBroadcasts,
         clock: Clock,
         call: RunInThread,
     ) -> None:
@@ -67,19 +66,19 @@ class RunListSource:
         self._generation = 0  # of the journal in which it stands there
         self.is_away = False  # the journal did not answer at the last look
 
-    async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
+    async def read(self, after: str) -> AsyncGenerator[Sequence[Frame] | JoinPoint, None]:
         line = self._lines.get(TOPIC)
         if line is None:
             self._ready = asyncio.Event()
             line = self._lines.start(TOPIC, "", self._lead)
         await self._ready.wait()
-        place, cursor = line.ring.end, line.ring.cursor
-        known = line.ring.place_of(after) if after else None
+        place, cursor = line.end, line.cursor
+        known = line.position_of(after) if after else None
         if known is not None:
-            yield [*line.ring.all_after(known), caught_up(TOPIC, cursor)]
+            yield [*line.all_from(known), caught_up(TOPIC, cursor)]
         else:
             yield [*await self._history(after, cursor), caught_up(TOPIC, cursor)]
-        yield Joined(line, place)
+        yield JoinPoint(line, place)
 
     async def _history(self, after: str, until: str) -> list[Frame]:
         runs = await self._call(self._changed, after, until)
@@ -101,7 +100,7 @@ class RunListSource:
             position = found[-1][0]
         return None
 
-    async def _lead(self, line: Broadcast) -> None:
+    async def _lead(self, line: FrameBroadcast) -> None:
         backoff = JOURNAL_BACKOFF
         while True:
             try:
@@ -118,13 +117,13 @@ class RunListSource:
                 log.warning("the list of runs cannot be read, next try in %g s: %s", backoff.delay, error)
                 await asyncio.sleep(backoff.delay or 0.0)
 
-    async def _follow(self, line: Broadcast, journal: Arrivals) -> None:
+    async def _follow(self, line: FrameBroadcast, journal: Arrivals) -> None:
         async with ChangeWaiter.open(journal.subscribe, self._call) as changed:
-            position = _parsed(line.ring.cursor)[1]
+            position = _parsed(line.cursor)[1]
             if not self._ready.is_set():
                 self._generation = journal.generation
                 position = await self._call(journal.last_arrival)
-                line.ring.stand_at(f"a{position}")
+                line.advance(f"a{position}")
                 self._ready.set()
             while True:
                 found = await self._call(journal.arrivals, position, limit=READ_EVENTS)
@@ -139,7 +138,7 @@ class RunListSource:
                 else:
                     await changed.wait()
 
-    async def _begin_anew(self, line: Broadcast, journal: Arrivals) -> int:
+    async def _begin_anew(self, line: FrameBroadcast, journal: Arrivals) -> int:
         """The journal was replaced: push the newest runs of the new one, and continue at its end."""
         self._generation = journal.generation
         position: int = await self._call(journal.last_arrival)
@@ -147,14 +146,14 @@ class RunListSource:
         await self._push(line, newest.runs, f"a{position}")
         return position
 
-    async def _poll(self, line: Broadcast) -> None:
+    async def _poll(self, line: FrameBroadcast) -> None:
         known: dict[str, RunSummary] | None = None
         while True:
             looked: dict[str, RunSummary] = await self._call(self._look, known or {})
             self.is_away = False
             cursor = f"t{self._clock.now_ms()}"
             if known is None and not self._ready.is_set():
-                line.ring.stand_at(cursor)
+                line.advance(cursor)
             else:
                 before = known or {}
                 news = [run for run_id, run in looked.items() if before.get(run_id) != run]
@@ -181,13 +180,13 @@ class RunListSource:
         found = [self._journal.find_run(run_id) for run_id in run_ids]
         return [run for run in found if run is not None and run.kind not in INDEX_KINDS]
 
-    async def _push(self, line: Broadcast, runs: Sequence[RunSummary], cursor: str) -> None:
+    async def _push(self, line: FrameBroadcast, runs: Sequence[RunSummary], cursor: str) -> None:
         frames = await self._told(runs)
         if frames:
             frames[-1].cursor = cursor
         for frame in frames:
             line.push(frame)
-        line.ring.stand_at(cursor)
+        line.advance(cursor)
 
     async def _told(self, runs: Sequence[RunSummary]) -> list[Frame]:
         """Each run as it stands at this moment."""

@@ -1,7 +1,7 @@
-"""A run as a topic, and anything else that is told from the events of one run.
+"""Topics that are rendered from the events of one run: the run itself, a turn, and lists kept in a run.
 
-A viewer follows the run by itself until it stands where the shared line stands, and goes on with the line.
-Who stands where is decided by cursors alone: the same cursor means that the same events were seen.
+A viewer follows the run by itself until it has reached the cursor of the shared broadcast, and then joins
+the broadcast. Cursors alone decide that: the same cursor means that the same events were seen.
 """
 
 from __future__ import annotations
@@ -13,37 +13,39 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
 from longwatch.errors import LongwatchError
+from longwatch.following.broadcast import RETAINED_BYTES, RETAINED_ITEMS
 from longwatch.following.hub import Hub
 from longwatch.following.items import CaughtUp, Ended, Followed, Item, Missed, Reason
 from longwatch.model.event import Cursor
-from longwatch.server.live.broadcast import RING_BYTES, RING_FRAMES, Broadcast, Broadcasts, Ring
 from longwatch.server.live.messages import Frame, caught_up, event_message, failure_of, message, missed
-from longwatch.server.live.subscription import Joined
+from longwatch.server.live.subscription import FrameBroadcast, FrameBroadcasts, JoinPoint
 
-LOOK_AFTER_SECONDS = 2.0  # how often to see whether the process that executes a turn is still there
+CHECK_SECONDS = 2.0  # how often to check whether the process that executes a turn still runs
+
+Check = Callable[[], Awaitable[object]]
 
 log = logging.getLogger("longwatch.server")
 
 
 class Renderer(Protocol):
-    """Tells the events of a run, one after the other, in the words of a topic."""
+    """Renders the events of a run, one after the other, as frames of a topic."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether the run ended so long ago that nothing is waited for once its history is told."""
+        """Whether the run ended so long ago that nothing follows its history."""
 
     def event(self, followed: Followed) -> Sequence[Frame]:
-        """One event."""
+        """Frames of one event."""
 
     def caught_up(self, cursor: str) -> Sequence[Frame]:
-        """The history is told."""
+        """Frames after the last event of the history."""
 
     def ended(self, ended: Ended) -> Sequence[Frame]:
-        """The watch is over."""
+        """Frames of the end of the watch."""
 
 
 class RunRenderer:
-    """Tells the events as they are."""
+    """Renders the events as they are."""
 
     is_settled = False
 
@@ -69,8 +71,8 @@ class RunRenderer:
         ]
 
 
-class FollowingSource:
-    """The messages of a topic that is told from one run."""
+class RunTopicSource:
+    """The frames of a topic that is rendered from one run."""
 
     def __init__(
         self,
@@ -78,22 +80,22 @@ class FollowingSource:
         run_id: str,
         *,
         hub: Hub,
-        lines: Broadcasts,
+        broadcasts: FrameBroadcasts,
         renderer: Callable[[str], Awaitable[Renderer]],
-        look_after: Callable[[], Awaitable[object]] | None = None,
+        check: Check | None = None,
     ) -> None:
         self.topic = topic
         self._run_id = run_id
         self._hub = hub
-        self._lines = lines
-        self._renderer = renderer  # for somebody who has seen everything up to this cursor
-        self._look_after = look_after  # sees now and then whether whoever does the work is still there
+        self._broadcasts = broadcasts
+        self._renderer = renderer  # for a viewer that has seen everything up to a cursor
+        self._check = check  # notices now and then that the process behind the run has exited
         self._key: Hashable = (topic, run_id)
 
-    async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
-        known = self._where(after)
-        if known is not None:
-            for step in self._rest(known):
+    async def read(self, after: str) -> AsyncGenerator[Sequence[Frame] | JoinPoint, None]:
+        point = self._join_point(after)
+        if point is not None:
+            for step in self._buffered(point):
                 yield step
             return
         renderer = await self._renderer(after)
@@ -103,9 +105,9 @@ class FollowingSource:
         try:
             async for item in items:
                 if isinstance(item, Ended) and item.reason is Reason.UNUSABLE:
-                    # The follower tells only the words of what is wrong; asking again tells its kind as well.
+                    # The item has only the text of the error; reading again raises the error itself.
                     await self._hub.read(self._run_id, item.cursor, thorough=False)
-                frames = told(renderer, item, self.topic)
+                frames = render_item(renderer, item, self.topic)
                 yield frames
                 if isinstance(item, CaughtUp):
                     if renderer.is_settled:
@@ -113,106 +115,102 @@ class FollowingSource:
                     is_live = True
                 if isinstance(item, Missed | Ended):
                     continue
-                if is_live and self._lines.get(self._key) is None:
-                    # The first to come leads: its follower goes on for all.
+                if is_live and self._broadcasts.get(self._key) is None:
+                    # The follower of the first viewer fills the broadcast for all.
                     is_handed_over = True
-                    leader = _Leader(renderer, items, self.topic, self._look_after)
-                    line = self._lines.start(self._key, history.start, leader.lead)
-                    history.fill(line.ring, item.cursor)
+                    filler = _Filler(renderer, items, self.topic, self._check)
+                    broadcast = self._broadcasts.start(self._key, history.start, filler.fill)
+                    history.fill(broadcast, item.cursor)
                 elif isinstance(item, Followed):
                     history.add(frames, item.cursor)
-                joined = self._where(item.cursor)
-                if joined is not None:
-                    for step in [joined] if is_live else self._rest(joined):
+                point = self._join_point(item.cursor)
+                if point is not None:
+                    for step in [point] if is_live else self._buffered(point):
                         yield step
                     return
         finally:
             if not is_handed_over:
                 await items.aclose()
 
-    def _rest(self, known: Joined) -> list[Sequence[Frame] | Joined]:
-        """What is left of the history is in the ring, written already."""
-        ring = known.line.ring
-        frames = [*ring.all_after(known.place), caught_up(self.topic, ring.cursor)]
-        return [frames, Joined(known.line, ring.end)]
+    def _buffered(self, point: JoinPoint) -> list[Sequence[Frame] | JoinPoint]:
+        """The rest of the history is in the broadcast's buffer, rendered already."""
+        broadcast = point.broadcast
+        frames = [*broadcast.all_from(point.position), caught_up(self.topic, broadcast.cursor)]
+        return [frames, JoinPoint(broadcast, broadcast.end)]
 
-    def _where(self, cursor: str) -> Joined | None:
-        line = self._lines.get(self._key)
-        place = line.ring.place_of(cursor) if line is not None else None
-        return None if line is None or place is None else Joined(line, place)
+    def _join_point(self, cursor: str) -> JoinPoint | None:
+        broadcast = self._broadcasts.get(self._key)
+        position = broadcast.position_of(cursor) if broadcast is not None else None
+        return None if broadcast is None or position is None else JoinPoint(broadcast, position)
 
 
 class ReplayBuffer:
-    """What a viewer was told before its line began, as long as it is little: later ones share it."""
+    """The frames a viewer got before its broadcast began, if they are few: later viewers share them."""
 
     def __init__(self, start: str) -> None:
-        self.start = start  # the cursor from which on it is whole
+        self.start = start  # the cursor from which on it is complete
         self._frames: list[Frame] = []
         self._bytes = 0
 
     def add(self, frames: Sequence[Frame], cursor: str) -> None:
-        """More was told. If it becomes too much, it begins anew from here."""
+        """Add frames. If there are too many, the buffer starts again after them."""
         self._frames += frames
         self._bytes += sum(len(frame.data) for frame in frames)
-        if len(self._frames) > RING_FRAMES or self._bytes > RING_BYTES // 2:
+        if len(self._frames) > RETAINED_ITEMS or self._bytes > RETAINED_BYTES // 2:
             self.start, self._frames, self._bytes = cursor, [], 0
 
-    def fill(self, ring: Ring, cursor: str) -> None:
-        """Begin a ring with it, which stands at this cursor then."""
+    def fill(self, broadcast: FrameBroadcast, cursor: str) -> None:
+        """Publish the frames, and advance the broadcast to this cursor."""
         for frame in self._frames:
-            ring.push(frame)
-        ring.stand_at(cursor)
+            broadcast.push(frame)
+        broadcast.advance(cursor)
 
 
-class _Leader:
-    """Fills a line with what one follower finds."""
+class _Filler:
+    """Fills a broadcast with what one follower receives."""
 
     def __init__(
-        self,
-        renderer: Renderer,
-        items: AsyncGenerator[Item, None],
-        topic: str,
-        look_after: Callable[[], Awaitable[object]] | None,
+        self, renderer: Renderer, items: AsyncGenerator[Item, None], topic: str, check: Check | None
     ) -> None:
         self._renderer = renderer
         self._items = items
         self._topic = topic
-        self._look_after = look_after
+        self._check = check
 
-    async def lead(self, line: Broadcast) -> None:
-        async with aclosing(self._items) as items, self._looking_after():
+    async def fill(self, broadcast: FrameBroadcast) -> None:
+        async with aclosing(self._items) as items, self._checking():
             async for item in items:
                 if isinstance(item, Missed):
-                    continue  # it was too slow itself, and reads again what the line does not have yet
-                for frame in told(self._renderer, item, self._topic):
-                    line.push(frame)
+                    continue  # the follower itself was too slow, and reads again what it missed
+                for frame in render_item(self._renderer, item, self._topic):
+                    broadcast.push(frame)
                 if isinstance(item, Followed):
-                    line.ring.stand_at(item.cursor)
+                    broadcast.advance(item.cursor)
 
     @asynccontextmanager
-    async def _looking_after(self) -> AsyncIterator[None]:
-        """Beside the following: the journal tells nothing of a process that is gone without a word."""
-        if self._look_after is None:
+    async def _checking(self) -> AsyncIterator[None]:
+        """A process that exits without a last event leaves nothing in the journal to follow."""
+        if self._check is None:
             yield
             return
-        looking = asyncio.create_task(_again_and_again(self._look_after))
+        checking = asyncio.create_task(_check_repeatedly(self._check))
         try:
             yield
         finally:
-            looking.cancel()
+            checking.cancel()
 
 
-async def _again_and_again(look: Callable[[], Awaitable[object]]) -> None:
+async def _check_repeatedly(check: Check) -> None:
     while True:
-        await asyncio.sleep(LOOK_AFTER_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)
         try:
-            await look()
+            await check()
         except LongwatchError as error:
-            log.debug("could not look after a turn: %s", error)
+            log.debug("a turn could not be checked: %s", error)
 
 
-def told(renderer: Renderer, item: Item, topic: str) -> Sequence[Frame]:
-    """What a follower's item is in the words of the topic."""
+def render_item(renderer: Renderer, item: Item, topic: str) -> Sequence[Frame]:
+    """The frames of a follower's item."""
     match item:
         case Followed():
             return renderer.event(item)
@@ -221,7 +219,7 @@ def told(renderer: Renderer, item: Item, topic: str) -> Sequence[Frame]:
         case Missed():
             return [missed(topic, item.count)]
         case Ended(reason=Reason.STOPPED):
-            return ()  # the server is going down, and says so to everybody
+            return ()  # the server shuts down, and notifies every viewer of that
         case Ended(reason=Reason.UNUSABLE):
             return [failure_of(topic, "journal_unusable", item.message or "the journal cannot be read")]
         case Ended():

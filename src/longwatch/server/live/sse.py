@@ -9,10 +9,10 @@ from contextlib import suppress
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from longwatch.server.live.broadcast import CHUNK_BYTES
+from longwatch.following.broadcast import TAKEN_BYTES
 from longwatch.server.live.feed import Feed
 from longwatch.server.live.messages import CLOSING
-from longwatch.server.live.subscription import Taking
+from longwatch.server.live.subscription import TopicReader
 from longwatch.server.live.topics import Topic, join_cursors
 from longwatch.server.live.viewers import Viewer
 
@@ -41,14 +41,14 @@ class FeedStream(Response):
         viewer = Viewer()
         gone = asyncio.get_running_loop().create_task(until_gone(receive))
         gone.add_done_callback(lambda _: viewer.leave())
-        takings: list[Taking] = []
+        readers: list[TopicReader] = []
         self._feed.viewers.enter(viewer)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await send({"type": "http.response.body", "body": GREETING, "more_body": True})
             for topic, cursor in zip(self._topics, self._cursors, strict=True):
-                takings.append(self._feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
-            writer = OneTopic(takings[0]) if len(takings) == 1 else ManyTopics(takings)
+                readers.append(self._feed.open(topic, cursor, viewer.wake, viewer.read_ahead))
+            writer = OneTopic(readers[0]) if len(readers) == 1 else ManyTopics(readers)
             # A task of its own is woken directly. Here, every coroutine that this one was called through
             # would be passed on the way, for each delivery.
             bare: Send = getattr(send, "bare", send)
@@ -60,8 +60,8 @@ class FeedStream(Response):
             # It took nothing while the server went down; there is nobody to be told.
         finally:
             self._feed.viewers.exit(viewer)
-            for taking in takings:
-                taking.close()
+            for reader in readers:
+                reader.close()
             gone.cancel()
 
 
@@ -88,32 +88,32 @@ async def write(viewer: Viewer, writer: OneTopic | ManyTopics, send: Send) -> No
 class OneTopic:
     """A stream of one topic: its pieces are the same for all who follow it."""
 
-    def __init__(self, taking: Taking) -> None:
-        self.chunk = taking.chunk
+    def __init__(self, reader: TopicReader) -> None:
+        self.chunk = reader.chunk
 
 
 class ManyTopics:
     """A stream of several topics: the id of each message says where all of them stand."""
 
-    def __init__(self, takings: Sequence[Taking]) -> None:
-        self._takings = takings
-        self._cursors = [taking.cursor for taking in takings]
+    def __init__(self, readers: Sequence[TopicReader]) -> None:
+        self._readers = readers
+        self._cursors = [reader.cursor for reader in readers]
         self._next = 0  # the topic to begin with
 
     def chunk(self) -> bytes:
         """Something of each topic until the piece is large enough; the next piece begins after that topic."""
         parts: list[bytes] = []
         size = 0
-        for _ in self._takings:
+        for _ in self._readers:
             index = self._next
-            self._next = (index + 1) % len(self._takings)
-            for frame in self._takings[index].take():
+            self._next = (index + 1) % len(self._readers)
+            for frame in self._readers[index].take():
                 if frame.cursor is not None:
                     self._cursors[index] = frame.cursor
                     parts.append(b"id: %b\n" % join_cursors(self._cursors).encode())
                 parts.append(frame.body)
                 size += len(frame.body)
-            if size >= CHUNK_BYTES:
+            if size >= TAKEN_BYTES:
                 break
         return b"".join(parts)
 

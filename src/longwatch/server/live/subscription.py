@@ -1,4 +1,4 @@
-"""One viewer's part in one topic: first what was, read for it alone, then the line that all share."""
+"""One viewer's subscription to one topic: its history, read for this viewer, then the shared broadcast."""
 
 from __future__ import annotations
 
@@ -11,59 +11,96 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from longwatch.errors import LongwatchError, NotWorthAnotherTry
+from longwatch.following.broadcast import (
+    RETAINED_ITEMS,
+    TAKEN_BYTES,
+    TAKEN_ITEMS,
+    Broadcast,
+    Broadcasts,
+    Lagged,
+    Reader,
+)
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
-from longwatch.server.live.broadcast import CHUNK_BYTES, CHUNK_FRAMES, Broadcast, Lapped, Ring
 from longwatch.server.live.messages import Frame, failure, failure_of, missed
 from longwatch.server.live.read_ahead import ReadAhead
 
-ROOM_FRAMES = 512  # that are read ahead for a viewer who does not take them; `ReadAhead` bounds their bytes
-STALLED_SECONDS = 1.0  # without room, after which the reader is closed, with the page that it holds
-BROKEN_SECONDS = 1.0  # before a line that broke off is tried again
+MAX_WAITING_FRAMES = 512  # read ahead for a viewer that consumes none; `ReadAhead` limits their bytes
+STALLED_SECONDS = 1.0  # without consumption, after which the reader is closed, with the page that it holds
+RESTART_SECONDS = 1.0  # before a broadcast that broke off is opened again
+CACHED_CHUNKS = 8  # viewers that keep up need one
 
 log = logging.getLogger("longwatch.server")
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """From here on the viewer shares this line."""
+class FrameBroadcast(Broadcast[Frame]):
+    """A topic's frames. The joined bytes of a position are rendered once for all viewers that stand there."""
 
-    line: Broadcast
-    place: int
+    def __init__(self, cursor: str, *, retain_items: int = RETAINED_ITEMS) -> None:
+        super().__init__(cursor, size=lambda frame: len(frame.data), retain_items=retain_items)
+        self._chunks: dict[int, tuple[bytes, int, str]] = {}  # by the position at which they begin
+
+    def push(self, frame: Frame) -> None:
+        """Publish a frame under its own cursor."""
+        self._chunks.clear()
+        self.publish(frame, frame.cursor)
+
+    def chunk(self, position: int) -> tuple[bytes, int, str]:
+        """The next frames as one piece of a stream of this topic alone; the position and cursor after it."""
+        chunk = self._chunks.get(position)
+        if chunk is None:
+            found = self.items_from(position)
+            data = found[0].sse if len(found) == 1 else b"".join([frame.sse for frame in found])
+            end = position + len(found)
+            if len(self._chunks) >= CACHED_CHUNKS:
+                self._chunks.clear()
+            chunk = self._chunks[position] = (data, end, self.cursor_at(end))
+        return chunk
+
+
+FrameBroadcasts = Broadcasts[FrameBroadcast]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPoint:
+    """Where a viewer that has read the history continues with the broadcast."""
+
+    broadcast: FrameBroadcast
+    position: int
 
 
 class TopicSource(Protocol):
-    """Where the messages of a topic come from."""
+    """Where the frames of a topic come from."""
 
     @property
     def topic(self) -> str:
         """Its name."""
 
-    def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
-        """Everything past this cursor, and then either the line to go on with, or the end of the topic."""
+    def read(self, after: str) -> AsyncGenerator[Sequence[Frame] | JoinPoint, None]:
+        """Yield the frames past this cursor, then the point to join the broadcast; none if the topic ends."""
 
 
-class Taking(Protocol):
-    """What a transport needs of a topic that somebody follows."""
+class TopicReader(Protocol):
+    """What a transport needs of a topic that its viewer follows."""
 
     topic: str
-    cursor: str  # where the viewer stands: after what was taken
+    cursor: str  # after the frames that were taken
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will come any more."""
+        """Whether no more frames will come."""
 
     def take(self) -> Sequence[Frame]:
-        """Some of what is there; nothing if there is nothing."""
+        """Consume the next frames; none if there are none."""
 
     def chunk(self) -> bytes:
-        """The same as a piece of a stream that has this topic alone."""
+        """Consume the next frames as a piece of a stream that has this topic alone."""
 
     def close(self) -> None:
-        """Follow no more."""
+        """End the subscription."""
 
 
 class RejectedSubscription:
-    """A topic that cannot be followed: it says why, and is over."""
+    """A topic that cannot be followed: it has one frame, which states why."""
 
     def __init__(self, topic: str, error: NotWorthAnotherTry) -> None:
         self.topic = topic
@@ -86,11 +123,11 @@ class RejectedSubscription:
 
 
 class Stalled(Exception):
-    """The viewer takes nothing, so its reader was closed."""
+    """The viewer consumes nothing, so the reader of its history was closed."""
 
 
 class TopicSubscription:
-    """Follows a source for one viewer, who takes from it in its own time."""
+    """Follows a source for one viewer, which consumes the frames at its own pace."""
 
     def __init__(
         self,
@@ -103,19 +140,18 @@ class TopicSubscription:
     ) -> None:
         self.topic = source.topic
         self.cursor = after
-        self.wake = wake  # there may be something to take
+        self._wake = wake  # there may be frames to take
         self._source = source
-        self._waiting: deque[Frame] = deque()  # read for this viewer, and not taken yet
+        self._waiting: deque[Frame] = deque()  # history that was read for this viewer
         self._read_ahead = read_ahead or ReadAhead()
         self._stalled_seconds = stalled_seconds
-        self._can_resume = True  # the frame that was read last has a cursor
-        self._room: asyncio.Future[None] | None = None  # set when something was taken
-        self._line: Broadcast | None = None
-        self._ring: Ring | None = None  # of the line; asked for each delivery
-        self._place = 0
+        self._can_resume = True  # the last frame of the history has a cursor
+        self._taken: asyncio.Future[None] | None = None  # done when frames were taken
+        self._broadcast: FrameBroadcast | None = None
+        self._reader: Reader[Frame] | None = None
         self._is_over = False
-        self._pump: asyncio.Task[None] | None = None
-        self._read_on()
+        self._task: asyncio.Task[None] | None = None
+        self._start()
 
     @property
     def is_over(self) -> bool:
@@ -124,77 +160,79 @@ class TopicSubscription:
     def take(self) -> Sequence[Frame]:
         if self._waiting:
             return self._take_waiting()
-        line = self._line
-        if line is None:
+        reader = self._reader
+        if reader is None:
             return ()
         try:
-            found = line.ring.after(self._place)
-        except Lapped as lapped:
-            return [self._begin_again(lapped)]
+            found = reader.take()
+        except Lagged as lagged:
+            return [self._restart(lagged)]
         if found:
-            self._place += len(found)
-            self.cursor = line.ring.cursor_at(self._place)
-        elif line.is_over:
-            self._leave_line()
+            self.cursor = reader.cursor
+        elif reader.broadcast.is_closed:
+            self._leave_broadcast()
         return found
 
     def chunk(self) -> bytes:
-        ring = self._ring
-        if ring is None or self._waiting:
+        broadcast, reader = self._broadcast, self._reader
+        if broadcast is None or reader is None or self._waiting:
             return b"".join([frame.sse for frame in self._take_waiting()])
-        if self._place == ring.end:
-            if self._line is not None and self._line.is_over:
-                self._leave_line()
+        if reader.position == broadcast.end:
+            if broadcast.is_closed:
+                self._leave_broadcast()
             return b""
         try:
-            data, self._place, self.cursor = ring.chunk(self._place)
-        except Lapped as lapped:
-            return self._begin_again(lapped).sse
+            data, reader.position, self.cursor = broadcast.chunk(reader.position)
+        except Lagged as lagged:
+            return self._restart(lagged).sse
         return data
 
     def close(self) -> None:
         self._is_over = True
         self._read_ahead.add(-sum(len(frame.data) for frame in self._waiting))
         self._waiting.clear()
-        self._leave_line()
-        if self._pump is not None:
-            self._pump.cancel()
+        self._leave_broadcast()
+        if self._task is not None:
+            self._task.cancel()
 
     def _take_waiting(self) -> Sequence[Frame]:
-        taken: list[Frame] = []
+        found: list[Frame] = []
         size = 0
-        while self._waiting and len(taken) < CHUNK_FRAMES and size < CHUNK_BYTES:
+        while self._waiting and len(found) < TAKEN_ITEMS and size < TAKEN_BYTES:
             frame = self._waiting.popleft()
-            taken.append(frame)
+            found.append(frame)
             size += len(frame.data)
             if frame.cursor is not None:
                 self.cursor = frame.cursor
         self._read_ahead.add(-size)
-        if self._room is not None and not self._room.done():
-            self._room.set_result(None)
-        return taken
+        if self._taken is not None and not self._taken.done():
+            self._taken.set_result(None)
+        return found
 
-    def _begin_again(self, lapped: Lapped) -> Frame:
-        """The viewer was too slow for the line: it is told so, and reads on by itself."""
-        line, self._line, self._ring = self._line, None, None
-        if line is not None:
-            line.leave(self)
-        self._read_on()
-        return missed(self.topic, lapped.count)
+    def _restart(self, lagged: Lagged) -> Frame:
+        """The viewer was too slow for the broadcast: it gets a `missed` frame, and reads history again."""
+        self._close_reader()
+        self._start()
+        return missed(self.topic, lagged.count)
 
-    def _leave_line(self) -> None:
-        """The line is over and taken: so is the topic, unless the line only broke off."""
-        line, self._line, self._ring = self._line, None, None
-        if line is None:
+    def _leave_broadcast(self) -> None:
+        """The broadcast is closed and consumed: so is the topic, unless the broadcast broke off."""
+        broadcast = self._broadcast
+        self._close_reader()
+        if broadcast is None:
             return
-        line.leave(self)
-        if line.is_finished:
+        if broadcast.is_finished:
             self._is_over = True
         elif not self._is_over:
-            self._read_on(BROKEN_SECONDS)
+            self._start(RESTART_SECONDS)
 
-    def _read_on(self, delay_seconds: float = 0.0) -> None:
-        self._pump = asyncio.get_running_loop().create_task(
+    def _close_reader(self) -> None:
+        reader, self._reader, self._broadcast = self._reader, None, None
+        if reader is not None:
+            reader.close()
+
+    def _start(self, delay_seconds: float = 0.0) -> None:
+        self._task = asyncio.get_running_loop().create_task(
             self._run(delay_seconds), name=f"longwatch-feed {self.topic}"
         )
 
@@ -204,51 +242,51 @@ class TopicSubscription:
         backoff = JOURNAL_BACKOFF
         while True:
             try:
-                joined = await self._read(self.cursor)
+                point = await self._read(self.cursor)
             except Stalled:
-                await self._until_taken()
+                await self._until_all_taken()
                 continue
             except LongwatchError as error:
                 later = after_failure(backoff, error)
                 if later is not None:
                     backoff = later
                     log.warning("%s cannot be read, next try in %g s: %s", self.topic, backoff.delay, error)
-                    await self._until_taken()
+                    await self._until_all_taken()
                     await asyncio.sleep(backoff.delay or 0.0)
                     continue
                 self._put(failure(self.topic, error))
             except Exception:
-                log.exception("topic %s broke and is not followed any more", self.topic)
-                text = "the server cannot follow this topic; its log says why"
+                log.exception("topic %s failed and is no longer followed", self.topic)
+                text = "The server cannot follow this topic. Its log has the cause."
                 self._put(failure_of(self.topic, "internal_error", text))
             else:
-                if joined is not None and joined.line.is_over and not joined.line.is_finished:
-                    await self._until_taken()  # it was given up just before anybody came
+                if point is not None and point.broadcast.is_closed and not point.broadcast.is_finished:
+                    await self._until_all_taken()  # it was closed just before this viewer joined
                     continue
-                if joined is not None:
-                    self._line, self._ring, self._place = joined.line, joined.line.ring, joined.place
-                    joined.line.join(self)
-            self._is_over = self._line is None
-            self.wake()
+                if point is not None:
+                    self._broadcast = point.broadcast
+                    self._reader = point.broadcast.subscribe(self._wake, point.position)
+            self._is_over = self._broadcast is None
+            self._wake()
             return
 
-    async def _read(self, after: str) -> Joined | None:
-        """Read until the line can be joined or the topic ends; None if it ends."""
+    async def _read(self, after: str) -> JoinPoint | None:
+        """Read until the broadcast can be joined; None: the topic ends."""
         await self._read_ahead.begin()
         has_turn = True
         try:
-            async with aclosing(self._source.steps(after)) as steps:
+            async with aclosing(self._source.read(after)) as steps:
                 async for step in steps:
-                    if isinstance(step, Joined):
+                    if isinstance(step, JoinPoint):
                         return step
                     for frame in step:
                         self._put(frame)
                         if has_turn and frame.name == "caught_up":
-                            # What comes now is live. A turn is for reading, not for waiting.
+                            # From here on frames are live. A turn is for reading, not for waiting.
                             has_turn = False
                             self._read_ahead.end()
                     if step:
-                        self.wake()
+                        self._wake()
                     await self._until_room()
         finally:
             if has_turn:
@@ -256,14 +294,14 @@ class TopicSubscription:
         return None
 
     async def _until_room(self) -> None:
-        """Wait for the viewer to take some. For one that takes nothing no page is held: the reader closes.
+        """Wait until the viewer consumes frames. If it consumes none, the reader closes and frees its page.
 
         It resumes from the cursor of the last frame, so the reader closes only where that has one.
         """
-        while len(self._waiting) >= ROOM_FRAMES or self._read_ahead.is_full:
+        while len(self._waiting) >= MAX_WAITING_FRAMES or self._read_ahead.is_full:
             try:
                 async with asyncio.timeout(self._stalled_seconds if self._can_resume else None):
-                    if len(self._waiting) >= ROOM_FRAMES:
+                    if len(self._waiting) >= MAX_WAITING_FRAMES:
                         await self._until_some_taken()
                     else:
                         await self._read_ahead.room()
@@ -275,14 +313,14 @@ class TopicSubscription:
         self._can_resume = frame.cursor is not None
         self._read_ahead.add(len(frame.data))
 
-    async def _until_taken(self) -> None:
-        """What was read before a failure must be taken before it is read on from there."""
+    async def _until_all_taken(self) -> None:
+        """Reading resumes from the cursor of the viewer, which has to take everything first."""
         while self._waiting:
             await self._until_some_taken()
 
     async def _until_some_taken(self) -> None:
-        self._room = asyncio.get_running_loop().create_future()
+        self._taken = asyncio.get_running_loop().create_future()
         try:
-            await self._room
+            await self._taken
         finally:
-            self._room = None
+            self._taken = None

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from longwatch.clock import Clock
-from longwatch.server.live.broadcast import Broadcasts
 from longwatch.server.live.messages import Frame, beat
 from longwatch.server.live.read_ahead import ReadAhead
+from longwatch.server.live.subscription import FrameBroadcasts
 
 BEAT_SECONDS = 15
 STALLED_SECONDS = 0.5  # that somebody who takes nothing has left to go when the server goes down
@@ -78,14 +78,14 @@ class Viewers:
 
     def __init__(
         self,
-        lines: Broadcasts,
+        broadcasts: FrameBroadcasts,
         closing: asyncio.Event,
         clock: Clock,
         *,
         beat_seconds: int = BEAT_SECONDS,
         is_away: Callable[[], bool] = lambda: False,  # the journal does not answer
     ) -> None:
-        self._lines = lines
+        self._broadcasts = broadcasts
         self._closing = closing
         self._clock = clock
         self._is_away = is_away
@@ -121,7 +121,7 @@ class Viewers:
 
     async def _keep(self) -> None:
         try:
-            while self._count or len(self._lines):
+            while self._count or len(self._broadcasts):
                 try:
                     async with asyncio.timeout(1.0):
                         await self._closing.wait()
@@ -146,7 +146,7 @@ class Viewers:
     async def _close(self) -> None:
         for viewer in self._all():
             viewer.close()
-        self._lines.close()
+        self._broadcasts.close()
         if self._count:
             await asyncio.sleep(STALLED_SECONDS)
         for viewer in self._all():  # they take nothing, not even that it is over

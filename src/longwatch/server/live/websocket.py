@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.server.live.feed import Feed
 from longwatch.server.live.messages import CLOSING, Frame, failure, failure_of
-from longwatch.server.live.subscription import Taking
+from longwatch.server.live.subscription import TopicReader
 from longwatch.server.live.topics import MAX_CURSOR_CHARACTERS, MAX_TOPICS, Topic
 from longwatch.server.live.viewers import Viewer
 
@@ -42,7 +42,7 @@ class _Connection:
         self._receive = receive
         self._send = send
         self._viewer = Viewer()
-        self._takings: dict[str, Taking] = {}
+        self._readers: dict[str, TopicReader] = {}
         self._answers: list[Frame] = []  # to commands
 
     async def serve(self) -> None:
@@ -58,8 +58,8 @@ class _Connection:
         finally:
             self._feed.viewers.exit(viewer)
             listening.cancel()
-            for taking in self._takings.values():
-                taking.close()
+            for reader in self._readers.values():
+                reader.close()
 
     async def _talk(self) -> None:
         viewer = self._viewer
@@ -74,8 +74,8 @@ class _Connection:
             answers, self._answers = self._answers, []
             beat = viewer.take_beat()
             is_quiet = not await self._texts([*answers, *([beat] if beat is not None else ())])
-            for taking in list(self._takings.values()):  # one after the other: some of each may be much
-                if await self._texts(taking.take()):
+            for reader in list(self._readers.values()):  # one after the other: some of each may be much
+                if await self._texts(reader.take()):
                     is_quiet = False
             if is_quiet:
                 await viewer.wait()
@@ -101,20 +101,20 @@ class _Connection:
     def _obey(self, command: dict[str, Any]) -> None:
         unwanted = command.get("unfollow")
         if unwanted is not None:
-            taking = self._takings.pop(unwanted, None)
-            if taking is not None:
-                taking.close()
+            reader = self._readers.pop(unwanted, None)
+            if reader is not None:
+                reader.close()
             return
         name = command["follow"]
         try:
             topic = Topic.of(name)
-            if name not in self._takings and len(self._takings) >= MAX_TOPICS:
+            if name not in self._readers and len(self._readers) >= MAX_TOPICS:
                 raise InvalidInput(f"{MAX_TOPICS} topics are followed already; leave one with unfollow")
-            before = self._takings.pop(name, None)
+            before = self._readers.pop(name, None)
             if before is not None:
                 before.close()
             after, viewer = command.get("after") or "", self._viewer
-            self._takings[name] = self._feed.open(topic, after, viewer.wake, viewer.read_ahead)
+            self._readers[name] = self._feed.open(topic, after, viewer.wake, viewer.read_ahead)
         except LongwatchError as error:
             self._answers.append(failure(name, error))
 

@@ -235,7 +235,7 @@ async def test_nothing_is_looked_at_when_nobody_follows(feed: Feed, store: Unnum
     follower.close()
     assert feed.executions_news.is_looking
 
-    feed.lines.close()  # as happens by itself some seconds after the last one has left
+    feed.broadcasts.close()  # as happens by itself some seconds after the last one has left
 
     await eventually(lambda: not feed.executions_news.is_looking)
 

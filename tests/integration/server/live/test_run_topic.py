@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from longwatch.clock import SYSTEM_CLOCK
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.server.live.feed import Feed
+from longwatch.server.live.subscription import FrameBroadcast
 from tests.integration.server.live.viewing import (
     JOURNALS,
     Follower,
@@ -83,7 +85,7 @@ async def test_messages_are_written_once_for_all_who_follow_live(feed: Feed) -> 
         await follower.until_events(2)
 
     assert len({id(follower.frames[-1]) for follower in followers}) == 1
-    assert len(feed.lines) == 1
+    assert len(feed.broadcasts) == 1
 
 
 async def test_who_comes_later_shares_the_history_that_was_written_already(feed: Feed) -> None:
@@ -188,7 +190,7 @@ async def test_a_run_that_ends_is_told_as_ended_and_the_topic_is_over(feed: Feed
 async def test_who_takes_too_little_is_told_how_much_was_missed_and_gets_all_of_it(
     feed: Feed,
 ) -> None:
-    feed.lines.ring_frames = 10
+    feed.broadcasts.make = partial(FrameBroadcast, retain_items=10)
     events = events_of("wf-1", 100)
     quick, slow = Follower(feed, "run:wf-1"), Follower(feed, "run:wf-1")
     for follower in (quick, slow):
@@ -222,9 +224,9 @@ async def test_a_cursor_that_is_none_is_told_by_its_kind(feed: Feed) -> None:
 
 async def test_a_line_stays_for_a_while_and_then_nothing_is_followed(journal: Journal) -> None:
     async with serving(journal) as feed:
-        feed.lines.linger_seconds = 0.05
+        feed.broadcasts.linger_seconds = 0.05
         follower = await Follower(feed, "run:wf-1").until_caught_up()
-        assert len(feed.lines) == 1
+        assert len(feed.broadcasts) == 1
 
         follower.close()
-        await eventually(lambda: not len(feed.lines) and not feed.context.hub.followers)
+        await eventually(lambda: not len(feed.broadcasts) and not feed.context.hub.followers)

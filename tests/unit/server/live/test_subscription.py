@@ -9,7 +9,7 @@ import pytest
 
 from longwatch.server.live.messages import Frame
 from longwatch.server.live.read_ahead import READERS, ReadAhead
-from longwatch.server.live.subscription import Joined, TopicSubscription
+from longwatch.server.live.subscription import FrameBroadcast, JoinPoint, TopicSubscription
 from tests.patience import PATIENCE_SECONDS
 
 SIZE = 1_000
@@ -25,7 +25,7 @@ class Numbers:
         self._count = count
         self._has_cursors = has_cursors
 
-    async def steps(self, after: str) -> AsyncGenerator[Sequence[Frame] | Joined, None]:
+    async def read(self, after: str) -> AsyncGenerator[Sequence[Frame] | JoinPoint, None]:
         self.opened += 1
         self.open += 1
         try:
@@ -103,3 +103,15 @@ async def test_what_a_closed_subscription_leaves_does_not_count_any_more() -> No
     (found,) = await taken(other)
 
     assert found == [0, 1, 2]
+
+
+def test_viewers_at_one_position_share_the_rendered_bytes() -> None:
+    broadcast = FrameBroadcast("c0")
+    for number in range(1, 4):
+        broadcast.push(Frame("event", "x", f"c{number}"))
+
+    first, second = broadcast.chunk(1), broadcast.chunk(1)
+
+    assert first[0] is second[0]
+    assert first[0].count(b"\n\n") == 2
+    assert first[1:] == (3, "c3")

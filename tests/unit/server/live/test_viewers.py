@@ -8,7 +8,8 @@ import json
 import pytest
 
 from longwatch.clock import SYSTEM_CLOCK
-from longwatch.server.live.broadcast import Broadcasts
+from longwatch.following.broadcast import Broadcasts
+from longwatch.server.live.subscription import FrameBroadcast
 from longwatch.server.live.viewers import Viewer, Viewers
 
 
@@ -19,7 +20,7 @@ def closing() -> asyncio.Event:
 
 @pytest.fixture
 def viewers(closing: asyncio.Event) -> Viewers:
-    return Viewers(Broadcasts(), closing, SYSTEM_CLOCK)
+    return Viewers(Broadcasts(FrameBroadcast), closing, SYSTEM_CLOCK)
 
 
 @pytest.mark.looptime
@@ -103,7 +104,7 @@ async def test_everybody_is_told_within_a_second_that_the_journal_is_away_and_th
     closing: asyncio.Event,
 ) -> None:
     away = False
-    viewers = Viewers(Broadcasts(), closing, SYSTEM_CLOCK, is_away=lambda: away)
+    viewers = Viewers(Broadcasts(FrameBroadcast), closing, SYSTEM_CLOCK, is_away=lambda: away)
     connected = [Viewer() for _ in range(5)]
     for viewer in connected:
         viewers.enter(viewer)
