@@ -179,8 +179,8 @@ class _CountingStore(DynamoExecutionStore):
 
     units = 0.0
 
-    def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
-        answer = super()._queried({**request, "ReturnConsumedCapacity": "TOTAL"})
+    def _query_page(self, request: dict[str, Any]) -> Mapping[str, Any]:
+        answer = super()._query_page({**request, "ReturnConsumedCapacity": "TOTAL"})
         self.units += answer["ConsumedCapacity"]["CapacityUnits"]
         return answer
 

@@ -1,8 +1,8 @@
-"""Settings: `longwatch.toml`, then the environment, then defaults. Every value remembers where it came from.
+"""Settings from the environment, `longwatch.toml` and defaults, in this order, each with its origin.
 
-A name in the environment beats the file. `.agentify/config.json`, where it exists, gives the table's name and
-region if nothing else does. A relative path in a file is relative to that file. All mistakes are reported at
-once. What only a file needs is imported when there is one: every process that records loads this module.
+`.agentify/config.json`, where it exists, supplies the table's name and region if nothing else does. Relative
+paths in a file are relative to that file. All mistakes are reported at once. Every process that records loads
+this module, so parsers are imported only when there is a file to parse.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ AGENTIFY_FILE = Path(".agentify") / "config.json"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for this process."""
+    """The settings of this process."""
 
     journal: str
     documents: str | None = None  # None: beside the journal
@@ -52,17 +52,17 @@ class Settings:
     region: str | None = None
     endpoint: str | None = None
     layout: str = "workflow"
-    short_way: bool = True
+    fast_query: bool = True
     enabled: bool = True
     capture: str = "summary"
     max_payload_bytes: int = MAX_PAYLOAD_BYTES
     redact_keys: tuple[str, ...] = ()
-    ttl_hours: float | None = None  # None: what the journal's layout says; 0: never expire
+    ttl_hours: float | None = None  # None: the default of the journal's layout; 0: never expire
     queue_events: int = 50_000
     exit_timeout_seconds: float = 5.0
     outbox: str | None = None  # None: outbox.db in the data directory
     carry_context: bool = True
-    heartbeat_seconds: float | None = None  # None: what the journal says; 0: none
+    heartbeat_seconds: float | None = None  # None: the journal's default; 0: none
     learned_cadence: bool = False
     other_statuses: tuple[str, ...] = DEFAULT_OTHER_STATUSES
     server_host: str = "127.0.0.1"
@@ -70,25 +70,25 @@ class Settings:
     server_allow_hosts: tuple[str, ...] = ()
     server_allow_origins: tuple[str, ...] = ()
     server_trusted_proxies: tuple[str, ...] = ()
-    watches: Mapping[str, object] = field(default_factory=dict)  # name -> table, read by `watching.sources`
-    origins: Mapping[str, str] = field(default_factory=dict)  # key -> where its value came from
+    watches: Mapping[str, object] = field(default_factory=dict)  # name -> table, read by `executions.sources`
+    origins: Mapping[str, str] = field(default_factory=dict)  # key -> file, variable or `default`
     file: Path | None = None
 
     @property
     def outbox_path(self) -> Path:
-        """Where events wait that could not be shipped."""
+        """The file of events that could not be delivered."""
         return Path(self.outbox).expanduser() if self.outbox else data_directory() / "outbox.db"
 
 
 def lifetime_seconds(ttl_hours: float | None, default: int | None) -> int | None:
-    """How long an event lives by the setting `ttl_hours`, or by the journal's own rule; None: for good."""
+    """When an event expires by the setting `ttl_hours`, else by the journal's default; None: never."""
     if ttl_hours is None:
         return default
     return max(1, int(ttl_hours * 3600)) if ttl_hours else None
 
 
 def load_settings(*, directory: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings that hold in this directory. Raises `InvalidSettings` with every mistake found."""
+    """Load the settings for this directory. Raises `InvalidSettings` with every mistake found."""
     environment = os.environ if environment is None else environment
     folders = _folders(directory)
     mistakes: list[str] = []
@@ -97,17 +97,17 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
     watches: Any = tables.pop("watches", {})
     if not isinstance(watches, Mapping):
         mistakes.append(f"{file}: invalid watches {watches!r}. Use tables such as [watches.deploys]")
-    written = _flat(tables)
-    foreign = _first_file(folders, AGENTIFY_FILE)
-    agentify = _read_agentify(foreign, mistakes) if foreign else {}
+    from_file = _flatten(tables)
+    agentify_file = _first_file(folders, AGENTIFY_FILE)
+    agentify = _read_agentify(agentify_file, mistakes) if agentify_file else {}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting in SETTINGS:
         raw, origin = setting.default, "default"
         if setting.key in agentify:
-            raw, origin = agentify[setting.key], str(foreign)
-        if setting.key in written:
-            raw, origin = written.pop(setting.key), str(file)
+            raw, origin = agentify[setting.key], str(agentify_file)
+        if setting.key in from_file:
+            raw, origin = from_file.pop(setting.key), str(file)
         if environment.get(setting.variable):
             raw, origin = environment[setting.variable], setting.variable
         if origin != "default":
@@ -117,7 +117,7 @@ def load_settings(*, directory: Path | None = None, environment: Mapping[str, st
                 mistakes.append(f"{origin}: {setting.key} {error}, not {raw!r}")
         values[setting.attribute] = raw
         origins[setting.key] = origin
-    mistakes += [_unknown(str(file), key) for key in written]
+    mistakes += [_describe_unknown(str(file), key) for key in from_file]
     if mistakes:
         raise InvalidSettings(mistakes)
     data = data_directory(environment)
@@ -146,7 +146,7 @@ def _find_file(folders: Sequence[Path], environment: Mapping[str, str], mistakes
 
 
 def _folders(directory: Path | None) -> Sequence[Path]:
-    """This folder and those above it; none if the working directory is gone."""
+    """This folder and its parents; none if the working directory was deleted."""
     try:
         here = Path.cwd() if directory is None else directory.resolve()
     except OSError:
@@ -160,12 +160,12 @@ def _first_file(folders: Sequence[Path], name: Path) -> Path | None:
             if (folder / name).is_file():
                 return folder / name
         except OSError:
-            continue  # no right to look there, so no settings of ours either
+            continue  # not readable: no settings from there
     return None
 
 
 def absolute_journal(url: str, folder: Path) -> str:
-    """The address with a relative SQLite path completed: events that wait are shipped from anywhere."""
+    """The URL with an absolute SQLite path: `longwatch ship` delivers to it from any directory."""
     scheme, _, path = url.partition(":///")
     if scheme != "sqlite" or not path or path.startswith(("/", "~")):
         return url
@@ -173,13 +173,13 @@ def absolute_journal(url: str, folder: Path) -> str:
 
 
 def sqlite_url(path: Path) -> str:
-    """The address of a SQLite file, with what an address would take for something else written out."""
+    """The URL of a SQLite file, with special characters escaped."""
     text = str(path).replace("%", "%25").replace("?", "%3F").replace("#", "%23")
     return f"sqlite:///{text}"
 
 
 def data_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Where this user's journal and outbox live unless settings say otherwise."""
+    """The default directory of this user's journal and outbox."""
     environment = os.environ if environment is None else environment
     if environment.get("LONGWATCH_DATA"):
         return Path(environment["LONGWATCH_DATA"]).expanduser()
@@ -194,8 +194,8 @@ def data_directory(environment: Mapping[str, str] | None = None) -> Path:
 def make_private_directory(path: Path) -> None:
     """Create a directory that only this user can enter, and those above it that are missing, with mode 0700.
 
-    `Path.mkdir(parents=True, mode=…)` gives the mode to the last one alone: the data directory would be open
-    to everybody if a file in a directory below it came first.
+    `Path.mkdir(parents=True, mode=…)` applies the mode to the last one only: the data directory would be
+    readable by all users if a subdirectory of it was created first.
     """
     missing: list[Path] = []
     while not path.exists():
@@ -226,23 +226,23 @@ def _read_agentify(path: Path, mistakes: list[str]) -> dict[str, object]:
         return {}
     for name in ("infrastructure", "dynamodb"):
         table = table.get(name) if isinstance(table, dict) else None
-    if not isinstance(table, dict):  # another program's file: it need not speak of a table
+    if not isinstance(table, dict):  # another program's file: it may not describe a table
         return {}
     names = {"tableName": "table_name", "region": "region"}
     return {f"infrastructure.dynamodb.{names[key]}": table[key] for key in names if table.get(key)}
 
 
-def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+def _flatten(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, dict):
-            found.update(_flat(value, f"{prefix}{name}."))
+            found.update(_flatten(value, f"{prefix}{name}."))
         else:
             found[prefix + name] = value
     return found
 
 
-def _unknown(where: str, key: str) -> str:
+def _describe_unknown(where: str, key: str) -> str:
     import difflib
 
     close = difflib.get_close_matches(key, [setting.key for setting in SETTINGS], n=1)

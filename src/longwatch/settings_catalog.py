@@ -1,4 +1,4 @@
-"""Every setting there is: its name in the file, its variable, its default, how it is read, what it is for."""
+"""The list of settings: key in the file, environment variable, default, parser and description."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_OTHER_STATUSES = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value that people can set: its name in the file, its variable, how to read it, what it is for."""
+    """One setting."""
 
     key: str  # dotted, as in longwatch.toml
     attribute: str
@@ -30,22 +30,22 @@ class Setting:
     example: object = None  # for `longwatch init`, where there is no default to show
 
 
-def _text(value: object) -> str:
+def _parse_text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("must be text")
     return value
 
 
-def _one_of(*words: str) -> Callable[[object], str]:
+def _one_of(*choices: str) -> Callable[[object], str]:
     def read(value: object) -> str:
-        if value not in words:
-            raise ValueError(f"must be one of {', '.join(words)}")
+        if value not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
         return str(value)
 
     return read
 
 
-def _boolean(value: object) -> bool:
+def _parse_boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
     words = {
@@ -76,7 +76,7 @@ def _whole(lowest: int, highest: int) -> Callable[[object], int]:
     return read
 
 
-def _amount(highest: float, words: str) -> Callable[[object], float]:
+def _amount(highest: float, expected: str) -> Callable[[object], float]:
     def read(value: object) -> float:
         try:
             number = (
@@ -85,13 +85,13 @@ def _amount(highest: float, words: str) -> Callable[[object], float]:
         except ValueError:
             number = -1.0
         if not 0 <= number <= highest:
-            raise ValueError(f"must be {words}")
+            raise ValueError(f"must be {expected}")
         return number
 
     return read
 
 
-def _names(value: object) -> tuple[str, ...]:
+def _parse_names(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(name.strip() for name in value.split(",") if name.strip())
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
@@ -105,7 +105,7 @@ SETTINGS: tuple[Setting, ...] = (
         "journal",
         "LONGWATCH_JOURNAL",
         None,
-        _text,
+        _parse_text,
         "Journal URL: sqlite:///file.db, dynamodb://table?region=…, memory://",
         example="sqlite:///longwatch.db",
     ),
@@ -114,7 +114,7 @@ SETTINGS: tuple[Setting, ...] = (
         "documents",
         "LONGWATCH_DOCUMENTS",
         None,
-        _text,
+        _parse_text,
         "Document store URL, in the same form as the journal's (default: beside the journal)",
         example="sqlite:///longwatch.db",
     ),
@@ -123,7 +123,7 @@ SETTINGS: tuple[Setting, ...] = (
         "table_name",
         "LONGWATCH_TABLE_NAME",
         DEFAULT_TABLE,
-        _text,
+        _parse_text,
         "Default table for a dynamodb:// URL without a table name",
     ),
     Setting(
@@ -131,7 +131,7 @@ SETTINGS: tuple[Setting, ...] = (
         "region",
         "LONGWATCH_REGION",
         None,
-        _text,
+        _parse_text,
         "AWS region of the table (default: as the AWS SDK resolves it)",
         example="eu-central-1",
     ),
@@ -140,7 +140,7 @@ SETTINGS: tuple[Setting, ...] = (
         "endpoint",
         "LONGWATCH_ENDPOINT",
         None,
-        _text,
+        _parse_text,
         "DynamoDB endpoint URL, such as that of a local emulator",
         example="http://127.0.0.1:8000",
     ),
@@ -153,11 +153,11 @@ SETTINGS: tuple[Setting, ...] = (
         "Layout of the events in the table: workflow or session",
     ),
     Setting(
-        "infrastructure.dynamodb.short_way",
-        "short_way",
-        "LONGWATCH_SHORT_WAY",
+        "infrastructure.dynamodb.fast_query",
+        "fast_query",
+        "LONGWATCH_FAST_QUERY",
         True,
-        _boolean,
+        _parse_boolean,
         "false: every query goes through boto3, so that tools that trace boto3 calls see it",
     ),
     Setting(
@@ -165,7 +165,7 @@ SETTINGS: tuple[Setting, ...] = (
         "enabled",
         "LONGWATCH_ENABLED",
         True,
-        _boolean,
+        _parse_boolean,
         "false: decorated functions run as usual and nothing is recorded",
     ),
     Setting(
@@ -189,7 +189,7 @@ SETTINGS: tuple[Setting, ...] = (
         "redact_keys",
         "LONGWATCH_REDACT_KEYS",
         (),
-        _names,
+        _parse_names,
         "Additional field names whose values are never stored",
     ),
     Setting(
@@ -223,7 +223,7 @@ SETTINGS: tuple[Setting, ...] = (
         "outbox",
         "LONGWATCH_OUTBOX",
         None,
-        _text,
+        _parse_text,
         "File for events that could not be delivered (default: outbox.db in the data directory)",
         example="outbox.db",
     ),
@@ -232,7 +232,7 @@ SETTINGS: tuple[Setting, ...] = (
         "carry_context",
         "LONGWATCH_CARRY_CONTEXT",
         True,
-        _boolean,
+        _parse_boolean,
         "Threads and thread pools started inside a run record to that run",
     ),
     Setting(
@@ -249,7 +249,7 @@ SETTINGS: tuple[Setting, ...] = (
         "learned_cadence",
         "LONGWATCH_LEARNED_CADENCE",
         False,
-        _boolean,
+        _parse_boolean,
         "Poll executions when past durations suggest a change, instead of every 45/15/30 s",
     ),
     Setting(
@@ -257,7 +257,7 @@ SETTINGS: tuple[Setting, ...] = (
         "other_statuses",
         "LONGWATCH_OTHER_STATUSES",
         DEFAULT_OTHER_STATUSES,
-        _names,
+        _parse_names,
         "Statuses of other writers to query where a table has no PollStateIndex or a record was replaced",
     ),
     Setting(
@@ -265,7 +265,7 @@ SETTINGS: tuple[Setting, ...] = (
         "server_host",
         "LONGWATCH_SERVER_HOST",
         "127.0.0.1",
-        _text,
+        _parse_text,
         "Address that `longwatch serve` binds to; any non-loopback address requires a token",
     ),
     Setting(
@@ -281,7 +281,7 @@ SETTINGS: tuple[Setting, ...] = (
         "server_allow_hosts",
         "LONGWATCH_SERVER_ALLOW_HOSTS",
         (),
-        _names,
+        _parse_names,
         "Additional host names of the server, such as that of a reverse proxy",
     ),
     Setting(
@@ -289,7 +289,7 @@ SETTINGS: tuple[Setting, ...] = (
         "server_allow_origins",
         "LONGWATCH_SERVER_ALLOW_ORIGINS",
         (),
-        _names,
+        _parse_names,
         "Origins of other pages that may call the server (CORS), such as http://localhost:5173",
     ),
     Setting(
@@ -297,7 +297,7 @@ SETTINGS: tuple[Setting, ...] = (
         "server_trusted_proxies",
         "LONGWATCH_SERVER_TRUSTED_PROXIES",
         (),
-        _names,
+        _parse_names,
         "Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted",
     ),
 )

@@ -49,8 +49,8 @@ class MeteredStore(DynamoExecutionStore):
         client: DynamoDBClient = self._meter.attach(super().connect())
         return client
 
-    def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
-        return self._meter.queried(super()._queried, request)
+    def _query_page(self, request: dict[str, Any]) -> Mapping[str, Any]:
+        return self._meter.queried(super()._query_page, request)
 
 
 class MeteredTable(BotoTable):
@@ -64,8 +64,8 @@ class MeteredTable(BotoTable):
         client: DynamoDBClient = self._meter.attach(super().connect())
         return client
 
-    def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
-        return self._meter.queried(super()._queried, request)
+    def _query_page(self, request: dict[str, Any]) -> Mapping[str, Any]:
+        return self._meter.queried(super()._query_page, request)
 
 
 @contextmanager

@@ -192,7 +192,7 @@ def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path) -> None:
         ("LONGWATCH_TTL_HOURS", "0", "ttl_hours", 0.0),
         ("LONGWATCH_QUEUE_EVENTS", "1000", "queue_events", 1000),
         ("LONGWATCH_LAYOUT", "session", "layout", "session"),
-        ("LONGWATCH_SHORT_WAY", "off", "short_way", False),
+        ("LONGWATCH_FAST_QUERY", "off", "fast_query", False),
     ],
 )
 def test_a_variable_is_read_as_what_it_means(

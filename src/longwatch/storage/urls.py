@@ -23,7 +23,7 @@ class TableAddress:
     region: str | None = None
     layout: str = "workflow"
     endpoint: str | None = None
-    short_way: bool = True  # queries may go past boto3
+    fast_query: bool = True  # send queries with `FastQuery`
 
     @property
     def where(self) -> str:
@@ -114,7 +114,7 @@ def _table_address(
         region=options.get("region") or settings.region,
         layout=options.get("layout") or (settings.layout if is_journal else "workflow"),
         endpoint=options.get("endpoint") or settings.endpoint,
-        short_way=settings.short_way,
+        fast_query=settings.fast_query,
     )
 
 

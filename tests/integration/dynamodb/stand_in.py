@@ -20,7 +20,7 @@ class Asked:
     connection: int
 
     @property
-    def is_short(self) -> bool:
+    def is_fast(self) -> bool:
         return self.headers["user-agent"] == "longwatch"
 
 
@@ -37,8 +37,8 @@ class Server:
     hangs_up: bool = False  # after each answer, without saying so
 
     def ways(self) -> str:
-        """By which way each request came: `s` short, `l` long."""
-        return "".join("s" if each.is_short else "l" for each in self.asked)
+        """By which way each request came: `f` fast query, `b` boto3."""
+        return "".join("f" if each.is_fast else "b" for each in self.asked)
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def test_an_answer_worth_another_try_is_tried_three_times_and_then_told(
         with pytest.raises(error):
             journal.read("wf-1")
 
-    assert asked == ["PutItem"] * 3 + ["Query"] * (1 + 3)  # a query first goes the short way
+    assert asked == ["PutItem"] * 3 + ["Query"] * (1 + 3)  # one fast query, then boto3's attempts
 
 
 @pytest.mark.parametrize(

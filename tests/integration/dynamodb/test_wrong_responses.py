@@ -91,7 +91,7 @@ def journal(
             region=REGION,
             layout="workflow",
             endpoint=between.url,
-            short_way=request.param,
+            fast_query=request.param,
         )
     ) as journal:
         assert isinstance(journal, DynamoJournal)

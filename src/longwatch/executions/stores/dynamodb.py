@@ -148,7 +148,7 @@ class DynamoExecutionStore(DynamoClient):
             "ConsistentRead": True,
             "Limit": PLANS_READ,
         }
-        return [_execution(_record(item)) for item in self._queried(asked)["Items"]]
+        return [_execution(_record(item)) for item in self._query_page(asked)["Items"]]
 
     def update(self, execution: Execution) -> Execution:
         read = dict(execution.stored or {})
@@ -318,7 +318,7 @@ class DynamoExecutionStore(DynamoClient):
 
     def _all_pages(self, asked: dict[str, Any]) -> Iterator[AttributeMap]:
         while True:
-            answer = self._queried(asked)
+            answer = self._query_page(asked)
             yield from answer["Items"]
             if not answer.get("LastEvaluatedKey"):
                 return

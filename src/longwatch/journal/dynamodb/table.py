@@ -122,7 +122,7 @@ class BotoTable(DynamoClient):
             request["Limit"] = wanted.limit
         if wanted.start is not None:
             request["ExclusiveStartKey"] = wanted.start
-        return _answer(self._queried(request))
+        return _answer(self._query_page(request))
 
     def scan(self, *, names: Mapping[str, str], projection: str, start: AttributeMap | None) -> ItemPage:
         optional: dict[str, Any] = {} if start is None else {"ExclusiveStartKey": start}

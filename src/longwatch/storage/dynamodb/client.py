@@ -1,4 +1,4 @@
-"""One client for one table: made when it is first used, anew in a forked process, its errors in our words."""
+"""A client for one table: created on first use and again in a forked process; raises longwatch errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from longwatch.errors import LongwatchError, MissingExtra, TableProblem
 from longwatch.storage.aws import ClientOptions, core_session, make_client, new_session
-from longwatch.storage.dynamodb.errors import TableShape, sdk_errors, translated
+from longwatch.storage.dynamodb.errors import TableShape, sdk_errors, translate_error
 from longwatch.storage.dynamodb.fast_query import (
     CONNECT_TIMEOUT_SECONDS,
     MAX_CONNECTIONS,
@@ -34,7 +34,7 @@ OPTIONS = ClientOptions(
 
 
 class DynamoClient:
-    """What talks to one table through boto3's low-level client. Safe to use from every thread."""
+    """Sends the requests of one store to its table through boto3's low-level client. Thread-safe."""
 
     shape: TableShape | None = None  # of stores other than the journal
 
@@ -42,17 +42,17 @@ class DynamoClient:
         if find_spec("boto3") is None:
             raise MissingExtra("DynamoDB", "aws")
         self.address = address
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._made: DynamoDBClient | None = None
-        self._session: Session | None = None  # that the client was made by
-        self._short: tuple[DynamoDBClient | None, FastQuery | None] = (None, None)
+        self._session: Session | None = None  # that created the client
+        self._fast: tuple[DynamoDBClient | None, FastQuery | None] = (None, None)
 
     def connect(self) -> DynamoDBClient:
-        """A new client, with our timeouts and retries."""
+        """A new client with the timeouts and retries in `OPTIONS`."""
         self._session = core_session("A table of DynamoDB")
         try:
             client: DynamoDBClient = make_client(
@@ -68,7 +68,7 @@ class DynamoClient:
 
     @contextmanager
     def _translation(self) -> Iterator[DynamoDBClient]:
-        """The client, for a call whose errors are raised as ours."""
+        """The client, for a call whose errors are raised as longwatch errors."""
         client = self._client()
         try:
             yield client
@@ -77,8 +77,8 @@ class DynamoClient:
 
     def _client(self) -> DynamoDBClient:
         if self._process != os.getpid():
-            # After a fork the parent's connections, and its lock if it was held, are not ours to use.
-            self._forget()
+            # The connections, and the lock if it was held, belong to the parent process.
+            self._reset()
         if self._made is not None:
             return self._made
         with self._lock:
@@ -86,24 +86,24 @@ class DynamoClient:
                 self._made = self.connect()
             return self._made
 
-    def _queried(self, request: dict[str, Any]) -> Mapping[str, Any]:
-        """The answer to a Query, on the short way if it can be; bytes may be text, as the wire has them."""
+    def _query_page(self, request: dict[str, Any]) -> Mapping[str, Any]:
+        """The response to a Query, by `FastQuery` where possible: then bytes are base64 text."""
         with self._translation() as client:
-            short = self._short_way(client)
-            quick = None if short is None else short.query(request)
-            return client.query(**request) if quick is None else quick
+            fast = self._fast_query(client)
+            response = None if fast is None else fast.query(request)
+            return client.query(**request) if response is None else response
 
-    def _short_way(self, client: DynamoDBClient) -> FastQuery | None:
-        if not self.address.short_way:
+    def _fast_query(self, client: DynamoDBClient) -> FastQuery | None:
+        if not self.address.fast_query:
             return None
-        of, short = self._short
-        if of is client:
-            return short
+        owner, fast = self._fast
+        if owner is client:
+            return fast
         with self._lock:
-            if self._short[0] is not client and self._made is client and self._session is not None:
-                self._short = client, FastQuery.beside(client, self._session)
-            of, short = self._short
-        return short if of is client else None
+            if self._fast[0] is not client and self._made is client and self._session is not None:
+                self._fast = client, FastQuery.beside(client, self._session)
+            owner, fast = self._fast
+        return fast if owner is client else None
 
     def _problem(self, error: Exception) -> LongwatchError:
         """The error to raise for an error of the AWS SDK.
@@ -111,7 +111,7 @@ class DynamoClient:
         A client keeps the credentials that it was created with, even after the file that contained them has
         new ones. So the next call after AWS rejected them creates a new client.
         """
-        problem = translated(error, self.address)
+        problem = translate_error(error, self.address)
         if not isinstance(problem, TableProblem):
             return problem
         if problem.kind in ("expired-token", "no-credentials"):
@@ -119,14 +119,14 @@ class DynamoClient:
         return problem if self.shape is None else self.shape.add_advice(problem, self.address)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._process != os.getpid():
-            self._forget()  # they are those of the process that was forked
+            self._reset()  # the connections belong to the parent process
             return
         with self._lock:
             made, self._made = self._made, None
-            (_, short), self._short = self._short, (None, None)
+            (_, fast), self._fast = self._fast, (None, None)
         if made is not None:
             made.close()
-        if short is not None:
-            short.close()
+        if fast is not None:
+            fast.close()

@@ -1,8 +1,8 @@
-"""What DynamoDB and the AWS SDK say when something is wrong, in our words: one table for the whole adapter.
+"""Translates errors of DynamoDB and the AWS SDK to longwatch errors, for all stores.
 
 The kinds of `TableProblem`: not-found, not-active, wrong-keys, no-credentials, expired-token, access-denied,
-no-region, clock, unreachable (only from the table check; elsewhere it is worth another try) and refused.
-Nothing here imports the SDK before an error of the SDK exists.
+no-region, clock, unreachable (only from the table check; elsewhere it is retried) and refused. This module
+imports the SDK only when the SDK has raised an error.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from longwatch.storage.urls import TableAddress
 
 TEMPLATE = "infrastructure/dynamodb-table.yaml"
 
-# What the layouts need of their table: partition key and sort key, each with its type.
+# Partition key and sort key of each layout's table, with their types.
 KEYS = {
     "workflow": (("workflow_id", "S"), ("timestamp", "N")),
     "session": (("PK", "S"), ("SK", "S")),
 }
 
-# The service's codes, and the kind of trouble each one means.
+# The kind of problem behind each error code of the service.
 _KINDS = {
     "ProvisionedThroughputExceededException": "throttled",
     "RequestLimitExceeded": "throttled",
@@ -87,15 +87,15 @@ class TableShape:
 
 
 def sdk_errors() -> tuple[type[Exception], ...]:
-    """What the AWS SDK raises by intention: everything else is a mistake of ours, and rises."""
+    """The errors that the AWS SDK raises on purpose; any other exception is a bug and propagates."""
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 
     return BotoCoreError, ClientError, ResponseParserError
 
 
-def translated(error: Exception, at: TableAddress) -> JournalUnavailable | TableProblem:
-    """The error to raise, `from error`, for what the AWS SDK raised while it worked on this table."""
+def translate_error(error: Exception, at: TableAddress) -> JournalUnavailable | TableProblem:
+    """The longwatch error to raise for an error of the AWS SDK."""
     from botocore.exceptions import ClientError
 
     if isinstance(error, ClientError):
@@ -104,7 +104,7 @@ def translated(error: Exception, at: TableAddress) -> JournalUnavailable | Table
 
 
 def no_such_table(at: TableAddress) -> TableProblem:
-    """The table does not exist there."""
+    """The error for a missing table."""
     return TableProblem(
         "not-found",
         f"Table {at.table!r} was not found in {at.where}. {other_region(at)} Otherwise create it: "
@@ -113,12 +113,12 @@ def no_such_table(at: TableAddress) -> TableProblem:
 
 
 def other_region(at: TableAddress) -> str:
-    """What to do where the table exists and only the region is wrong, which is as often the cause."""
+    """Advice for a table that exists in another region, which is as often the cause."""
     return f"If it is in another region, set that: dynamodb://{at.table}?region=REGION or LONGWATCH_REGION."
 
 
 def create_command(at: TableAddress) -> str:
-    """The command that makes the table this layout needs, ready to be pasted."""
+    """The shell command that creates a table for this layout."""
     options = _options(at)
     if at.layout == "workflow":
         return (
@@ -135,55 +135,55 @@ def create_command(at: TableAddress) -> str:
 
 
 def stack_name(table: str) -> str:
-    """A name that CloudFormation takes: letters, digits and hyphens, beginning with a letter."""
+    """A valid CloudFormation name: letters, digits and hyphens, starting with a letter."""
     plain = "".join(character if character.isalnum() else "-" for character in table).strip("-")
     return plain if plain[:1].isalpha() else f"longwatch-{plain}"
 
 
 def _from_service(response: object, at: TableAddress) -> JournalUnavailable | TableProblem:
-    said = response if isinstance(response, dict) else {}
-    code = str(said.get("Error", {}).get("Code", ""))
-    message = str(said.get("Error", {}).get("Message", ""))
-    status = said.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    body = response if isinstance(response, dict) else {}
+    code = str(body.get("Error", {}).get("Code", ""))
+    message = str(body.get("Error", {}).get("Message", ""))
+    status = body.get("ResponseMetadata", {}).get("HTTPStatusCode")
     kind = _KINDS.get(code)
     if kind is None:
         kind = "unreachable" if isinstance(status, int) and status >= 500 else "refused"
-    answer = f"{code}: {message}" if message else code
+    reason = f"{code}: {message}" if message else code
     match kind:
         case "throttled":
-            return Throttled(f"Table {at.table!r} in {at.where} is throttling requests ({answer}).")
+            return Throttled(f"Table {at.table!r} in {at.where} is throttling requests ({reason}).")
         case "unreachable":
-            return Unreachable(f"DynamoDB in {at.where} is temporarily unavailable ({answer}).")
+            return Unreachable(f"DynamoDB in {at.where} is temporarily unavailable ({reason}).")
         case "not-found":
             return no_such_table(at)
         case "not-active":
             return TableProblem(
                 "not-active",
-                f"Table {at.table!r} in {at.where} is not ready ({answer}). {_status_command(at)}",
+                f"Table {at.table!r} in {at.where} is not ready ({reason}). {_status_command(at)}",
             )
         case "access-denied":
             return TableProblem(
                 kind,
-                f"{_who()} is not authorized for table {at.table!r} in {at.where} ({answer}). Request the "
-                "missing permission, or use another profile: AWS_PROFILE=NAME.",
+                f"{_credentials_owner()} is not authorized for table {at.table!r} in {at.where} ({reason}). "
+                "Request the missing permission, or use another profile: AWS_PROFILE=NAME.",
             )
         case "expired-token":
-            return TableProblem(kind, _expired())
+            return TableProblem(kind, _expired_text())
         case "no-credentials":
             return TableProblem(
                 kind,
-                f"AWS rejected the credentials of {_who()} ({answer}). Check them: aws sts "
+                f"AWS rejected the credentials of {_credentials_owner()} ({reason}). Check them: aws sts "
                 "get-caller-identity",
             )
         case "clock":
             return TableProblem(
                 kind,
-                f"AWS rejected the request because the clock of this machine is wrong ({answer}). Set the "
+                f"AWS rejected the request because the clock of this machine is wrong ({reason}). Set the "
                 "clock, then try again.",
             )
         case _:
             return TableProblem(
-                kind, f"DynamoDB rejected a request for table {at.table!r} in {at.where} ({answer})."
+                kind, f"DynamoDB rejected a request for table {at.table!r} in {at.where} ({reason})."
             )
 
 
@@ -193,7 +193,7 @@ def _from_sdk(error: Exception, at: TableAddress) -> JournalUnavailable | TableP
 
     match error:
         case sdk.SSOError() | sdk.TokenRetrievalError() | sdk.LoginError():
-            return TableProblem("expired-token", _expired(login=isinstance(error, sdk.LoginError)))
+            return TableProblem("expired-token", _expired_text(login=isinstance(error, sdk.LoginError)))
         case sdk.ProfileNotFound():
             return TableProblem(
                 "no-credentials", f"{error}. List the configured profiles: aws configure list-profiles"
@@ -227,8 +227,8 @@ def _from_sdk(error: Exception, at: TableAddress) -> JournalUnavailable | TableP
             )
 
 
-def _who() -> str:
-    """Whose credentials these are, as far as the environment tells."""
+def _credentials_owner() -> str:
+    """Whose credentials these are, as far as the environment shows."""
     if os.environ.get("AWS_ACCESS_KEY_ID") and not os.environ.get("AWS_PROFILE"):
         return "the key in AWS_ACCESS_KEY_ID"
     return f"profile {_profile()!r}"
@@ -238,7 +238,7 @@ def _profile() -> str:
     return os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
 
 
-def _expired(*, login: bool = False) -> str:
+def _expired_text(*, login: bool = False) -> str:
     if os.environ.get("AWS_SESSION_TOKEN") and not os.environ.get("AWS_PROFILE"):
         return (
             "The temporary AWS credentials in AWS_SESSION_TOKEN have expired. Set new ones, "

@@ -1,9 +1,9 @@
-"""Queries on a short way: signed by botocore, sent by the standard library, read as plain JSON.
+"""DynamoDB queries signed by botocore, sent by the standard library and parsed as plain JSON.
 
-boto3 spends about a millisecond of CPU on a request, most of it on what a query that is asked twice a second
-for every followed run does not need. Only the usual answer comes this way. Whatever else happens (a refusal,
-throttling, a broken connection, a wrong checksum) is left to boto3, which asks again and knows what it means.
-After a failure the short way rests, for a second at first and for a minute at last.
+boto3 spends about a millisecond of CPU on a request, most of it on features that a query sent twice a second
+for every followed run does not need. `FastQuery` returns a page of items or nothing: after an error,
+throttling, a broken connection or a wrong checksum the caller repeats the query with boto3, which retries and
+raises the right error. After a failure `FastQuery` pauses for a second; for up to a minute after several.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_SECONDS = 2
 READ_TIMEOUT_SECONDS = 5
 MAX_CONNECTIONS = 24  # puts in flight and the readers of an AsyncJournal
-MAX_IDLE_SECONDS = 20.0  # a connection that has waited longer may be dead without having said so
-FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 60.0
+MAX_IDLE_SECONDS = 20.0  # an older connection may have been dropped without notice
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 HEADERS = {
     "Content-Type": "application/x-amz-json-1.0",
     "User-Agent": "longwatch",
@@ -39,81 +39,83 @@ HEADERS = {
 
 
 class FastQuery:
-    """One endpoint, a few connections. Safe to use from every thread."""
+    """Sends queries to one endpoint over a few connections. Thread-safe."""
 
     def __init__(
         self, url: str, region: str, credentials: Credentials, tls: ssl.SSLContext | None = None
     ) -> None:
         self._url = url
-        self._place = urlsplit(url)
+        self._endpoint = urlsplit(url)
         self._region = region
         self._credentials = credentials
         self._tls = tls
         self._clock = SYSTEM_CLOCK
         self._idle: list[tuple[http.client.HTTPConnection, float]] = []  # and since when
         self._failures = 0  # in a row
-        self._rests_until = 0.0
+        self._paused_until = 0.0
         self.close = weakref.finalize(self, _close_all, self._idle)
 
     @classmethod
     def beside(cls, client: DynamoDBClient, session: Session) -> FastQuery | None:
-        """The short way to where this client goes; None if it goes there in a way that we do not know."""
+        """Queries to the endpoint of this client; None where its endpoint or signature is not supported."""
         from botocore.utils import get_environ_proxies
 
         credentials = session.get_credentials()
         if credentials is None:
             return None
-        # What an account, a region or a setting makes of the address, only the client knows.
+        # Only the client knows the endpoint that account, region and settings result in.
         example = {"TableName": "any", "KeyConditionExpression": "#a = :a"}
         signed = urlsplit(client.generate_presigned_url("query", Params=example))
-        said = parse_qs(signed.query)
+        signature = parse_qs(signed.query)
         url = f"{signed.scheme}://{signed.netloc}{signed.path or '/'}"
-        if said.get("X-Amz-Algorithm") != ["AWS4-HMAC-SHA256"] or get_environ_proxies(url):
+        if signature.get("X-Amz-Algorithm") != ["AWS4-HMAC-SHA256"] or get_environ_proxies(url):
             return None
-        region = said["X-Amz-Credential"][0].split("/")[-3]
-        if _is_answered_here(client, url):
+        region = signature["X-Amz-Credential"][0].split("/")[-3]
+        if _is_intercepted(client, url):
             return None
         try:
-            return cls(url, region, credentials, _trusting(session) if signed.scheme == "https" else None)
-        except (OSError, ValueError):  # certificates that cannot be read: boto3 says so best
+            return cls(url, region, credentials, _tls_context(session) if signed.scheme == "https" else None)
+        except (OSError, ValueError):  # unreadable certificates: boto3 has the better message
             return None
 
     def query(self, request: Mapping[str, object]) -> dict[str, Any] | None:
-        """The service's answer as it is on the wire; None: ask on the long way."""
-        if self._rests_until and self._clock.monotonic() < self._rests_until:
+        """The response as it is on the wire; None: repeat the query with boto3."""
+        if self._paused_until and self._clock.monotonic() < self._paused_until:
             return None
         body = json.dumps(request, separators=(",", ":")).encode()
         headers = self._signed(body)
-        answer = None
+        page = None
         for connection in self._connections():
             try:
-                answer = self._answer(connection, body, headers)
+                page = self._send(connection, body, headers)
             except TimeoutError:
-                _close_all(self._idle)  # they may have died in the same way
+                _close_all(self._idle)  # the others may be dead too
             except (OSError, http.client.HTTPException):  # ssl's are among these
-                continue  # it was closed while it waited, more often than not
+                continue  # usually the server closed it while it was idle
             except ValueError:  # credentials that no header can hold
                 pass
             break
-        if answer is None:
-            self._rest()
+        if page is None:
+            self._pause()
         elif self._failures:
-            self._failures, self._rests_until = 0, 0.0
-        return answer
+            self._failures, self._paused_until = 0, 0.0
+        return page
 
-    def _rest(self) -> None:
-        """Leave it to boto3 for a while, the longer the more often it failed: a table that is throttled need
-        not be asked twice, and a way that is closed need not be tried with every query."""
+    def _pause(self) -> None:
+        """Leave queries to boto3, longer after each failure.
+
+        A throttled table should not get every query twice, nor a blocked endpoint every query.
+        """
         now = self._clock.monotonic()
-        if now >= self._rests_until:  # else it was under way when another one failed
-            seconds = min(LONGEST_REST_SECONDS, FIRST_REST_SECONDS * 2 ** min(self._failures, 10))
-            self._failures, self._rests_until = self._failures + 1, now + seconds
+        if now >= self._paused_until:  # else it was in flight when another query failed
+            seconds = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._failures, 10))
+            self._failures, self._paused_until = self._failures + 1, now + seconds
 
-    def _answer(
+    def _send(
         self, connection: http.client.HTTPConnection, body: bytes, headers: Mapping[str, str]
     ) -> dict[str, Any] | None:
         try:
-            connection.request("POST", self._place.path, body, headers)
+            connection.request("POST", self._endpoint.path, body, headers)
             connection.sock.settimeout(READ_TIMEOUT_SECONDS)
             response = connection.getresponse()
             text = response.read()
@@ -126,7 +128,7 @@ class FastQuery:
                 _close_all(self._idle)
         else:
             connection.close()
-        return _usual(response, text)
+        return _parse_page(response, text)
 
     def _connections(self) -> Iterator[http.client.HTTPConnection]:
         """One that waits, if there is any, and a new one."""
@@ -136,8 +138,8 @@ class FastQuery:
                 yield connection
             else:
                 connection.close()
-                _close_all(self._idle)  # the others have waited for longer
-        host, port = self._place.hostname or "", self._place.port or (80 if self._tls is None else 443)
+                _close_all(self._idle)  # the others are older
+        host, port = self._endpoint.hostname or "", self._endpoint.port or (80 if self._tls is None else 443)
         if self._tls is None:
             yield http.client.HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_SECONDS)
         else:
@@ -148,13 +150,13 @@ class FastQuery:
         from botocore.awsrequest import AWSRequest
 
         request = AWSRequest("POST", self._url, headers=HEADERS, data=body)
-        # Asked for anew each time: this is where credentials that end are renewed.
+        # Read each time: this renews credentials that expire.
         SigV4Auth(self._credentials.get_frozen_credentials(), "dynamodb", self._region).add_auth(request)
         return dict(request.headers.items())
 
 
-def _trusting(session: Session) -> ssl.SSLContext:
-    """Trusts what boto3 trusts."""
+def _tls_context(session: Session) -> ssl.SSLContext:
+    """Trusts the certificates that boto3 trusts."""
     from botocore.httpsession import get_cert_path
 
     bundle = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
@@ -163,13 +165,13 @@ def _trusting(session: Session) -> ssl.SSLContext:
     return context
 
 
-def _is_answered_here(client: DynamoDBClient, url: str) -> bool:
-    """Whether something in this process answers in place of AWS, as the tools for tests do."""
+def _is_intercepted(client: DynamoDBClient, url: str) -> bool:
+    """Whether a handler in this process responds in place of AWS, as test tools do."""
     from botocore.awsrequest import AWSRequest
 
     example = AWSRequest("POST", url, headers=HEADERS, data=b"{}").prepare()
-    answers = client.meta.events.emit("before-send.dynamodb.Query", request=example)
-    return any(answer is not None for _, answer in answers)
+    responses = client.meta.events.emit("before-send.dynamodb.Query", request=example)
+    return any(response is not None for _, response in responses)
 
 
 def _close_all(idle: list[tuple[http.client.HTTPConnection, float]]) -> None:
@@ -178,13 +180,13 @@ def _close_all(idle: list[tuple[http.client.HTTPConnection, float]]) -> None:
             idle.pop()[0].close()
 
 
-def _usual(response: http.client.HTTPResponse, text: bytes) -> dict[str, Any] | None:
-    """The answer, if it is whole and a page of items."""
+def _parse_page(response: http.client.HTTPResponse, text: bytes) -> dict[str, Any] | None:
+    """The response, if it is complete and a page of items."""
     checksum = response.headers.get("x-amz-crc32")
     if response.status != 200 or (checksum is not None and checksum != str(zlib.crc32(text))):
         return None
     try:
-        answer = json.loads(text)
+        page = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return answer if isinstance(answer, dict) and isinstance(answer.get("Items"), list) else None
+    return page if isinstance(page, dict) and isinstance(page.get("Items"), list) else None

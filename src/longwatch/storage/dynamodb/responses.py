@@ -1,8 +1,8 @@
-"""Whether a response is DynamoDB's: proxies, load balancers and sign-in pages answer in its place.
+"""Rejects responses that a proxy, a load balancer or a sign-in page sends in place of DynamoDB.
 
-botocore reads every body with status 200 as well as it can. A page of HTML becomes an answer without items,
-and a put that never reached a table a success. So a body is checked before botocore parses it, and what is
-not DynamoDB's counts as an outage.
+botocore parses every body with status 200 as well as it can: a page of HTML becomes a response without items,
+and a put that never reached a table becomes a success. So a body is checked before botocore parses it, and a
+response that is not from DynamoDB counts as an outage.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SHOWN_BYTES = 60
 
 
 def check_responses(client: DynamoDBClient) -> DynamoDBClient:
-    """Let this client refuse responses that are not DynamoDB's. botocore retries 5xx by itself."""
-    client.meta.events.register("before-parse.dynamodb", _refuse)
+    """Make this client reject responses that are not from DynamoDB. botocore retries 5xx by itself."""
+    client.meta.events.register("before-parse.dynamodb", _reject)
     return client
 
 
-def _refuse(operation_model: OperationModel, response_dict: Mapping[str, Any], **_: object) -> None:
+def _reject(operation_model: OperationModel, response_dict: Mapping[str, Any], **_: object) -> None:
     from botocore.parsers import ResponseParserError
 
     shape = operation_model.output_shape
@@ -45,7 +45,7 @@ def _refuse(operation_model: OperationModel, response_dict: Mapping[str, Any], *
         headers=response_dict["headers"],
         body=body,
     ):
-        raise ResponseParserError(f"HTTP {status}, {len(body)} bytes: {shown(body)}")
+        raise ResponseParserError(f"HTTP {status}, {len(body)} bytes: {excerpt(body)}")
 
 
 def is_dynamodb(
@@ -70,7 +70,7 @@ def is_dynamodb(
     return not value or any(name in members for name in value)
 
 
-def shown(body: bytes) -> str:
-    """The beginning of a body, in one line."""
+def excerpt(body: bytes) -> str:
+    """The beginning of a body on one line."""
     text = " ".join(body[:SHOWN_BYTES].decode(errors="replace").split())
     return repr(text + ("…" if len(body) > SHOWN_BYTES else ""))

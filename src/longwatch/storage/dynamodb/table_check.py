@@ -19,7 +19,7 @@ from longwatch.storage.dynamodb.errors import (
     TableShape,
     create_command,
     sdk_errors,
-    translated,
+    translate_error,
 )
 from longwatch.storage.dynamodb.responses import check_responses
 from longwatch.storage.urls import TableAddress
@@ -150,7 +150,7 @@ def _connect(at: TableAddress) -> DynamoDBClient:
 
 def _as_problem(error: Exception, at: TableAddress) -> TableProblem:
     """The error as a problem: a user waits for the check, so an unavailable service is not retried."""
-    problem = translated(error, at)
+    problem = translate_error(error, at)
     return problem if isinstance(problem, TableProblem) else TableProblem("unreachable", str(problem))
 
 

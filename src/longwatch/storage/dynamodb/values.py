@@ -1,8 +1,8 @@
-"""Python values as DynamoDB attribute values and back, by hand: several times faster than boto3's own.
+"""Converts Python values to DynamoDB attribute values and back, several times faster than boto3.
 
-A number comes back as int if it is whole, as float if a float says exactly the same, else as Decimal. So 1.0
-comes back as 1, as DynamoDB itself does not keep the two apart. Of numbers beyond 38 digits, which only few
-digits and an exponent can say, a float is the likelier one.
+A number is read as int if it is whole, as float if a float has exactly this value, else as Decimal. So 1.0 is
+read as 1: DynamoDB does not distinguish the two. A whole number of more than 38 digits is read as a float
+where that is exact, because it was most likely written as one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 from longwatch.errors import InvalidEvent
 
 MAX_DIGITS = 38
-MAX_LEVELS = 31  # of maps and lists in each other; DynamoDB says 32 and counts what is in the last
+MAX_LEVELS = 31  # of nested maps and lists; DynamoDB's 32 include the values in the last one
 MAX_ITEM_BYTES = 400 * 1024
-NO_NAME = "∅"  # stands for the empty key of a map, which DynamoDB does not take; itself it is doubled
+NO_NAME = "∅"  # replaces the empty key of a map, which DynamoDB rejects; doubled for itself
 LARGEST_EXPONENT, SMALLEST_EXPONENT = 125, -130
 
 AttributeValue = dict[str, Any]
@@ -29,17 +29,17 @@ _FIRST_TOO_LONG = 10**MAX_DIGITS
 
 
 def to_attribute(value: object) -> AttributeValue:
-    """The value as DynamoDB wants it. Raises `InvalidEvent` for what it cannot hold."""
-    return _encoded(value, MAX_LEVELS)
+    """The value as an attribute value. Raises `InvalidEvent` for a value that DynamoDB cannot store."""
+    return _encode(value, MAX_LEVELS)
 
 
 def to_map(values: Mapping[str, object]) -> AttributeValue:
-    """A map of values, which may lie one level deep in an item."""
-    return _encoded_map(values, MAX_LEVELS)
+    """A map of values, to be stored as an attribute of an item."""
+    return _encode_map(values, MAX_LEVELS)
 
 
 def from_attribute(attribute: Mapping[str, Any]) -> object:
-    """The value that an attribute holds. Raises ValueError if it is no attribute value."""
+    """The value of an attribute. Raises ValueError for anything but an attribute value."""
     ((kind, held),) = attribute.items()
     match kind:
         case "S" | "BOOL":
@@ -65,11 +65,11 @@ def from_attribute(attribute: Mapping[str, Any]) -> object:
 
 
 def _bytes_from(held: Any) -> bytes:
-    return b64decode(held, validate=True) if type(held) is str else bytes(held)  # text is what the wire has
+    return b64decode(held, validate=True) if type(held) is str else bytes(held)  # the wire has base64 text
 
 
 def number_from(text: str) -> int | float | Decimal:
-    """The simplest number that is exactly the one in this text."""
+    """The simplest Python number that is equal to the number in this text."""
     if len(text) <= MAX_DIGITS:
         try:
             return int(text)
@@ -86,7 +86,7 @@ def number_from(text: str) -> int | float | Decimal:
 
 
 def number_text(number: float | Decimal) -> str:
-    """The number as DynamoDB reads it. Raises `InvalidEvent` beyond 38 digits or its range."""
+    """The number as DynamoDB text. Raises `InvalidEvent` beyond 38 digits or its range."""
     if isinstance(number, int):
         if -_FIRST_TOO_LONG < number < _FIRST_TOO_LONG:
             return str(int(number))
@@ -97,7 +97,7 @@ def number_text(number: float | Decimal) -> str:
         if not isfinite(number):
             raise InvalidEvent(f"DynamoDB cannot store the number {number!r}; record it as a string")
         if number.is_integer() and abs(number) < _FIRST_TOO_LONG:
-            return str(int(number))  # exactly: beyond 2**53 a float's own text is only close to it
+            return str(int(number))  # beyond 2**53 the repr of a float is not exact
         exact = Decimal(repr(float(number)))
     else:
         exact = number
@@ -118,14 +118,14 @@ def number_text(number: float | Decimal) -> str:
 
 
 def size_of(item: AttributeMap) -> int:
-    """About how many bytes DynamoDB counts for the item: names, values, and a little for each container."""
+    """The approximate size by DynamoDB's rules: names, values and a few bytes for each container."""
     return sum(_length(name) + _size(value) for name, value in item.items())
 
 
-def _encoded(value: object, levels: int) -> AttributeValue:
+def _encode(value: object, levels: int) -> AttributeValue:
     kind = type(value)
     if kind is str:
-        return _encoded_text(value)  # type: ignore[arg-type]  # mypy does not narrow by type()
+        return _encode_text(value)  # type: ignore[arg-type]  # mypy does not narrow by type()
     if kind is bool:
         return {"BOOL": value}
     if value is None:
@@ -133,23 +133,23 @@ def _encoded(value: object, levels: int) -> AttributeValue:
     if kind is int or kind is float or isinstance(value, int | float | Decimal):
         return {"N": number_text(value)}  # type: ignore[arg-type]
     if kind is dict or isinstance(value, Mapping):
-        return _encoded_map(value, levels)  # type: ignore[arg-type]
+        return _encode_map(value, levels)  # type: ignore[arg-type]
     if isinstance(value, list | tuple):
         if not levels:
             raise InvalidEvent(
                 f"maps and lists are nested deeper than DynamoDB's limit of {MAX_LEVELS} levels; flatten them"
             )
-        return {"L": [_encoded(item, levels - 1) for item in value]}
+        return {"L": [_encode(item, levels - 1) for item in value]}
     if isinstance(value, bytes | bytearray | memoryview):
         return {"B": bytes(value)}
     if isinstance(value, set | frozenset):
-        return _encoded_set(value)
-    if isinstance(value, str):  # a word of a StrEnum
-        return _encoded_text(str.__str__(value))
+        return _encode_set(value)
+    if isinstance(value, str):  # a StrEnum
+        return _encode_text(str.__str__(value))
     raise InvalidEvent(f"a journal cannot store a value of type {kind.__name__}: {_short(value)}")
 
 
-def _encoded_text(text: str) -> AttributeValue:
+def _encode_text(text: str) -> AttributeValue:
     if not text.isascii():
         try:
             text.encode()
@@ -158,24 +158,24 @@ def _encoded_text(text: str) -> AttributeValue:
     return {"S": text}
 
 
-def _encoded_map(values: Mapping[str, object], levels: int) -> AttributeValue:
+def _encode_map(values: Mapping[str, object], levels: int) -> AttributeValue:
     if not levels:
         raise InvalidEvent(
             f"maps and lists are nested deeper than DynamoDB's limit of {MAX_LEVELS} levels; flatten them"
         )
     return {
         "M": {
-            key if type(key) is str and key and key.isascii() else _key(key): _encoded(item, levels - 1)
+            key if type(key) is str and key and key.isascii() else _key(key): _encode(item, levels - 1)
             for key, item in values.items()
         }
     }
 
 
 def _key(key: object) -> str:
-    """A key of a map as text, as JSON writes it."""
+    """A map key as text, as in JSON."""
     match key:
         case str():
-            _encoded_text(key)
+            _encode_text(key)
             return str.__str__(key) if key.strip(NO_NAME) else key + NO_NAME
         case bool() | None:
             return {True: "true", False: "false", None: "null"}[key]
@@ -189,12 +189,12 @@ def _key_from(key: str) -> str:
     return key if key.strip(NO_NAME) else key[: -len(NO_NAME)]
 
 
-def _encoded_set(values: Iterable[object]) -> AttributeValue:
+def _encode_set(values: Iterable[object]) -> AttributeValue:
     items = list(values)
     if not items:
         raise InvalidEvent("DynamoDB cannot store an empty set; record an empty list")
     if all(isinstance(item, str) for item in items):
-        return {"SS": sorted(_encoded_text(str(item))["S"] for item in items)}
+        return {"SS": sorted(_encode_text(str(item))["S"] for item in items)}
     if all(isinstance(item, bytes) for item in items):
         return {"BS": sorted(items)}
     if all(isinstance(item, int | float | Decimal) and not isinstance(item, bool) for item in items):
@@ -233,7 +233,7 @@ def _length(text: str) -> int:
 
 def _short(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 1_000:
-        # Python refuses to write out longer ones.
+        # Python does not convert longer ones to text.
         return f"a number of about {value.bit_length() * 3 // 10} digits"
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:60]}…"

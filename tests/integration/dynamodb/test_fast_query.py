@@ -1,4 +1,4 @@
-"""The short way for queries beside boto3: what is sent on it, and what is left to boto3."""
+"""Fast queries beside boto3: what they send, and what they leave to boto3."""
 
 from __future__ import annotations
 
@@ -72,26 +72,26 @@ def expected_signature(asked: Asked) -> str:
     return hmac.new(key, to_sign.encode(), "sha256").hexdigest()
 
 
-def test_the_usual_answer_comes_the_short_way_over_one_connection() -> None:
+def test_fast_queries_use_one_connection() -> None:
     with serving(usual) as server, table_at(server.url) as table:
         answers = [table.query(WANTED) for _ in range(3)]
 
     assert [answer.items for answer in answers] == [[ITEM]] * 3
-    assert server.ways() == "sss"
+    assert server.ways() == "fff"
     assert len({each.connection for each in server.asked}) == 1
 
 
 def test_it_asks_what_boto3_asks_and_signs_what_it_sends() -> None:
     def only_long(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (500, {}, {}) if asked.is_short else usual(asked)
+        return (500, {}, {}) if asked.is_fast else usual(asked)
 
     with serving(only_long) as server, table_at(server.url) as table:
         table.query(WANTED)
 
-    short, long = server.asked
-    assert json.loads(short.body) == json.loads(long.body)
-    assert short.headers["x-amz-target"] == long.headers["x-amz-target"]
-    assert short.headers["content-type"] == long.headers["content-type"]
+    fast, boto3 = server.asked
+    assert json.loads(fast.body) == json.loads(boto3.body)
+    assert fast.headers["x-amz-target"] == boto3.headers["x-amz-target"]
+    assert fast.headers["content-type"] == boto3.headers["content-type"]
     for each in server.asked:  # boto3's own as well, so that the test's way of signing is tested
         assert each.headers["authorization"].endswith(f"Signature={expected_signature(each)}")
 
@@ -140,12 +140,12 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
 )
 def test_what_is_no_usual_answer_is_left_to_boto3(status: int, said: object, headers: dict[str, str]) -> None:
     def answering(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (status, said, headers) if asked.is_short else usual(asked)
+        return (status, said, headers) if asked.is_fast else usual(asked)
 
     with serving(answering) as server, table_at(server.url) as table:
         assert table.query(WANTED).items[0]["timestamp"] == {"N": "7"}
 
-    assert server.ways() == "sl"
+    assert server.ways() == "fb"
 
 
 def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
@@ -156,21 +156,21 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced() -> None:
         server.hangs_up = False
         assert table.query(WANTED).items
 
-    assert server.ways() == "sssss"
+    assert server.ways() == "fffff"
     assert len({each.connection for each in server.asked}) == 5
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    """By which the short way rests."""
+    """Decides when a pause ends."""
     clock = FakeClock()
     monkeypatch.setattr(fast_query, "SYSTEM_CLOCK", clock)
     return clock
 
 
-def test_a_short_way_that_only_fails_rests_longer_and_longer(clock: FakeClock) -> None:
+def test_a_fast_query_that_only_fails_pauses_longer_each_time(clock: FakeClock) -> None:
     def only_long(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (403, {}, {}) if asked.is_short else usual(asked)
+        return (403, {}, {}) if asked.is_fast else usual(asked)
 
     with serving(only_long) as server, table_at(server.url) as table:
         for _ in range(8):
@@ -179,12 +179,12 @@ def test_a_short_way_that_only_fails_rests_longer_and_longer(clock: FakeClock) -
             clock.advance(1.0)
 
     # At 0, 1, 3 and 7 seconds: after one, two and four of rest.
-    assert server.ways() == "sll" + "sll" + "ll" + "sll" + "ll" * 3 + "sll"
+    assert server.ways() == "fbb" + "fbb" + "bb" + "fbb" + "bb" * 3 + "fbb"
 
 
 def test_one_success_makes_up_for_all_failures(clock: FakeClock) -> None:
     def not_now(asked: Asked) -> tuple[int, object, dict[str, str]]:
-        return (500, {}, {}) if asked.is_short and next(turns) else usual(asked)
+        return (500, {}, {}) if asked.is_fast and next(turns) else usual(asked)
 
     turns = iter([True, True, False, True, False])
     with serving(not_now) as server, table_at(server.url) as table:
@@ -192,7 +192,7 @@ def test_one_success_makes_up_for_all_failures(clock: FakeClock) -> None:
             table.query(WANTED)
             clock.advance(seconds)
 
-    assert server.ways() == "slsl" + "s" + "sl" + "s"
+    assert server.ways() == "fbfb" + "f" + "fb" + "f"
 
 
 def test_a_connection_that_has_waited_for_long_is_not_used(clock: FakeClock) -> None:
@@ -201,7 +201,7 @@ def test_a_connection_that_has_waited_for_long_is_not_used(clock: FakeClock) -> 
             table.query(WANTED)
             clock.advance(seconds)
 
-    assert server.ways() == "sss"
+    assert server.ways() == "fff"
     first, second, third = (each.connection for each in server.asked)
     assert first == second != third
 
@@ -216,13 +216,13 @@ def test_it_goes_where_boto3_goes(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionClosedError(endpoint_url=request.url)
 
     client = table._client()
-    short = table._short_way(client)
+    fast = table._fast_query(client)
     client.meta.events.register("before-send.dynamodb.Query", refuse)
     with pytest.raises(ConnectionClosedError):
         client.query(TableName="events", KeyConditionExpression="a = :a")
 
-    assert short is not None
-    assert {short._url} == set(goes_to) == {"https://123456789012.ddb.eu-west-1.amazonaws.com/"}
+    assert fast is not None
+    assert {fast._url} == set(goes_to) == {"https://123456789012.ddb.eu-west-1.amazonaws.com/"}
     table.close()
 
 
@@ -257,7 +257,7 @@ def test_a_proxy_leaves_everything_to_boto3(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv("no_proxy", "localhost")
         with table_at(server.url) as table:
             table.query(WANTED)
-    assert server.ways() == "s"
+    assert server.ways() == "f"
 
 
 def test_who_wants_every_query_to_go_through_boto3_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,9 +272,9 @@ def test_who_wants_every_query_to_go_through_boto3_says_so(monkeypatch: pytest.M
                 assert list(executions.open_executions()) == []
             return set(server.ways())
 
-    assert "s" in ways()
-    monkeypatch.setenv("LONGWATCH_SHORT_WAY", "false")
-    assert ways() == {"l"}
+    assert "f" in ways()
+    monkeypatch.setenv("LONGWATCH_FAST_QUERY", "false")
+    assert ways() == {"b"}
 
 
 def test_it_can_be_used_again_after_closing() -> None:
@@ -283,7 +283,7 @@ def test_it_can_be_used_again_after_closing() -> None:
         table.close()
         table.query(WANTED)
 
-    assert server.ways() == "ss"
+    assert server.ways() == "ff"
     assert len({each.connection for each in server.asked}) == 2
 
 
@@ -322,7 +322,7 @@ def test_https_trusts_what_boto3_trusts(
             for _ in range(2):
                 assert table.query(WANTED).items == [ITEM]
 
-    assert server.ways() == "ss"
+    assert server.ways() == "ff"
     assert len({each.connection for each in server.asked}) == 1
 
 
