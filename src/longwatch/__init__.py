@@ -1,7 +1,7 @@
-"""longwatch records every step of long-running work as immutable events, and tells how it ended.
+"""longwatch records every step of long-running work as immutable events, and reports how it ended.
 
 Decorate functions with `@longwatch.tool`, `@longwatch.agent` and `@longwatch.workflow`, or open a run with
-`with longwatch.run("research"):`. What was recorded is read with `longwatch.open_journal()` or followed with
+`with longwatch.run("research"):`. Read recorded events with `longwatch.open_journal()`, or follow them with
 `longwatch.follow(run_id)`.
 """
 
@@ -53,9 +53,9 @@ __all__ = [
     "workflow",
 ]
 
-# Loaded when first asked for: a program that only decorates its functions needs no database, and
-# `longwatch --help` needs none of it.
-_HOMES = {
+# Loaded on first access: a program that only decorates its functions needs no database, and
+# `longwatch --help` needs none of these modules.
+_MODULES = {
     "longwatch.errors": ("LongwatchError",),
     "longwatch.model.event": ("START", "Cursor", "Event", "Page"),
     "longwatch.following.polling_service": ("PollingService", "polling_service"),
@@ -68,17 +68,17 @@ _HOMES = {
     "longwatch.recording.recorder": ("configure", "flush", "get_recorder"),
     "longwatch.model.run": ("Run", "RunSummary", "Status", "fold"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
+    module = _MODULE_OF.get(name)
+    if module is None:
         raise AttributeError(f"module 'longwatch' has no attribute {name!r}")
     try:
-        value = getattr(import_module(home), name)
+        value = getattr(import_module(module), name)
     except (ImportError, OSError) as error:
-        unrecorded = stand_in(name, error) if home.startswith("longwatch.recording.") else None
+        unrecorded = stand_in(name, error) if module.startswith("longwatch.recording.") else None
         if unrecorded is None:
             raise
         return unrecorded

@@ -1,4 +1,4 @@
-"""The only place time comes from. Tests hand over a clock of their own."""
+"""The clock that every module reads. Tests inject a clock of their own."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class Clock(Protocol):
-    """What the time is, and a way to let some of it pass."""
+    """Reads the time and sleeps."""
 
     def now_ms(self) -> int:
         """Wall time in whole milliseconds since 1970 (UTC)."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow, for measuring how long something took."""
+        """Seconds that never decrease, for measuring durations."""
 
     def sleep(self, seconds: float) -> None:
-        """Let this much time pass in the calling thread."""
+        """Block the calling thread for this long."""
 
 
 class SystemClock:
@@ -42,7 +42,7 @@ SYSTEM_CLOCK = SystemClock()
 def iso_from_ms(ms: int) -> str:
     """`2026-11-15T10:00:00.123Z`: UTC, always with three decimals, so that text order is time order.
 
-    Holds for the years 1 to 9999, of which an event may have those from 1970; ValueError beyond.
+    Raises ValueError outside the years 1 to 9999. Events are limited to 1970 and later.
     """
     try:
         moment = _EPOCH + timedelta(milliseconds=ms)
@@ -52,9 +52,9 @@ def iso_from_ms(ms: int) -> str:
 
 
 def ms_from_iso(text: str) -> int:
-    """Read an ISO 8601 time; one without a zone is taken as UTC, parts of a millisecond are cut off.
+    """Parse an ISO 8601 time; without a zone it is UTC. Truncates to milliseconds.
 
-    Raises ValueError if the text is no such time.
+    Raises ValueError for any other text.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:

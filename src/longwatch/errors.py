@@ -1,47 +1,47 @@
 """Everything longwatch raises on purpose, in one tree.
 
 LongwatchError
-├── WorthAnotherTry          waiting may help: the caller backs off and asks again
-│   ├── JournalUnavailable   the store did not answer, or answered "not now"
+├── WorthAnotherTry          waiting may help: the caller backs off and retries
+│   ├── JournalUnavailable   the store did not respond, or not in time
 │   │   ├── JournalBusy      another process holds the write lock
 │   │   ├── JournalFull      no space left on the device
 │   │   ├── JournalMoved     its file was deleted, moved or replaced while it was open
-│   │   ├── Throttled        the store asks for fewer requests
-│   │   └── Unreachable      no connection, or no answer in time
-│   └── VersionConflict      somebody else wrote the record in between: read it again
-└── NotWorthAnotherTry       the same call fails again: somebody has to change something
-    ├── InvalidEvent         an event that no journal may hold
-    ├── EventConflict        an event id that already names another event
-    ├── InvalidCursor        a cursor that this journal did not hand out
-    ├── InvalidJournalUrl    a journal address nobody can open
-    ├── InvalidSettings      mistakes in longwatch.toml or the environment, all of them
-    ├── InvalidInput         a line, file or argument that is not what it should be
+│   │   ├── Throttled        the store limits the request rate
+│   │   └── Unreachable      no connection, or no response in time
+│   └── VersionConflict      another process changed the record: read it again
+└── NotWorthAnotherTry       the same call fails again until something is changed
+    ├── InvalidEvent         an event that no journal can store
+    ├── EventConflict        an event ID that is in use by another event
+    ├── InvalidCursor        a cursor that this journal did not issue
+    ├── InvalidJournalUrl    a URL that names no store
+    ├── InvalidSettings      all mistakes in longwatch.toml and the environment
+    ├── InvalidInput         an invalid line, file or argument
     │   └── InvalidLine      a line for a turn that is not a JSON object
-    ├── InvalidPath          a path or project id that can not be a key, or leads out of its project
-    ├── InvalidUpdate        bytes that are no Yjs update or state vector
-    ├── RunNotFound          no event names this run
+    ├── InvalidPath          a path or project ID that is not valid as a key or leaves its project
+    ├── InvalidUpdate        bytes that are not a Yjs update or state vector
+    ├── RunNotFound          no event has this run ID
     │   ├── ProjectNotFound       no such project
     │   ├── ConversationNotFound  no such conversation in this project
     │   ├── TurnNotFound          no such turn in this conversation
     │   └── ExecutionNotFound     no such execution in this store
-    ├── DocumentNotFound     the project has no such file, or no longer
-    ├── AmbiguousExecution   several plans have an execution of this id
-    ├── AlreadyThere         the id names another project, conversation, turn or execution
-    ├── TurnEnded            the turn has ended and takes no more lines
-    ├── TurnTaken            somebody else executes the turn
-    ├── TurnFailed           a turn that was waited for has failed, or was stopped
-    ├── RequestRefused       a longwatch server would not do what was asked
-    ├── AgentRefused         an agent was reached and did not take the request
+    ├── DocumentNotFound     the project has no such file, or it was deleted
+    ├── AmbiguousExecution   several plans have an execution with this ID
+    ├── AlreadyThere         the ID is in use by another project, conversation, turn or execution
+    ├── TurnEnded            the turn has ended and accepts no more lines
+    ├── TurnTaken            another executor has claimed the turn
+    ├── TurnFailed           a turn that the caller waited for failed or was stopped
+    ├── RequestRefused       a longwatch server rejected the request
+    ├── AgentRefused         an agent rejected the request
     ├── MissingExtra         an optional part is not installed
-    └── JournalUnusable      the store is there but cannot be used as it is
-        ├── JournalDamaged   the disk or a program changed the file behind SQLite's back
-        ├── NotADatabase     the file holds something else
+    └── JournalUnusable      the store exists but cannot be used as it is
+        ├── JournalDamaged   the disk or another program damaged the file
+        ├── NotADatabase     the file is not a SQLite database
         ├── NewerJournal     written by a later version of longwatch
-        ├── ReadOnlyJournal  no right to write here
-        └── TableProblem     the table check failed; the kind says how
+        ├── ReadOnlyJournal  no write permission
+        └── TableProblem     the table cannot be used; see its kind
 
-An error keeps in `args` what it was made from and words its message when asked, so that it comes whole out of
-a process pool: pickle makes an exception again from its `args`.
+An error stores its constructor arguments in `args` and formats its message in `__str__`: pickle, and so a
+process pool, recreates an exception from its `args`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from collections.abc import Sequence
 
 
 class LongwatchError(Exception):
-    """The base of every error longwatch raises on purpose. Its text says what happened and what to do."""
+    """The base of all errors that longwatch raises. The message states what happened and what to do."""
 
 
 class WorthAnotherTry(LongwatchError):
@@ -58,15 +58,15 @@ class WorthAnotherTry(LongwatchError):
 
 
 class JournalUnavailable(WorthAnotherTry):
-    """The journal could not be reached, or would not answer now."""
+    """The journal did not respond, or not in time."""
 
 
 class JournalBusy(JournalUnavailable):
-    """Another process held the write lock for longer than we wait."""
+    """Another process held the write lock for longer than the timeout."""
 
 
 class JournalFull(JournalUnavailable):
-    """There is no space left where the journal lives."""
+    """No space is left on the journal's device."""
 
 
 class JournalMoved(JournalUnavailable):
@@ -74,15 +74,15 @@ class JournalMoved(JournalUnavailable):
 
 
 class Throttled(JournalUnavailable):
-    """The store asks for fewer requests."""
+    """The store limits the request rate."""
 
 
 class Unreachable(JournalUnavailable):
-    """No connection to the store, or no answer in time."""
+    """No connection to the store, or no response in time."""
 
 
 class VersionConflict(WorthAnotherTry):
-    """Somebody else wrote the record of an execution since it was read. Nothing was stored."""
+    """Another process changed the record of an execution since it was read. Nothing was stored."""
 
     def __init__(self, execution_id: str, version: int) -> None:
         self.execution_id = execution_id
@@ -105,7 +105,7 @@ class InvalidEvent(NotWorthAnotherTry):
 
 
 class EventConflict(NotWorthAnotherTry):
-    """The event id already names an event with other content. Events are never changed."""
+    """The event ID is in use by an event with other content. Events are never changed."""
 
     def __init__(self, event_ids: Sequence[str]) -> None:
         self.event_ids = tuple(event_ids)
@@ -120,11 +120,11 @@ class EventConflict(NotWorthAnotherTry):
 
 
 class InvalidCursor(NotWorthAnotherTry):
-    """The cursor was not handed out by this kind of journal."""
+    """The cursor was not issued by this kind of journal."""
 
 
 class InvalidJournalUrl(NotWorthAnotherTry):
-    """Nothing can be opened under this address."""
+    """The URL names no store."""
 
 
 class InvalidSettings(NotWorthAnotherTry):
@@ -139,7 +139,7 @@ class InvalidSettings(NotWorthAnotherTry):
 
 
 class InvalidInput(NotWorthAnotherTry):
-    """A line, a file or an argument is not what it should be."""
+    """A line, a file or an argument is invalid."""
 
 
 class InvalidLine(InvalidInput):
@@ -161,39 +161,39 @@ class InvalidLine(InvalidInput):
 
 
 class InvalidPath(NotWorthAnotherTry):
-    """The path or the project id can not be a key, or would lead out of its project."""
+    """The path or the project ID is not valid as a key, or leaves its project."""
 
 
 class InvalidUpdate(NotWorthAnotherTry):
-    """The bytes are no Yjs update, or no state vector."""
+    """The bytes are not a Yjs update or state vector."""
 
 
 class RunNotFound(NotWorthAnotherTry):
-    """No event names this run."""
+    """No event has this run ID."""
 
 
 class DocumentNotFound(NotWorthAnotherTry):
-    """The project has no such file, or no longer has it."""
+    """The project has no such file, or it was deleted."""
 
 
 class ProjectNotFound(RunNotFound):
-    """There is no such project."""
+    """No project has this ID."""
 
 
 class ConversationNotFound(RunNotFound):
-    """There is no such conversation in this project."""
+    """The project has no such conversation."""
 
 
 class TurnNotFound(RunNotFound):
-    """There is no such turn in this conversation."""
+    """The conversation has no such turn."""
 
 
 class ExecutionNotFound(RunNotFound):
-    """There is no such execution in this store."""
+    """The store has no such execution."""
 
 
 class AmbiguousExecution(NotWorthAnotherTry):
-    """Several plans have an execution of this id, and the caller named no plan."""
+    """Several plans have an execution with this ID, and the caller named no plan."""
 
     def __init__(self, execution_id: str, plan_ids: Sequence[str], keys: Sequence[str]) -> None:
         self.execution_id = execution_id
@@ -210,11 +210,11 @@ class AmbiguousExecution(NotWorthAnotherTry):
 
 
 class AlreadyThere(NotWorthAnotherTry):
-    """The id that was asked for names another project, conversation, turn or execution."""
+    """The ID is in use by another project, conversation, turn or execution."""
 
 
 class TurnEnded(NotWorthAnotherTry):
-    """The turn has ended and takes no more lines. Those before the end are stored."""
+    """The turn has ended and accepts no more lines. Those before the end are stored."""
 
     def __init__(self, turn_id: str, status: str, accepted: int = 0, blocks: int = 0) -> None:
         self.turn_id = turn_id
@@ -231,15 +231,15 @@ class TurnEnded(NotWorthAnotherTry):
 
 
 class TurnTaken(NotWorthAnotherTry):
-    """Somebody else executes the turn."""
+    """Another executor has claimed the turn."""
 
 
 class AgentRefused(NotWorthAnotherTry):
-    """The agent was reached and did not take the request."""
+    """The agent rejected the request."""
 
 
 class TurnFailed(NotWorthAnotherTry):
-    """A turn that was waited for has failed, or was stopped."""
+    """A turn that the caller waited for failed or was stopped."""
 
     def __init__(self, turn_id: str, reason: str) -> None:
         self.turn_id = turn_id
@@ -251,7 +251,7 @@ class TurnFailed(NotWorthAnotherTry):
 
 
 class RequestRefused(NotWorthAnotherTry):
-    """A longwatch server would not do what was asked; the code is a stable word for why."""
+    """A longwatch server rejected the request; `code` is a stable identifier of the reason."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         self.status = status
@@ -277,15 +277,15 @@ class MissingExtra(NotWorthAnotherTry):
 
 
 class JournalUnusable(NotWorthAnotherTry):
-    """The store is there, but cannot be used as it is."""
+    """The store exists but cannot be used as it is."""
 
 
 class JournalDamaged(JournalUnusable):
-    """Parts of the journal cannot be read. What can be is read around the damage."""
+    """Parts of the journal cannot be read. The rest remains readable."""
 
 
 class NotADatabase(JournalUnusable):
-    """The file holds something other than a SQLite database."""
+    """The file is not a SQLite database."""
 
 
 class NewerJournal(JournalUnusable):
@@ -300,10 +300,10 @@ class ReadOnlyJournal(JournalUnusable):
 
 
 class TableProblem(JournalUnusable):
-    """The DynamoDB table cannot be used; `kind` is a stable word for what is wrong."""
+    """The DynamoDB table cannot be used; `kind` is a stable identifier of the problem."""
 
-    # Somebody signs in again, grants a right or creates the table while we wait. The other kinds need another
-    # address, and so another process.
+    # An operator can sign in again, grant a permission or create the table while a reader waits. The other
+    # kinds need another URL, and so another process.
     RECOVERABLE = frozenset(
         {
             "not-found",
@@ -323,7 +323,7 @@ class TableProblem(JournalUnusable):
 
     @property
     def may_recover(self) -> bool:
-        """Whether a reader that has time retries now and then. A command that was typed fails at once."""
+        """Whether a long-running reader retries. A command on the terminal fails at once."""
         return self.kind in self.RECOVERABLE
 
     def __str__(self) -> str:

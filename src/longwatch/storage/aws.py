@@ -1,7 +1,7 @@
-"""Sessions and clients of boto3. No other module makes one; a contract in pyproject.toml enforces it.
+"""Creates boto3 sessions and clients. No other module does; a contract in pyproject.toml enforces it.
 
-Every session is new. The default session, which a whole process shares, keeps the credentials that it found
-first, even after the file that they came from was rewritten.
+Every session is new. The default session, which a whole process shares, keeps its first credentials even
+after the file that contained them was rewritten.
 
 Timeouts, attempts and connections differ between callers on purpose, so each has its own `ClientOptions`: a
 poll ends before its lease, a command waits for a table check, and no agent may be invoked twice.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """How long a client waits, and how often it tries."""
+    """Timeouts, attempts and connections of a client."""
 
     connect_seconds: float
     read_seconds: float
@@ -32,7 +32,7 @@ class ClientOptions:
     use_proxies: bool = True  # of the environment
 
     def config(self) -> Config:
-        """These options in the terms of botocore."""
+        """These options as a botocore configuration."""
         from botocore.config import Config
 
         return Config(
@@ -45,9 +45,9 @@ class ClientOptions:
 
 
 def core_session(what: str) -> CoreSession:
-    """A session of botocore. Raises `MissingExtra`, which names `what` needs it, where boto3 is missing."""
+    """A botocore session. Raises `MissingExtra` without boto3; `what` names the feature that needs it."""
     try:
-        import boto3  # noqa: F401 - botocore alone makes no client
+        import boto3  # noqa: F401 - botocore alone creates no client
         from botocore.session import get_session
     except ImportError as error:
         raise MissingExtra(what, "aws") from error
@@ -55,22 +55,20 @@ def core_session(what: str) -> CoreSession:
 
 
 def new_session(core: CoreSession) -> Any:
-    """The boto3 session of this core. Make one only: each adds its handlers to the core."""
+    """The boto3 session of a botocore session. Create only one: each adds its handlers to the core."""
     import boto3
 
     return boto3.Session(botocore_session=core)
 
 
 def role_session(role_arn: str, *, session_name: str, options: ClientOptions) -> Any:
-    """A boto3 session with this role. Its credentials are fetched when first used, and anew before they end.
-
-    A container lives longer than the hour for which they hold.
-    """
+    """A boto3 session with this role. It fetches credentials on first use and renews them before they expire:
+    a container lives longer than the hour for which they are valid."""
     from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
     from botocore.session import get_session
 
     own, other = get_session(), get_session()
-    own.set_default_client_config(options.config())  # an STS that hangs must not take all of a poll's time
+    own.set_default_client_config(options.config())  # an STS call that hangs must not use up a poll's time
     fetcher = AssumeRoleCredentialFetcher(
         client_creator=own.create_client,
         source_credentials=own.get_credentials(),
@@ -78,12 +76,12 @@ def role_session(role_arn: str, *, session_name: str, options: ClientOptions) ->
         extra_args={"RoleSessionName": session_name},
     )
     renewed = DeferredRefreshableCredentials(method="assume-role", refresh_using=fetcher.fetch_credentials)
-    other._credentials = renewed  # type: ignore[attr-defined]  # there is no other way to hand them over
+    other._credentials = renewed  # type: ignore[attr-defined]  # botocore has no setter for it
     return new_session(other)
 
 
 def isolated_session(*, access_key: str, secret_key: str) -> Any:
-    """A boto3 session with these keys, whatever profile and certificates the environment names."""
+    """A boto3 session with these keys that ignores the environment's profile and certificates."""
     from botocore.session import Session
 
     unset: Any = (None, None, None, None)
@@ -100,6 +98,6 @@ def make_client(
     endpoint: str | None = None,
     options: ClientOptions | None = None,
 ) -> Any:
-    """A client of this boto3 session. Without options, everything is as boto3 is configured."""
+    """A client of this boto3 session. Without options, boto3's own configuration applies."""
     config = None if options is None else options.config()
     return session.client(service, region_name=region, endpoint_url=endpoint, config=config)

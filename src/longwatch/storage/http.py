@@ -1,18 +1,18 @@
 """The blocking HTTP client, on the standard library alone.
 
-`HttpClient` sends one request and returns the response, whatever its status. How a response is read differs
-between callers on purpose:
+`HttpClient` sends one request and returns the response, whatever its status. Callers read a response
+differently on purpose:
 
-- `fetched`, for sources: whole, or not at all. An answer that was cut off could be taken for another. So its
-  length is held against what was announced, and time, size and redirects have an end, whatever the server
-  does. Headers, which may hold secrets, follow a redirect only to the same origin.
-- `longwatch.remote.blocking_client`: a long poll has no end but its timeout, a refusal counts by its status
-  even if its body is cut off, and a redirect is a refusal, because a token is for the server that was named.
-- `longwatch.aws.invoker`: of an agent's answer the beginning is read; a redirect is a refusal, because the
-  library would repeat the POST as a GET without its payload.
+- `fetch`, for sources, returns a complete response or raises: a truncated body could pass for another status.
+  It compares the length with Content-Length and limits time, size and redirects. Headers, which may contain
+  secrets, are sent on after a redirect only to the same origin.
+- `longwatch.remote.blocking_client`: a long poll is limited by its timeout only. An error status counts even
+  if its body is truncated. A redirect is an error, because a token belongs to the server that was named.
+- `longwatch.aws.invoker` reads the beginning of an agent's response. A redirect is an error, because urllib
+  would repeat the POST as a GET without its payload.
 
-Two clients do without it: `longwatch.remote.client` has many polls on one event loop (httpx2), and
-`longwatch.storage.dynamodb.fast_query` keeps its connections open to save time on each query.
+Two clients do not use it: `longwatch.remote.client` runs many polls on one event loop (httpx2), and
+`longwatch.storage.dynamodb.fast_query` reuses its connections to save time on each query.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 TIMEOUT_SECONDS = 10.0  # without a byte
-WHOLE_SECONDS = 30.0  # for an answer with all of its redirects
-MOST_BYTES = 1024 * 1024
-MOST_REDIRECTS = 5
+TOTAL_SECONDS = 30.0  # for a response with all of its redirects
+MAX_BYTES = 1024 * 1024
+MAX_REDIRECTS = 5
 AGENT = "longwatch"
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -43,12 +43,12 @@ _CHUNK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """One answer."""
+    """A complete response."""
 
     code: int
     body: bytes
     headers: Message
-    moved_to: str | None = None  # where it came from, if not from the address that was asked for
+    moved_to: str | None = None  # the last URL, if the request was redirected
 
 
 class HttpClient:
@@ -62,7 +62,7 @@ class HttpClient:
         added = [*handlers, _NoRedirects()]
         if not use_proxies:
             added.append(urllib.request.ProxyHandler({}))
-        # Made once: from Python 3.12 on, an opener reads the certificates of the machine.
+        # Created once: from Python 3.12 on, an opener loads the machine's certificates.
         self._opener = urllib.request.build_opener(*added)
 
     def send(
@@ -74,55 +74,53 @@ class HttpClient:
         body: bytes | None = None,
         timeout_seconds: float,  # without a byte
     ) -> HTTPResponse:
-        """The response, which the caller closes; a refusal and a redirect are responses too.
+        """The response, of any status; the caller closes it.
 
-        Raises OSError, HTTPException or ValueError where there is none.
+        Raises OSError, HTTPException or ValueError if there is no response.
         """
         request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
         response: Any
         try:
             response = self._opener.open(request, timeout=timeout_seconds)
         except urllib.error.HTTPError as error:
-            response = error  # which reads like any response
+            response = error  # can be read like any response
         return response  # type: ignore[no-any-return]
 
 
-def fetched(url: str, headers: Mapping[str, str]) -> HttpResponse:
-    """The answer of this address. Raises ValueError for what asking again does not mend, else OSError or
-    HTTPException."""
-    until = time.monotonic() + WHOLE_SECONDS
-    address, sent = url, {"User-Agent": AGENT, "Accept": "application/json, */*", **headers}
-    for _ in range(MOST_REDIRECTS + 1):
-        page = _one(address, sent, until)
+def fetch(url: str, headers: Mapping[str, str]) -> HttpResponse:
+    """GET this URL. Raises ValueError if a retry does not help, else OSError or HTTPException."""
+    until = time.monotonic() + TOTAL_SECONDS
+    target, sent = url, {"User-Agent": AGENT, "Accept": "application/json, */*", **headers}
+    for _ in range(MAX_REDIRECTS + 1):
+        page = _get_once(target, sent, until)
         location = page.headers["Location"]
         if page.code not in _REDIRECTS or not location:
-            moved = None if address == url else address
+            moved = None if target == url else target
             return HttpResponse(page.code, page.body, page.headers, moved)
-        there = followed(address, location)
-        if _origin(there) != _origin(address):
+        target_before, target = target, resolve_redirect(target, location)
+        if _origin(target) != _origin(target_before):
             sent = {"User-Agent": AGENT, "Accept": sent["Accept"]}
-        address = there
-    raise ValueError(f"there are more than {MOST_REDIRECTS} redirects, so nothing tells a status")
+    raise ValueError(f"more than {MAX_REDIRECTS} redirects and no status")
 
 
-def followed(address: str, location: str) -> str:
-    """Where a redirect leads. Raises ValueError if it is not followed, and tells no secret of it."""
-    host = urlsplit(address).netloc
+def resolve_redirect(url: str, location: str) -> str:
+    """The URL that a redirect leads to. Raises ValueError, without any secret, if it is not followed."""
+    host = urlsplit(url).netloc
     try:
-        there = urljoin(address, location)
-        parts = urlsplit(there)
+        target = urljoin(url, location)
+        parts = urlsplit(target)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
-            raise ValueError(there)
+            raise ValueError(target)
     except ValueError:
-        raise ValueError(f"{host} redirects to something that is no address of an HTTP server") from None
-    if urlsplit(address).scheme == "https" and parts.scheme != "https":
-        raise ValueError(f"{host} redirects from https to http, where anybody on the way could answer")
-    return there
+        raise ValueError(f"{host} redirects to an invalid HTTP URL") from None
+    if urlsplit(url).scheme == "https" and parts.scheme != "https":
+        raise ValueError(f"{host} redirects from https to http, which is not followed")
+    return target
 
 
-def _one(url: str, headers: Mapping[str, str], until: float) -> HttpResponse:
-    """One answer, which may be a redirect. The body of that is not read."""
-    with _ended_at(until) as line:
+def _get_once(url: str, headers: Mapping[str, str], until: float) -> HttpResponse:
+    """One response; the body of a redirect is not read."""
+    with _deadline(until) as line:
         client = HttpClient(_Plain(line), _Secure(line))
         try:
             response = client.send("GET", url, headers=headers, timeout_seconds=TIMEOUT_SECONDS)
@@ -140,23 +138,23 @@ def _body(response: HTTPResponse, line: _HttpConnection) -> bytes:
     body = b""
     while chunk := response.read1(_CHUNK_BYTES):
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise ValueError(f"the answer is longer than {MOST_BYTES:,} bytes, so it is no status")
+        if len(body) > MAX_BYTES:
+            raise ValueError(f"the response is longer than {MAX_BYTES:,} bytes")
         line.check()
     line.check()
     announced = response.headers["Content-Length"]
     is_chunked = "chunked" in str(response.headers["Transfer-Encoding"] or "").casefold()
-    if response.status in _WITHOUT_BODY or is_chunked:  # who breaks off a chunked answer is found out
+    if response.status in _WITHOUT_BODY or is_chunked:  # a truncated chunked body raises by itself
         return body
     if announced is not None and announced.isdecimal() and len(body) < int(announced):
         raise IncompleteRead(body, int(announced) - len(body))
-    if announced is None and not body:  # as if the connection was lost among the headers
+    if announced is None and not body:  # the connection may have been lost among the headers
         raise IncompleteRead(body)
     return body
 
 
 class _HttpConnection:
-    """The connection of a request, which is cut when its time is up: also while headers drip in."""
+    """The connection of a request; cut at the deadline, even while headers arrive slowly."""
 
     def __init__(self, until: float) -> None:
         self._until = until
@@ -170,17 +168,17 @@ class _HttpConnection:
 
     def check(self) -> None:
         if time.monotonic() >= self._until:
-            raise TimeoutError(f"no whole answer within {WHOLE_SECONDS:.0f} s")
+            raise TimeoutError(f"no complete response within {TOTAL_SECONDS:.0f} s")
 
     def cut(self) -> None:
         with self._lock, suppress(OSError):
             if self._socket is not None:
-                # Not the method of a TLS socket, which would take from the reader what it reads with.
+                # Not the method of a TLS socket, which would drop the TLS state that a reader still uses.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 @contextmanager
-def _ended_at(until: float) -> Iterator[_HttpConnection]:
+def _deadline(until: float) -> Iterator[_HttpConnection]:
     line = _HttpConnection(until)
     timer = threading.Timer(max(0.0, until - time.monotonic()), line.cut)
     timer.daemon = True
@@ -224,13 +222,13 @@ class _Secure(urllib.request.HTTPSHandler):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Leaves redirects to us: the library reads all of a redirect's body first, however long that is."""
+    """Returns redirects as responses: urllib would first read the whole body, however long."""
 
-    def _not_followed(self, *_: object) -> None:
+    def _keep(self, *_: object) -> None:
         return None
 
-    http_error_301 = http_error_302 = http_error_303 = _not_followed  # type: ignore[assignment]
-    http_error_307 = http_error_308 = _not_followed  # type: ignore[assignment]
+    http_error_301 = http_error_302 = http_error_303 = _keep  # type: ignore[assignment]
+    http_error_307 = http_error_308 = _keep  # type: ignore[assignment]
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

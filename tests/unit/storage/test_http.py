@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.storage.http import followed
+from longwatch.storage.http import resolve_redirect
 
 
 @pytest.mark.parametrize(
@@ -17,21 +17,21 @@ from longwatch.storage.http import followed
     ],
 )
 def test_a_redirect_leads_to_another_address(address: str, location: str, expected: str) -> None:
-    assert followed(address, location) == expected
+    assert resolve_redirect(address, location) == expected
 
 
 @pytest.mark.parametrize(
     ("location", "told"),
     [
         ("http://a.example/x?state=s3cret", "redirects from https to http"),
-        ("file:///etc/passwd?s3cret", "no address of an HTTP server"),
-        ("ftp://a.example/s3cret", "no address of an HTTP server"),
-        ("https://me:s3cret@a.example/", "no address of an HTTP server"),
-        ("https://[s3cret", "no address of an HTTP server"),
+        ("file:///etc/passwd?s3cret", "an invalid HTTP URL"),
+        ("ftp://a.example/s3cret", "an invalid HTTP URL"),
+        ("https://me:s3cret@a.example/", "an invalid HTTP URL"),
+        ("https://[s3cret", "an invalid HTTP URL"),
     ],
 )
 def test_a_redirect_that_is_not_followed_is_told_without_what_it_holds(location: str, told: str) -> None:
     with pytest.raises(ValueError, match=told) as raised:
-        followed("https://a.example/x", location)
+        resolve_redirect("https://a.example/x", location)
 
     assert "s3cret" not in str(raised.value)

@@ -38,7 +38,7 @@ from longwatch.executions.sources.http_url import (
 )
 from longwatch.executions.sources.mapping import RawJob, storable_text
 from longwatch.executions.sources.outcome_fields import status_values
-from longwatch.storage.http import HttpResponse, fetched
+from longwatch.storage.http import HttpResponse, fetch
 
 MOST_KEPT, MOST_KEPT_BYTES = 500, 16 * 1024  # answers with an ETag
 LONGEST_WORD_BYTES = 64  # of an answer that is a word and nothing else
@@ -111,7 +111,7 @@ class HttpCaller:
         with self._lock:
             kept = self._kept.get(url)
         known = {} if kept is None else {"If-None-Match": str(kept.headers["ETag"])}
-        page = fetched(url, {**headers, **known})
+        page = fetch(url, {**headers, **known})
         if page.code == 304 and kept is not None:
             return replace(kept, headers=page.headers)  # how long to wait, and what time it is there
         with self._lock:

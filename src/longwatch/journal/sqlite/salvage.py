@@ -31,7 +31,7 @@ from longwatch.journal.sqlite.rows import (
 )
 from longwatch.model.event import MAX_OCCURRED_AT, Event, parts_of_event_id, unreadable_event
 from longwatch.model.run import RunSummary, summarise
-from longwatch.storage.sqlite.errors import translated
+from longwatch.storage.sqlite.errors import translate_error
 
 RANGE = 1_000  # positions fetched at once
 MOST_FAILURES = 200_000  # of single rows: a damaged counter may promise any number of them
@@ -283,5 +283,5 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         connection.close()
-        raise translated(error, path) from error
+        raise translate_error(error, path) from error
     return connection

@@ -1,4 +1,4 @@
-"""One SQLite file: connections, durability settings, migrations. Knows nothing of events."""
+"""One SQLite file: connections, durability settings and migrations, independent of its content."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from weakref import WeakSet
 from longwatch.clock import Clock
 from longwatch.errors import LongwatchError, NewerJournal, NotADatabase
 from longwatch.settings import make_private_directory
-from longwatch.storage.sqlite.errors import moved, translated
+from longwatch.storage.sqlite.errors import moved_error, translate_error
 from longwatch.storage.sqlite.file_identity import Change, Files, folder_lock, set_aside
 from longwatch.storage.sqlite.forking import hold_log, inherited, register
 
 log = logging.getLogger("longwatch")
 
 BUSY_TIMEOUT_MS = 5_000
-# Folding the log into the file every 16 MB rather than every 4, with the indexes' pages kept at hand, takes a
-# third off the cost of a busy writer; an idle one never notices.
+# A checkpoint every 16 MB instead of every 4, and a cache that holds the pages of the indexes, reduce the
+# cost of a busy writer by a third.
 CHECKPOINT_PAGES = 4_000
 WRITER_CACHE_KIB = 16_384
-READER_WAIT_SECONDS = 0.001  # between looks at whether the last query before a fork has ended
-WAL_RETRY_SECONDS = 0.02  # SQLite does not wait by itself while a file changes to write-ahead logging
+READER_WAIT_SECONDS = 0.001  # between checks whether the last query before a fork has ended
+WAL_RETRY_SECONDS = 0.02  # SQLite itself does not wait while a file changes to write-ahead logging
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a kind of file looks like: whose it is, and the scripts that bring an empty one up to date."""
+    """The application id of a kind of file, and the scripts that migrate an empty one."""
 
-    application_id: int  # tells our files from other SQLite databases
-    package: str  # where its folder of migrations lies
+    application_id: int  # distinguishes longwatch files from other SQLite databases
+    package: str  # contains the folder of migrations
     folder: str = "migrations"
 
     def scripts(self) -> list[str]:
@@ -60,10 +60,10 @@ class Database:
     """A file that many threads and processes use at once. Connections open on first use.
 
     A file that is deleted, moved or replaced while it is open raises `JournalMoved`, and its connections are
-    closed: the next call opens what is at the path then. A file that was there before (or that `must_exist`)
-    and is missing is not created unless this database `recreates` it: mostly somebody made a mistake, or a
-    disk is not mounted. Databases of one process that share a file agree on that: as long as one of them has
-    had it open and was not closed, none of them creates it.
+    closed: the next call opens the file that is at the path then. A file that existed before (or
+    `must_exist`) and is missing is not created unless this database `recreates` it: usually it was deleted by
+    mistake, or a disk is not mounted. Databases of one process that share a file agree on that: while one of
+    them has opened it and was not closed, none of them creates it.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class Database:
         self.path = path
         self._checkpoint_pages = checkpoint_pages
         self._synchronous = synchronous  # NORMAL: a commit does not wait for the disk
-        # How often the file was lost: what was read before says nothing about the file now.
+        # How often the file was lost; nothing read in an earlier generation is valid for the current file.
         self.generation = 0
-        self.openings = 0  # what SQLite counts for one connection means nothing after the next opening
+        self.openings = 0  # counters of a connection are not comparable after the next opening
         self._schema = schema
         self._clock = clock
         self._busy_timeout_seconds = busy_timeout_ms / 1000
@@ -99,13 +99,13 @@ class Database:
         self._write_lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._idle_readers: list[sqlite3.Connection] = []
-        self._reads: set[object] = set()  # one for each read under way; changed by atomic calls only
-        self._opened: Files | None = None  # what the connections have open
+        self._reads: set[object] = set()  # one for each active read; changed by atomic calls only
+        self._opened: Files | None = None  # the files that the connections have open
         self._prepare_lock = threading.Lock()
         self._paused_by: int | None = None  # the thread that is about to fork
 
     def prepare(self) -> None:
-        """Create the file or bring it up to date, once."""
+        """Create or migrate the file, once."""
         if self._opened is not None:
             return
         with self._prepare_lock, self._translation():
@@ -118,10 +118,10 @@ class Database:
             connection = self._connect()
             try:
                 self._migrate(connection)
-                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # opens the log in any case
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # always opens the log
                 opened = self._files()
                 if before.main.identity != opened.main.identity:
-                    raise moved(self.path, Change.REPLACED)
+                    raise moved_error(self.path, Change.REPLACED)
             except BaseException:
                 connection.close()
                 raise
@@ -134,19 +134,19 @@ class Database:
 
     def _create(self) -> None:
         if (self._was_open or self._is_open_elsewhere()) and not self._recreates:
-            raise moved(self.path, Change.DELETED)
+            raise moved_error(self.path, Change.DELETED)
         make_private_directory(self.path.parent)
-        target, now, kept = Path(self._target), self._clock.now_ms(), None
+        target, now, saved = Path(self._target), self._clock.now_ms(), None
         with folder_lock(target.parent):
             if not self.path.exists():
-                # A log without its file: SQLite would delete it, and share its index with those who use it.
-                kept = set_aside(target, None, stamp=now, change=Change.DELETED, is_copied=False)
+                # A log without its file: SQLite would delete it, and share its index with its other users.
+                saved = set_aside(target, None, stamp=now, change=Change.DELETED, is_copied=False)
                 self.path.touch(mode=0o600)
-        if kept is not None:
+        if saved is not None:
             log.warning(
                 "longwatch: %s was deleted or moved and is created again; its write-ahead log is saved as %s",
                 self.path,
-                kept,
+                saved,
             )
 
     def _is_open_elsewhere(self) -> bool:
@@ -155,13 +155,13 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: committed and on the disk when the block ends, or not there at all."""
+        """One transaction: committed and on disk when the block ends, or rolled back."""
         with self._writer_alone() as (connection, opened):
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
-                    # Also before the commit: what is rolled back now is stored once, in the file that comes.
+                    # Also before the commit: what is rolled back now is then stored once, in the next file.
                     self._refuse_if_changed(opened)
                     connection.execute("COMMIT")
                 except BaseException:
@@ -170,7 +170,7 @@ class Database:
                     raise
                 self._refuse_if_changed(opened)
             except (sqlite3.Error, OSError, UnicodeDecodeError, _FilesChanged) as error:
-                raise self._lost(opened) or _in_our_words(error, self.path) from error
+                raise self._lost(opened) or _as_longwatch_error(error, self.path) from error
 
     @contextmanager
     def _writer_alone(self) -> Iterator[tuple[sqlite3.Connection, Files]]:
@@ -189,9 +189,9 @@ class Database:
         is_last: Callable[[tuple[Any, ...]], bool] | None = None,
         check_files: bool = True,
     ) -> list[tuple[Any, ...]]:
-        """All rows of one query; with `is_last`, up to such a row. Those after it are not read.
+        """All rows of one query; with `is_last`, up to and including the first such row.
 
-        Without `check_files` a file that was replaced while it was open goes unnoticed.
+        Without `check_files`, a file that was replaced while it was open is not noticed.
         """
         while True:
             opened, idle = self._readers()
@@ -204,8 +204,8 @@ class Database:
                     return rows
             except (sqlite3.Error, OSError, UnicodeDecodeError, _FilesChanged) as error:
                 with self._write_lock:
-                    if self._opened is opened:  # else another thread has closed them: open them again
-                        raise self._lost(opened) or _in_our_words(error, self.path) from error
+                    if self._opened is opened:  # else another thread closed them: reopen
+                        raise self._lost(opened) or _as_longwatch_error(error, self.path) from error
 
     def _readers(self) -> tuple[Files, list[sqlite3.Connection]]:
         while True:
@@ -219,7 +219,7 @@ class Database:
         read = object()
         self._reads.add(read)
         try:
-            # In this order: a thread that forks closes the file first and then waits for the reads.
+            # In this order: a forking thread closes the file first and then waits for the reads.
             if self._opened is not opened:
                 raise _FilesChanged
             try:
@@ -230,7 +230,7 @@ class Database:
                 yield connection
             finally:
                 idle.append(connection)
-                if idle is not self._idle_readers:  # all others were closed meanwhile
+                if idle is not self._idle_readers:  # the others were closed in the meantime
                     _close_all(idle)
         finally:
             self._reads.discard(read)
@@ -243,23 +243,22 @@ class Database:
             raise _FilesChanged
 
     def _lost(self, opened: Files) -> LongwatchError | None:
-        """Under the write lock: why the file that was open is not the one at the path; None if it is.
+        """Why the open file is not the one at the path; None if it is. Call under the write lock.
 
-        Its commits are copied from its log into the file itself, wherever that is now, and its connections
-        are closed.
+        Copies its commits from the log into the open file, wherever that is now, and closes its connections.
         """
         try:
             now = self._files()
-        except OSError:  # what went wrong is raised as it is
+        except OSError:  # the original error is raised instead
             return None
         change = opened.change(now)
         if change is None:
             return None
         is_copied = opened.must_checkpoint(now) and self._checkpoint()
-        kept = None if change is Change.LOG_REPLACED else self._set_aside(opened, change, is_copied)
+        saved = None if change is Change.LOG_REPLACED else self._set_aside(opened, change, is_copied)
         self._close_connections()
         self.generation += change is not Change.LOG_REPLACED
-        return moved(self.path, change, kept)
+        return moved_error(self.path, change, saved)
 
     def _checkpoint(self) -> bool:
         """Whether everything in the log is in the file now."""
@@ -276,7 +275,7 @@ class Database:
                 return set_aside(
                     Path(self._target), opened, stamp=self._clock.now_ms(), change=change, is_copied=is_copied
                 )
-        except OSError:  # the folder is gone too, or may not be written
+        except OSError:  # the folder is missing too, or not writable
             return None
 
     @property
@@ -285,14 +284,14 @@ class Database:
         return int(self.fetch("PRAGMA user_version")[0][0])
 
     def close(self) -> None:
-        """Close every connection; the last one to close folds the write-ahead log into the file."""
+        """Close every connection; the last one to close checkpoints the write-ahead log."""
         with self._write_lock:
             self.is_closed = True
             self._close_connections()
 
     def _close_connections(self) -> None:
         self._opened = None  # first, so that no thread puts a reader of these files into the new list
-        # One that is in use is closed when it is given back.
+        # A connection in use is closed when its read ends.
         idle, self._idle_readers = self._idle_readers, []
         _close_all(idle)
         writer, self._writer = self._writer, None
@@ -300,12 +299,13 @@ class Database:
             writer.close()
 
     def pause(self, timeout_seconds: float) -> bool:
-        """Before a fork: let what is under way come to its end, and close the connections; whether that went.
+        """Before a fork: wait for active transactions and reads, and close the connections.
 
-        SQLite counts the connections of a process to a file and takes the file's locks for the first one. In
-        a child that inherits connections it would take none: the log would be deleted by the next process
-        that closes the file, and with it what others commit to the log that follows. A child that inherits
-        a transaction would wait for ever; so would Python for a module that was just being imported.
+        Returns whether all of them ended in time. SQLite counts the connections of a process to a file and
+        locks the file for the first one. In a child that inherits connections it would lock nothing: the next
+        process that closes the file would delete the log, and with it the commits that others append to the
+        next one. A child that inherits a transaction would block forever, and so would Python with a module
+        whose import was under way.
         """
         if self._prepare_lock.acquire(timeout=timeout_seconds):
             if self._write_lock.acquire(timeout=timeout_seconds):
@@ -319,20 +319,20 @@ class Database:
         return False
 
     def _await_readers(self, timeout_seconds: float) -> None:
-        """Until the queries under way in other threads have ended; none begins while the file is closed."""
+        """Wait for active queries of other threads; no query starts while the file is closed."""
         deadline = time.monotonic() + timeout_seconds
         while self._reads and time.monotonic() < deadline:
             time.sleep(READER_WAIT_SECONDS)
 
     def resume(self) -> None:
-        """After a fork, in the parent: go on, if it was this thread that paused."""
+        """After a fork, in the parent: resume if this thread paused."""
         if self._paused_by == threading.get_ident():
             self._paused_by = None
             self._write_lock.release()
             self._prepare_lock.release()
 
     def leave_to_parent(self) -> None:
-        """After a fork, in the child: begin with connections and locks of our own."""
+        """After a fork, in the child: start with new connections and locks."""
         inherited.extend(self._idle_readers)
         if self._writer is not None:
             inherited.append(self._writer)
@@ -340,7 +340,7 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode=rw",  # a reader must not create a file that has gone
+            f"{self.path.absolute().as_uri()}?mode=rw",  # a reader must not create a missing file
             uri=True,
             timeout=self._busy_timeout_seconds,
             isolation_level=None,
@@ -375,9 +375,9 @@ class Database:
             raise
 
     def _identify(self, connection: sqlite3.Connection) -> int:
-        """The file's version; refuses a database that belongs to another program."""
+        """The file's version; rejects a database of another application."""
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        # In this order: another process may make the file now, and what has tables has its owner by then.
+        # In this order: another process may be creating the file, and a file with tables has its id by then.
         tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
         owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
         if tables and owner != self._schema.application_id:
@@ -403,11 +403,11 @@ class Database:
         try:
             yield
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            raise translated(error, self.path) from error
+            raise translate_error(error, self.path) from error
 
 
 def _close_all(idle: list[sqlite3.Connection]) -> None:
-    """Close each after it was taken from the list: closing one that a thread reads from ends the process."""
+    """Remove each from the list before closing it: closing a connection that a thread reads from crashes."""
     while True:
         try:
             connection = idle.pop()
@@ -418,7 +418,7 @@ def _close_all(idle: list[sqlite3.Connection]) -> None:
 
 def _rows_up_to(found: sqlite3.Cursor, is_last: Callable[[tuple[Any, ...]], bool]) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
-    with closing(found):  # a statement that is left half way would hold its snapshot of the file
+    with closing(found):  # an unfinished statement would hold its snapshot of the file
         for row in found:
             rows.append(row)
             if is_last(row):
@@ -427,19 +427,21 @@ def _rows_up_to(found: sqlite3.Cursor, is_last: Callable[[tuple[Any, ...]], bool
 
 
 class _FilesChanged(Exception):
-    """The path leads to other files than the connections."""
+    """The files at the path are not those that the connections have open."""
 
 
-def _in_our_words(error: Exception, path: Path) -> LongwatchError:
-    return moved(path, Change.REPLACED) if isinstance(error, _FilesChanged) else translated(error, path)
+def _as_longwatch_error(error: Exception, path: Path) -> LongwatchError:
+    if isinstance(error, _FilesChanged):
+        return moved_error(path, Change.REPLACED)
+    return translate_error(error, path)
 
 
 def statements(script: str) -> list[str]:
-    """The statements of a script. `executescript` would commit between them."""
+    """The statements of a script; `executescript` would commit between them."""
     found, part = [], ""
     for piece in re.sub(r"--[^\n]*", "", script).split(";"):
         part += f"{piece};"
-        if sqlite3.complete_statement(part):  # a trigger has some of its own inside
+        if sqlite3.complete_statement(part):  # a trigger contains statements
             found.append(part.strip().removesuffix(";"))
             part = ""
     return [statement for statement in found if statement.strip()]

@@ -1,4 +1,4 @@
-"""What SQLite's error codes mean to us, in one table."""
+"""Translates SQLite error codes to longwatch errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from longwatch.errors import (
 )
 from longwatch.storage.sqlite.file_identity import Change
 
-_BY_ERRNO = {  # trouble with the folder, before SQLite comes to it -> the code SQLite has for the same
+_BY_ERRNO = {  # error of the file system before SQLite opens the file -> equivalent SQLite code
     errno.EACCES: sqlite3.SQLITE_READONLY,
     errno.EPERM: sqlite3.SQLITE_READONLY,
     errno.EROFS: sqlite3.SQLITE_READONLY,
@@ -28,8 +28,7 @@ _BY_ERRNO = {  # trouble with the folder, before SQLite comes to it -> the code 
     errno.EIO: sqlite3.SQLITE_IOERR,
 }
 
-
-_UNDECODABLE = "Could not decode to UTF-8"  # how Python's sqlite3 begins, without a code of SQLite
+_UNDECODABLE = "Could not decode to UTF-8"  # Python's sqlite3, without an error code of SQLite
 
 _NEXT_STEP = {
     Change.DELETED: "Restore it, or restart this process to create a new file.",
@@ -39,30 +38,28 @@ _NEXT_STEP = {
 }
 
 
-def moved(path: Path, change: Change, kept_log: Path | None = None) -> JournalMoved:
-    """The file that was open is no longer the one at its path."""
-    kept = (
-        f" Data that was only in the write-ahead log is saved in {kept_log}." if kept_log is not None else ""
-    )
-    return JournalMoved(f"{path} {change.value} while it was open. {_NEXT_STEP[change]}{kept}")
+def moved_error(path: Path, change: Change, saved_log: Path | None = None) -> JournalMoved:
+    """The open file is no longer the one at its path."""
+    saved = "" if saved_log is None else f" Data from the write-ahead log is saved in {saved_log}."
+    return JournalMoved(f"{path} {change.value} while it was open. {_NEXT_STEP[change]}{saved}")
 
 
-def translated(error: Exception, path: Path) -> LongwatchError:
-    """The same trouble in our words, with what to do about it."""
+def translate_error(error: Exception, path: Path) -> LongwatchError:
+    """The longwatch error to raise for an error of SQLite or of the file system."""
     if isinstance(error, OSError):
         code: int | None = _BY_ERRNO.get(error.errno or 0, sqlite3.SQLITE_CANTOPEN)
-        return _in_our_words(code, error, path)
-    if isinstance(error, UnicodeDecodeError):  # in SQLite's own message, which repeats what is damaged
-        return damaged(path, "its schema is not valid UTF-8")
+        return _from_code(code, error, path)
+    if isinstance(error, UnicodeDecodeError):  # raised for SQLite's message, which quotes the damaged text
+        return damaged_error(path, "its schema is not valid UTF-8")
     code = getattr(error, "sqlite_errorcode", None)
-    if code is None and str(error).startswith(_UNDECODABLE):  # the rest of that message is what was recorded
-        return damaged(path, "it contains text that is not valid UTF-8")
+    if code is None and str(error).startswith(_UNDECODABLE):  # the rest of that message is recorded data
+        return damaged_error(path, "it contains text that is not valid UTF-8")
     if code is not None and code & 0xFF == sqlite3.SQLITE_CANTOPEN and _is_read_only(path):
-        code = sqlite3.SQLITE_READONLY  # the file is there; its write-ahead log cannot be made beside it
-    return _in_our_words(code, error, path)
+        code = sqlite3.SQLITE_READONLY  # the file exists; its write-ahead log cannot be created beside it
+    return _from_code(code, error, path)
 
 
-def damaged(path: Path, reason: str) -> JournalDamaged:
+def damaged_error(path: Path, reason: str) -> JournalDamaged:
     """Parts of the file cannot be read."""
     return JournalDamaged(
         f"{path} is damaged ({reason}). List the affected runs with `longwatch doctor`, and "
@@ -72,10 +69,10 @@ def damaged(path: Path, reason: str) -> JournalDamaged:
 
 def _is_read_only(path: Path) -> bool:
     writable = all(os.access(each, os.W_OK) for each in (path, path.parent))
-    return os.path.exists(path) and not writable  # noqa: PTH110 - Path.exists raises without the right to look
+    return os.path.exists(path) and not writable  # noqa: PTH110 - Path.exists raises without read permission
 
 
-def _in_our_words(code: int | None, error: Exception, path: Path) -> LongwatchError:
+def _from_code(code: int | None, error: Exception, path: Path) -> LongwatchError:
     primary = code & 0xFF if code is not None else None  # the low byte; the rest is detail
     match primary:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
@@ -101,7 +98,7 @@ def _in_our_words(code: int | None, error: Exception, path: Path) -> LongwatchEr
                 f"{path} cannot be opened. Check that its directory exists and that this user has access."
             )
         case sqlite3.SQLITE_CORRUPT:
-            return damaged(path, str(error))
+            return damaged_error(path, str(error))
         case sqlite3.SQLITE_IOERR:
             return JournalUnavailable(
                 f"Reading or writing {path} failed ({error}). Check the disk, then try again."

@@ -1,8 +1,8 @@
-"""Which file a connection has open, and what is at its path now.
+"""Detects that the file at a database's path is no longer the one that its connections have open.
 
-SQLite opens the database, its write-ahead log and its shared index by path and then keeps the descriptors. A
-file that is deleted, moved or replaced after that still takes commits, which no other process ever sees. So
-a database compares device and inode before it acknowledges a commit or returns rows.
+SQLite opens the database, its write-ahead log and its shared index by path and keeps the descriptors. A file
+that is deleted, moved or replaced afterwards still accepts commits, which no other process ever sees. So a
+database compares device and inode before it acknowledges a commit or returns rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 if sys.platform != "win32":
-    import fcntl  # not later: a signal handler that waits for a thread may hold the lock of an import
+    import fcntl  # not lazily: a signal handler that waits for a thread may hold an import lock
 
 LOG, INDEX = "-wal", "-shm"
 
@@ -30,33 +30,33 @@ class Change(Enum):
     LOG_REPLACED = "has lost its write-ahead log (the -wal or -shm file was deleted or replaced)"
 
 
-class Seen(NamedTuple):
+class FileIdentity(NamedTuple):
     """One file at one moment. A missing file has no identity and no bytes."""
 
     identity: tuple[int, int] | None = None  # device and inode
     size: int = 0
 
 
-MISSING = Seen()
+MISSING = FileIdentity()
 
 
 class Files(NamedTuple):
     """A database and the two files beside it at one moment."""
 
-    main: Seen
-    log: Seen
-    shm: Seen  # the index of the log, shared by all processes
+    main: FileIdentity
+    log: FileIdentity
+    shm: FileIdentity  # the index of the log, shared by all processes
 
     @classmethod
     def at(cls, path: str, target: str) -> Files:
         """What is at this path now. SQLite has the log beside `target`, the path without symbolic links.
 
-        Raises OSError if that can not be determined.
+        Raises OSError if that cannot be determined.
         """
-        return cls(_seen(path), _seen(target + LOG), _seen(target + INDEX))
+        return cls(_identify(path), _identify(target + LOG), _identify(target + INDEX))
 
     def change(self, now: Files) -> Change | None:
-        """How the files have changed since these were opened; None if they are still the same."""
+        """How the files have changed since they were opened; None if they have not."""
         if now.main.identity is None:
             return Change.DELETED
         if now.main.identity != self.main.identity:
@@ -70,8 +70,8 @@ class Files(NamedTuple):
     def must_checkpoint(self, now: Files) -> bool:
         """Whether commits that are only in the open log have to be copied into the open database.
 
-        Not while the path still leads to that log; not into a file that was emptied; and not over the
-        commits of a process that has begun another log for the same database.
+        Not while that log is still at its path, not into an emptied file, and not over the commits of a
+        process that has started another log for the same database.
         """
         match self.change(now):
             case Change.DELETED | Change.REPLACED:
@@ -82,51 +82,50 @@ class Files(NamedTuple):
                 return False
 
 
-def _seen(path: str) -> Seen:
+def _identify(path: str) -> FileIdentity:
     try:
-        found = os.stat(path)  # noqa: PTH116 - once for each commit, and a Path takes twice as long
+        found = os.stat(path)  # noqa: PTH116 - runs for each commit, and a Path takes twice as long
     except (FileNotFoundError, NotADirectoryError):
         return MISSING
-    return Seen((found.st_dev, found.st_ino), found.st_size)
+    return FileIdentity((found.st_dev, found.st_ino), found.st_size)
 
 
 def set_aside(
     path: Path, opened: Files | None, *, stamp: int, change: Change, is_copied: bool
 ) -> Path | None:
-    """Remove the log and the index of a database that is gone, so that the next one does not get them.
+    """Remove the log and the index of a lost database, so that SQLite does not apply them to the next one.
 
-    SQLite applies a log that it finds beside a file to that file, whichever database wrote it. `opened`
-    limits this to the files that a connection had open. `is_copied`: the database has everything that is in
-    the log. Otherwise the log is kept under another name, which is returned. An emptied database is
-    replaced by a new file.
+    SQLite applies a log beside a file to that file, whichever database wrote it. `opened` limits the removal
+    to the files that a connection had open. `is_copied`: the database contains everything in the log;
+    otherwise the log is renamed and the new path is returned. An emptied database is replaced by a new file.
     """
     log, index = (path.with_name(path.name + suffix) for suffix in (LOG, INDEX))
-    kept: Path | None = None
-    found = _seen(str(log))
+    saved: Path | None = None
+    found = _identify(str(log))
     if found.identity is not None and (opened is None or found.identity == opened.log.identity):
         if found.size and not is_copied:
-            kept = path.with_name(f"{path.name}.{stamp}{LOG}")
+            saved = path.with_name(f"{path.name}.{stamp}{LOG}")
             if change is Change.EMPTIED:  # the last connection to close would copy the open log into the file
-                kept.touch(mode=0o600)
-                kept.write_bytes(log.read_bytes())
+                saved.touch(mode=0o600)
+                saved.write_bytes(log.read_bytes())
                 os.truncate(log, 0)
             else:
-                log.rename(kept)
+                log.rename(saved)
         log.unlink(missing_ok=True)
-    found = _seen(str(index))
+    found = _identify(str(index))
     if found.identity is not None and (opened is None or found.identity == opened.shm.identity):
         index.unlink(missing_ok=True)
     if change is Change.EMPTIED and opened is not None:
         _replace_emptied(path, opened, stamp)
-    return kept
+    return saved
 
 
 def _replace_emptied(path: Path, opened: Files, stamp: int) -> None:
-    """Put a new empty file in the place of an emptied one, unless that has been used since.
+    """Replace an emptied file by a new empty one, unless it has been used since.
 
-    A process that has the emptied one open and is idle holds a lock on it, so no journal could begin in it.
+    An idle process that has the emptied file open holds a lock on it, so no journal could be created in it.
     """
-    if _seen(str(path)) != Seen(opened.main.identity, 0):
+    if _identify(str(path)) != FileIdentity(opened.main.identity, 0):
         return
     fresh = path.with_name(f"{path.name}.{stamp}-new")
     fresh.touch(mode=0o600, exist_ok=False)
@@ -136,13 +135,13 @@ def _replace_emptied(path: Path, opened: Files, stamp: int) -> None:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Let one process at a time create or set aside files in this folder, where the system has such locks."""
-    if sys.platform == "win32":  # where an open file can be neither deleted nor replaced
+    """Serialise creating and setting aside files in this folder between processes, where flock exists."""
+    if sys.platform == "win32":  # an open file can be neither deleted nor replaced there
         yield
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # some network file systems have none
+        with suppress(OSError):  # some network file systems have no locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

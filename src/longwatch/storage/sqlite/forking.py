@@ -1,4 +1,4 @@
-"""Open SQLite files in a process that forks: closed before, and opened again on both sides when next used."""
+"""Closes SQLite files before a fork; parent and child reopen them on next use."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from longwatch.clock import SYSTEM_CLOCK
 if sys.platform == "linux":
     import fcntl
 
-    # struct flock: a read lock on the bytes of the file on which SQLite's connections have theirs
+    # struct flock: a read lock on the bytes that SQLite's connections lock
     SHARED_LOCK = struct.pack("@hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0x4000_0002, 510, 0)
 
 FORK_WAIT_SECONDS = 1.0  # for a transaction to end
 
 
 class Forkable(Protocol):
-    """A database that takes part."""
+    """A database that is closed around a fork."""
 
     def pause(self, timeout_seconds: float) -> bool: ...
 
@@ -34,7 +34,7 @@ class Forkable(Protocol):
 
 _databases: WeakSet[Forkable] = WeakSet()
 _held: dict[str, int] = {}  # descriptors by path
-inherited: list[sqlite3.Connection] = []  # a parent's connections, which must not even be closed here
+inherited: list[sqlite3.Connection] = []  # a parent's connections, which a child must not even close
 
 
 def register(database: Forkable) -> None:
@@ -46,19 +46,19 @@ def _before_fork() -> None:
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
     paused = [database.pause(max(0.0, deadline - SYSTEM_CLOCK.monotonic())) for database in list(_databases)]
     if all(paused):  # not while one is open: closing a descriptor drops SQLite's own locks too
-        _let_go()
+        _release_logs()
 
 
-def _let_go() -> None:
+def _release_logs() -> None:
     while _held:
         os.close(_held.popitem()[1])
 
 
 def hold_log(path: str) -> None:
-    """Until the fork, keep SQLite from taking itself for the last that closes this file.
+    """Until the fork, keep SQLite from treating a closing connection as the last one of this file.
 
-    The last one copies the log into the file and waits for the disk, which takes a fork of a busy process
-    half a second longer. A lock of the descriptor conflicts even with those of its own process.
+    The last connection copies the log into the file and waits for the disk, which delays the fork of a busy
+    process by half a second. A lock of the descriptor conflicts even with those of its own process.
     """
     if sys.platform == "linux" and path not in _held:
         try:
@@ -76,8 +76,8 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """A child that used or closed its parent's connections could damage the file, or wait for ever."""
-    _let_go()  # a child has no locks that this could drop
+    """A child that used or closed its parent's connections could damage the file or block forever."""
+    _release_logs()  # a child has no locks to lose
     for database in list(_databases):
         database.leave_to_parent()
     if inherited:
@@ -85,10 +85,10 @@ def _after_fork_in_child() -> None:
 
 
 def _keep_inherited() -> None:
-    """Python frees, and so closes, everything when it ends: take references that nobody gives back."""
+    """Leak references: at exit Python frees, and so closes, every connection."""
     try:
         from ctypes import py_object, pythonapi
-    except ImportError:  # a Python without ctypes frees them, which mostly goes well
+    except ImportError:  # without ctypes they are freed, which is mostly harmless
         return
     for connection in inherited:
         pythonapi.Py_IncRef(py_object(connection))

@@ -18,7 +18,7 @@ from longwatch.executions.sources.http import HttpCaller
 from longwatch.executions.sources.http_url import url_with_options
 from longwatch.executions.sources.shipped import HTTP
 from longwatch.storage import http as http_client
-from longwatch.storage.http import MOST_BYTES
+from longwatch.storage.http import MAX_BYTES
 from longwatch.testing import FakeClock
 from tests.integration.executions.sources.conftest import Endpoint, Said
 
@@ -163,7 +163,7 @@ def test_what_is_not_there_is_missing(endpoint: Endpoint, code: int) -> None:
         (Said(400), True, False, None),
         (Said(302, headers={"Location": "ftp://x.example/"}), True, False, None),
         (Said(lost=True), False, False, None),
-        (Said(200, b"x" * (MOST_BYTES + 1)), True, False, None),
+        (Said(200, b"x" * (MAX_BYTES + 1)), True, False, None),
     ],
 )
 def test_a_problem_says_whether_waiting_helps(

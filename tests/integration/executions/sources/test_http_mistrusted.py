@@ -138,7 +138,7 @@ def test_an_answer_that_was_cut_off_is_no_answer(raw: bytes) -> None:
 def test_headers_that_drip_in_are_not_waited_for_longer_than_a_whole_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_client, "WHOLE_SECONDS", 0.3)
+    monkeypatch.setattr(http_client, "TOTAL_SECONDS", 0.3)
 
     with spoken(itertools.chain([b"HTTP/1.1 200 OK\r\n"], _dripping())) as url:
         found = source_of().begin(url)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.storage.sqlite.file_identity import Change, Files, Seen
+from longwatch.storage.sqlite.file_identity import Change, FileIdentity, Files
 
-MISSING = Seen()
-MAIN, LOG, INDEX = Seen((1, 10), 4096), Seen((1, 11), 8192), Seen((1, 12), 32768)
+MISSING = FileIdentity()
+MAIN, LOG, INDEX = FileIdentity((1, 10), 4096), FileIdentity((1, 11), 8192), FileIdentity((1, 12), 32768)
 OPENED = Files(MAIN, LOG, INDEX)
 
 
@@ -15,16 +15,20 @@ OPENED = Files(MAIN, LOG, INDEX)
     ("now", "change", "must_checkpoint"),
     [
         (OPENED, None, False),
-        (Files(Seen((1, 10), 99), Seen((1, 11), 0), INDEX), None, False),  # only sizes differ
+        (Files(FileIdentity((1, 10), 99), FileIdentity((1, 11), 0), INDEX), None, False),  # only sizes differ
         (Files(MISSING, LOG, INDEX), Change.DELETED, True),
         (Files(MISSING, MISSING, MISSING), Change.DELETED, True),
-        (Files(Seen((1, 77), 4096), LOG, INDEX), Change.REPLACED, True),
-        (Files(Seen((2, 10), 4096), LOG, INDEX), Change.REPLACED, True),  # another device
-        (Files(Seen((1, 77), 0), LOG, INDEX), Change.REPLACED, True),
-        (Files(Seen((1, 10), 0), LOG, INDEX), Change.EMPTIED, False),
+        (Files(FileIdentity((1, 77), 4096), LOG, INDEX), Change.REPLACED, True),
+        (Files(FileIdentity((2, 10), 4096), LOG, INDEX), Change.REPLACED, True),  # another device
+        (Files(FileIdentity((1, 77), 0), LOG, INDEX), Change.REPLACED, True),
+        (Files(FileIdentity((1, 10), 0), LOG, INDEX), Change.EMPTIED, False),
         (Files(MAIN, MISSING, INDEX), Change.LOG_REPLACED, True),
-        (Files(MAIN, Seen((1, 78), 0), INDEX), Change.LOG_REPLACED, True),
-        (Files(MAIN, Seen((1, 78), 4096), INDEX), Change.LOG_REPLACED, False),  # commits of another process
+        (Files(MAIN, FileIdentity((1, 78), 0), INDEX), Change.LOG_REPLACED, True),
+        (
+            Files(MAIN, FileIdentity((1, 78), 4096), INDEX),
+            Change.LOG_REPLACED,
+            False,
+        ),  # commits of another process
         (Files(MAIN, LOG, MISSING), Change.LOG_REPLACED, False),  # the path still leads to the open log
     ],
 )
