@@ -76,7 +76,7 @@ class Reader:
         self._worker: subprocess.Popen[str] | None = None
         self._background: subprocess.Popen[str] | None = None
         self._printed = ""
-        for name in ("examples", "infrastructure"):
+        for name in ("examples", "infrastructure", "benchmarks"):
             (folder / name).symlink_to(ROOT / name)
 
     def read(self, page: Page) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from longwatch.cli.commands.simulate import share_of
-from longwatch.cli.main import cli, run
+from longwatch.cli.main import cli
 from longwatch.cli.options import Invocation
 from longwatch.errors import InvalidInput
 from longwatch.executions.model import ItemState
@@ -15,8 +14,7 @@ from longwatch.journal.sqlite import SqliteJournal
 from longwatch.testing.clock import FakeClock
 from tests.unit.executions.cadence.samples import START_MS, story
 
-NAMES = ["every 30 s", "45/15/30", "every 60 s", "learned", "best possible"]
-QUICK = ("--runs", "60", "--history", "40")
+NAMES = ["every 30 s", "45/15/30", "every 60 s", "learned"]
 
 
 def invoke(*arguments: str) -> Result:
@@ -46,34 +44,25 @@ def file(tmp_path: Path) -> str:
     return "sqlite:///runs.db"
 
 
-def test_policies_are_told_in_a_table_and_in_a_plot() -> None:
-    shown = invoke("cadence", *QUICK)
+def test_policies_are_printed_as_a_table(file: str) -> None:
+    shown = invoke("cadence", "--recorded", "--journal", file, "--runs", "60")
 
     lines = shown.stdout.splitlines()
-    assert [line[3:16].strip() for line in lines[1:6]] == NAMES
-    assert "delay in seconds" in shown.stdout
-    assert "calls of an execution" in shown.stdout
+    assert [line[:12].strip() for line in lines[1:]] == NAMES
     assert shown.stderr == ""
 
 
-def test_a_program_gets_the_same_as_json() -> None:
-    told = json.loads(invoke("cadence", *QUICK, "-o", "json").stdout)
+def test_phases_without_anything_to_learn_are_named(file: str) -> None:
+    shown = invoke("cadence", "--recorded", "--journal", file, "--runs", "60", "--history", "3")
 
-    assert [each["name"] for each in told["policies"]] == NAMES
-    assert told["learned_phases"] == ["pending", "started", "in_progress"]
-    assert told["policies"][0]["calls_against_every_30_s"] == 1.0
-    assert told["policies"][3]["delay_seconds"] < told["policies"][1]["delay_seconds"]
+    assert "Nothing learned for pending, started, in_progress" in shown.stderr
 
 
-def test_the_seed_decides_everything() -> None:
-    assert invoke("cadence", *QUICK).stdout == invoke("cadence", *QUICK, "--seed", "1").stdout
-    assert invoke("cadence", *QUICK).stdout != invoke("cadence", *QUICK, "--seed", "2").stdout
+def test_the_seed_decides_everything(file: str) -> None:
+    quick = ("cadence", "--journal", file, "--runs", "60")
 
-
-def test_it_is_said_if_there_was_nothing_to_learn_from() -> None:
-    shown = invoke("cadence", "--runs", "60", "--history", "3", "--started", "0s")
-
-    assert "Nothing learned for pending, in_progress" in shown.stderr
+    assert invoke(*quick).stdout == invoke(*quick, "--recorded", "--seed", "1").stdout
+    assert invoke(*quick).stdout != invoke(*quick, "--seed", "2").stdout
 
 
 def test_recorded_executions_are_played(file: str) -> None:
@@ -95,43 +84,3 @@ def test_a_kind_can_be_chosen(file: str, only: tuple[str, str]) -> None:
     shown = invoke("cadence", "--recorded", "--journal", file, *only, "--runs", "20", "-o", "json")
 
     assert json.loads(shown.stdout)["runs"] == 20
-
-
-@pytest.mark.parametrize(("text", "share"), [("25%", 0.25), ("0.25", 0.25), ("0", 0.0), ("100%", 1.0)])
-def test_a_spread_is_a_share(text: str, share: float) -> None:
-    assert share_of(text) == share
-
-
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        (["--spread", "wide"], "write 25% or 0.25"),
-        (["--spread", "500%"], "between 0% and 200%"),
-        (["--pending", "long"], "Invalid duration"),
-        (["--pending", "0s", "--started", "0s", "--in-progress", "0s"], "no phase takes any time"),
-    ],
-)
-def test_a_mistake_is_answered_in_one_line(
-    arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = run(["simulate", "cadence", *arguments])
-
-    told = capsys.readouterr().err
-    assert code == 2
-    assert hint in told
-    assert told.count("\n") == 1
-
-
-def test_what_the_index_saves_is_told_for_tables_of_several_sizes() -> None:
-    shown = invoke("index", "--open", "1", "--item-bytes", "4096")
-
-    assert "100,000" in shown.stdout
-    assert "2,500 times less from 2,499 closed executions on" in shown.stdout
-    assert "4 write units more" in shown.stdout
-
-
-def test_the_index_is_told_to_programs_too() -> None:
-    told = json.loads(invoke("index", "--open", "1", "--item-bytes", "4096", "-o", "json").stdout)
-
-    assert told["closed_for_2500_times"] == 2499
-    assert [each["times"] for each in told["lookups"]] == [101.0, 1001.0, 10001.0, 100001.0]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from benchmarks.cadence.durations import DRILL, GivenDurations
+
 from longwatch.executions import transitions
 from longwatch.executions.cadence.history import ExecutionKind, ExecutionSize, Sample
-from longwatch.executions.cadence.samples import KnownDurations
 from longwatch.executions.due import ExecutionPhase
 from longwatch.executions.model import Evidence, Execution, ItemState, Job, JobState, Stage, Verdict, WorkItem
 from longwatch.model.event import Event
@@ -16,7 +17,6 @@ from longwatch.model.summary import Status
 
 START_MS = 1_794_736_931_000
 DRILLS = ExecutionKind("drs", "DRILL", "plan-1")
-DRILL = {ExecutionPhase.PENDING: 808.0, ExecutionPhase.STARTED: 76.0, ExecutionPhase.IN_PROGRESS: 300.0}
 
 
 def sample(
@@ -33,7 +33,7 @@ def drills(count: int, *, spread: float = 0.25, seed: int = 1) -> Sequence[Sampl
     """What the journal says of so many drills of one server."""
     return [
         replace(each, shape=ExecutionSize(1, 1))
-        for each in KnownDurations(DRILL, spread).past(Random(seed), count)
+        for each in GivenDurations(DRILL, spread).past(Random(seed), count)
     ]
 
 

@@ -5,6 +5,7 @@ from random import Random
 from statistics import fmean
 
 import pytest
+from benchmarks.cadence.durations import DRILL, GivenDurations
 
 from longwatch.executions.cadence.eta import (
     FEWEST,
@@ -16,11 +17,10 @@ from longwatch.executions.cadence.eta import (
     is_comparable,
 )
 from longwatch.executions.cadence.history import ExecutionSize, Sample
-from longwatch.executions.cadence.samples import KnownDurations
 from longwatch.executions.due import ExecutionPhase
 from longwatch.executions.model import Evidence, Execution, ItemState, Job, Mode, Stage, Verdict, WorkItem
 from longwatch.model.summary import Status
-from tests.unit.executions.cadence.samples import DRILL, START_MS, drills, execution, sample
+from tests.unit.executions.cadence.samples import START_MS, drills, execution, sample
 
 MINUTE = 60.0
 
@@ -112,7 +112,7 @@ def test_an_execution_that_is_over_has_no_eta() -> None:
 
 
 def test_about_eight_of_ten_fresh_executions_end_within_the_range_they_were_told() -> None:
-    random, world = Random(5), KnownDurations(DRILL, 0.25)
+    random, world = Random(5), GivenDurations(DRILL, 0.25)
     past, inside = drills(200), []
     for _ in range(500):
         fresh = world.draw(random)

@@ -17,8 +17,8 @@ from longwatch.executions.cadence.learned import (
     learn,
     phase_began_at,
     plan_for,
+    survival,
 )
-from longwatch.executions.cadence.survival import survival
 from longwatch.executions.due import ExecutionPhase
 from longwatch.executions.model import ItemState
 from longwatch.polling.schedules import EXECUTION_PHASES

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longwatch.executions.cadence.survival import between, place_of, survival
+from longwatch.executions.cadence.learned import between, place_of, survival
 
 
 @given(

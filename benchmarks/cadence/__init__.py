@@ -1,4 +1,4 @@
-"""What learning from history saves, in calls and delay against 45/15/30, and what a false history does.
+"""What learning from history saves in calls and delay against 45/15/30, and what a false history costs.
 
 Nothing here is timed. Executions are drawn by seeds, so that every machine prints the same figures.
 """
@@ -9,19 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from benchmarks.cadence.durations import DRILL, GivenDurations, polled_samples
 from benchmarks.harness import Goal, Result
 
-from longwatch.executions.cadence.learned import SLOWEST, learn
-from longwatch.executions.cadence.policies import ByHistory, ByPhase, Phases, Played, play, score_of, watched
-from longwatch.executions.cadence.samples import KnownDurations
+from longwatch.executions.cadence.learned import SLOWEST, Learned, learn
+from longwatch.executions.cadence.simulation import LearnedPolicy, Phases, PlayedExecution, Score, play
 from longwatch.executions.due import ExecutionPhase
 from longwatch.polling.schedules import EXECUTION_PHASES
 
-DRILL = {
-    ExecutionPhase.PENDING: 808.0,
-    ExecutionPhase.STARTED: 76.0,
-    ExecutionPhase.IN_PROGRESS: 300.0,
-}  # 13 min 28 s, then 6 min 16 s
 SPREAD = 0.25
 HISTORY = 100  # past executions
 FIRST_SEED = 1000  # the constants of the learning were chosen with others
@@ -41,30 +36,30 @@ def measure(*, quick: bool) -> list[Result]:
 class Pair:
     """The same executions watched in two ways, a list for each history."""
 
-    plain: Sequence[Sequence[Played]]
-    learned: Sequence[Sequence[Played]]
+    plain: Sequence[Sequence[PlayedExecution]]
+    learned: Sequence[Sequence[PlayedExecution]]
 
     @property
     def calls(self) -> float:
-        return score_of(_joined(self.learned)).calls / score_of(_joined(self.plain)).calls
+        return Score.of(_joined(self.learned)).calls / Score.of(_joined(self.plain)).calls
 
     @property
     def delay(self) -> float:
-        return score_of(_joined(self.learned)).delay / score_of(_joined(self.plain)).delay
+        return Score.of(_joined(self.learned)).delay / Score.of(_joined(self.plain)).delay
 
     def row(self, name: str) -> tuple[object, ...]:
-        ours = score_of(_joined(self.learned))
+        ours = Score.of(_joined(self.learned))
         return name, ours.calls, self.calls, ours.delay, self.delay, ours.delay_worst
 
     def by_history(self) -> list[tuple[float, float]]:
         """The ratios of calls and of delay for each history alone."""
-        scores = [(score_of(a), score_of(b)) for a, b in zip(self.learned, self.plain, strict=True)]
+        scores = [(Score.of(a), Score.of(b)) for a, b in zip(self.learned, self.plain, strict=True)]
         return [(ours.calls / plain.calls, ours.delay / plain.delay) for ours, plain in scores]
 
 
 def _true(histories: int, runs: int) -> Result:
     drawn: dict[str, tuple[Draw, int]] = {
-        f"spread {spread:.0%}, history of {past}": (KnownDurations(DRILL, spread).draw, past)
+        f"spread {spread:.0%}, history of {past}": (GivenDurations(DRILL, spread).draw, past)
         for spread, past in ((0.1, HISTORY), (SPREAD, 20), (SPREAD, 50), (SPREAD, HISTORY), (0.5, HISTORY))
     }
     drawn[f"spread {SPREAD:.0%}, normal instead of log-normal"] = (_normal, HISTORY)
@@ -99,12 +94,12 @@ def _false(histories: int, runs: int) -> Result:
     }
     given = {
         name: _watched(
-            KnownDurations(DRILL, SPREAD).draw, past=HISTORY, histories=histories, runs=runs, twist=twist
+            GivenDurations(DRILL, SPREAD).draw, past=HISTORY, histories=histories, runs=runs, twist=twist
         )
         for name, twist in twists.items()
     }
     slowest = SLOWEST * max(EXECUTION_PHASES.in_phase(phase).delay for phase in ExecutionPhase)
-    worst = max(score_of(_joined(pair.learned)).delay_worst for pair in given.values())
+    worst = max(Score.of(_joined(pair.learned)).delay_worst for pair in given.values())
     most_calls = max(pair.calls for pair in given.values())
     return Result(
         "Learned cadence, misled by its history",
@@ -118,20 +113,20 @@ def _false(histories: int, runs: int) -> Result:
 
 
 def _watched(draw: Draw, *, past: int, histories: int, runs: int, twist: Twist | None = None) -> Pair:
-    plain: list[list[Played]] = []
-    learned: list[list[Played]] = []
+    plain: list[list[PlayedExecution]] = []
+    learned: list[list[PlayedExecution]] = []
     for seed in range(FIRST_SEED, FIRST_SEED + histories):
         random = Random(seed)
-        ours = ByHistory(learn(watched([draw(random) for _ in range(past)], random)))
+        ours = LearnedPolicy(learn(polled_samples([draw(random) for _ in range(past)], random)))
         executions = [draw(random) for _ in range(runs)]
         if twist is not None:
             executions = [twist(phases, random) for phases in executions]
-        plain.append([play(ByPhase(), phases) for phases in executions])
+        plain.append([play(LearnedPolicy(Learned()), phases) for phases in executions])
         learned.append([play(ours, phases) for phases in executions])
     return Pair(plain, learned)
 
 
-def _joined(played: Sequence[Sequence[Played]]) -> list[Played]:
+def _joined(played: Sequence[Sequence[PlayedExecution]]) -> list[PlayedExecution]:
     return [each for part in played for each in part]
 
 

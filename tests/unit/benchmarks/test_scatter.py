@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.cadence.scatter import MOST_COLUMNS, Point, scatter
 
-from longwatch.cli.render.scatter import MOST_COLUMNS, Point, scatter
 from longwatch.cli.render.styles import line_columns, paint
 
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import pytest
-
-from longwatch.executions.cadence.index_cost import Lookup, closed_for, read_units
+from benchmarks.cadence.index_cost import Lookup, closed_for, read_units
 
 
 @pytest.mark.parametrize(
