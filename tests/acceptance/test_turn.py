@@ -19,7 +19,7 @@ from longwatch.journal.claims import ending_id
 from longwatch.journal.factory import open_journal
 from longwatch.model.leftovers import leftovers_of
 from longwatch.model.run import fold
-from longwatch.turns import Conversations, TurnState, turn_view
+from longwatch.turns import Conversations, TurnDetails, TurnState
 from tests.contract.making import read_all
 from tests.contract.turns_making import assistant, line, result, text, tool_result, tool_use
 from tests.patience import PATIENCE_SECONDS
@@ -122,13 +122,13 @@ def test_what_the_agent_prints_becomes_blocks_of_a_turn(all_: Conversations, tmp
 
     done = longwatch("turn", "--session", "s", "--", *prints(tmp_path, "Loading…", *lines))
 
-    turn = turn_view(the_turn(all_))
+    turn = TurnDetails.of(the_turn(all_))
     assert done.returncode == 0, done.stderr
-    assert (turn["status"], turn["number"], turn["prompt"]) == ("completed", 1, None)
-    assert [block["type"] for block in turn["blocks"]] == ["content", "tool_use", "tool_result"]
+    assert (turn.status, turn.number, turn.prompt) == ("completed", 1, None)
+    assert [block.type for block in turn.blocks] == ["content", "tool_use", "tool_result"]
     assert "content: Let me look." in done.stdout
     assert "text=Loading…" in done.stdout
-    assert f"{turn['id']} succeeded" in done.stderr
+    assert f"{turn.id} succeeded" in done.stderr
     assert "trouble ahead" in done.stderr
 
 

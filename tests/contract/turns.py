@@ -19,7 +19,7 @@ from longwatch.errors import (
 from longwatch.model.run import Status
 from longwatch.model.run_query import WORK
 from longwatch.testing.clock import FakeClock
-from longwatch.turns import Conversations, tag_of, turn_view
+from longwatch.turns import Conversations, TurnDetails, tag_of
 from tests.contract.making import OpenAgain, event, read_all, run_ids
 from tests.contract.turns_ending import EndingContract
 from tests.contract.turns_making import (
@@ -131,21 +131,21 @@ class TurnsContract(EndingContract):
         self, session: Session, other: Conversations
     ) -> None:
         turn = session.turn("make it so")
-        seen = [turn_view(other.turn("p", "s", turn))]
+        seen = [TurnDetails.of(other.turn("p", "s", turn))]
         tags = [tag_of(other.turn("p", "s", turn))]
 
         for step in (line(type="system"), assistant(text("hello")), result()):
             session.all.feed("p", "s", turn, [step])
-            seen.append(turn_view(other.turn("p", "s", turn)))
+            seen.append(TurnDetails.of(other.turn("p", "s", turn)))
             tags.append(tag_of(other.turn("p", "s", turn)))
 
-        assert [view["status"] for view in seen] == ["pending", "running", "running", "completed"]
-        assert [view["block_count"] for view in seen] == [0, 0, 1, 1]
+        assert [view.status for view in seen] == ["pending", "running", "running", "completed"]
+        assert [view.block_count for view in seen] == [0, 0, 1, 1]
         assert len(set(tags)) == 4
-        assert seen[0]["prompt"] == "make it so"
-        assert seen[0]["started_at"] is None
-        assert seen[-1]["completed_at"] is not None
-        assert [view["last_updated"] for view in seen] == sorted(view["last_updated"] for view in seen)
+        assert seen[0].prompt == "make it so"
+        assert seen[0].started_at is None
+        assert seen[-1].completed_at is not None
+        assert [view.last_updated for view in seen] == sorted(view.last_updated for view in seen)
 
     def test_every_item_of_a_message_becomes_a_block_in_its_order(
         self, session: Session, other: Conversations
@@ -167,9 +167,9 @@ class TurnsContract(EndingContract):
         )
 
         assert (fed.accepted, fed.blocks, fed.status) == (4, 6, "running")
-        blocks = turn_view(other.turn("p", "s", turn))["blocks"]
-        assert [block["sequence"] for block in blocks] == list(range(6))
-        assert [(block["type"], block["content"]) for block in blocks] == [
+        blocks = TurnDetails.of(other.turn("p", "s", turn)).blocks
+        assert [block.sequence for block in blocks] == list(range(6))
+        assert [(block.type, block.content) for block in blocks] == [
             ("thinking", {"text": "hm"}),
             ("content", {"text": "I look."}),
             ("tool_use", {"tool_use_id": "u1", "tool_name": "Bash", "parameters": {"command": "ls"}}),
@@ -177,7 +177,7 @@ class TurnsContract(EndingContract):
             ("tool_result", {"tool_use_id": "u2", "result": "no such file", "error": "no such file"}),
             ("content", {"text": "done"}),
         ]
-        json.dumps(blocks)
+        json.dumps(blocks, default=vars)
 
     def test_hundreds_of_blocks_of_one_moment_keep_their_order(
         self, session: Session, other: Conversations
@@ -230,15 +230,15 @@ class TurnsContract(EndingContract):
         first = session.all.feed("p", "s", turn, [assistant(text("1")), assistant(text("2"))], first_line=1)
         ahead = session.all.feed("p", "s", turn, [assistant(text("6"))], first_line=6)
         further = other.feed("p", "s", turn, [assistant(text("8"))], first_line=8)
-        shown = turn_view(other.turn("p", "s", turn))
+        shown = TurnDetails.of(other.turn("p", "s", turn))
         filled = session.all.feed("p", "s", turn, [assistant(text(f"{n}")) for n in (3, 4, 5)], first_line=3)
         last = session.all.feed("p", "s", turn, [assistant(text("7")), assistant(text("8"))], first_line=7)
 
         assert (first.missing, ahead.missing) == ((), ((3, 5),))
         assert further.missing == ((3, 5), (7, 7))
-        assert shown["missing_lines"] == [[3, 5], [7, 7]]
+        assert shown.missing_lines == ((3, 5), (7, 7))
         assert (filled.missing, last.missing) == (((7, 7),), ())
-        assert "missing_lines" not in turn_view(other.turn("p", "s", turn))
+        assert "missing_lines" not in vars(TurnDetails.of(other.turn("p", "s", turn)))
 
     def test_a_turn_that_begins_in_the_middle_misses_its_first_lines(self, session: Session) -> None:
         turn = session.turn()
@@ -356,7 +356,7 @@ class TurnsContract(EndingContract):
         session.all.feed("p", "s", turn, [assistant(text("x" * 900_000))])
 
         found = session.all.turn("p", "s", turn)
-        stored = str(turn_view(found))
+        stored = str(TurnDetails.of(found))
         assert token not in stored
         assert "hunter2" not in stored
         assert "AKIAABCDEFGHIJKLMNOP" not in stored

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+V = TypeVar("V")
 
 # `__pydantic_config__` of a class. One without it inherits that of the class whose field it is.
 STRICT = {"extra": "forbid"}  # `additionalProperties: false`
@@ -21,3 +23,13 @@ class JsonSchema:
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         """Add the keywords to what pydantic derives from the type."""
         return {**handler(core_schema), **self._keywords}
+
+
+Time = Annotated[str, JsonSchema(format="date-time")]  # ISO 8601 in UTC
+
+
+def leave_out_empty(view: V, field: str) -> V:
+    """Leave a field out of the JSON of a view if it is empty. The view keeps the default of its class."""
+    if not getattr(view, field):
+        del vars(view)[field]
+    return view

@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from longwatch.server.access.guard import Guard
 from longwatch.server.api import (
-    documents,
     events,
     executions,
     files,
@@ -63,7 +62,14 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
     )
     app.state.context = context
     install_errors(app)
-    for router in (runs.router, events.router, projects.router, turns.router, files.router, documents.router):
+    for router in (
+        runs.router,
+        events.router,
+        projects.router,
+        turns.router,
+        files.router,
+        files.document_router,
+    ):
         app.include_router(router)
     app.include_router(executions.router)
     app.include_router(login.router)

@@ -6,7 +6,7 @@ from longwatch.turns.ids import conversation_run, project_run
 from longwatch.turns.line_reader import Fed
 from longwatch.turns.projects import AddedTurn, Conversation, Project
 from longwatch.turns.turn import Block, TurnState, tag_of, turn_state
-from longwatch.turns.views import block_view, conversation_view, project_view, status_view, turn_view
+from longwatch.turns.views import TurnDetails, TurnLine
 
 __all__ = [
     "AddedTurn",
@@ -17,15 +17,12 @@ __all__ = [
     "Conversations",
     "Fed",
     "Project",
+    "TurnDetails",
+    "TurnLine",
     "TurnState",
-    "block_view",
     "blocks_of",
     "conversation_run",
-    "conversation_view",
     "project_run",
-    "project_view",
-    "status_view",
     "tag_of",
     "turn_state",
-    "turn_view",
 ]

@@ -1,84 +1,244 @@
-"""Projects, conversations and turns as JSON, in the words of the routes: a conversation is a session."""
+"""Projects, conversations (in the routes: sessions) and turns, as the API and the feed return them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from longwatch.clock import iso_from_ms
+from longwatch.model.json_schema import STRICT, JsonSchema, Time, leave_out_empty
 from longwatch.turns.projects import Conversation, Project
 from longwatch.turns.turn import Block, TurnState
 
+if TYPE_CHECKING:
+    from longwatch.turns.line_reader import Fed
 
-def turn_view(state: TurnState, *, blocks: bool = True) -> dict[str, Any]:
-    """A turn, with or without its blocks."""
-    creation = state.creation
-    view: dict[str, Any] = {
-        "id": state.turn_id,
-        "project_id": creation.project_id if creation is not None else None,
-        "session_id": creation.conversation_id if creation is not None else None,
-        "number": creation.number if creation is not None else None,
-        "prompt": creation.prompt if creation is not None else None,
-        "status": state.wire_status,
-    }
-    if blocks:
-        view["blocks"] = [block_view(block, sequence) for sequence, block in enumerate(state.blocks)]
-    if state.missing_lines:
-        view["missing_lines"] = [list(gap) for gap in state.missing_lines]
-    return view | {
-        "block_count": state.block_count,
-        "error": state.error,
-        "created_at": _time(state.created_at),
-        "started_at": _time(state.started_at),
-        "completed_at": _time(state.completed_at),
-        "last_updated": _time(state.last_updated),
-    }
+TurnWord = Literal["pending", "running", "completed", "failed"]
+BlockType = Literal["thinking", "content", "tool_use", "tool_result"]
+Gap = Annotated[
+    Sequence[int], JsonSchema("The first and the last number of missing lines.", minItems=2, maxItems=2)
+]
 
 
-def status_view(state: TurnState) -> dict[str, Any]:
-    """The little that a client needs to decide whether to look closer."""
-    return {
-        "status": state.wire_status,
-        "block_count": state.block_count,
-        "last_updated": _time(state.last_updated),
-    }
+@dataclass(frozen=True, kw_only=True)
+class ProjectView:
+    """A project: its sessions and its files."""
+
+    __pydantic_config__ = STRICT
+
+    id: str
+    name: str | None
+    created_at: Time
+
+    @classmethod
+    def of(cls, project: Project) -> ProjectView:
+        return cls(id=project.id, name=project.name, created_at=iso_from_ms(project.created_at))
 
 
-def block_view(block: Block, sequence: int) -> dict[str, Any]:
-    """A block, which is the one of this number from 0."""
-    return {
-        "id": block.id,
-        "sequence": sequence,
-        "type": block.kind,
-        "created_at": _time(block.created_at),
-        "content": {name: _plain(value) for name, value in block.content.items()},
-    }
+@dataclass(frozen=True, kw_only=True)
+class ProjectList:
+    """All projects, oldest first."""
+
+    __pydantic_config__ = STRICT
+
+    projects: list[ProjectView]
 
 
-def project_view(project: Project) -> dict[str, Any]:
-    """A project."""
-    return {"id": project.id, "name": project.name, "created_at": _time(project.created_at)}
+@dataclass(frozen=True, kw_only=True)
+class LastTurn:
+    """The newest turn of a session and its status."""
+
+    __pydantic_config__ = STRICT
+
+    id: str
+    status: TurnWord
 
 
-def conversation_view(conversation: Conversation, last_turn: TurnState | None) -> dict[str, Any]:
-    """A conversation and how its last turn stands."""
-    return {
-        "id": conversation.id,
-        "title": conversation.title,
-        "created_at": _time(conversation.created_at),
-        "turn_count": conversation.turn_count,
-        "last_turn": None
-        if last_turn is None
-        else {"id": last_turn.turn_id, "status": last_turn.wire_status},
-    }
+@dataclass(frozen=True, kw_only=True)
+class SessionView:
+    """A session: turns that follow each other."""
+
+    __pydantic_config__ = STRICT
+
+    id: str
+    title: str | None
+    created_at: Time
+    turn_count: int
+    last_turn: LastTurn | None
+
+    @classmethod
+    def of(cls, conversation: Conversation, last_turn: TurnState | None) -> SessionView:
+        return cls(
+            id=conversation.id,
+            title=conversation.title,
+            created_at=iso_from_ms(conversation.created_at),
+            turn_count=conversation.turn_count,
+            last_turn=LastTurn(id=last_turn.turn_id, status=_status(last_turn)) if last_turn else None,
+        )
 
 
-def _time(at_ms: int | None) -> str | None:
+@dataclass(frozen=True, kw_only=True)
+class SessionList:
+    """The sessions of a project, oldest first."""
+
+    __pydantic_config__ = STRICT
+
+    sessions: list[SessionView]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockView:
+    """One block of a turn."""
+
+    __pydantic_config__ = STRICT
+
+    id: str
+    sequence: int
+    type: BlockType
+    created_at: Time
+    content: dict[str, Any]
+
+    @classmethod
+    def of(cls, block: Block, sequence: int) -> BlockView:
+        """The view of the block with this number, from 0."""
+        return cls(
+            id=block.id,
+            sequence=sequence,
+            type=cast("BlockType", block.kind),
+            created_at=iso_from_ms(block.created_at),
+            content={name: _plain(value) for name, value in block.content.items()},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TurnIdentity:
+    __pydantic_config__ = STRICT
+
+    id: str
+    project_id: str
+    session_id: str
+    number: int
+    prompt: str | None
+    status: TurnWord
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TurnBlocks(_TurnIdentity):
+    blocks: list[BlockView]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnLine(_TurnIdentity):
+    """A turn without its blocks."""
+
+    missing_lines: Annotated[Sequence[Gap], JsonSchema("Left out if no line is missing.")] = ()
+    block_count: int
+    error: str | None
+    created_at: Time
+    started_at: Time | None
+    completed_at: Time | None
+    last_updated: Time
+
+    @classmethod
+    def of(cls, state: TurnState, **more: Any) -> Self:
+        """The view of the turn. `more` are the fields of a subclass."""
+        creation: Any = state.creation
+        view = cls(
+            id=state.turn_id,
+            project_id=creation and creation.project_id,
+            session_id=creation and creation.conversation_id,
+            number=creation and creation.number,
+            prompt=creation and creation.prompt,
+            status=_status(state),
+            missing_lines=state.missing_lines,
+            block_count=state.block_count,
+            error=state.error,
+            created_at=_time(state.created_at),
+            started_at=_time(state.started_at),
+            completed_at=_time(state.completed_at),
+            last_updated=_time(state.last_updated),
+            **more,
+        )
+        return leave_out_empty(view, "missing_lines")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnDetails(TurnLine, _TurnBlocks):  # these bases put the blocks in front of their number
+    """A turn with its blocks."""
+
+    @classmethod
+    def of(cls, state: TurnState, **more: Any) -> Self:
+        blocks = [BlockView.of(block, sequence) for sequence, block in enumerate(state.blocks)]
+        return super().of(state, blocks=blocks, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartedTurn(TurnLine):
+    """A turn that an executor has claimed."""
+
+    next_line: Annotated[int, JsonSchema("The number of the first line that is not stored yet.")]
+
+    @classmethod
+    def of(cls, state: TurnState, **more: Any) -> Self:
+        return super().of(state, next_line=state.highest_line + 1, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnList:
+    """The turns of a session, oldest first."""
+
+    __pydantic_config__ = STRICT
+
+    turns: list[TurnLine]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnStatusView:
+    """What a client needs to decide whether to fetch the whole turn."""
+
+    __pydantic_config__ = STRICT
+
+    status: TurnWord
+    block_count: int
+    last_updated: Time
+
+    @classmethod
+    def of(cls, state: TurnState) -> TurnStatusView:
+        return cls(
+            status=_status(state), block_count=state.block_count, last_updated=_time(state.last_updated)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceptedLines:
+    """The effect of lines on a turn."""
+
+    __pydantic_config__ = STRICT
+
+    accepted: Annotated[int, JsonSchema("Lines, including those that were stored before.")]
+    blocks: Annotated[int, JsonSchema("New blocks.")]
+    status: TurnWord
+    missing: Annotated[Sequence[Gap], JsonSchema("Left out if no line is missing before these.")] = ()
+
+    @classmethod
+    def of(cls, fed: Fed) -> AcceptedLines:
+        status = cast("TurnWord", fed.status)
+        view = cls(accepted=fed.accepted, blocks=fed.blocks, status=status, missing=fed.missing)
+        return leave_out_empty(view, "missing")
+
+
+def _status(state: TurnState) -> TurnWord:
+    return cast("TurnWord", state.wire_status)
+
+
+def _time(at_ms: int | None) -> Any:
     return None if at_ms is None else iso_from_ms(at_ms)
 
 
 def _plain(value: object) -> object:
-    """What JSON can say of a stored value. Blocks that were not fed as lines may hold any of them."""
+    """A stored value as JSON can express it. Blocks that were not fed as lines may have any."""
     match value:
         case dict():
             return {key: _plain(item) for key, item in value.items()}

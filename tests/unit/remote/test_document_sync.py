@@ -12,11 +12,11 @@ import pytest
 from pycrdt import Doc, Map, Text
 
 from longwatch.documents.stores.memory import MemoryDocumentStore
+from longwatch.documents.views import FileView
 from longwatch.errors import DocumentNotFound, RequestRefused, Unreachable
 from longwatch.polling import PollingManager
 from longwatch.remote import DocumentPolling, ServerClient
 from longwatch.remote.document_sync import SyncStep, next_step
-from longwatch.server.live.file_topics import entry_view
 
 pytestmark = pytest.mark.looptime
 
@@ -42,7 +42,7 @@ class Server:
         if request.url.path == f"{PROJECT}/files":
             since = int(query["since"]) if "since" in query else None
             listed = self.store.files("p", prefix=query.get("prefix"), since=since)
-            body = {"version": listed.version, "files": [entry_view(each) for each in listed.files]}
+            body = {"version": listed.version, "files": [vars(FileView.of(each)) for each in listed.files]}
             return httpx2.Response(200, json=body)
         if request.method == "POST":
             return self._apply(path, await request.aread())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.model.event import Event
 from longwatch.model.run import Status, fold, summarise
-from longwatch.turns import TurnState, status_view, tag_of, turn_state, turn_view
+from longwatch.turns import TurnDetails, TurnLine, TurnState, tag_of, turn_state
+from longwatch.turns.views import TurnStatusView
 
 TURN = "turn-1"
 
@@ -63,7 +66,7 @@ def test_nothing_is_pending() -> None:
 
 
 def test_a_turn_knows_what_it_was_created_with() -> None:
-    view = turn_view(turn_state([CREATED, STARTED]))
+    view = vars(TurnDetails.of(turn_state([CREATED, STARTED])))
 
     assert view == {
         "id": TURN,
@@ -80,7 +83,7 @@ def test_a_turn_knows_what_it_was_created_with() -> None:
         "completed_at": None,
         "last_updated": "1970-01-01T00:00:00.020Z",
     }
-    assert "blocks" not in turn_view(turn_state([CREATED]), blocks=False)
+    assert "blocks" not in vars(TurnLine.of(turn_state([CREATED])))
 
 
 def test_the_end_is_visible_without_a_block() -> None:
@@ -88,8 +91,8 @@ def test_the_end_is_visible_without_a_block() -> None:
 
     ended = running.plus([DONE])
 
-    assert status_view(running)["block_count"] == status_view(ended)["block_count"]
-    assert status_view(ended)["status"] == "completed"
+    assert TurnStatusView.of(running).block_count == TurnStatusView.of(ended).block_count
+    assert TurnStatusView.of(ended).status == "completed"
     assert tag_of(running) != tag_of(ended)
 
 
@@ -173,7 +176,8 @@ def test_a_correction_changes_nothing_that_readers_of_the_turn_were_told() -> No
 
     assert corrected.correction is not None
     assert corrected.correction.status is Status.FAILED
-    assert turn_view(corrected) | {"last_updated": None} == turn_view(ended) | {"last_updated": None}
+    before, after = (replace(TurnDetails.of(state), last_updated="") for state in (ended, corrected))
+    assert before == after
 
 
 @pytest.mark.parametrize("claim", ["turn_claimed", "turn_end_claimed"])
@@ -182,4 +186,4 @@ def test_a_claim_alone_changes_nothing_that_anybody_is_told(claim: str) -> None:
     before, after = turn_state([CREATED]), turn_state([CREATED, claimed])
 
     assert tag_of(after) == tag_of(before)
-    assert turn_view(after) == turn_view(before)
+    assert TurnDetails.of(after) == TurnDetails.of(before)

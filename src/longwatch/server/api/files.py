@@ -1,18 +1,20 @@
-"""The files of a project: the list, what changed since, and their content."""
+"""Files of a project and the Yjs documents behind them: lists, changes, content, and updates that merge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+import base64
+import binascii
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from longwatch.clock import iso_from_ms
 from longwatch.documents.files import FileEntry, Kind
-from longwatch.errors import DocumentNotFound
-from longwatch.server.api.file_schemas import AppliedShape, ChangesShape, FileListShape, FileShape, Known
+from longwatch.documents.views import FileChanges, FileChangeView, FileList, FileView, WriteResult
+from longwatch.errors import DocumentNotFound, InvalidUpdate
 from longwatch.server.api.long_polling import deadline
 from longwatch.server.api.openapi import (
     CACHE_HEADER,
@@ -30,47 +32,70 @@ from longwatch.server.api.parameters import (
     FilePath,
     IfNoneMatch,
     ProjectId,
+    RequestBody,
     WaitQuery,
     plain_digits,
 )
 from longwatch.server.api.runs import attachment
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import ApiError
-from longwatch.server.live.file_topics import entry_view
-from longwatch.server.responses import bytes_answer, json_answer, matches, not_modified, weak_tag
+from longwatch.server.responses import (
+    bytes_answer,
+    json_answer,
+    matches,
+    not_modified,
+    weak_tag,
+)
 
 TEXT_TYPE = "text/plain; charset=utf-8"
-BINARY_TYPE = "application/octet-stream"
-NOTHING_RUNS = "default-src 'none'; sandbox"
+BINARY_TYPE = "application/octet-stream"  # of content that is not text, and of Yjs updates
+NO_SCRIPTS = "default-src 'none'; sandbox"
+MOST_PATHS = 10_000
 
 CONTENT_HEADERS = {
     "ETag": TAG_HEADER,
     "Cache-Control": CACHE_HEADER,
     "Longwatch-Version": VERSION_HEADER,
     "Content-Security-Policy": {
-        "description": "Nothing in it may run in a browser.",
+        "description": "Keeps a browser from running the content.",
         "schema": {"type": "string"},
     },
     "Content-Disposition": DISPOSITION_HEADER,  # of bytes, not of text
 }
+DOCUMENT_HEADERS = {"ETag": TAG_HEADER, "Longwatch-Version": VERSION_HEADER, "Cache-Control": CACHE_HEADER}
+UPDATE_CONTENT = {BINARY_TYPE: {"schema": {"type": "string", "contentMediaType": BINARY_TYPE}}}
 
 router = APIRouter(prefix="/api/projects/{project_id}", tags=["files"])
+document_router = APIRouter(prefix="/api/projects/{project_id}/documents", tags=["documents"])
 
-Since = Annotated[int | None, Field(ge=0, le=2**53), BeforeValidator(plain_digits)]
+Version = Annotated[int, Field(ge=0, le=2**53, strict=True)]
+VersionQuery = Annotated[int | None, Field(ge=0, le=2**53), BeforeValidator(plain_digits)]
+Path = Annotated[str, Field(max_length=1024)]
 
 
-@router.get("/files", response_class=Response, responses=tagged(FileListShape, 404))
+class FileStatusRequest(RequestBody):
+    """The files that a client is interested in, and the versions that it has."""
+
+    paths: Annotated[list[Path], Field(max_length=MOST_PATHS)] | None = Field(
+        default=None, description="Only these; by default all files of the project."
+    )
+    versions: Annotated[dict[Path, Version], Field(max_length=MOST_PATHS)] | None = Field(
+        default=None, description="Path → version that the client has; by default it has none."
+    )
+
+
+@router.get("/files", response_class=Response, responses=tagged(FileList, 404))
 async def list_files(
     context: ContextDep,
     project_id: ProjectId,
-    prefix: Annotated[str, Query(max_length=1024, description="The beginning of paths.")] = "",
+    prefix: Annotated[str, Query(max_length=1024, description="How the paths begin.")] = "",
     since: Annotated[
-        Since, Query(description="Only what changed after this version, deletions included.")
+        VersionQuery, Query(description="Only changes after this version, including deletions.")
     ] = None,
     wait: WaitQuery = 0,
     if_none_match: IfNoneMatch = "",
 ) -> Response:
-    """List the files of a project. With `wait`, an answer without news comes only after so long."""
+    """List the files of a project. With `wait`, a response without changes takes up to that many seconds."""
     version = await must_exist(context, project_id)
     tag = _list_tag(version, prefix, since)
     if wait and (matches(if_none_match, tag) or since == version):
@@ -80,48 +105,32 @@ async def list_files(
     if matches(if_none_match, tag):
         return not_modified(tag)
     found = await context.call(context.documents.files, project_id, prefix=prefix or None, since=since)
-    body = {"version": found.version, "files": [entry_view(entry) for entry in found.files]}
-    return json_answer(body, tag=_list_tag(found.version, prefix, since))
+    files = FileList(version=found.version, files=[FileView.of(entry) for entry in found.files])
+    return json_answer(files, tag=_list_tag(found.version, prefix, since))
 
 
 def _list_tag(version: int, prefix: str, since: int | None) -> str:
-    """The project's version says it all, but the same address can ask for different parts."""
-    return f'W/"v{version}"' if not prefix and since is None else weak_tag(version, prefix, since)
+    """The version of the project identifies its list; a part of the list needs the query as well."""
+    return _version_tag(version) if not prefix and since is None else weak_tag(version, prefix, since)
 
 
-@router.post("/files/status", response_class=Response, responses=written(ChangesShape, 404))
+def _version_tag(version: int) -> str:
+    return f'W/"v{version}"'
+
+
+@router.post("/files/status", response_class=Response, responses=written(FileChanges, 404))
 async def changed_files(
-    context: ContextDep, project_id: ProjectId, known: Annotated[Known, Body()]
+    context: ContextDep, project_id: ProjectId, known: Annotated[FileStatusRequest, Body()]
 ) -> Response:
-    """Tell which files are not as the client has them. Without versions, all that were asked for."""
+    """List the files that differ from the client's versions. Without versions, all requested files."""
     await must_exist(context, project_id)
     if known.paths is not None:
         found: Iterable[FileEntry] = await context.call(context.documents.entries, project_id, known.paths)
     else:
         listed = await context.call(context.documents.files, project_id, since=0)
         found = listed.files
-    changes = [
-        {
-            "path": entry.path,
-            "last_modified": iso_from_ms(entry.last_modified),
-            "version": entry.version,
-            "change_type": word,
-        }
-        for entry in found
-        if (word := change_word(entry, known.versions)) is not None
-    ]
-    return json_answer({"changes": changes})
-
-
-def change_word(entry: FileEntry, versions: Mapping[str, int] | None) -> str | None:
-    """How a file differs from what a client has; None if it does not."""
-    has = versions.get(entry.path) if versions is not None else None
-    if has == entry.version:
-        return None
-    if entry.deleted:
-        # Who never had it need not hear of it, unless it does not say what it has.
-        return "deleted" if has is not None or versions is None else None
-    return "created" if has is None else "modified"
+    changes = (FileChangeView.of(entry, known.versions) for entry in found)
+    return json_answer(FileChanges(changes=[change for change in changes if change is not None]))
 
 
 @router.get(
@@ -129,7 +138,7 @@ def change_word(entry: FileEntry, versions: Mapping[str, int] | None) -> str | N
     response_class=Response,
     responses={
         200: {
-            "description": "The file as it is.",
+            "description": "The content of the file.",
             "content": {"text/plain": {}, BINARY_TYPE: {}},
             "headers": CONTENT_HEADERS,
         },
@@ -149,7 +158,7 @@ async def read_content(
     if matches(if_none_match, tag):
         return not_modified(tag)
     body = await context.call(context.documents.content, project_id, path)
-    headers = {"Longwatch-Version": str(entry.version), "Content-Security-Policy": NOTHING_RUNS}
+    headers = {"Longwatch-Version": str(entry.version), "Content-Security-Policy": NO_SCRIPTS}
     if entry.kind is Kind.TEXT:
         return bytes_answer(body, TEXT_TYPE, tag=tag, headers=headers)
     headers["Content-Disposition"] = attachment(entry.path.rpartition("/")[2], "")
@@ -159,7 +168,7 @@ async def read_content(
 @router.put(
     "/content/{path:path}",
     response_class=Response,
-    responses=written(AppliedShape, 404),
+    responses=written(WriteResult, 404),
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -173,7 +182,7 @@ async def read_content(
 async def write_content(
     context: ContextDep, request: Request, project_id: ProjectId, path: FilePath
 ) -> Response:
-    """Write a file. Text is merged by small edits, so that what others type meanwhile stays."""
+    """Write a file. Text is merged as small edits, which preserves concurrent edits."""
     await must_exist(context, project_id)
     body = await request.body()
     media_type = request.headers.get("content-type", BINARY_TYPE).partition(";")[0].strip().lower()
@@ -187,18 +196,108 @@ async def write_content(
                 400, "not_utf8", f"The text is not UTF-8: {error.reason}. Send other bytes as {BINARY_TYPE}."
             ) from error
         applied = await context.call(context.documents.write_text, project_id, path, text)
-    return json_answer({"version": applied.version, "changed": applied.changed})
+    return json_answer(WriteResult.of(applied))
 
 
-@router.delete("/content/{path:path}", response_class=Response, responses=plain(FileShape, *WITH_BODY, 404))
+@router.delete("/content/{path:path}", response_class=Response, responses=plain(FileView, *WITH_BODY, 404))
 async def delete_content(context: ContextDep, project_id: ProjectId, path: FilePath) -> Response:
-    """Delete a file. Deleting again changes nothing."""
-    entry = await context.call(context.documents.delete, project_id, path)
-    return json_answer(entry_view(entry))
+    """Delete a file. Deleting it again changes nothing."""
+    return json_answer(FileView.of(await context.call(context.documents.delete, project_id, path)))
+
+
+@document_router.get(
+    "/{path:path}",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "A Yjs update: the whole document, or what the client lacks.",
+            "content": UPDATE_CONTENT,
+            "headers": DOCUMENT_HEADERS,
+        },
+        304: {"description": "The client has the newest version.", "headers": DOCUMENT_HEADERS},
+        **errors(404),
+    },
+)
+async def read_document(
+    context: ContextDep,
+    project_id: ProjectId,
+    path: FilePath,
+    state_vector: Annotated[
+        str,
+        Query(max_length=12_000, description="State vector of the client as base64url; by default empty."),
+    ] = "",
+    version: Annotated[
+        VersionQuery, Query(description="The version that the client has: 304 if it is the newest.")
+    ] = None,
+    wait: WaitQuery = 0,
+    if_none_match: IfNoneMatch = "",
+) -> Response:
+    """Read a document, or what a client lacks of it."""
+    vector = decode_vector(state_vector)
+
+    def is_newest(current: int) -> bool:
+        return version == current or matches(if_none_match, _version_tag(current))
+
+    current = (await find_file(context, project_id, path)).version
+    if wait and is_newest(current):
+        current = await _wait_for_version(context, project_id, path, current, wait)
+    if is_newest(current):
+        return not_modified(_version_tag(current), {"Longwatch-Version": str(current)})
+    if vector is None:
+        state = await context.call(context.documents.read, project_id, path)
+    else:
+        state = await context.call(context.documents.diff, project_id, path, vector)
+    headers = {"Longwatch-Version": str(state.version)}
+    return bytes_answer(state.update, BINARY_TYPE, tag=_version_tag(state.version), headers=headers)
+
+
+async def _wait_for_version(
+    context: ServerContext, project_id: str, path: str, version: int, wait: int
+) -> int:
+    """Wait until the document has another version than this, and return the version it has then."""
+    loop = asyncio.get_running_loop()
+    until = deadline(context, wait)
+    seen = await context.call(context.documents.project_version, project_id)
+    while True:
+        current = (await find_file(context, project_id, path)).version
+        if current != version or loop.time() >= until or context.closing.is_set():
+            return current
+        seen = await context.versions.later_than(context, project_id, seen, until)
+
+
+@document_router.post(
+    "/{path:path}",
+    response_class=Response,
+    responses=written(WriteResult, 404),
+    openapi_extra={"requestBody": {"required": True, "content": UPDATE_CONTENT}},
+)
+async def update_document(
+    context: ContextDep,
+    request: Request,
+    project_id: ProjectId,
+    path: FilePath,
+    kind: Annotated[Kind, Query(description="Kind of a document that does not exist yet.")] = Kind.TEXT,
+) -> Response:
+    """Merge a Yjs update into a document, which is created if it does not exist."""
+    await must_exist(context, project_id)
+    applied = await context.call(context.documents.apply, project_id, path, await request.body(), kind=kind)
+    return json_answer(WriteResult.of(applied))
+
+
+def decode_vector(text: str) -> bytes | None:
+    """The state vector in a URL."""
+    if not text:
+        return None
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidUpdate(
+            f"The state vector is not base64url: {error}. Encode it as base64url, without padding."
+        ) from error
 
 
 async def must_exist(context: ServerContext, project_id: str) -> int:
-    """The version of the project's files. A project without any must have been created."""
+    """The version of the project's files. A project without files must have been created."""
     version = await context.call(context.documents.project_version, project_id)
     if not version:
         await context.call(context.conversations.project, project_id)
@@ -206,11 +305,12 @@ async def must_exist(context: ServerContext, project_id: str) -> int:
 
 
 async def find_file(context: ServerContext, project_id: str, path: str) -> FileEntry:
-    """What is known of a file that is there."""
+    """The entry of a file that exists."""
     entry = await context.call(context.documents.entry, project_id, path)
     if entry is None or entry.deleted:
-        gone = "was deleted" if entry is not None else "is not there"
+        reason = "was deleted" if entry is not None else "does not exist"
         raise DocumentNotFound(
-            f"File {path[:200]!r} {gone} in project {project_id!r}. List the files to see."
+            f"File {path[:200]!r} {reason} in project {project_id!r}. "
+            f"GET /api/projects/{project_id}/files lists the files."
         )
     return entry

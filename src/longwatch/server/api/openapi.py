@@ -7,13 +7,13 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from longwatch.server.access.scopes import REQUIRED
 from longwatch.server.access.tokens import COOKIE, Scope
 from longwatch.server.api.parameters import MAX_CURSOR, MAX_WAIT_SECONDS
-from longwatch.server.api.turn_schemas import TurnStatusShape
 from longwatch.server.responses import POSITION
+from longwatch.turns.views import TurnStatusView
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -205,7 +205,7 @@ def completed(schema: dict[str, Any]) -> dict[str, Any]:
     for path in schema["paths"].values():
         for operation in path.values():
             _correct_errors(operation["responses"])
-    shapes["TurnStatusShape"] = TurnStatusShape.model_json_schema()
+    shapes["TurnStatusView"] = TypeAdapter(TurnStatusView).json_schema()
     schema["paths"][STATUS_PATH] = {"get": _status_operation()}
     components["headers"] = {name: header for name, (_, header) in COMMON_HEADERS.items()}
     for path in schema["paths"].values():
@@ -286,7 +286,7 @@ def _status_operation() -> dict[str, Any]:
             "200": {
                 "description": "As it stands.",
                 "headers": headers,
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TurnStatusShape"}}},
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TurnStatusView"}}},
             },
             "304": {"description": "Unchanged since `If-None-Match`.", "headers": headers},
             **{

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BeforeValidator, Field
@@ -16,21 +16,11 @@ from longwatch.server.api.parameters import (
     IfNoneMatch,
     PositionToken,
     ProjectId,
+    RequestBody,
     SessionId,
     TurnId,
     WaitQuery,
     plain_digits,
-)
-from longwatch.server.api.turn_schemas import (
-    Claim,
-    FedShape,
-    Interruption,
-    NewTurn,
-    StartedShape,
-    TurnEnding,
-    TurnListShape,
-    TurnShape,
-    WholeTurnShape,
 )
 from longwatch.server.context import ServerContext
 from longwatch.server.errors import ApiError
@@ -44,9 +34,9 @@ from longwatch.server.responses import (
     not_modified,
     weak_tag,
 )
-from longwatch.turns import TurnState, tag_of, turn_view
 from longwatch.turns.line_reader import MOST_LINES
-from longwatch.turns.turn import position_of
+from longwatch.turns.turn import TurnState, position_of, tag_of
+from longwatch.turns.views import AcceptedLines, StartedTurn, TurnDetails, TurnLine, TurnList
 
 DIED = "the executor died and did not report an outcome"
 BODY_IN_A_THREAD = 200  # blocks, from which on the body is written beside the event loop
@@ -74,7 +64,71 @@ LINES_BODY = {
 }
 
 
-@router.get("", response_class=Response, responses=tagged(TurnListShape, 404))
+class CreateTurnRequest(RequestBody):
+    """A new turn. A repeated request with the same id returns the same turn."""
+
+    id: Annotated[
+        str,
+        Field(
+            min_length=6,
+            max_length=100,
+            pattern=r"^turn-[A-Za-z0-9._-]+$",
+            description="By default the server makes one.",
+        ),
+    ] = ""
+    prompt: Annotated[str, Field(max_length=1_000_000)] = ""
+
+
+class ExecutorProcess(RequestBody):
+    """The process that executes a turn. If it runs on the server's machine, its death ends the turn."""
+
+    host: Annotated[str, Field(min_length=1, max_length=255)]
+    pid: Annotated[int, Field(ge=1, le=2**31, strict=True)]
+    started: Annotated[int, Field(ge=0, le=2**53, strict=True)] = 0
+    namespace: Annotated[str, Field(max_length=100)] = ""
+    id: Annotated[str, Field(max_length=100)] = ""
+    machine: Annotated[str, Field(max_length=100, description="A digest of the machine id.")] = ""
+    boot: Annotated[str, Field(max_length=100, description="The boot id of the machine.")] = ""
+    role: Annotated[str, Field(max_length=100)] = ""
+
+
+class ClaimTurnRequest(RequestBody):
+    """The executor of a turn."""
+
+    executor: Annotated[str, Field(max_length=200)] = ""
+    process: ExecutorProcess | None = None
+    claim: Annotated[
+        str,
+        Field(
+            max_length=100,
+            description="Chosen by the executor. A second request with the same text is a retry.",
+        ),
+    ] = ""
+
+
+class InterruptTurnRequest(RequestBody):
+    """Why to interrupt a turn."""
+
+    reason: Annotated[str, Field(max_length=1000)] = ""
+
+
+class EndTurnRequest(RequestBody):
+    """How the command of a turn ended. The outcome also takes the agent's own report into account."""
+
+    status: Literal["completed", "failed", "cancelled", "died"]
+    error: Annotated[str, Field(max_length=10_000)] = ""
+    exit_code: Annotated[int | None, Field(ge=0, le=2**31, strict=True)] = None
+    signal: Annotated[str, Field(max_length=50, description="Such as `SIGKILL`.")] = ""
+    leftover_pid: Annotated[
+        int | None, Field(ge=1, le=2**31, strict=True, description="The process that is still running.")
+    ] = None
+    execution_time_ms: Annotated[float | None, Field(ge=0, le=2**53, strict=True)] = None
+    stderr: Annotated[list[Annotated[str, Field(max_length=10_000)]], Field(max_length=100)] = Field(
+        default_factory=list
+    )
+
+
+@router.get("", response_class=Response, responses=tagged(TurnList, 404))
 async def list_turns(
     context: ContextDep,
     project_id: ProjectId,
@@ -87,14 +141,17 @@ async def list_turns(
     tag = weak_tag(*((turn.turn_id, tag_of(turn)) for turn in turns))
     if matches(if_none_match, tag):
         return not_modified(tag)
-    return json_answer({"turns": [turn_view(turn, blocks=False) for turn in turns]}, tag=tag)
+    return json_answer(TurnList(turns=[TurnLine.of(turn) for turn in turns]), tag=tag)
 
 
 @router.post(
-    "", status_code=201, response_class=Response, responses=_written(WholeTurnShape, 404, 409, status=201)
+    "", status_code=201, response_class=Response, responses=_written(TurnDetails, 404, 409, status=201)
 )
 async def create_turn(
-    context: ContextDep, project_id: ProjectId, session_id: SessionId, wanted: Annotated[NewTurn, Body()]
+    context: ContextDep,
+    project_id: ProjectId,
+    session_id: SessionId,
+    wanted: Annotated[CreateTurnRequest, Body()],
 ) -> Response:
     """Make a turn, pending. Turns of the session that have not ended are cancelled."""
     cancelled: list[str] = []
@@ -108,10 +165,10 @@ async def create_turn(
     )
     for turn_id in (*cancelled, state.turn_id):
         await context.board.catch_up(turn_id)
-    return json_answer(turn_view(state), status=201, headers={POSITION: position_of(state)})
+    return json_answer(TurnDetails.of(state), status=201, headers={POSITION: position_of(state)})
 
 
-@router.get("/{turn_id}", response_class=Response, responses=tagged(WholeTurnShape, 404, from_memory=True))
+@router.get("/{turn_id}", response_class=Response, responses=tagged(TurnDetails, 404, from_memory=True))
 async def show_turn(
     context: ContextDep,
     project_id: ProjectId,
@@ -136,13 +193,13 @@ async def show_turn(
     return bytes_answer(body, JSON_TYPE, tag=told.tag, headers=stale)
 
 
-@router.post("/{turn_id}/start", response_class=Response, responses=_written(StartedShape, 404, 409))
+@router.post("/{turn_id}/start", response_class=Response, responses=_written(StartedTurn, 404, 409))
 async def start_turn(
     context: ContextDep,
     project_id: ProjectId,
     session_id: SessionId,
     turn_id: TurnId,
-    claim: Annotated[Claim, Body()],
+    claim: Annotated[ClaimTurnRequest, Body()],
 ) -> Response:
     """Claim a turn for its one executor; 409 if another has claimed it, or it has ended."""
     process = claim.process.model_dump(exclude_defaults=True) if claim.process is not None else None
@@ -155,16 +212,16 @@ async def start_turn(
         process=process,
         claim=claim.claim or None,
     )
-    return await _changed(context, state, next_line=state.highest_line + 1)
+    return await _changed(context, state, StartedTurn)
 
 
-@router.post("/{turn_id}/interrupt", response_class=Response, responses=_written(TurnShape, 404))
+@router.post("/{turn_id}/interrupt", response_class=Response, responses=_written(TurnLine, 404))
 async def interrupt_turn(
     context: ContextDep,
     project_id: ProjectId,
     session_id: SessionId,
     turn_id: TurnId,
-    why: Annotated[Interruption | None, Body()] = None,
+    why: Annotated[InterruptTurnRequest | None, Body()] = None,
 ) -> Response:
     """End a turn. One that has ended stays as it is."""
     reason = why.reason if why is not None else ""
@@ -174,13 +231,13 @@ async def interrupt_turn(
     return await _changed(context, state)
 
 
-@router.post("/{turn_id}/end", response_class=Response, responses=_written(TurnShape, 404))
+@router.post("/{turn_id}/end", response_class=Response, responses=_written(TurnLine, 404))
 async def end_turn(
     context: ContextDep,
     project_id: ProjectId,
     session_id: SessionId,
     turn_id: TurnId,
-    ending: Annotated[TurnEnding, Body()],
+    ending: Annotated[EndTurnRequest, Body()],
 ) -> Response:
     """Say how the command of a turn ended. One that has ended stays as it is; an outcome corrects its run."""
     if ending.status == "died":
@@ -202,7 +259,7 @@ async def end_turn(
 @router.post(
     "/{turn_id}/lines",
     response_class=Response,
-    responses=_written(FedShape, 404, 409, 415),
+    responses=_written(AcceptedLines, 404, 409, 415),
     openapi_extra=LINES_BODY,
 )
 async def feed_turn(
@@ -242,13 +299,9 @@ async def feed_turn(
         )
     finally:
         await context.board.catch_up(turn_id)  # lines before one that was refused are stored
-    told: dict[str, object] = {"accepted": fed.accepted, "blocks": fed.blocks, "status": fed.status}
-    if fed.missing:
-        told["missing"] = [list(gap) for gap in fed.missing]
-    return json_answer(told, headers={POSITION: fed.position})
+    return json_answer(AcceptedLines.of(fed), headers={POSITION: fed.position})
 
 
-async def _changed(context: ServerContext, state: TurnState, **more: object) -> Response:
+async def _changed(context: ServerContext, state: TurnState, view: type[TurnLine] = TurnLine) -> Response:
     await context.board.catch_up(state.turn_id)
-    headers = {POSITION: position_of(state)}
-    return json_answer(turn_view(state, blocks=False) | more, headers=headers)
+    return json_answer(view.of(state), headers={POSITION: position_of(state)})

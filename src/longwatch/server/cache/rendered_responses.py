@@ -24,7 +24,8 @@ from longwatch.server.responses import (
     run_tag,
     to_json,
 )
-from longwatch.turns import TurnState, status_view, tag_of, turn_view
+from longwatch.turns import TurnState, tag_of
+from longwatch.turns.views import TurnDetails, TurnStatusView
 
 if TYPE_CHECKING:
     from longwatch.server.context import ServerContext
@@ -155,7 +156,7 @@ class ToldTurn:
     @cached_property
     def status(self) -> AsgiResponse:
         """How the turn stands."""
-        body = to_json(status_view(self.state))
+        body = to_json(TurnStatusView.of(self.state))
         headers = [
             (b"content-type", JSON_TYPE.encode()),
             (b"content-length", str(len(body)).encode()),
@@ -170,7 +171,7 @@ class ToldTurn:
 
     @cached_property
     def body(self) -> bytes:
-        return to_json(turn_view(self.state))
+        return to_json(TurnDetails.of(self.state))
 
 
 TURN: Reducer[ToldTurn] = Reducer(

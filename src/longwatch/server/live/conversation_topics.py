@@ -20,7 +20,7 @@ from longwatch.model.event import START, Cursor, Event, text_of
 from longwatch.server.live.messages import Frame, caught_up, message
 from longwatch.server.live.subscription import TopicSubscription
 from longwatch.turns.turn import Block, TurnState
-from longwatch.turns.views import block_view, turn_view
+from longwatch.turns.views import BlockView, TurnLine
 
 MOST_OPEN_TURNS = 1_000  # that a cursor may name; it comes from outside
 AT_ONCE = 4  # turns whose history is read at the same time
@@ -240,13 +240,13 @@ class TurnRenderer:
     def event(self, followed: Followed) -> Sequence[Frame]:
         before, self.state = self.state, self.state.plus([followed.event])
         frames = [
-            message("block", self._topic, turn_id=self.state.turn_id, block=block_view(block, sequence))
+            message("block", self._topic, turn_id=self.state.turn_id, block=BlockView.of(block, sequence))
             for sequence, block in changed_blocks(before.blocks, self.state.blocks)
         ]
         core = _core(self.state)
         if self.state.creation is not None and core != self._told:
             self._told = core
-            frames.append(message("turn", self._topic, turn=turn_view(self.state, blocks=False)))
+            frames.append(message("turn", self._topic, turn=TurnLine.of(self.state)))
         if frames:
             # Only the last one of an event carries its cursor: whoever is cut off before it gets all again.
             frames[-1].cursor = followed.cursor
@@ -292,5 +292,5 @@ async def _events(hub: Hub, run_id: str, after: Cursor) -> AsyncGenerator[Event,
 
 def _core(state: TurnState) -> dict[str, Any]:
     """What of a turn is worth a message of its own."""
-    view = turn_view(state, blocks=False)
-    return {name: value for name, value in view.items() if name not in _AS_OF_NOW}
+    fields = vars(TurnLine.of(state))
+    return {name: value for name, value in fields.items() if name not in _AS_OF_NOW}

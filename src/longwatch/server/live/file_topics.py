@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
 
-from longwatch.clock import iso_from_ms
-from longwatch.documents.files import FileEntry
 from longwatch.documents.store import DocumentStore
+from longwatch.documents.views import FileView
 from longwatch.errors import InvalidCursor, LongwatchError
 from longwatch.polling.backoff import JOURNAL_BACKOFF, after_failure
 from longwatch.server.change_waiter import ChangeWaiter
@@ -63,7 +61,7 @@ class FilesSource:
             since = None  # of another store, or one that was set back
         found = await self._call(self._store.files, self._project, since=since)
         # What is newer comes through the line.
-        changes = [entry_view(entry) for entry in found.files if entry.project_version <= until]
+        changes = [FileView.of(entry) for entry in found.files if entry.project_version <= until]
         if since is not None and not changes:
             return []
         return [files_message(self.topic, until, changes, None)]
@@ -88,26 +86,12 @@ class FilesSource:
                 if await self._call(self._store.project_version, self._project) != since:
                     found = await self._call(self._store.files, self._project, since=since)
                     changes = [
-                        entry_view(entry) for entry in found.files if entry.project_version <= found.version
+                        FileView.of(entry) for entry in found.files if entry.project_version <= found.version
                     ]
                     line.push(files_message(self.topic, found.version, changes, f"v{found.version}"))
                     await asyncio.sleep(COALESCE_SECONDS)
                     continue
                 await changed.wait(SAFETY_SECONDS)
-
-
-def entry_view(entry: FileEntry) -> dict[str, Any]:
-    """A file as lists show it."""
-    return {
-        "path": entry.path,
-        "version": entry.version,
-        "last_modified": iso_from_ms(entry.last_modified),
-        "created_at": iso_from_ms(entry.created_at),
-        "size": entry.size,
-        "sha256": entry.sha256,
-        "kind": entry.kind.value,
-        "deleted": entry.deleted,
-    }
 
 
 def version_of(cursor: str) -> int | None:

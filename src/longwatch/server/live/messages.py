@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from longwatch.documents.views import FileView
 from longwatch.errors import LongwatchError
 from longwatch.journal.codec import to_line
 from longwatch.model.event import Event
@@ -94,9 +95,7 @@ def failure_of(topic: str, code: str, text: str) -> Frame:
     return message("error", topic, code=code, message=text)
 
 
-def files_message(
-    topic: str, version: int, changes: Sequence[Mapping[str, Any]], cursor: str | None
-) -> Frame:
+def files_message(topic: str, version: int, changes: Sequence[FileView], cursor: str | None) -> Frame:
     """Files that were made, changed or deleted."""
     return message("files", topic, cursor, version=version, changes=list(changes))
 

@@ -10,7 +10,8 @@ import pytest
 from longwatch.journal.base import Journal
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.live.feed import Feed
-from longwatch.turns import Conversations, conversation_view, project_view
+from longwatch.turns import Conversations
+from longwatch.turns.views import ProjectView, SessionView
 from tests.integration.server.live.viewing import JOURNALS, Follower, make_journal, serving
 
 
@@ -30,7 +31,7 @@ async def test_projects_that_are_there_come_first_and_new_ones_appear_by_themsel
     first = await feed.context.call(make, "p1", "First")
 
     follower = await Follower(feed, "projects").until_caught_up()
-    assert follower.data("project") == [{"topic": "projects", "project": project_view(first)}]
+    assert follower.data("project") == [{"topic": "projects", "project": vars(ProjectView.of(first))}]
     await feed.context.call(make, "p2")
     await follower.until(lambda found: len(found.data("project")) == 2)
 
@@ -47,7 +48,7 @@ async def test_sessions_of_a_project_are_told_and_those_of_others_are_not(feed: 
     made = await feed.context.call(conversations.create_conversation, "p1", "s1", "Roof")
     await follower.until(lambda found: bool(found.data("session")))
 
-    view = conversation_view(made, None)
+    view = vars(SessionView.of(made, None))
     wanted = {name: view[name] for name in ("id", "title", "created_at")}
     assert follower.data("session") == [{"topic": "sessions:p1", "session": wanted}]
 

@@ -11,7 +11,7 @@ import pytest
 
 from longwatch.journal.base import Journal
 from longwatch.server.live.feed import Feed
-from longwatch.turns.views import turn_view
+from longwatch.turns.views import TurnLine
 from tests.integration.server.live.viewing import JOURNALS, Follower, make_journal, serving
 
 SAID = ("thinking about it", "first answer", "second answer", "third answer")
@@ -69,7 +69,7 @@ async def test_a_turn_is_told_with_its_blocks_then_what_is_added(feed: Feed) -> 
     statuses = [said["turn"]["status"] for said in follower.data("turn")]
     assert statuses == ["pending", "running", "completed"]
     state = await feed.context.call(feed.context.conversations.turn, "p", "s", turn_id)
-    assert follower.data("turn")[-1]["turn"] == turn_view(state, blocks=False)
+    assert follower.data("turn")[-1]["turn"] == vars(TurnLine.of(state))
 
 
 async def test_a_turn_resumes_after_any_message_without_a_double(feed: Feed) -> None:
