@@ -147,7 +147,7 @@ def test_a_silent_run_is_given_up_and_stays_open(longwatch: Longwatch, url: str,
     done = longwatch("watch", "wf-dig", "--journal", url, "--silent-after", "200ms")
 
     assert done.returncode == 3
-    assert "gave up on run wf-dig: no event for" in done.stderr
+    assert "stopped watching run wf-dig: no event for" in done.stderr
     assert "the run stays open" in done.stderr
     assert json.loads(longwatch("runs", "--journal", url, "-o", "json").stdout)[0]["status"] == "running"
 
@@ -160,7 +160,7 @@ def test_a_run_that_is_not_there_is_told_unless_it_is_waited_for(longwatch: Long
     assert "No run 'wf-later'." in missing.stderr
     assert "add --wait" in missing.stderr
     assert waited.returncode == 4
-    assert "run wf-later has not begun after" in waited.stderr
+    assert "run wf-later has not started after" in waited.stderr
 
 
 @pytest.mark.parametrize("run", ["latest", "wf-later"])

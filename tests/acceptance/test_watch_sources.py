@@ -177,7 +177,7 @@ def test_a_server_that_is_away_is_waited_for_as_long_as_the_watch_may_take(longw
     assert done.returncode == 3
     first, last = done.stderr.splitlines()
     assert first.startswith("longwatch: waiting for http://127.0.0.1:9/x: 127.0.0.1:9 can not be reached")
-    assert last.startswith("longwatch: time is up, and how run http://127.0.0.1:9/x stands is not known")
+    assert last.startswith("longwatch: timeout, and the status of run http://127.0.0.1:9/x is not known")
 
 
 def test_without_the_extra_it_says_how_to_install_it(longwatch: Longwatch, tmp_path: Path) -> None:

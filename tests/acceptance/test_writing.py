@@ -22,7 +22,7 @@ def test_init_writes_a_file_once(longwatch: Longwatch, tmp_path: Path) -> None:
     assert (first.returncode, first.stdout) == (0, "longwatch.toml\n")
     assert (second.returncode, second.stderr) == (
         2,
-        "longwatch: longwatch.toml is already there. Overwrite it with --force.\n",
+        "longwatch: longwatch.toml already exists. Overwrite it with --force.\n",
     )
     assert forced.returncode == 0
     assert "# capture = " in (tmp_path / "longwatch.toml").read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def test_an_event_that_its_journal_does_not_take_waits_and_is_shipped_later(
     assert recorded.stderr.count("\n") == 1
     assert "waits in the outbox" in recorded.stderr
     assert "Deliver them with `longwatch ship`" in waiting.stdout
-    assert (in_vain.returncode, in_vain.stdout) == (3, "0 shipped, 3 still wait.\n")
+    assert (in_vain.returncode, in_vain.stdout) == (3, "0 shipped, 3 still waiting.\n")
     assert (shipped.returncode, shipped.stdout) == (0, "3 shipped.\n")
     assert recorded.stdout.strip() in longwatch("runs", "--journal", HERE).stdout
 
@@ -68,7 +68,7 @@ def test_an_event_that_its_journal_does_not_take_waits_and_is_shipped_later(
 def test_an_empty_outbox_is_no_failure(longwatch: Longwatch) -> None:
     done = longwatch("ship")
 
-    assert (done.returncode, done.stdout) == (0, "Nothing waits in the outbox.\n")
+    assert (done.returncode, done.stdout) == (0, "The outbox is empty.\n")
 
 
 def test_a_run_moves_from_one_journal_to_another(longwatch: Longwatch, journal: str) -> None:
@@ -91,7 +91,7 @@ def test_bad_lines_are_named_and_nothing_is_half_done(longwatch: Longwatch, jour
     assert "line 1: not JSON" in refused.stderr
     assert "line 7: field event_id is missing" in refused.stderr
     assert kept.returncode == 1
-    assert kept.stderr.endswith("Imported 5 events. 2 lines were left out.\n")
+    assert kept.stderr.endswith("Imported 5 events. 2 invalid lines skipped.\n")
 
 
 def test_old_events_are_deleted_on_demand(longwatch: Longwatch, journal: str) -> None:
@@ -137,5 +137,5 @@ def test_events_for_a_journal_out_of_reach_stay_where_they_are(longwatch: Longwa
     done = longwatch("ship", "--once")
 
     assert done.returncode == 3
-    assert done.stdout == "0 shipped, 16 still wait.\n"
+    assert done.stdout == "0 shipped, 16 still waiting.\n"
     assert "Traceback" not in done.stderr

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What a script learns from a command, with the sentence that the reference has for it."""
+    """The exit codes of all commands, with their description in the reference."""
 
     meaning: str
 
@@ -39,7 +39,7 @@ class ExitCode(IntEnum):
 
 
 def of_watch(result: WatchResult) -> ExitCode:
-    """The outcome of the run if the watch knows it, else how the watch ended."""
+    """The outcome of the run if it is known, otherwise how the watch ended."""
     if result.status is Status.DIED:
         return ExitCode.DIED
     if result.lost_contact:

@@ -1,4 +1,4 @@
-"""A run followed from the terminal: hands what comes to a view, until the watch ends or has to be left."""
+"""Follows a run for a terminal: hands its events to a view until the watch ends."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from longwatch.model.event import Event, Order
 from longwatch.model.run import Ending, Status
 
 TICK_SECONDS = 0.2
-TICKING_SHARE = 0.1  # of the time that a view may take for its ticks, however big the run is
+TICKING_SHARE = 0.1  # of the time that a view may spend in its ticks, however large the run is
 
 
 class View(Protocol):
     """Where a run is shown while it is followed."""
 
     def take(self, event: Event, *, late: bool) -> None:
-        """An event, exactly once."""
+        """Receive an event, exactly once."""
 
     def flush(self) -> None:
-        """Nothing more came together with what was taken."""
+        """The events received so far are a complete batch."""
 
     def caught_up(self) -> None:
-        """What was there has been taken; the rest is live."""
+        """The history is complete; further events are live."""
 
     def tick(self, state: WatchState) -> None:
         """Time has passed."""
@@ -44,17 +44,17 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WatchResult:
-    """How a watch came to its end, and how the run stood then."""
+    """How a watch ended, and the status of the run at that time."""
 
     status: Status  # pending: there was no event
     reason: Reason | None = None  # None: time was up
     message: str | None = None
-    error: str | None = None  # the journal did not answer when it was asked for the last time
+    error: str | None = None  # why the last read of the journal failed
     ended_between: tuple[int, int | None] | None = None  # epoch ms, of a run that died
 
     @property
     def lost_contact(self) -> bool:
-        """Whether the watch ended without knowing how the run stands."""
+        """Whether the watch ended without knowing the status of the run."""
         return self.reason in (Reason.SILENT, Reason.UNUSABLE) or self.error is not None
 
 
@@ -67,49 +67,49 @@ async def follow_run(
     timeout_seconds: float | None = None,
     silent_after_seconds: float | None = None,
 ) -> WatchResult:
-    """Follow the run until it has ended and drained, the watch gives up, or the time is up.
+    """Follow the run until it has ended and drained, the watch gives up, or the timeout passes.
 
-    Raises BrokenPipeError as soon as nobody reads standard output any more.
+    Raises BrokenPipeError as soon as the reader of standard output has closed the pipe.
     """
     loop = asyncio.get_running_loop()
     async with Hub(journal, clock=clock) as hub:
         follower = hub.follow(run_id, silent_after_seconds=silent_after_seconds)
-        attendance = _RunFollowing(follower, view)
+        followed = _RunFollowing(follower, view)
         timer = loop.call_later(timeout_seconds, follower.stop) if timeout_seconds is not None else None
         try:
-            with _ticking(attendance.tick), _reader_watched(attendance.leave):
-                ended = await attendance.items()
+            with _ticking(followed.tick), _reader_watched(followed.leave):
+                ended = await followed.items()
                 if ended.reason is Reason.STOPPED:
-                    return await attendance.last_look(hub, clock)
-                return attendance.outcome(ended)
+                    return await followed.read_final_state(hub, clock)
+                return followed.outcome(ended)
         finally:
             if timer is not None:
                 timer.cancel()
 
 
 class _RunFollowing:
-    """One follower, its view, and what has to be known when it is left before the end."""
+    """One follower and its view, with the progress that decides the status if the watch stops early."""
 
     def __init__(self, follower: Follower, view: View) -> None:
         self._follower = follower
         self._view = view
-        self._top: Order | None = None  # of the events taken
-        self._known = RunProgress(whole=True)
-        self._trouble: BaseException | None = None  # why the watch has to be left
+        self._top: Order | None = None  # the highest order of the events received
+        self._progress = RunProgress(whole=True)
+        self._failure: BaseException | None = None  # why the watch has to end
 
-    def leave(self, trouble: BaseException) -> None:
-        """End the watch and raise this."""
-        self._trouble = self._trouble or trouble
+    def leave(self, failure: BaseException) -> None:
+        """Stop the watch and raise this from `items`."""
+        self._failure = self._failure or failure
         self._follower.stop()
 
     def tick(self) -> None:
         try:
             self._view.tick(self._follower.state)
-        except Exception as error:  # noqa: BLE001 - a timer has no caller: raised where the watch is waited for
+        except Exception as error:  # noqa: BLE001 - a timer has no caller, so `items` raises it
             self.leave(error)
 
     async def items(self) -> Ended:
-        """Hand over everything up to the last item."""
+        """Hand every item to the view and return the last one."""
         async with aclosing(aiter(self._follower)) as items:
             async for item in items:
                 if isinstance(item, Followed):
@@ -120,13 +120,13 @@ class _RunFollowing:
                     self._view.caught_up()
                 elif isinstance(item, Ended):
                     self._view.flush()
-                    if self._trouble is not None:
-                        raise self._trouble
+                    if self._failure is not None:
+                        raise self._failure
                     return item
-        raise AssertionError("a follower ends with the reason")
+        raise AssertionError("a follower yields Ended last")
 
-    async def last_look(self, hub: Hub, clock: Clock) -> WatchResult:
-        """A deadline does not decide: ask the journal thoroughly how the run stands."""
+    async def read_final_state(self, hub: Hub, clock: Clock) -> WatchResult:
+        """Read the journal once more: a timeout does not decide the status of the run."""
         before, cursor, more = self._follower.state.status, self._follower.cursor, True
         try:
             while more:
@@ -141,21 +141,21 @@ class _RunFollowing:
         return found
 
     def outcome(self, ended: Ended) -> WatchResult:
-        """How the run stands at the end of the watch."""
+        """The result of a watch that ended by itself."""
         return WatchResult(
-            ended.status, ended.reason, ended.message, ended_between=_interval(self._known.ending)
+            ended.status, ended.reason, ended.message, ended_between=_interval(self._progress.ending)
         )
 
     def _take(self, event: Event, *, late: bool) -> None:
         if self._top is None or event.order > self._top:
             self._top = event.order
-        if event.type in FACT_TYPES or self._known.last is None:
-            self._known.add([event])
+        if event.type in FACT_TYPES or self._progress.last is None:
+            self._progress.add([event])
         self._view.take(event, late=late)
 
 
 def _outcome_now(journal: Journal, run_id: str, clock: Clock) -> WatchResult:
-    """How a run stands at this moment, by its events and its processes."""
+    """The current status of the run, by its events and its processes."""
     run = journal.find_run(run_id)
     if run is None:
         return WatchResult(Status.PENDING)
@@ -172,7 +172,7 @@ def _interval(ending: Ending | None) -> tuple[int, int | None] | None:
 
 @contextmanager
 def _ticking(tick: Callable[[], None]) -> Iterator[None]:
-    """Call this now and then, less often if it takes long."""
+    """Call `tick` regularly, less often if it takes long."""
     loop = asyncio.get_running_loop()
     handle: asyncio.TimerHandle | None = None
 
@@ -193,7 +193,7 @@ def _ticking(tick: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def _reader_watched(leave: Callable[[BaseException], None]) -> Iterator[None]:
-    """Notice that a pipe has lost its reader though nothing is written: the next event may be hours off."""
+    """Notice a closed pipe without a write, because the next event may be hours away."""
     loop = asyncio.get_running_loop()
     descriptor = _pipe()
     if descriptor is None:
@@ -205,7 +205,7 @@ def _reader_watched(leave: Callable[[BaseException], None]) -> Iterator[None]:
         if has_no_reader(descriptor):
             leave(BrokenPipeError())
 
-    with suppress(OSError, NotImplementedError):  # some loops take no pipes; then the next write tells
+    with suppress(OSError, NotImplementedError):  # some loops accept no pipes; then the next write fails
         loop.add_reader(descriptor, on_event)
     try:
         yield
@@ -224,7 +224,7 @@ def _pipe() -> int | None:
 
 
 def has_no_reader(descriptor: int) -> bool:
-    """Whether whatever is written to this pipe would be refused."""
+    """Whether the reader of this pipe has closed it."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(flags & (select.POLLERR | select.POLLHUP) for _, flags in poll.poll(0))

@@ -41,10 +41,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "executions": ("longwatch.cli.commands.executions", "Watch work that runs in other systems."),
     "serve": ("longwatch.cli.commands.serve", "Serve the API and the page."),
     "package": ("longwatch.cli.commands.package", "Build the Lambda code and the state machine."),
-    "simulate": (
-        "longwatch.cli.commands.simulate",
-        "Play ways of watching against executions, and compare them.",
-    ),
+    "simulate": ("longwatch.cli.commands.simulate", "Simulate polling of executions."),
     "doctor": ("longwatch.cli.commands.doctor", "Check settings, journal, stores, outbox and versions."),
     "recover": ("longwatch.cli.commands.recover", "Salvage a damaged journal into a new file."),
     "completion": ("longwatch.cli.commands.completion", "Print the shell completion script."),
@@ -52,7 +49,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 
 class LazyCommands(click.Group):
-    """A group that knows its commands by name and imports only the one that is called."""
+    """A group that lists its commands by name and imports only the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -90,11 +87,11 @@ class LazyCommands(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
 
-def did_you_mean(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
-    """A hint at the known word that looks most like this one, or nothing."""
+def did_you_mean(typed: str, names: Sequence[str] | Mapping[str, object]) -> str:
+    """A hint at the most similar name, or an empty text."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = difflib.get_close_matches(typed, list(names), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
@@ -117,7 +114,7 @@ def _show_version(context: click.Context, parameter: click.Parameter, value: boo
     help="Show the version.",
 )
 def cli() -> None:
-    """Record long-running work as events, look at it, and tell how it ended."""
+    """Record long-running work as events, follow it live, and report how it ended."""
 
 
 def main() -> NoReturn:
@@ -128,7 +125,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command. Whatever happens, the answer is an exit code and at most a few words on stderr."""
+    """Run one command and return its exit code. Errors become one message on stderr."""
     invocation = Invocation()
     try:
         code = _invoke(arguments, invocation)
@@ -138,9 +135,9 @@ def run(arguments: Sequence[str]) -> int:
         _silence_stdout()
         return ExitCode.PIPE_CLOSED
     except KeyboardInterrupt:
-        _complain_no_more()
+        _end_echoed_line()
         return ExitCode.INTERRUPTED
-    except Exception as error:  # noqa: BLE001  the last line of defence: a message, not a traceback
+    except Exception as error:  # noqa: BLE001  users get a message, not a traceback
         from longwatch.cli.render.terminal import remark
 
         if invocation.debug:
@@ -153,7 +150,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str], invocation: Invocation) -> int:
-    _let_text_through()
+    _replace_unencodable()
     try:
         with cli.make_context(PROGRAM, list(arguments), obj=invocation) as context:
             result: Any = cli.invoke(context)
@@ -165,7 +162,7 @@ def _invoke(arguments: Sequence[str], invocation: Invocation) -> int:
 
 
 def describe_error(error: Exception) -> tuple[str, ExitCode]:
-    """What to print for this error, and the exit code."""
+    """The message for this error, and the exit code."""
     from longwatch.errors import InvalidSettings, JournalUnavailable, LongwatchError, TableProblem
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -174,7 +171,7 @@ def describe_error(error: Exception) -> tuple[str, ExitCode]:
         path = error.ctx.command_path if error.ctx else PROGRAM
         # Click lists the choices of a missing option on lines of their own, each after a tab.
         message = " ".join(error.format_message().split())
-        return f"{PROGRAM}: {message} (`{path} --help` tells more.)", ExitCode.USAGE
+        return f"{PROGRAM}: {message} See `{path} --help`.", ExitCode.USAGE
     if isinstance(error, click.ClickException):
         return f"{PROGRAM}: {error.format_message()}", ExitCode.USAGE
     if isinstance(error, InvalidSettings) and len(error.mistakes) > 1:
@@ -188,28 +185,28 @@ def describe_error(error: Exception) -> tuple[str, ExitCode]:
         return f"{PROGRAM}: {error}", ExitCode.FAILED
     kind = type(error).__name__
     return (
-        f"{PROGRAM}: unexpected {kind}: {error}. This is a mistake in longwatch; --debug shows where.",
+        f"{PROGRAM}: unexpected {kind}: {error}. This is a bug in longwatch; --debug prints the traceback.",
         ExitCode.FAILED,
     )
 
 
-def _let_text_through() -> None:
-    """A terminal whose encoding lacks a character gets a question mark rather than an error."""
+def _replace_unencodable() -> None:
+    """Print a question mark for a character that the terminal's encoding lacks."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
 
 
 def _silence_stdout() -> None:
-    """The reader has gone. Python would flush once more at exit and complain."""
+    """Keep Python from flushing at exit into the closed pipe, which would print a traceback."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
     except (OSError, ValueError):
-        pass  # stdout is no file, so nothing is left to flush
+        pass  # stdout has no descriptor, so nothing is left to flush
 
 
-def _complain_no_more() -> None:
+def _end_echoed_line() -> None:
     """After Ctrl-C: end the line that the terminal echoed `^C` on."""
     if sys.stderr.isatty():
         click.echo(err=True)

@@ -26,7 +26,7 @@ class Invocation:
     clock: Clock = field(default=SYSTEM_CLOCK)
 
     def settings(self) -> Settings:
-        """The settings that hold here, with the journal from the command line if one was given."""
+        """The effective settings, with the journal of --journal if it is given."""
         from longwatch.settings import absolute_journal, load_settings
 
         settings = load_settings()
@@ -41,7 +41,7 @@ COMPLETED_RUNS = 20
 F = TypeVar("F", bound=Callable[..., Any])
 
 JOURNAL_HELP = "Journal to use, such as sqlite:///file.db or dynamodb://TABLE (also LONGWATCH_JOURNAL)."
-DEBUG_HELP = "Show where in the code an error came from."
+DEBUG_HELP = "Print the traceback of an error."
 
 pass_invocation = click.make_pass_decorator(Invocation, ensure=True)
 
@@ -82,18 +82,18 @@ def complete_runs(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """The newest runs of a SQLite journal."""
-    return _completed(context, incomplete)
+    return _complete(context, incomplete)
 
 
 def complete_executions(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """The newest executions that have a run in a SQLite journal."""
-    return _completed(context, incomplete, kind="execution")
+    return _complete(context, incomplete, kind="execution")
 
 
-def _completed(context: click.Context, incomplete: str, *, kind: str | None = None) -> list[CompletionItem]:
-    """Runs by their id, and those of executions by the execution id. An error completes nothing."""
+def _complete(context: click.Context, incomplete: str, *, kind: str | None = None) -> list[CompletionItem]:
+    """Complete run ids, and execution ids for runs of executions. An error yields no completions."""
     from click.shell_completion import CompletionItem
 
     try:
@@ -101,7 +101,7 @@ def _completed(context: click.Context, incomplete: str, *, kind: str | None = No
 
         invocation = context.find_object(Invocation) or Invocation()
         runs = newest_runs_quickly(invocation, COMPLETED_RUNS, kind=kind)
-    except Exception:  # noqa: BLE001  a failed completion completes nothing
+    except Exception:  # noqa: BLE001
         return []
     return [
         CompletionItem(name, help=f"{run.status} {run.name or run.kind}")

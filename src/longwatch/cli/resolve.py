@@ -1,4 +1,4 @@
-"""Resolves what people type into journals, runs and executions, and checks a journal when it opens."""
+"""Resolves the names that users type to journals, runs and executions."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from longwatch.storage.urls import TableAddress, locate_store
 
 NEWEST = ("latest", "-")
 READ_LIMIT = 1000
-MOST_CANDIDATES = 8
-MOST_PAGES = 40  # of a search for the beginning of a run id
-SIMILAR_AMONG = 200  # of the newest runs, when an id is unknown
+MAX_CANDIDATES = 8
+MAX_PAGES = 40  # of a search for the beginning of a run id
+SIMILAR_AMONG = 200  # newest runs, for a suggestion when an id is unknown
 
 
 @contextmanager
 def open_for_reading(invocation: Invocation) -> Iterator[Journal]:
-    """The journal, opened to be read: a table is checked first, a file must be there already."""
+    """Open the journal for a command that reads: a table is checked first, a file has to exist."""
     settings = invocation.settings()
     check_journal(settings, clock=invocation.clock)
     with open_journal(settings=settings, clock=invocation.clock) as journal:
@@ -48,8 +48,8 @@ def check_journal(settings: Settings, *, clock: Clock) -> Sequence[str]:
     path = sqlite_path(settings.journal)
     if path is not None and not path.exists():
         raise JournalUnusable(
-            f"There is no journal at {path} yet. `longwatch run -- COMMAND` records a run; "
-            "--journal names another."
+            f"No journal at {path} yet. Record a run with `longwatch run -- COMMAND`, or name another "
+            "journal with --journal."
         )
     if settings.journal.startswith("dynamodb:"):
         from longwatch.storage.dynamodb.table_check import check_table
@@ -59,7 +59,7 @@ def check_journal(settings: Settings, *, clock: Clock) -> Sequence[str]:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file behind a SQLite address; None for other journals."""
+    """The file of a SQLite URL; None for other journals."""
     parts = urlsplit(url)
     path = unquote(parts.path.removeprefix("/"))
     return Path(path).expanduser() if parts.scheme == "sqlite" and not parts.netloc and path else None
@@ -73,9 +73,9 @@ def table_address(settings: Settings) -> TableAddress:
 
 
 def find_run(journal: Journal, wanted: str) -> RunSummary:
-    """The run that was meant: by its id, the beginning of its id, or `latest`.
+    """The run with this id, the only run whose id begins so, or the newest one for `latest`.
 
-    The run of an execution is found by the execution id too, which follows the plan in its run id.
+    The run of an execution is also found by the execution id, which follows the plan in its run id.
     """
     run = journal.find_run(wanted) if wanted not in ("", "-") else None
     if run is not None:
@@ -84,20 +84,18 @@ def find_run(journal: Journal, wanted: str) -> RunSummary:
         newest = journal.find_runs(WORK, limit=1).runs
         if newest:
             return newest[0]
-        raise RunNotFound(
-            f"There are no runs in {journal.url} yet. `longwatch run -- COMMAND` records a first one."
-        )
+        raise RunNotFound(f"No runs in {journal.url} yet. Record one with `longwatch run -- COMMAND`.")
     candidates = _beginning_with(journal, wanted) if wanted else []
     run = _only(wanted, _of_execution(wanted, candidates) or candidates)
     if run is not None:
         return run
     similar = _similar(journal, wanted)
     hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
-    raise RunNotFound(f"No run {wanted!r}.{hint} `longwatch runs` lists them.")
+    raise RunNotFound(f"No run {wanted!r}.{hint} List them with `longwatch runs`.")
 
 
 def find_exact_run(journal: Journal, wanted: str) -> RunSummary | None:
-    """The run of this id, or of the only execution with this id; not of the beginning of one."""
+    """The run with exactly this id, or that of the only execution with this id."""
     run = journal.find_run(wanted)
     return run or _only(wanted, _of_execution(wanted, _beginning_with(journal, wanted)))
 
@@ -105,9 +103,9 @@ def find_exact_run(journal: Journal, wanted: str) -> RunSummary | None:
 def _only(wanted: str, candidates: Sequence[RunSummary]) -> RunSummary | None:
     if len(candidates) <= 1:
         return candidates[0] if candidates else None
-    names = ", ".join(run.run_id for run in candidates[:MOST_CANDIDATES])
-    more = ", …" if len(candidates) > MOST_CANDIDATES else ""
-    raise InvalidInput(f"{wanted!r} could be any of {names}{more}. Write more of the id.")
+    names = ", ".join(run.run_id for run in candidates[:MAX_CANDIDATES])
+    more = ", …" if len(candidates) > MAX_CANDIDATES else ""
+    raise InvalidInput(f"{wanted!r} is ambiguous: {names}{more}. Type more of the ID.")
 
 
 def _of_execution(execution_id: str, runs: Sequence[RunSummary]) -> list[RunSummary]:
@@ -117,7 +115,7 @@ def _of_execution(execution_id: str, runs: Sequence[RunSummary]) -> list[RunSumm
 def _beginning_with(journal: Journal, beginning: str) -> list[RunSummary]:
     found: list[RunSummary] = []
     cursor = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = journal.find_runs(RunQuery(text=beginning), after=cursor, limit=500)
         found += [
             run
@@ -125,13 +123,13 @@ def _beginning_with(journal: Journal, beginning: str) -> list[RunSummary]:
             if run.run_id.startswith(beginning) or execution_id_of(run).startswith(beginning)
         ]
         cursor = page.cursor
-        if cursor is None or len(found) > MOST_CANDIDATES:
+        if cursor is None or len(found) > MAX_CANDIDATES:
             break
     return found
 
 
 def execution_id_of(run: RunSummary) -> str:
-    """What comes after the plan in the run id of an execution; empty for other runs."""
+    """The part after the plan in the run id of an execution; empty for other runs."""
     return run.run_id.partition("/")[2] if run.kind == "execution" else ""
 
 
@@ -141,7 +139,7 @@ def _similar(journal: Journal, wanted: str) -> Sequence[str]:
 
 
 def read_events(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[Event]:
-    """Every event of the run once, as they arrived. Shows how far it is if that takes long."""
+    """Every event of the run once, in order of arrival. Shows the progress of a slow read."""
     cursor = START
     with ProgressLine("Reading events:", clock=clock, total=run.events) as progress:
         while True:
@@ -154,7 +152,7 @@ def read_events(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[
 
 
 def read_counted(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[Event]:
-    """`read_events`, and a remark if the journal counted more when they were stored.
+    """`read_events`, and a warning if the journal counted more events when they were stored.
 
     An index that lacks an entry hides an event, and no query fails.
     """
@@ -173,7 +171,7 @@ def read_counted(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator
 def newest_runs_quickly(
     invocation: Invocation, limit: int, *, kind: str | None = None
 ) -> Sequence[RunSummary]:
-    """The newest runs if the journal is a file that is there, else none: for shell completion."""
+    """The newest runs of an existing SQLite file, for shell completion; otherwise none."""
     settings = invocation.settings()
     path = sqlite_path(settings.journal)
     if path is None or not path.exists():
@@ -183,17 +181,17 @@ def newest_runs_quickly(
 
 
 def event_lines(journal: Journal, run: RunSummary, *, clock: Clock) -> Iterator[str]:
-    """Every event of the run as a line of JSON, in order. Lines are held, not events: they are smaller."""
+    """Every event of the run as a line of JSON, in order. Lines need less memory than events."""
     lines = [(event.order, to_line(event)) for event in read_counted(journal, run, clock=clock)]
     lines.sort(key=lambda pair: pair[0])
     return (line for _, line in lines)
 
 
-LOOKED_THROUGH = 1_000  # of the newest executions, for the beginning of an id
+SEARCHED_EXECUTIONS = 1_000  # the newest ones, for the beginning of an id
 
 
 def find_execution(store: ExecutionStore, wanted: str) -> Execution:
-    """The execution that was meant."""
+    """The execution with this key or id, the only one that begins so, or the newest one for `latest`."""
     found = resolve(store, wanted) if wanted not in ("", "-") else None
     if found is not None:
         return found
@@ -201,15 +199,15 @@ def find_execution(store: ExecutionStore, wanted: str) -> Execution:
         newest = store.find(limit=1)
         if newest:
             return newest[0]
-        raise ExecutionNotFound("There are no executions here yet. Add one: longwatch executions add --help")
-    newest = store.find(limit=LOOKED_THROUGH) if wanted else []
+        raise ExecutionNotFound("No executions yet. Add one: longwatch executions add --help")
+    newest = store.find(limit=SEARCHED_EXECUTIONS) if wanted else []
     candidates = [
         each for each in newest if each.execution_id.startswith(wanted) or str(each.key).startswith(wanted)
     ]
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
-        names = ", ".join(str(each.key) for each in candidates[:MOST_CANDIDATES])
-        more = ", …" if len(candidates) > MOST_CANDIDATES else ""
-        raise InvalidInput(f"{wanted!r} could be any of {names}{more}. Write more of the id.")
-    raise ExecutionNotFound(f"There is no execution {wanted!r} here. List them: longwatch executions list")
+        names = ", ".join(str(each.key) for each in candidates[:MAX_CANDIDATES])
+        more = ", …" if len(candidates) > MAX_CANDIDATES else ""
+        raise InvalidInput(f"{wanted!r} is ambiguous: {names}{more}. Type more of the ID.")
+    raise ExecutionNotFound(f"No execution {wanted!r}. List them: longwatch executions list")

@@ -1,4 +1,4 @@
-"""Signals that end a command: it leaves by an exception, so that it gives back what it holds."""
+"""Signals that end a command, raised as an exception so that the command releases its leases and files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ def stopped_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    taken = [
-        number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN
-    ]  # as `nohup` does
-    before = {number: signal.signal(number, _stop) for number in taken}
+    active = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _stop) for number in active}
     try:
         yield
     finally:
@@ -35,12 +33,10 @@ def stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def report_interrupt(words: str) -> ExitCode:
-    """Say what Ctrl-C stopped and what it did not; the exit code."""
-    line = f"longwatch: {words}"
-    remark(
-        f"\n{line}" if sys.stderr.isatty() else line
-    )  # the terminal has echoed `^C` without ending its line
+def report_interrupt(message: str) -> ExitCode:
+    """Report what Ctrl-C stopped, and return the exit code."""
+    echoed = "\n" if sys.stderr.isatty() else ""  # ends the line on which the terminal echoed `^C`
+    remark(f"{echoed}longwatch: {message}")
     return ExitCode.INTERRUPTED
 
 

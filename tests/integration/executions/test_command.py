@@ -97,7 +97,7 @@ def test_two_plans_with_one_id_are_told_apart_by_every_command(shell: Shell, drs
     assert "shop/x-1" in shell.executions("explain", "shop/x-1").stdout
     with pytest.raises(AmbiguousExecution, match="shop/x-1 or web/x-1"):
         shell.executions("show", "x-1")
-    with pytest.raises(InvalidInput, match="could be any of"):
+    with pytest.raises(InvalidInput, match="is ambiguous"):
         shell("show", "x-1")
 
 

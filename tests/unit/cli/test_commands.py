@@ -92,12 +92,12 @@ def test_a_list_of_runs_can_be_narrowed(file: str) -> None:
 def test_a_cut_list_says_that_there_is_more(file: str) -> None:
     shown = invoke("runs", "--journal", file, "--limit", "1")
 
-    assert "--all or --limit shows more" in shown.stderr
+    assert "For more, use --limit or --all" in shown.stderr
     assert "--all" not in invoke("runs", "--journal", file, "--all").stderr
 
 
 def test_a_scan_is_refused_where_it_makes_no_sense(file: str) -> None:
-    with pytest.raises(InvalidInput, match="--scan is for DynamoDB"):
+    with pytest.raises(InvalidInput, match="--scan needs a DynamoDB"):
         invoke("runs", "--journal", file, "--scan")
 
 
@@ -250,7 +250,7 @@ def test_the_good_lines_are_imported_when_asked_for(file: str, tmp_path: Path) -
     done = invoke("import", "bad.jsonl", "--keep-going", "--journal", "sqlite:///copy.db")
 
     assert done.return_value == 1
-    assert done.stderr.endswith("Imported 16 events. 2 lines were left out.\n")
+    assert done.stderr.endswith("Imported 16 events. 2 invalid lines skipped.\n")
 
 
 def test_an_event_that_contradicts_the_journal_is_told_with_its_line(file: str, tmp_path: Path) -> None:
@@ -297,8 +297,8 @@ def test_old_events_are_pruned_and_then_known_as_expired(file: str) -> None:
     done = invoke("prune", "--older-than", "9m57s", "--journal", file, clock=clock)
     verified = invoke("verify", "wf-1a", "--journal", file, clock=clock)
 
-    assert dry.stdout.startswith("Events from before ")
-    assert dry.stdout.endswith(" in 1 run. Nothing was deleted.\n")
+    assert dry.stdout.startswith("1 run with events from before ")
+    assert dry.stdout.endswith(". Nothing was deleted.\n")
     assert done.stdout == "7 events deleted.\n"
     assert verified.return_value == 0
     assert "✗" not in verified.stdout
@@ -331,7 +331,7 @@ def test_ship_delivers_what_waits(tmp_path: Path) -> None:
     again = invoke("ship")
 
     assert (done.return_value, done.stdout) == (0, "16 shipped.\n")
-    assert again.stdout == "Nothing waits in the outbox.\n"
+    assert again.stdout == "The outbox is empty.\n"
     with SqliteJournal(tmp_path / "late.db") as journal:
         assert len(journal.read("wf-1a2b3c4d").events) == 17  # with the late_batch that announces them
 
@@ -347,8 +347,8 @@ def test_ship_gives_up_after_a_while_and_keeps_the_events(tmp_path: Path) -> Non
 
     assert done.return_value == 3
     assert clock.slept == [1, 2, 4, 8, 15]
-    assert done.stdout == "0 shipped, 16 still wait.\n"
-    assert ". 16 events wait, next try in 1 s.\n" in done.stderr
+    assert done.stdout == "0 shipped, 16 still waiting.\n"
+    assert ". 16 waiting, next attempt in 1 s.\n" in done.stderr
     assert ".;" not in done.stderr
     assert ".." not in done.stderr
 
@@ -356,10 +356,10 @@ def test_ship_gives_up_after_a_while_and_keeps_the_events(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("report", "text", "code"),
     [
-        (ShipReport(), "Nothing waits in the outbox.", 0),
+        (ShipReport(), "The outbox is empty.", 0),
         (ShipReport(shipped=1200), "1,200 shipped.", 0),
         (ShipReport(shipped=1, refused=2), "1 shipped, 2 refused.", 1),
-        (ShipReport(left=3, errors=["x"]), "0 shipped, 3 still wait.", 3),
+        (ShipReport(left=3, errors=["x"]), "0 shipped, 3 still waiting.", 3),
     ],
 )
 def test_what_was_shipped_is_told_in_one_line(report: ShipReport, text: str, code: int) -> None:
@@ -499,7 +499,7 @@ def test_a_watch_that_is_interrupted_says_that_the_run_continues(
     async def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("longwatch.cli.commands.watch.attend", interrupted)
+    monkeypatch.setattr("longwatch.cli.commands.watch.follow_run", interrupted)
 
     done = invoke("watch", "wf-1a", "--journal", file)
 

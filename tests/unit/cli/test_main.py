@@ -56,7 +56,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
         (["show"], "Missing argument 'RUN'."),
         (["runs", "--since", "soon"], "10m, 2h or 3d (ago)"),
         (["runs", "--journal", "mysql://x"], "sqlite:///path/to/file.db"),
-        (["tail", "latest", "--journal", "sqlite:///none.db"], "none.db yet. `longwatch run -- COMMAND`"),
+        (["tail", "latest", "--journal", "sqlite:///none.db"], "none.db yet. Record a run"),
         (["record", "note", "novalue"], "write KEY=VALUE"),
         (["record", "note", "n:=x"], "is not JSON"),
         (["record", "note", "--data", "[1]"], "must be a JSON object"),
@@ -104,7 +104,7 @@ def test_a_mistake_is_answered_in_one_line_that_says_what_to_do(
         ),
         (
             KeyError("x"),
-            "longwatch: unexpected KeyError: 'x'. This is a mistake in longwatch; --debug shows where.",
+            "longwatch: unexpected KeyError: 'x'. This is a bug in longwatch; --debug prints the traceback.",
             1,
         ),
     ],

@@ -35,7 +35,7 @@ def test_an_execution_is_named_by_its_id_its_beginning_or_as_the_latest(
 
 
 def test_a_beginning_of_several_is_refused_with_their_names(store: MemoryExecutionStore) -> None:
-    with pytest.raises(InvalidInput, match="could be any of plan/drill-12, plan/drill-1"):
+    with pytest.raises(InvalidInput, match="is ambiguous: plan/drill-12, plan/drill-1"):
         find_execution(store, "dri")
 
 

@@ -40,19 +40,19 @@ def test_a_run_that_is_called_latest_is_found_by_its_name(journal: MemoryJournal
 
 
 def test_a_beginning_of_several_ids_lists_them(journal: MemoryJournal) -> None:
-    with pytest.raises(InvalidInput, match=r"'wf-1' could be any of wf-1b00ffee, wf-1a2b3c4d\. Write more"):
+    with pytest.raises(InvalidInput, match=r"'wf-1' is ambiguous: wf-1b00ffee, wf-1a2b3c4d\. Type more"):
         find_run(journal, "wf-1")
 
 
 def test_an_unknown_run_is_answered_with_similar_ones(journal: MemoryJournal) -> None:
     with pytest.raises(RunNotFound, match=r"No run 'wf-1a2b3c4x'\. Did you mean wf-1a2b3c4d\?"):
         find_run(journal, "wf-1a2b3c4x")
-    with pytest.raises(RunNotFound, match=r"^No run 'other'\. `longwatch runs` lists them\.$"):
+    with pytest.raises(RunNotFound, match=r"^No run 'other'\. List them with `longwatch runs`\.$"):
         find_run(journal, "other")
 
 
 def test_the_latest_of_no_runs_says_so() -> None:
-    with pytest.raises(RunNotFound, match="There are no runs"):
+    with pytest.raises(RunNotFound, match="No runs in"):
         find_run(MemoryJournal(), "latest")
 
 
@@ -73,7 +73,7 @@ def test_reading_a_file_that_is_not_there_creates_none(tmp_path: Path) -> None:
     invocation = Invocation(journal="sqlite:///missing.db")
 
     with (
-        pytest.raises(JournalUnusable, match=r"no journal at .*missing\.db yet"),
+        pytest.raises(JournalUnusable, match=r"No journal at .*missing\.db yet"),
         open_for_reading(invocation),
     ):
         pass

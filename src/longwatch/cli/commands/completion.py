@@ -1,4 +1,4 @@
-"""`longwatch completion SHELL`: the script that makes a shell complete commands, options and run ids."""
+"""`longwatch completion SHELL`: prints a script that completes commands, options and run ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HINTS = {
 @common_options
 def command(shell: str) -> None:
     """Print the shell completion script."""
-    made = get_completion_class(shell)
-    assert made is not None
-    click.echo(made(cli, {}, PROGRAM, COMPLETE_VARIABLE).source())
+    completion = get_completion_class(shell)
+    assert completion is not None
+    click.echo(completion(cli, {}, PROGRAM, COMPLETE_VARIABLE).source())
     remark(HINTS[shell])

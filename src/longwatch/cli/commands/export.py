@@ -1,4 +1,4 @@
-"""`longwatch export RUN…`: runs as JSON lines, to keep or to import elsewhere, or one run as a page."""
+"""`longwatch export RUN…`: runs as JSON lines, or one run as an HTML file."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def command(
 ) -> None:
     """Write runs as JSON lines, or one run as a page.
 
-    RUN is the id of a run, the beginning of one, or `latest`. As JSON lines every event is one line, in
-    order; `longwatch import` reads them again. As HTML a run becomes one file that needs no server and no
-    network: log, timeline, calls and graph, as the page of `longwatch serve` shows them.
+    RUN is a run ID, the beginning of one, or `latest`. As JSON lines, every event is one line, in order;
+    `longwatch import` reads them. As HTML, a run becomes one file that needs no server and no network, with
+    the log, timeline, calls and graph of the page.
     """
     to_stdout = output is None or str(output) == "-"
     with open_for_reading(invocation) as journal:
@@ -64,12 +64,12 @@ def command(
 def _export_page(
     journal: Journal, found: Sequence[RunSummary], output: Path | None, invocation: Invocation
 ) -> None:
-    """One run as a page. Without a file it goes to stdout, but not onto a terminal."""
+    """Write one run as a page, to stdout if no file is named, unless that is a terminal."""
     from longwatch.following.observation import Observer
     from longwatch.server.page.report import render_report, report_name
 
     if len(found) > 1:
-        raise InvalidInput(f"A page holds one run, and {len(found)} were named. Export them one by one.")
+        raise InvalidInput(f"An HTML file holds one run, not {len(found)}. Export them one by one.")
     [run] = found
     if output is None and sys.stdout.isatty():
         output = Path(report_name(run.run_id))
@@ -94,7 +94,7 @@ def _groups(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _write_whole(path: Path, parts: Iterable[bytes]) -> None:
-    """Write beside the file and put it in place at the end: an interrupted export leaves no half file."""
+    """Write a temporary file and rename it, so that an interrupted export leaves no partial file."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:

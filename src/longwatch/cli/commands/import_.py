@@ -27,22 +27,22 @@ MOST_REPORTED = 20
 
 
 @dataclass(slots=True)
-class BadLines:
-    """What was wrong with which lines. Only the first are told, all are counted."""
+class InvalidLines:
+    """The reasons of the first invalid lines, and the number of all."""
 
-    told: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     count: int = 0
 
     def add(self, where: str, reason: str) -> None:
         self.count += 1
-        if len(self.told) < MOST_REPORTED:
-            self.told.append(f"{where}: {reason}")
+        if len(self.reasons) < MOST_REPORTED:
+            self.reasons.append(f"{where}: {reason}")
 
     def lines(self) -> Iterator[str]:
-        """One line for each that is told, and one for the rest."""
-        yield from self.told
-        if self.count > len(self.told):
-            yield f"… and {self.count - len(self.told):,} more"
+        """One line for each reason, and one for the rest."""
+        yield from self.reasons
+        if self.count > len(self.reasons):
+            yield f"… and {self.count - len(self.reasons):,} more"
 
 
 @click.command()
@@ -53,15 +53,15 @@ class BadLines:
 def command(invocation: Invocation, file: Path, keep_going: bool) -> int:
     """Read events from JSON lines.
 
-    FILE is what `longwatch export` wrote, - for stdin. An event that is already there is left as it is, so
-    importing twice is harmless. If any line is bad, nothing is imported unless --keep-going is given.
+    FILE is the output of `longwatch export`, or - for stdin. Events that the journal already has are skipped,
+    so importing twice is harmless. If any line is invalid, nothing is imported unless --keep-going is given.
     """
     settings = invocation.settings()
-    if sqlite_path(settings.journal) is None:  # a file may be new, a table must be there
+    if sqlite_path(settings.journal) is None:  # a file may be new, a table has to exist
         check_journal(settings, clock=invocation.clock)
-    bad = BadLines()
-    with _opened(file) as source:
-        lines = source if keep_going else _all_good(source, bad)
+    bad = InvalidLines()
+    with _open(file) as source:
+        lines = source if keep_going else _check_lines(source, bad)
         with (
             open_journal(settings=settings, clock=invocation.clock) as journal,
             ProgressLine("Importing:", clock=invocation.clock) as progress,
@@ -69,11 +69,12 @@ def command(invocation: Invocation, file: Path, keep_going: bool) -> int:
             count = _store(journal, lines, bad, progress)
     for line in bad.lines():
         remark(line)
-    remark(f"Imported {count:,} events." + (f" {bad.count:,} lines were left out." if bad.count else ""))
+    skipped = f" {count_text(bad.count, 'invalid line')} skipped." if bad.count else ""
+    remark(f"Imported {count_text(count, 'event')}.{skipped}")
     return of_success(not bad.count)
 
 
-def _opened(file: Path) -> nullcontext[BinaryIO] | BinaryIO:
+def _open(file: Path) -> nullcontext[BinaryIO] | BinaryIO:
     if str(file) == "-":
         return nullcontext(sys.stdin.buffer)
     try:
@@ -82,23 +83,23 @@ def _opened(file: Path) -> nullcontext[BinaryIO] | BinaryIO:
         raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _all_good(source: BinaryIO, bad: BadLines) -> Iterable[bytes]:
-    """The lines, after every one of them was checked. A file is read twice, a pipe is kept in memory."""
+def _check_lines(source: BinaryIO, bad: InvalidLines) -> Iterable[bytes]:
+    """Check every line, then return them all. A file is read twice, a pipe is held in memory."""
     lines = source if source.seekable() else source.readlines()
     for number, line in enumerate(lines, 1):
-        _parsed(number, line, bad)
+        _parse(number, line, bad)
     if bad.count:
-        told = "\n".join(bad.lines())
+        reasons = "\n".join(bad.lines())
         raise InvalidInput(
-            f"{count_text(bad.count, 'invalid line')}, nothing imported:\n{told}\n"
-            "Fix the file, or import the valid lines with --keep-going."
+            f"{count_text(bad.count, 'invalid line')}, nothing imported:\n{reasons}\n"
+            "Fix the file, or pass --keep-going to import the valid lines."
         )
     if source.seekable():
         source.seek(0)
     return lines
 
 
-def _store(journal: Journal, lines: Iterable[bytes], bad: BadLines, progress: ProgressLine) -> int:
+def _store(journal: Journal, lines: Iterable[bytes], bad: InvalidLines, progress: ProgressLine) -> int:
     count = 0
     batch: list[tuple[int, Event]] = []
 
@@ -113,7 +114,7 @@ def _store(journal: Journal, lines: Iterable[bytes], bad: BadLines, progress: Pr
         batch.clear()
 
     for number, line in enumerate(lines, 1):
-        event = _parsed(number, line, bad)
+        event = _parse(number, line, bad)
         if event is not None:
             batch.append((number, event))
         if len(batch) >= BATCH_EVENTS:
@@ -130,12 +131,12 @@ def _append(events: list[Event], journal: Journal) -> frozenset[str]:
     return frozenset()
 
 
-def _parsed(number: int, line: bytes, bad: BadLines) -> Event | None:
+def _parse(number: int, line: bytes, bad: InvalidLines) -> Event | None:
     if not line.strip():
         return None
     try:
         event = from_line(line)
-        encode_payload(event.payload)  # what no journal would take
+        encode_payload(event.payload)  # raises for a payload that no journal accepts
     except (InvalidInput, InvalidEvent, ValueError, RecursionError) as error:
         bad.add(f"line {number}", str(error))
         return None

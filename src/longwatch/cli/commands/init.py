@@ -16,8 +16,8 @@ from longwatch.settings import FILE_NAME, SETTINGS, Setting
 LINE_COLUMNS = 100
 
 HEADING = """\
-# Settings of longwatch. Everything here is optional: a line that begins with # stands for the default.
-# A variable in the environment beats this file. `longwatch doctor` shows what holds, and where it came from.
+# Settings of longwatch. Every setting is optional; the commented lines show the defaults.
+# Environment variables override this file. `longwatch doctor` prints the effective values and their origins.
 """
 
 
@@ -35,15 +35,15 @@ def command(path: Path, force: bool) -> None:
         with file.open("w" if force else "x", encoding="utf-8") as target:
             target.write(settings_file())
     except FileExistsError:
-        raise InvalidInput(f"{file} is already there. Overwrite it with --force.") from None
+        raise InvalidInput(f"{file} already exists. Overwrite it with --force.") from None
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be written: {error.strerror}. Choose another place.") from error
+        raise InvalidInput(f"{file} cannot be written: {error.strerror}. Choose another folder.") from error
     write_data([str(file)])
-    remark("Uncomment what you want to change, then see what holds with `longwatch doctor`.")
+    remark("Uncomment the settings to change, then check them with `longwatch doctor`.")
 
 
 def settings_file() -> str:
-    """The text of a settings file that changes nothing yet."""
+    """The text of a settings file in which every setting is commented out."""
     lines = [HEADING]
     section = ""
     for setting in SETTINGS:

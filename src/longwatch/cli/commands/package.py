@@ -1,4 +1,4 @@
-"""`longwatch package`: build what the templates deploy."""
+"""`longwatch package`: build the files that the templates deploy."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
     help="Output directory; created if missing.",
 )
 @click.option(
-    "--upload", "place", metavar="S3-URL", help="Also upload them: s3://BUCKET or s3://BUCKET/PREFIX."
+    "--upload", "s3_url", metavar="S3-URL", help="Also upload them: s3://BUCKET or s3://BUCKET/PREFIX."
 )
 @click.option("--endpoint", metavar="URL", help="S3 endpoint URL, such as that of a local emulator.")
 @common_options
-def command(directory: Path, place: str | None, endpoint: str | None) -> None:
+def command(directory: Path, s3_url: str | None, endpoint: str | None) -> None:
     """Build the Lambda code and the state machine.
 
-    The file names are made from the content, so the same source gives the same names and bytes, and a change
-    gives new ones. Prints the parameters that the templates ask for.
+    File names derive from the content: the same source gives the same names and bytes, and a change gives
+    new ones. Prints the parameters of the templates.
     """
     from longwatch.aws.packaging import code, infrastructure, machine, split_s3_url
 
     artifacts = {"CodeKey": code(), "DefinitionKey": machine()}
-    where = split_s3_url(place) if place is not None else None
+    target = split_s3_url(s3_url) if s3_url is not None else None
     directory.mkdir(parents=True, exist_ok=True)
     for artifact in artifacts.values():
         path = directory / artifact.name
         path.write_bytes(artifact.content)
         remark(f"{path}  {len(artifact.content):,} bytes")
-    if where is None:
-        remark(f"Upload them with --upload s3://BUCKET/PREFIX; the templates are in {infrastructure()}.")
+    if target is None:
+        remark(f"Upload them with --upload s3://BUCKET/PREFIX. The templates are in {infrastructure()}.")
         for name, artifact in artifacts.items():
             write_text(f"{name}={artifact.name}")
         return
-    bucket, prefix = where
+    bucket, prefix = target
     client = make_client(new_session(core_session("Uploading to S3")), "s3", endpoint=endpoint)
-    keys = {name: _uploaded(client, artifact, bucket, prefix) for name, artifact in artifacts.items()}
+    keys = {name: _upload(client, artifact, bucket, prefix) for name, artifact in artifacts.items()}
     write_text(f"CodeBucket={bucket}")
     for name, key in keys.items():
         write_text(f"{name}={key}")
 
 
-def _uploaded(client: Any, artifact: Artifact, bucket: str, prefix: str) -> str:
+def _upload(client: Any, artifact: Artifact, bucket: str, prefix: str) -> str:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from longwatch.aws.packaging import upload
@@ -67,6 +67,6 @@ def _uploaded(client: Any, artifact: Artifact, bucket: str, prefix: str) -> str:
         return upload(client, artifact, bucket, prefix)
     except (BotoCoreError, ClientError) as error:
         raise InvalidInput(
-            f"{artifact.name} could not be uploaded to s3://{bucket}/{prefix} ({error}); check the bucket's "
-            "name and that this profile may write to it"
+            f"{artifact.name} could not be uploaded to s3://{bucket}/{prefix} ({error}). Check the bucket's "
+            "name and that this profile may write to it."
         ) from error

@@ -1,4 +1,4 @@
-"""`longwatch prune`: deletes old events from a journal that does not do so by itself."""
+"""`longwatch prune`: deletes old events from a SQLite journal."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from longwatch.model.run_query import INDEX_KINDS, RunQuery
 def command(invocation: Invocation, age: str, dry_run: bool) -> None:
     """Delete old events.
 
-    Deletes the events that occurred longer than AGE ago, in small steps that let others write in between,
-    and the runs that have none left. A DynamoDB table needs no pruning: its events expire by their ttl.
+    Deletes events older than AGE, and runs that have no events left, in small transactions between which
+    other processes can write. A DynamoDB table needs no pruning: its events expire by their ttl.
     """
     before = invocation.clock.now_ms() - span_ms(age)
     moment = clock_text(max(0, before), dated=True)
     settings = invocation.settings()
-    if sqlite_path(settings.journal) is not None:  # a table is not pruned, so it need not be checked either
+    if sqlite_path(settings.journal) is not None:  # a table is never pruned, so it is not checked
         check_journal(settings, clock=invocation.clock)
     with open_journal(settings=settings, clock=invocation.clock) as journal:
         if not isinstance(journal, Prunes):
             raise InvalidInput(
-                f"{journal.url} is not pruned: its events expire by themselves. "
-                "Set recording.ttl_hours to choose after how long."
+                f"{journal.url} cannot be pruned: its events expire by themselves. "
+                "Set recording.ttl_hours to choose when."
             )
         if dry_run:
             runs = count_text(_count(journal, before), "run")
-            write_text(f"Events from before {moment} in {runs}. Nothing was deleted.")
+            write_text(f"{runs} with events from before {moment}. Nothing was deleted.")
             return
         remark(f"Deleting events from before {moment} …")
-        gone = journal.prune(max(0, before))
-    write_text(f"{gone:,} events deleted.")
+        deleted = journal.prune(max(0, before))
+    write_text(f"{count_text(deleted, 'event')} deleted.")
 
 
 def _count(journal: Journal, before: int) -> int:

@@ -1,4 +1,4 @@
-"""`longwatch recover FILE --to NEW`: salvages what can be read of a damaged journal into a new file."""
+"""`longwatch recover FILE --to NEW`: salvages the readable events of a damaged journal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from longwatch.cli.render.text import count_text
 from longwatch.errors import InvalidInput
 from longwatch.journal.sqlite.recovery import Recovered, recover
 
-MOST_RUNS = 20  # affected ones that are named
+MAX_RUNS = 20  # affected ones that are listed
 
 
 @click.command()
@@ -28,15 +28,17 @@ def command(invocation: Invocation, source: Path, target: Path, output: str) -> 
     """Salvage a damaged journal into a new file.
 
     FILE is the SQLite file of a journal. It is not changed, and NEW must not exist yet. Events keep their
-    ids, producers, numbers, digests and order, so that `longwatch verify` on the new file names what is
-    missing, except at the end of a producer: there it answers open. Exit code 0: every event was readable;
-    1: some were not, and the text says how many and of which runs; 2: nothing could be salvaged.
+    ids, producers, numbers, digests and order, so that `longwatch verify` on the new file names the missing
+    ones. A producer whose last events are lost is reported as open.
+
+    Exit codes: 0 every event was readable; 1 some were not, and their runs are listed; 2 nothing could be
+    salvaged.
     """
     source, target = source.expanduser().absolute(), target.expanduser().absolute()
     if not source.is_file():
-        raise InvalidInput(f"There is no file {source}. Name the file of the journal.")
+        raise InvalidInput(f"No file {source}. Name the SQLite file of the journal.")
     if target.exists():
-        raise InvalidInput(f"{target} exists already and is left as it is. Choose another file for --to.")
+        raise InvalidInput(f"{target} already exists. Choose another file for --to.")
     with ProgressLine("Salvaging:", clock=invocation.clock) as progress:
         found = recover(source, target, clock=invocation.clock, progress=progress.at)
     if output == "json":
@@ -52,20 +54,20 @@ def command(invocation: Invocation, source: Path, target: Path, output: str) -> 
             }
         )
     else:
-        _tell(found, target)
+        _print_result(found, target)
     return of_success(not (found.unreadable or found.other_lost))
 
 
-def _tell(found: Recovered, target: Path) -> None:
+def _print_result(found: Recovered, target: Path) -> None:
     write_text(
         f"{count_text(found.salvaged, 'event')} of {count_text(found.runs, 'run')} salvaged to {target}; "
         f"{found.unreadable:,} unreadable, {count_text(len(found.affected), 'run')} affected."
     )
-    for run_id in sorted(found.affected)[:MOST_RUNS]:
+    for run_id in sorted(found.affected)[:MAX_RUNS]:
         write_text(f"  {run_id}")
-    if len(found.affected) > MOST_RUNS:
-        write_text(f"  … and {len(found.affected) - MOST_RUNS:,} more")
+    if len(found.affected) > MAX_RUNS:
+        write_text(f"  … and {len(found.affected) - MAX_RUNS:,} more")
     if found.other_rows or found.other_lost:
         damaged = f"; {found.other_lost} of their tables are damaged" if found.other_lost else ""
         write_text(f"{found.other_rows:,} rows of documents and executions salvaged{damaged}.")
-    remark(f"`longwatch --journal sqlite:///{target} verify RUN` says what is missing of a run.")
+    remark(f"`longwatch --journal sqlite:///{target} verify RUN` names the missing events of a run.")

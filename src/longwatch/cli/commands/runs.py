@@ -12,7 +12,7 @@ from longwatch.cli.options import Invocation, common_options, output_option, pas
 from longwatch.cli.render.styles import STATUS_LOOKS, Segment, StyledLine
 from longwatch.cli.render.table import Column, table
 from longwatch.cli.render.terminal import ProgressLine, Terminal, remark, write_json, write_json_lines
-from longwatch.cli.render.text import clean
+from longwatch.cli.render.text import clean, count_text
 from longwatch.cli.render.times import ago_text, moment_ms, run_duration_text, start_text
 from longwatch.cli.resolve import open_for_reading
 from longwatch.clock import Clock
@@ -34,7 +34,7 @@ COLUMNS = (
     Column("", 11, 1),
     Column("RUN", 10, 11, elastic=True),
     Column("STATUS", 7, 9),
-    Column("CONDITION", 6, 12, elastic=True),  # left out if no run has one
+    Column("CONDITION", 6, 12, elastic=True),  # omitted if no run has one
     Column("KIND", 1, 8),
     Column("NAME", 8, 12, elastic=True),
     Column("STARTED", 3, 8),
@@ -110,9 +110,9 @@ def command(
         terminal = Terminal.of_stdout()
         terminal.show(run_table(runs, now_ms=now, width=terminal.columns))
     if not runs:
-        remark("No runs." if query == WORK else "No runs like that.")
+        remark("No runs." if query == WORK else "No matching runs.")
     elif more:
-        remark(f"These are the newest {len(runs)}; --all or --limit shows more.")
+        remark(f"Showing the newest {count_text(len(runs), 'run')}. For more, use --limit or --all.")
     if notice is not None:
         remark(notice)
 
@@ -140,7 +140,7 @@ def _list(
 def _scan(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> tuple[list[RunSummary], bool]:
     scan_runs = getattr(journal, "scan_runs", None)
     if scan_runs is None:
-        raise InvalidInput(f"--scan is for DynamoDB tables; {journal.url} lists every run without it.")
+        raise InvalidInput(f"--scan needs a DynamoDB table; {journal.url} lists every run without it.")
     runs: list[RunSummary] = []
     with ProgressLine("Scanning, runs found:", clock=clock) as progress:
         for run in scan_runs():
@@ -154,17 +154,15 @@ def _scan(journal: Journal, query: RunQuery, most: int | None, clock: Clock) -> 
 def run_table(
     runs: Sequence[ObservedRun], *, now_ms: int, width: int | None, zone: tzinfo | None = None
 ) -> list[StyledLine]:
-    """The runs as a table that fits the width, with the gravest condition of a run or its warnings."""
+    """The runs as a table that fits the width, each with its gravest condition or its warnings."""
     rows = [_row(each, now_ms, zone) for each in runs]
-    wanted = [
-        place for place, column in enumerate(COLUMNS) if column.title != "CONDITION" or _any(rows, place)
+    shown = [
+        index
+        for index, column in enumerate(COLUMNS)
+        if column.title != "CONDITION" or any(row[index].text for row in rows)
     ]
-    columns = [COLUMNS[place] for place in wanted]
-    return table(columns, [[row[place] for place in wanted] for row in rows], width=width)
-
-
-def _any(rows: Sequence[Sequence[Segment]], place: int) -> bool:
-    return any(row[place].text for row in rows)
+    columns = [COLUMNS[index] for index in shown]
+    return table(columns, [[row[index] for index in shown] for row in rows], width=width)
 
 
 def _condition_text(conditions: Sequence[Condition], now_ms: int, zone: tzinfo | None) -> str:

@@ -1,4 +1,4 @@
-"""`longwatch serve`: the API and the page over this journal."""
+"""`longwatch serve`: the HTTP API and the page."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ LEVELS = ("debug", "info", "warning", "error")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens, and how it is let in to."""
+    """Where a server listens, and who may call it."""
 
     bound: socket.socket
     hosts: Hosts
     access: Access
-    kept: str | None  # where the tokens are; None: none is needed
-    url: str  # for people, without a code
+    token_origin: str | None  # where the tokens come from; None: none is needed
+    url: str  # printed for users, without a sign-in code
     trusted_proxies: tuple[str, ...] = ()
 
 
@@ -85,11 +85,11 @@ def command(
 ) -> int:
     """Serve the API and the page.
 
-    On a loopback address no token is needed. Elsewhere, and with --token, one is: it is made on first use and
-    kept in a file that only you can read, or comes from LONGWATCH_TOKEN. LONGWATCH_READ_TOKEN is one that may
-    only read. The address that is printed then signs a browser in, once.
+    A loopback address needs no token. Any other address needs one, as does a loopback address with
+    --token. It comes from LONGWATCH_TOKEN, or is created on first use in a file that only you can read.
+    LONGWATCH_READ_TOKEN is a token that may only read. The printed URL then signs a browser in, once.
 
-    Ctrl-C ends the server within a second, and the exit code is 130; SIGTERM ends it with 0.
+    Ctrl-C stops the server within a second with exit code 130, SIGTERM with 0.
     """
     try:
         import fastapi  # noqa: F401
@@ -116,7 +116,7 @@ def command(
 
 
 def check_stores(settings: Settings, invocation: Invocation) -> None:
-    """Say what is wrong with a table before anything begins. A file may be new."""
+    """Check a table before the server starts. A file may be new."""
     if sqlite_path(settings.journal) is None:
         for warning in check_journal(settings, clock=invocation.clock):
             remark(f"longwatch: {warning}")
@@ -133,21 +133,21 @@ def make_address(
     invocation: Invocation,
     trusted_proxies: tuple[str, ...] = (),
 ) -> Address:
-    """Take the port, and find the tokens if they are needed."""
+    """Bind the port, and find the tokens if they are needed."""
     from longwatch.server.access.origins import Hosts, checked_proxy, is_loopback
     from longwatch.server.access.tokens import Access, find_tokens
     from longwatch.server.http_server import listening_socket
 
     hosts = Hosts.of(host, allow_hosts=allow_hosts, allow_origins=allow_origins)
     proxies = tuple(map(checked_proxy, trusted_proxies))
-    tokens, kept = None, None
+    tokens, origin = None, None
     if demand or not is_loopback(host):
-        tokens, kept = find_tokens(token_file, os.environ)
+        tokens, origin = find_tokens(token_file, os.environ)
     bound = listening_socket(host, port)
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
     name = f"[{shown}]" if ":" in shown and not shown.startswith("[") else shown
     url = f"http://{name}:{bound.getsockname()[1]}/"
-    return Address(bound, hosts, Access(tokens, invocation.clock), kept, url, proxies)
+    return Address(bound, hosts, Access(tokens, invocation.clock), origin, url, proxies)
 
 
 def _run(settings: Settings, address: Address, invocation: Invocation, *, open_page: bool) -> int | None:
@@ -165,12 +165,12 @@ def _run(settings: Settings, address: Address, invocation: Invocation, *, open_p
     def ready() -> None:
         url = address.url
         write_text(f"Serving {settings.journal} at {url}")
-        if address.kept is not None:
+        if address.token_origin is not None:
             url = f"{url}login?code={address.access.new_code()}"
-            write_text(f"Sign in, once and within ten minutes: {url}")
-            remark(f"The tokens for programs are in {address.kept}.")
+            write_text(f"Sign in with this URL, once and within ten minutes: {url}")
+            remark(f"The tokens for programs are in {address.token_origin}.")
         remark("Press Ctrl-C to stop.")
-        if open_page:  # beside the server: a browser that has to be started first takes its time
+        if open_page:  # in a thread: starting a browser takes a while
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     async def main() -> int | None:

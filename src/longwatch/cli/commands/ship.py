@@ -1,4 +1,4 @@
-"""`longwatch ship`: delivers what waits in the outbox."""
+"""`longwatch ship`: delivers the events of the outbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
 from longwatch.recording.outbox import Outbox, ShipReport
 
-WAITS_SECONDS = (1, 2, 4, 8, 15)  # between tries; then it gives up, and the events wait on
+WAITS_SECONDS = (1, 2, 4, 8, 15)  # between attempts; afterwards the events stay in the outbox
 
 
 @click.command()
@@ -22,12 +22,12 @@ WAITS_SECONDS = (1, 2, 4, 8, 15)  # between tries; then it gives up, and the eve
 def command(invocation: Invocation, once: bool, output: str) -> int:
     """Deliver the events that wait in the outbox.
 
-    Events that could not be stored wait in a file on this machine. Each goes to the journal it was meant
-    for. Exit code 3: events still wait, and the text says why; 1: a journal refused events.
+    Events that could not be stored wait in a file on this machine. Each is delivered to the journal that it
+    was recorded for. Exit codes: 3 events still wait, and the reason is printed; 1 a journal refused events.
     """
     settings, clock = invocation.settings(), invocation.clock
 
-    def opened(url: str) -> Journal:
+    def open_target(url: str) -> Journal:
         return open_journal(url, settings=settings, clock=clock)
 
     total = ShipReport()
@@ -35,11 +35,11 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
     try:
         for wait in (0,) if once else (0, *WAITS_SECONDS):
             if wait:
-                why = total.errors[0].removesuffix(".")
-                remark(f"longwatch: {why}. {total.left:,} events wait, next try in {wait} s.")
+                reason = total.errors[0].removesuffix(".")
+                remark(f"longwatch: {reason}. {total.left:,} waiting, next attempt in {wait} s.")
                 clock.sleep(wait)
             with ProgressLine("Shipping:", clock=clock) as progress:
-                report = outbox.ship(opened, clock=clock, progress=progress.at)
+                report = outbox.ship(open_target, clock=clock, progress=progress.at)
             total.shipped += report.shipped
             total.refused += report.refused
             total.left, total.errors = report.left, report.errors
@@ -51,7 +51,7 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
     for error in total.errors:
         remark(f"longwatch: {error}")
     for event_id, reason in refused:
-        remark(f"longwatch: event {event_id} was refused: {reason}")
+        remark(f"longwatch: the journal refused event {event_id}: {reason}")
     if output == "json":
         write_json(
             {"shipped": total.shipped, "left": total.left, "refused": total.refused, "errors": total.errors}
@@ -62,11 +62,11 @@ def command(invocation: Invocation, once: bool, output: str) -> int:
 
 
 def summary(report: ShipReport) -> str:
-    """What happened, in one line."""
+    """The result in one line."""
     if not (report.shipped or report.left or report.refused):
-        return "Nothing waits in the outbox."
+        return "The outbox is empty."
     parts = [f"{report.shipped:,} shipped"]
-    parts += [f"{report.left:,} still wait"] if report.left else []
+    parts += [f"{report.left:,} still waiting"] if report.left else []
     parts += [f"{report.refused:,} refused"] if report.refused else []
     return ", ".join(parts) + "."
 

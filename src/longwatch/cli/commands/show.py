@@ -1,4 +1,4 @@
-"""`longwatch show RUN`: what happened in a run, as a tree with times."""
+"""`longwatch show RUN`: the calls of a run as a tree with times."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from longwatch.journal.views import RunDetails
 from longwatch.model.event import UNREADABLE, Event
 from longwatch.model.run import Condition, Run, RunSummary, fold
 
-FOLD_EVENTS = 10_000  # events folded at a time: a fold copies what it knows, so few large ones are cheaper
-LATEST_EVENTS = 20  # shown when no event tells of a call
+FOLD_EVENTS = 10_000  # folded at a time: each fold copies the run, so few large ones are cheaper
+LATEST_EVENTS = 20  # shown if the run has no calls
 
 
 @click.command()
@@ -38,9 +38,8 @@ LATEST_EVENTS = 20  # shown when no event tells of a call
 def command(invocation: Invocation, run: str, everything: bool, attempt: int | None, output: str) -> None:
     """Show a run: its agents, tools and times.
 
-    RUN is the id of a run, the beginning of one, or `latest`. Of a run that was started again the last
-    attempt is shown. With -o json the whole run is printed as one object, with -o jsonl its events, one a
-    line.
+    RUN is a run ID, the beginning of one, or `latest`. Of a restarted run, the last attempt is shown.
+    -o json prints the whole run as one object, -o jsonl its events, one per line.
     """
     from longwatch.following.observation import Observer
 
@@ -56,10 +55,10 @@ def command(invocation: Invocation, run: str, everything: bool, attempt: int | N
         attempts = len(observed.run.attempts)
         number = attempts if attempt is None else attempt
         shown = whole.at_attempt(number)
-        if attempts > 1:  # which events are those of one attempt is known only once the whole run is
+        if attempts > 1:  # events can be assigned to attempts only when the whole run is read
             belongs = whole.attempt_of()
             events = (each for each in read_events(journal, found, clock=clock) if belongs(each) == number)
-            own, latest = _folded(events)
+            own, latest = _fold_events(events)
             shown = whole.at_attempt(number, own)
     now = clock.now_ms()
     conditions = observed.conditions if number == attempts else ()
@@ -79,7 +78,7 @@ def command(invocation: Invocation, run: str, everything: bool, attempt: int | N
     )
     terminal.show(lines)
     if left_out:
-        remark(f"{left_out:,} more calls; --all shows them.")
+        remark(f"{left_out:,} more calls. Show them with --all.")
 
 
 def run_lines(
@@ -93,7 +92,7 @@ def run_lines(
     attempt: tuple[int, int] | None = None,
     observed: Sequence[Condition] = (),
 ) -> tuple[list[StyledLine], int]:
-    """Everything that is shown of a run, and how many calls were left out. Without calls: its last events."""
+    """The text view of a run, and the number of omitted calls. A run without calls shows its last events."""
     lines = header(run, now_ms=now_ms, width=width, zone=zone, attempt=attempt, observed=observed)
     tree, left_out = waterfall(run, now_ms=now_ms, width=width, most=most)
     lines.append([Segment("")])
@@ -105,15 +104,15 @@ def run_lines(
 
 
 def _read(journal: Journal, found: RunSummary, clock: Clock) -> tuple[Run, list[Event]]:
-    whole, latest = _folded(read_counted(journal, found, clock=clock))
+    whole, latest = _fold_events(read_counted(journal, found, clock=clock))
     if whole is None:
         raise RunNotFound(f"Every event of run {found.run_id!r} has expired.")
     has_gaps = UNREADABLE in whole.counts
-    return replace(whole, summary=_completed(whole.summary, found, has_gaps=has_gaps)), latest
+    return replace(whole, summary=_complete(whole.summary, found, has_gaps=has_gaps)), latest
 
 
-def _folded(events: Iterator[Event]) -> tuple[Run | None, list[Event]]:
-    """What the events say together, and the last of them."""
+def _fold_events(events: Iterator[Event]) -> tuple[Run | None, list[Event]]:
+    """The fold of the events, and the last of them."""
     run: Run | None = None
     latest: list[Event] = []
     for group in _groups(events):
@@ -122,18 +121,17 @@ def _folded(events: Iterator[Event]) -> tuple[Run | None, list[Event]]:
     return run, latest[::-1]
 
 
-def _completed(told: RunSummary, known: RunSummary, *, has_gaps: bool) -> RunSummary:
-    """What the events tell, and what the journal remembers of events that have expired since."""
-    origin = known.origin if told.origin.inferred and not known.origin.inferred else told.origin
-    started_at = min(told.started_at, known.started_at)
-    # An unreadable event may be the one that ended the run: what the journal kept of it then still holds.
-    lifecycle = told.lifecycle.merged(known.lifecycle) if has_gaps else told.lifecycle
+def _complete(folded: RunSummary, stored: RunSummary, *, has_gaps: bool) -> RunSummary:
+    """The folded summary, with what the journal stored about events that have expired since."""
+    origin = stored.origin if folded.origin.inferred and not stored.origin.inferred else folded.origin
+    # An unreadable event may be the one that ended the run; the stored summary still has that ending.
+    lifecycle = folded.lifecycle.merged(stored.lifecycle) if has_gaps else folded.lifecycle
     return replace(
-        told,
+        folded,
         origin=origin,
-        started_at=started_at,
+        started_at=min(folded.started_at, stored.started_at),
         lifecycle=lifecycle,
-        expired_before=known.expired_before,
+        expired_before=stored.expired_before,
     )
 
 

@@ -18,7 +18,7 @@ from longwatch.journal.base import Journal
 from longwatch.journal.codec import to_line
 from longwatch.model.event import Event
 
-LINES_AT_ONCE = 200  # printed in one piece, so that a closed pipe is noticed early
+LINES_AT_ONCE = 200  # printed at once, so that a closed pipe is noticed early
 
 
 @click.command()
@@ -47,11 +47,11 @@ def command(
 ) -> None:
     """Print a run's events, one line each.
 
-    RUN is the id of a run, the beginning of one, or `latest`. With -f what is there comes first, in order,
-    then every event as it arrives, marked if it is late.
+    RUN is a run ID, the beginning of one, or `latest`. With -f, the history comes first, in order, then every
+    event as it arrives, marked if it is late.
     """
     if follow and output == "json":
-        raise click.UsageError("-o json is one document and has to end; with -f use -o jsonl.")
+        raise click.UsageError("-o json cannot be combined with -f. Use -o jsonl.")
     now = invocation.clock.now_ms()
     first = moment_ms(since, now_ms=now) if since else 0
     wanted = _filter(first, frozenset(types), frozenset(agents), errors)
@@ -72,7 +72,7 @@ def command(
         for group in _groups(events):
             terminal.show(event_line(event, width=terminal.columns, dated=dated) for event in group)
     if not events:
-        remark("No events." if not (since or types or agents or errors) else "No events like that.")
+        remark("No events." if not (since or types or agents or errors) else "No matching events.")
 
 
 def _follow(
@@ -83,8 +83,8 @@ def _follow(
     output: str,
     clock: Clock,
 ) -> None:
-    """Print what there is, then what comes. How the run ended is no matter: `watch` tells that."""
-    # The engine that follows is loaded only here: without -f nothing of it is needed.
+    """Print the history, then new events. The outcome of the run does not matter here, unlike in `watch`."""
+    # Imported here: without -f, following is not needed.
     import asyncio
 
     from longwatch.cli.follow_run import follow_run
@@ -96,7 +96,7 @@ def _follow(
         view = TailView(text_printer(Terminal.of_stdout(), now_ms=clock.now_ms()), wanted, last)
     outcome = asyncio.run(follow_run(journal, run_id, view, clock=clock))
     if outcome.lost_contact:
-        raise JournalUnavailable(outcome.message or f"Run {run_id} cannot be followed any more.")
+        raise JournalUnavailable(outcome.message or f"Run {run_id} can no longer be followed.")
 
 
 def _filter(

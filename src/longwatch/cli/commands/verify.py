@@ -1,4 +1,4 @@
-"""`longwatch verify RUN`: is every event there, and as it was written?"""
+"""`longwatch verify RUN`: detects missing and altered events."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from longwatch.cli.exit_codes import of_success
 from longwatch.cli.options import Invocation, common_options, output_option, pass_invocation, run_argument
 from longwatch.cli.render.styles import Look, Segment, StyledLine
 from longwatch.cli.render.terminal import Terminal, write_json
-from longwatch.cli.render.text import clean
+from longwatch.cli.render.text import clean, count_text
 from longwatch.cli.resolve import find_run, open_for_reading, read_events
 from longwatch.clock import iso_from_ms
 from longwatch.journal.base import Arrivals
 from longwatch.journal.verify import Completeness, Verification, Verifier
 from longwatch.journal.views import VerificationView
 
-MOST_PLACES = 20  # of unreadable events, by their positions
+MAX_POSITIONS = 20  # of unreadable events that are listed
 
 _LOOKS = {
     Completeness.COMPLETE: Look("✓", "good"),
@@ -37,11 +37,11 @@ def command(invocation: Invocation, run: str, output: str) -> int:
     """Check that no event of a run is missing or altered.
 
     Every producer numbers its events, chains them by digests and states their count when it closes. The
-    answer is complete, open (a producer has not closed), missing, altered or expired; the exit code is 1 if
-    events are missing or altered, else 0.
+    result is complete, open (a producer has not closed), missing, altered or expired. The exit code is 1 if
+    events are missing or altered, otherwise 0.
 
-    This detects damage. It does not detect an adversary who rewrites the whole chain, and an event that is
-    the last of its producer has no successor to vouch for it.
+    This detects damage. It does not detect an adversary who rewrites the whole chain, nor a change of the
+    last event of a producer, whose digest no later event carries.
     """
     clock = invocation.clock
     verifier = Verifier()
@@ -64,7 +64,7 @@ def command(invocation: Invocation, run: str, output: str) -> int:
 
 
 def verification_lines(run_id: str, report: Verification) -> Iterator[StyledLine]:
-    """The answer for the run, then what was found for each producer."""
+    """The result for the run, then the details of each producer."""
     symbol, style = _LOOKS[report.answer]
     yield [Segment(f"{symbol} {report.answer.value}", style), Segment(f"  {clean(run_id)}", "strong")]
     if report.expired_before is not None and report.answer is not Completeness.EXPIRED:
@@ -73,13 +73,13 @@ def verification_lines(run_id: str, report: Verification) -> Iterator[StyledLine
         for sentence in producer.sentences():
             yield [Segment(f"  {clean(sentence)}")]
     if report.uncounted:
-        yield [Segment(f"  {report.uncounted:,} fewer events than the journal counted; `longwatch doctor`")]
-    if report.unreadable:
-        places = ", ".join(map(str, report.unreadable[:MOST_PLACES]))
-        more = ", …" if len(report.unreadable) > MOST_PLACES else ""
-        yield [Segment(f"  unreadable, without a number: at {clean(places)}{more}")]
-    if report.unnumbered:
         yield [
-            Segment(f"  unnumbered: {report.unnumbered:,} events of other producers; ", "dim"),
-            Segment("nothing can be said of those", "dim"),
+            Segment(f"  {report.uncounted:,} fewer events than the journal counted; see `longwatch doctor`")
         ]
+    if report.unreadable:
+        positions = ", ".join(map(str, report.unreadable[:MAX_POSITIONS]))
+        more = ", …" if len(report.unreadable) > MAX_POSITIONS else ""
+        yield [Segment(f"  unreadable, without a number: at {clean(positions)}{more}")]
+    if report.unnumbered:
+        events = count_text(report.unnumbered, "event")
+        yield [Segment(f"  unnumbered: {events} of other producers, which cannot be verified", "dim")]

@@ -1,4 +1,4 @@
-"""`longwatch watch RUN`: follow a run, or work in another system, until it ends. The exit code says how."""
+"""`longwatch watch RUN`: follow a run, or work in another system, until it ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from longwatch.journal.factory import open_journal
 from longwatch.model.run import Status
 from longwatch.model.run_query import WORK
 
-FIRST_RUN_SECONDS = 0.5  # between looks for the first run of a journal
+FIRST_RUN_SECONDS = 0.5  # between polls for the first run of a journal
 
 
 @click.command()
@@ -89,15 +89,15 @@ def command(
 ) -> int:
     """Follow a run until it ends.
 
-    RUN is the id of a run, the beginning of one, or `latest`. On a terminal it draws the agents and tools
-    and how the watch stands; elsewhere it prints a line for each event. Why it ended is told on standard
-    error.
+    RUN is a run ID, the beginning of one, or `latest`. On a terminal, watch draws the agents, the tools and
+    the state of the watch; elsewhere it prints a line for each event. The reason for the end goes to
+    standard error.
 
-    RUN may also be something in another system, such as aws:codebuild:ID, https://… or pid:123: it is asked
-    about until its end is known, and recorded as a run and as an execution.
+    RUN may also name work in another system, such as aws:codebuild:ID, https://… or pid:123. It is polled
+    until it ends, and recorded as a run and as an execution.
 
-    The exit code is that of the run: 0 succeeded, 1 failed, partial or cancelled, 3 the watch gave up or
-    lost contact, 4 still running when the time was up, 5 died: its processes are gone and none reported an
+    Exit codes: 0 the run succeeded; 1 it failed, was cancelled or succeeded in part; 3 the watch gave up or
+    lost contact; 4 still running at the timeout; 5 the run died: its processes exited and none reported an
     outcome.
     """
     clock = invocation.clock
@@ -109,7 +109,7 @@ def command(
     if run is None:
         raise click.UsageError("Missing argument 'RUN'.")
     if output == "json":
-        raise click.UsageError("A watch prints events as they come: use -o jsonl. -o json is for --sources.")
+        raise click.UsageError("-o json needs --sources. For events, use -o jsonl.")
     timeout_seconds = span_ms(timeout) / 1000 if timeout else None
     silent_seconds = span_ms(silent_after) / 1000 if silent_after else None
     began = clock.monotonic()
@@ -117,7 +117,7 @@ def command(
         from longwatch.cli.external_target import SHORTEST_SECONDS, ExternalWatchOptions, watch_target
         from longwatch.cli.watch_external import WatchLimits
 
-        asked = ExternalWatchOptions(
+        options = ExternalWatchOptions(
             patience=WatchLimits(timeout_seconds=timeout_seconds, silent_after_seconds=silent_seconds),
             wait=wait,
             output=output,
@@ -131,7 +131,7 @@ def command(
             every_seconds=max(SHORTEST_SECONDS, span_ms(every) / 1000) if every else None,
         )
         try:
-            watched = watch_target(invocation, run, asked)
+            watched = watch_target(invocation, run, options)
         except KeyboardInterrupt:
             return report_interrupt(f"watching stopped, {clean(run)} continues")
         if watched is not None:
@@ -140,15 +140,15 @@ def command(
             remark(f"longwatch: {words}")
             return of_watch(outcome)
     settings = invocation.settings()
-    if not wait or sqlite_path(settings.journal) is None:  # a file that is waited for is made
+    if not wait or sqlite_path(settings.journal) is None:  # --wait creates a missing file
         check_journal(settings, clock=clock)
     with open_journal(settings=settings, clock=clock) as journal:
         try:
             run_id = _run_id(journal, run, wait, clock, timeout_seconds)
         except KeyboardInterrupt:
-            return report_interrupt("watching stopped before a run began")
+            return report_interrupt("watching stopped before a run started")
         if run_id is None:
-            remark(f"longwatch: no run has begun after {timeout}")
+            remark(f"longwatch: no run has started after {timeout}")
             return ExitCode.STILL_RUNNING
         if timeout_seconds is not None:
             timeout_seconds = max(0.0, timeout_seconds - (clock.monotonic() - began))
@@ -173,26 +173,26 @@ def command(
 
 
 def _without_watch(journal: Journal, run_id: str) -> str:
-    """How a run stands whose watch is stopped."""
+    """The state of a run whose watch was stopped."""
     run = journal.find_run(run_id)
     if run is None:
-        return "has not begun"
+        return "has not started"
     return "continues" if run.ending is None else _ENDED.get(run.status.value, "ended")
 
 
 def ending_text(run_id: str, outcome: WatchResult, watched_seconds: float, *, now_ms: int) -> str:
-    """Why the watch ended, in one sentence."""
+    """Why the watch ended."""
     message = clean(outcome.message or "")
     watched = duration_text(watched_seconds * 1000)
     name = clean(run_id)
     if outcome.error is not None:
-        return f"time is up, and how run {name} stands is not known: {clean(outcome.error)}"
+        return f"timeout, and the status of run {name} is not known: {clean(outcome.error)}"
     if outcome.reason is Reason.SILENT:
-        return f"gave up on run {name}: {message}"
+        return f"stopped watching run {name}: {message}"
     if outcome.reason is Reason.UNUSABLE:
-        return f"run {name} cannot be followed any more: {message}"
+        return f"run {name} can no longer be followed: {message}"
     if outcome.status is Status.PENDING:
-        return f"run {name} has not begun after {watched}"
+        return f"run {name} has not started after {watched}"
     if outcome.status is Status.RUNNING and outcome.reason is None:
         return f"run {name} is still running; watched for {watched}"
     ended = _ENDED.get(outcome.status.value, "ended")
@@ -207,42 +207,42 @@ _ENDED = {
     "partial": "succeeded in part",
     "cancelled": "was cancelled",
     "died": "died",
-    "unknown": "ended, and did not say how",
+    "unknown": "ended without reporting an outcome",
 }
 
 
 def _run_id(
     journal: Journal, wanted: str, wait: bool, clock: Clock, timeout_seconds: float | None
 ) -> str | None:
-    """The run that is meant, once there is one; None if the time is up before."""
+    """The id of the run, once it exists; None if the timeout passes first."""
     if not wait:
         try:
             return find_run(journal, wanted).run_id
         except RunNotFound as error:
-            hint = " Other systems: longwatch watch --sources" if ":" in wanted else ""
-            raise RunNotFound(f"{error} To wait for it, add --wait.{hint}") from None
+            hint = " For other systems, see longwatch watch --sources." if ":" in wanted else ""
+            raise RunNotFound(f"{error} Use --wait to wait for it to start.{hint}") from None
     if wanted not in NEWEST:
         run = find_exact_run(journal, wanted)
         if run is None:
-            remark(f"longwatch: waiting for run {clean(wanted)} to begin")
+            remark(f"longwatch: waiting for run {clean(wanted)} to start")
         return run.run_id if run else wanted
     deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
-    told = False
+    reported = False
     while True:
         runs = journal.find_runs(WORK, limit=1).runs
         if runs:
             return runs[0].run_id
         if deadline is not None and clock.monotonic() >= deadline:
             return None
-        if not told:
-            remark("longwatch: waiting for a first run to begin")
-        told = True
+        if not reported:
+            remark("longwatch: waiting for the first run to start")
+        reported = True
         clock.sleep(FIRST_RUN_SECONDS)
 
 
 @contextmanager
 def _shown(run_id: str, output: str, clock: Clock) -> Iterator[View]:
-    """A picture on a terminal, which leaves the whole run behind; lines elsewhere."""
+    """A screen on a terminal, replaced by the whole run at the end; lines elsewhere."""
     terminal = Terminal.of_stdout()
     if output == "jsonl":
         yield LineView(print_json_lines)
@@ -273,4 +273,4 @@ def _shown(run_id: str, output: str, clock: Clock) -> Iterator[View]:
         )
         terminal.show(lines)
         if left_out:
-            remark(f"{left_out:,} more calls; `longwatch show {clean(run_id)} --all` shows them.")
+            remark(f"{left_out:,} more calls. Show them with `longwatch show {clean(run_id)} --all`.")

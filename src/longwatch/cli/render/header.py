@@ -1,4 +1,4 @@
-"""The first lines about a run: how it stands, when it was, and what is worth knowing at this moment."""
+"""The first lines about a run: its status, times, counts and conditions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ def header(
     attempt: tuple[int, int] | None = None,
     observed: Sequence[Condition] = (),
 ) -> list[StyledLine]:
-    """The lines above the tree. Long ones are wrap_text at the width.
-
-    `attempt` is which attempt at the run this is, and of how many.
-    """
+    """The lines above the tree. `attempt` is the number of the attempt and the count of all."""
     summary = run.summary
     symbol, style = STATUS_LOOKS[summary.status]
     name = f"  {clean(summary.name)}" if summary.name else ""
@@ -43,9 +40,11 @@ def header(
     ]
     facts = [*_attempt_facts(attempt), *_facts(run, now_ms, zone, observed)]
     columns = max([_LABEL_COLUMNS, *(len(label) + 1 for label, _, _ in facts)])
-    for label, text, look in facts:
+    for label, text, style in facts:
         for number, part in enumerate(wrap_text(text, (width or 10_000) - columns)):
-            lines.append([Segment((label if number == 0 else "").ljust(columns), "dim"), Segment(part, look)])
+            lines.append(
+                [Segment((label if number == 0 else "").ljust(columns), "dim"), Segment(part, style)]
+            )
     return lines
 
 
@@ -80,7 +79,7 @@ def _facts(
 
 
 def _times(run: Run, now_ms: int, zone: tzinfo | None) -> Iterator[tuple[str, str, str]]:
-    """When it ended and how long it took, as far as that is known."""
+    """The end and the duration, or the intervals in which they lie."""
     summary = run.summary
     if summary.ended_between is not None and summary.duration_between is not None:
         label = "died" if summary.status is Status.DIED else "ended"
@@ -94,7 +93,7 @@ def _times(run: Run, now_ms: int, zone: tzinfo | None) -> Iterator[tuple[str, st
 
 
 def wrap_text(text: str, columns: int) -> Iterator[str]:
-    """The text in lines of at most this many columns, broken between words where there are any."""
+    """The text in lines of at most this many columns, broken between words where possible."""
     line = ""
     for word in text.split(" "):
         joined = f"{line} {word}" if line else word

@@ -1,4 +1,4 @@
-"""Views of a run in the terminal: lines as events arrive, or a screen that is redrawn meanwhile."""
+"""Views of a run in the terminal: lines as events arrive, or a screen that is redrawn."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
-MOST_LATEST = 6  # events below the tree
+MOST_LATEST = 6  # events shown below the tree
 ROWS_PER_LATEST = 6  # of the screen: a low one shows fewer events
 
-Latest = Sequence[tuple[Event, bool]]  # events as they came, and whether each was late
+Arrival = tuple[Event, bool]  # an event, and whether it is late
 
 _BLANK: StyledLine = [Segment("")]
 
 
 class Screen:
-    """A terminal on which one picture takes the place of the one before."""
+    """A terminal on which each drawing replaces the one before."""
 
     def __init__(self, console: Console, live: Live, *, colour: bool) -> None:
         self._console = console
@@ -51,20 +51,20 @@ class Screen:
         return self._console.height
 
     def draw(self, lines: Sequence[StyledLine]) -> None:
-        """Show these lines instead of those that are there."""
+        """Replace the drawing by these lines."""
         from rich.text import Text
 
         text = "\n".join(paint(line, colour=self._colour) for line in lines)
         self._live.update(Text.from_ansi(text, no_wrap=True), refresh=True)
 
     def keep(self) -> None:
-        """Let the last picture stay when the screen is left."""
+        """Leave the last drawing on the terminal."""
         self._live.transient = False
 
 
 @contextmanager
 def screen(terminal: Terminal) -> Iterator[Screen]:
-    """The terminal as a screen; what was drawn is gone afterwards."""
+    """Use the terminal as a screen; the drawing is removed afterwards."""
     from rich.console import Console
     from rich.live import Live
 
@@ -75,7 +75,7 @@ def screen(terminal: Terminal) -> Iterator[Screen]:
 
 def frame(
     run: Run | None,
-    latest: Latest,
+    latest: Sequence[Arrival],
     *,
     above: Sequence[StyledLine],
     below: Sequence[StyledLine] = (),
@@ -83,11 +83,11 @@ def frame(
     width: int,
     height: int,
 ) -> list[StyledLine]:
-    """One picture that fits the screen: `above`, the tree, the last events, `below`."""
+    """The lines that fit the screen: `above`, the tree, the last events, `below`."""
     count = max(1, min(MOST_LATEST, height // ROWS_PER_LATEST))
     newest = [followed_line(event, late=late, width=width) for event, late in latest[-count:]]
     rest = [*([_BLANK, *newest] if newest else []), *([_BLANK, *below] if below else [])]
-    # The cursor stands below the picture, and a blank line between head and tree.
+    # One row for the cursor below, and one between `above` and the tree.
     room = height - len(above) - len(rest) - 2
     tree = live_waterfall(run, now_ms=now_ms, width=width, height=room) if run and room > 0 else []
     return [*above, *([_BLANK, *tree] if tree else []), *rest]
@@ -95,66 +95,65 @@ def frame(
 
 WIDE_COLUMNS = 72
 MOST_ERROR_LINES = 3
-LINES_AT_ONCE = 200  # printed in one piece, so that a closed pipe is noticed early
+LINES_AT_ONCE = 200  # printed at once, so that a closed pipe is noticed early
 
-Taken = tuple[Event, bool]  # an event, and whether it came late
-Print = Callable[[list[Taken]], None]
+Print = Callable[[list[Arrival]], None]
 
 
 def text_printer(terminal: Terminal, *, now_ms: int) -> Print:
-    """Prints a line each, with dates if not all are of the day on which the watch began."""
+    """Prints each event as a line of text, with dates if not all are of the day on which the watch began."""
 
-    def show(taken: list[Taken]) -> None:
-        dated = need_dates([event for event, _ in taken], now_ms=now_ms)
+    def show(arrivals: list[Arrival]) -> None:
+        dated = need_dates([event for event, _ in arrivals], now_ms=now_ms)
         terminal.show(
-            followed_line(event, late=late, width=terminal.columns, dated=dated) for event, late in taken
+            followed_line(event, late=late, width=terminal.columns, dated=dated) for event, late in arrivals
         )
         sys.stdout.flush()
 
     return show
 
 
-def print_json_lines(taken: list[Taken]) -> None:
+def print_json_lines(arrivals: list[Arrival]) -> None:
     """Prints each event as a line of JSON."""
-    write_data(to_line(event) for event, _ in taken)
+    write_data(to_line(event) for event, _ in arrivals)
 
 
 class LineView:
-    """Prints events as they come. Trouble with the journal is told on standard error, once."""
+    """Prints events as they arrive. An outage of the journal is reported on standard error, once."""
 
     def __init__(self, show: Print) -> None:
         self._show = show
-        self._taken: list[Taken] = []
+        self._arrivals: list[Arrival] = []
         self._error: str | None = None
 
     def take(self, event: Event, *, late: bool) -> None:
-        self._taken.append((event, late))
+        self._arrivals.append((event, late))
 
     def flush(self) -> None:
-        taken, self._taken = self._taken, []
-        if taken:
-            self._show(taken)
+        arrivals, self._arrivals = self._arrivals, []
+        if arrivals:
+            self._show(arrivals)
 
     def caught_up(self) -> None:
-        """Lines say nothing of it: what is piped on has the same form before and after."""
+        """Print nothing: piped lines look the same before and after."""
 
     def tick(self, state: WatchState) -> None:
         if state.error is not None and state.error != self._error:
-            wait = f"; next look in {state.next_look_seconds:.0f} s" if state.next_look_seconds else ""
+            wait = f"; next poll in {state.next_look_seconds:.0f} s" if state.next_look_seconds else ""
             remark(f"longwatch: {clean(state.error)}{wait}")
         elif state.error is None and self._error is not None:
-            remark("longwatch: the journal answers again")
+            remark("longwatch: the journal is available again")
         self._error = state.error
 
 
 class TailView(LineView):
-    """Prints the last of what is there, in order and once it is all read, then what comes."""
+    """Prints the last events of the history, in order, then new events as they arrive."""
 
     def __init__(self, show: Print, wanted: Callable[[Event], bool], last: int | None) -> None:
         super().__init__(show)
         self._wanted = wanted
         self._last = last
-        self._history: list[tuple[Order, Event]] | None = []  # the smallest first if only the last are kept
+        self._history: list[tuple[Order, Event]] | None = []  # a heap if only the last events are printed
 
     def take(self, event: Event, *, late: bool) -> None:
         if not self._wanted(event):
@@ -176,15 +175,15 @@ class TailView(LineView):
 
 
 class PictureView:
-    """Draws how the run and the watch stand."""
+    """Draws the state of the run and of the watch."""
 
     def __init__(self, screen: Screen, run_id: str, clock: Clock) -> None:
         self.run: Run | None = None
-        self.latest: list[Taken] = []
+        self.latest: list[Arrival] = []
         self._screen = screen
         self._run_id = run_id
         self._clock = clock
-        self._new: list[Event] = []  # not wrap_text yet: a fold copies what it knows, so few are cheaper
+        self._new: list[Event] = []  # not folded yet: each fold copies the run, so few are cheaper
 
     def take(self, event: Event, *, late: bool) -> None:
         self._new.append(event)
@@ -198,10 +197,10 @@ class PictureView:
         """The next tick draws it."""
 
     def caught_up(self) -> None:
-        """The state of the watch tells."""
+        """The state of the watch, which `tick` gets, includes it."""
 
     def fold(self) -> None:
-        """Add what has come to the run."""
+        """Fold the new events into the run."""
         self.run = fold(self._new, self.run)
         self._new = []
 
@@ -223,7 +222,7 @@ class PictureView:
 
 
 def headline(run: Run | None, run_id: str, *, now_ms: int, width: int) -> StyledLine:
-    """Which run, how it stands and for how long; a narrow one leaves out the id of a run with a name."""
+    """Name, id, status and duration; a narrow line omits the id of a run with a name."""
     status = run.status if run is not None else Status.PENDING
     symbol, style = STATUS_LOOKS[status]
     name = clean(run.summary.name or "") if run is not None else ""
@@ -242,35 +241,35 @@ def headline(run: Run | None, run_id: str, *, now_ms: int, width: int) -> Styled
 
 
 def watch_lines(state: WatchState, run: Run | None, *, now_ms: int, width: int) -> list[StyledLine]:
-    """How the watch stands, wrap_text at the width; an error gets lines of its own."""
-    facts = [_phase_words(state)]
+    """The state of the watch, wrapped at the width; an error gets lines of its own."""
+    facts = [_phase_text(state)]
     if run is not None:
         ago = ago_text(run.summary.last_event_at, now_ms=now_ms)
         facts.append(f"{state.delivered:,} events, the last {ago}")
     if state.error is None and state.next_look_seconds is not None:
-        facts.append(f"next look in {state.next_look_seconds:.1f} s")
-    lines: list[StyledLine] = [[Segment(part, "dim")] for part in _joined(facts, width)]
+        facts.append(f"next poll in {state.next_look_seconds:.1f} s")
+    lines: list[StyledLine] = [[Segment(part, "dim")] for part in _join_facts(facts, width)]
     if state.error is not None:
-        tries = f"{state.failures} failed looks in a row" if state.failures > 1 else "the last look failed"
+        failed = f"{state.failures} failed polls in a row" if state.failures > 1 else "the last poll failed"
         wait = f", next in {state.next_look_seconds:.0f} s" if state.next_look_seconds is not None else ""
-        told = list(wrap_text(f"! {tries}{wait}: {clean(state.error)}", width - 1))
-        cut = ELLIPSIS if len(told) > MOST_ERROR_LINES else ""
-        told = told[:MOST_ERROR_LINES]
-        lines += [[Segment(part + (cut if part is told[-1] else ""), "warn")] for part in told]
+        error = list(wrap_text(f"! {failed}{wait}: {clean(state.error)}", width - 1))
+        cut = ELLIPSIS if len(error) > MOST_ERROR_LINES else ""
+        error = error[:MOST_ERROR_LINES]
+        lines += [[Segment(part + (cut if part is error[-1] else ""), "warn")] for part in error]
     return lines
 
 
-def _phase_words(state: WatchState) -> str:
+def _phase_text(state: WatchState) -> str:
     if state.error is not None:
         return "no contact"
     if state.phase is WatchPhase.DRAINING:
-        return "the run has ended, waiting for stragglers"
+        return "the run has ended, waiting for late events"
     if state.phase is WatchPhase.LIVE:
-        return "live" if state.delivered else "live, waiting for the run to begin"
+        return "live" if state.delivered else "live, waiting for the run to start"
     return "catching up again" if state.caught_up else "catching up"
 
 
-def _joined(facts: list[str], width: int) -> list[str]:
+def _join_facts(facts: list[str], width: int) -> list[str]:
     """The facts with dots between them, as many on a line as there is room for."""
     lines = [fit(facts[0], width)]
     for fact in facts[1:]:

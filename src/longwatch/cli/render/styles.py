@@ -1,4 +1,4 @@
-"""Colours and symbols in one place: a line is segments with style words, painted only when it is printed."""
+"""Colours and symbols: a line consists of segments with named styles, applied when it is printed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longwatch.model.run import Status
 
 
 class Segment(NamedTuple):
-    """A piece of a line. `style` is one of the words below, or nothing."""
+    """A piece of a line. `style` is a key of `_STYLES`, or empty."""
 
     text: str
     style: str = ""
@@ -31,7 +31,7 @@ _STYLES: Mapping[str, Mapping[str, object]] = {
 
 
 class Look(NamedTuple):
-    """How a status is shown: a symbol that tells it without colour, and a style."""
+    """The symbol of a status, which differs even without colour, and its style."""
 
     symbol: str
     style: str
@@ -58,15 +58,15 @@ _CALL_LOOKS: Mapping[str, Look] = {
 
 
 def call_look(status: str) -> Look:
-    """How a call with this status is shown. Other producers' words get a neutral sign."""
+    """The symbol and style of a call's status; a neutral one for statuses of other producers."""
     return _CALL_LOOKS.get(status, Look("·", ""))
 
 
 def paint(line: StyledLine, *, colour: bool) -> str:
-    """The line as text, its segments cleaned, with our own escape sequences only if wanted."""
+    """The line as cleaned text, with our own escape sequences if `colour` is set."""
     if not colour:
         return "".join(clean(segment.text) for segment in line).rstrip()
-    return "".join(_painted(segment) for segment in line).rstrip()
+    return "".join(_paint_segment(segment) for segment in line).rstrip()
 
 
 def line_columns(line: StyledLine) -> int:
@@ -74,6 +74,6 @@ def line_columns(line: StyledLine) -> int:
     return sum(columns_of(segment.text) for segment in line)
 
 
-def _painted(segment: Segment) -> str:
+def _paint_segment(segment: Segment) -> str:
     style, text = _STYLES.get(segment.style), clean(segment.text)
     return click.style(text, **style) if style and text.strip() else text  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Rows under headings, fitted to a width: the least important columns go first, then the widest is cut."""
+"""Tables that fit a width: the least important columns are omitted first, then the widest is cut."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDEST_FREE = 48  # columns of one cell when nothing limits the width
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `importance` decides which go when there is no room, `least` how far it may be cut."""
+    """One column: `importance` decides which is omitted first, `least` how far it may be cut."""
 
     title: str
     importance: int
@@ -33,43 +33,43 @@ def table(
     ]
     shown = choose_columns(columns, natural, width=width)
     lines: list[StyledLine] = [
-        _laid_out([(Segment(columns[index].title, "dim"), columns[index], size) for index, size in shown])
+        _row_line([(Segment(columns[index].title, "dim"), columns[index], size) for index, size in shown])
     ]
     for row in rows:
-        lines.append(_laid_out([(row[index], columns[index], size) for index, size in shown]))
+        lines.append(_row_line([(row[index], columns[index], size) for index, size in shown]))
     return lines
 
 
 def choose_columns(
     columns: Sequence[Column], natural: Sequence[int], *, width: int | None
 ) -> list[tuple[int, int]]:
-    """Which columns are shown, and how wide each is."""
-    kept = list(range(len(columns)))
+    """The index and width of each column that is shown."""
+    shown = list(range(len(columns)))
     if width is None:
         return [
             (index, min(natural[index], WIDEST_FREE) if columns[index].elastic else natural[index])
-            for index in kept
+            for index in shown
         ]
 
     def smallest(index: int) -> int:
         return min(natural[index], columns[index].least) if columns[index].elastic else natural[index]
 
-    while len(kept) > 1 and sum(map(smallest, kept)) + GAP * (len(kept) - 1) > width:
-        kept.remove(min(kept, key=lambda index: columns[index].importance))
-    sizes = {index: natural[index] for index in kept}
-    excess = sum(sizes.values()) + GAP * (len(kept) - 1) - width
+    while len(shown) > 1 and sum(map(smallest, shown)) + GAP * (len(shown) - 1) > width:
+        shown.remove(min(shown, key=lambda index: columns[index].importance))
+    sizes = {index: natural[index] for index in shown}
+    excess = sum(sizes.values()) + GAP * (len(shown) - 1) - width
     while excess > 0:
-        cuttable = [index for index in kept if sizes[index] > smallest(index)]
+        cuttable = [index for index in shown if sizes[index] > smallest(index)]
         if not cuttable:
-            sizes[kept[0]] = max(1, sizes[kept[0]] - excess)
+            sizes[shown[0]] = max(1, sizes[shown[0]] - excess)
             break
         widest = max(cuttable, key=lambda index: sizes[index] - smallest(index))
         sizes[widest] -= 1
         excess -= 1
-    return [(index, sizes[index]) for index in kept]
+    return [(index, sizes[index]) for index in shown]
 
 
-def _laid_out(cells: Sequence[tuple[Segment, Column, int]]) -> StyledLine:
+def _row_line(cells: Sequence[tuple[Segment, Column, int]]) -> StyledLine:
     line: list[Segment] = []
     for number, (segment, column, size) in enumerate(cells):
         if number:

@@ -1,7 +1,7 @@
 """The terminal: what it can display, and a progress line on standard error for slow work.
 
-Every text that a command prints passes through here, and so through `longwatch.cli.render.text`: names and
-messages come from payloads, and none may steer the terminal.
+Every text that a command prints passes through here and so through `longwatch.cli.render.text`, because
+names and messages come from payloads and must not control the terminal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REDRAWN_EVERY_SECONDS = 0.1
 
 
 class ProgressLine:
-    """Counts, and shows the count once the work turns out to be slow. Silent when nobody looks."""
+    """Shows a count once the work turns out to be slow; prints nothing if stderr is not a terminal."""
 
     def __init__(self, label: str, *, clock: Clock, total: int | None = None) -> None:
         self._label = label
@@ -40,11 +40,11 @@ class ProgressLine:
         self._visible = sys.stderr.isatty()
 
     def add(self, count: int) -> None:
-        """So much more is done."""
+        """Add to the count."""
         self.at(self._count + count)
 
     def at(self, count: int, total: int | None = None) -> None:
-        """So much is done, of so much."""
+        """Set the count, and the total if it is known."""
         self._count = count
         self._total = total if total is not None else self._total
         if self._visible and self._clock.monotonic() >= self._next_draw:
@@ -89,18 +89,18 @@ class Terminal:
 
     @classmethod
     def of_stdout(cls) -> Terminal:
-        """What standard output is right now."""
+        """The current width and colour support of standard output."""
         return cls(columns=_columns(sys.stdout, os.environ), colour=wants_colour(sys.stdout, os.environ))
 
     def show(self, lines: Iterable[StyledLine]) -> None:
-        """Print these lines, in one piece."""
+        """Print these lines at once."""
         text = "\n".join(paint(line, colour=self.colour) for line in lines)
         if text:
             click.echo(text, color=self.colour)
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """NO_COLOR forbids, FORCE_COLOR demands, otherwise a terminal that can."""
+    """NO_COLOR disables colour, FORCE_COLOR enables it; otherwise the terminal decides."""
     if environment.get("NO_COLOR"):
         return False
     if environment.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -109,9 +109,9 @@ def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 def _columns(stream: TextIO, environment: Mapping[str, str]) -> int | None:
-    told = environment.get("COLUMNS", "")
-    if told.isdigit() and int(told) > 0:
-        return max(int(told), NARROWEST_COLUMNS)
+    columns = environment.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) > 0:
+        return max(int(columns), NARROWEST_COLUMNS)
     try:
         return max(os.get_terminal_size(stream.fileno()).columns, NARROWEST_COLUMNS) or None
     except (OSError, ValueError):
@@ -119,7 +119,7 @@ def _columns(stream: TextIO, environment: Mapping[str, str]) -> int | None:
 
 
 def remark(text: str) -> None:
-    """Say something about the work on standard error, out of the way of the data."""
+    """Print a message on standard error, apart from the data."""
     click.echo(clean_lines(text), err=True)
 
 
@@ -143,7 +143,7 @@ def write_data(lines: Iterable[str]) -> None:
 
 
 def clean_logs() -> None:
-    """Let log records of libraries and of longwatch pass through the sanitiser too."""
+    """Pass log records of libraries and of longwatch through the sanitiser too."""
     import logging
 
     if logging.lastResort is not None:
@@ -151,7 +151,7 @@ def clean_logs() -> None:
 
 
 def log_formatter(form: str) -> logging.Formatter:
-    """A formatter whose records cannot steer the terminal."""
+    """A formatter that escapes control characters."""
     import logging
 
     class CleanFormatter(logging.Formatter):
@@ -167,5 +167,5 @@ def write_json(value: object) -> None:
 
 
 def write_json_lines(values: Iterable[object]) -> None:
-    """Write one JSON document a line."""
+    """Write one JSON document per line."""
     write_data(json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=vars) for value in values)

@@ -1,4 +1,4 @@
-"""Recorded text made safe and measured for a terminal: no raw control characters, true column widths."""
+"""Makes recorded text safe for a terminal, and measures its columns."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import unicodedata
 
 ELLIPSIS = "…"
 
-# Besides C0, DEL and C1: what reorders or breaks a line, what takes no room and so hides in a name, and lone
-# surrogates, which no terminal takes.
+# Besides C0, DEL and C1: characters that reorder or break a line, zero-width characters that hide in a name,
+# and lone surrogates, which no terminal accepts.
 _UNSAFE = (
     "\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
@@ -22,17 +22,17 @@ _NO_WIDTH = frozenset({"Mn", "Me", "Cf"})
 
 
 def clean(text: str) -> str:
-    """The text with control characters written out, so that no payload can steer a terminal."""
+    """The text with control characters escaped, so that no payload can control a terminal."""
     return text if text.isascii() and text.isprintable() else _IN_LINE.sub(_escape, text)
 
 
 def clean_lines(text: str) -> str:
-    """The same for a text of several lines, which stay lines."""
+    """`clean` for a text of several lines, whose line breaks stay."""
     return text if text.isascii() and text.isprintable() else _IN_LINES.sub(_escape, text)
 
 
 def clean_json(text: str) -> str:
-    """JSON with control characters as escapes of JSON, so that it is the same document."""
+    """JSON with control characters as JSON escapes, so that the document stays the same."""
     return text if text.isascii() and text.isprintable() else _IN_LINES.sub(_json_escape, text)
 
 
@@ -72,13 +72,13 @@ def fit(text: str, columns: int) -> str:
         return text
     if columns <= 0:
         return ""
-    used, kept = 0, 0
+    used, length = 0, 0
     for character in text:
         used += _character_columns(character)
         if used > columns - 1:
             break
-        kept += 1
-    return text[:kept] + ELLIPSIS
+        length += 1
+    return text[:length] + ELLIPSIS
 
 
 def pad(text: str, columns: int, *, right: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Times and durations, as people write and read them."""
+"""Times and durations: parsing what users type, and formatting for a terminal."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def moment_ms(text: str, *, now_ms: int, zone: tzinfo | None = None) -> int:
         return max(0, now_ms - span_ms(text))
     if text.isdecimal():
         if len(text) not in _EPOCH_MS_DIGITS or int(text) > _LAST_MS:
-            hint = f"; in milliseconds it is {text}000" if len(text) == 10 else ""
-            raise InvalidInput(f"{text!r} is no time in milliseconds{hint}; write {TIME_FORMS}")
+            hint = f" (in milliseconds: {text}000)" if len(text) == 10 else ""
+            raise InvalidInput(f"Invalid time {text!r}{hint}. Use {TIME_FORMS}.")
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -43,11 +43,11 @@ def moment_ms(text: str, *, now_ms: int, zone: tzinfo | None = None) -> int:
             moment = moment.replace(tzinfo=zone) if zone else moment.astimezone()
         return max(0, round(moment.timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
-        raise InvalidInput(f"{text!r} is no time; write {TIME_FORMS}") from None
+        raise InvalidInput(f"Invalid time {text!r}. Use {TIME_FORMS}.") from None
 
 
 def between_text(not_before: int, not_after: int | None, *, now_ms: int, zone: tzinfo | None = None) -> str:
-    """`between 14:17:06 and 14:17:30`: when a run died, as far as that is known. Dates only if not today."""
+    """`between 14:17:06 and 14:17:30`: the interval in which a run died, with dates if not today."""
     today = local(now_ms, zone).date()
     earliest = _moment_text(not_before, today, zone)
     if not_after is None:
@@ -65,7 +65,7 @@ def _moment_text(ms: int, usual: date, zone: tzinfo | None) -> str:
 
 
 def ran_text(least: int, most: int | None) -> str:
-    """`between 207 ms and 24.0 s`: how long a run took of which only an interval is known."""
+    """`between 207 ms and 24.0 s`: the duration of a run that died."""
     shortest = duration_text(least)
     if most is None:
         return f"at least {shortest}"
@@ -74,7 +74,7 @@ def ran_text(least: int, most: int | None) -> str:
 
 
 def run_duration_text(run: RunSummary, now_ms: int) -> str:
-    """How long a run took, or takes so far; `207 ms–24 s` if it died, since only an interval is known."""
+    """The duration of a run, so far if it is open; `207 ms–24 s` if it died."""
     between = run.duration_between
     if between is not None:
         least, most = between
@@ -112,15 +112,15 @@ def ago_text(ms: int, *, now_ms: int) -> str:
         return "just now"
     for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if distance < limit:
-            words = f"{distance // unit} {name}"
+            amount = f"{distance // unit} {name}"
             break
     else:
-        words = f"{distance // 86_400} d"
-    return f"{words} ago" if ms <= now_ms else f"in {words}"
+        amount = f"{distance // 86_400} d"
+    return f"{amount} ago" if ms <= now_ms else f"in {amount}"
 
 
 def local(ms: int, zone: tzinfo | None = None) -> datetime:
-    """This moment on the clock on the wall."""
+    """The time in `zone`, or in local time."""
     return datetime.fromtimestamp(min(ms, _LAST_MS) / 1000, UTC).astimezone(zone)
 
 

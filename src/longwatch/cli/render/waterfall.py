@@ -18,7 +18,7 @@ _LEFT, _RIGHT, _FULL = "╸", "╺", "━"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A stretch of time laid out over some columns."""
+    """An interval of time drawn over some columns."""
 
     start_ms: float
     end_ms: float
@@ -43,12 +43,12 @@ class Scale:
         return round(share * self.columns * 2)
 
 
-DEEPEST = 40  # levels whose rails are kept; no screen draws more
+DEEPEST = 40  # levels whose rails are drawn
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One call in its place in the tree."""
+    """One call and its position in the tree."""
 
     call: Call
     depth: int
@@ -74,14 +74,14 @@ def branches(calls: Iterable[Call]) -> list[Branch]:
 
 
 def liveliest(found: Sequence[Branch], room: int, size: Callable[[Branch], int]) -> list[Branch]:
-    """As many as there is room for, in their order: calls under way and all above them, then the latest."""
+    """As many as fit, in their order: open calls with their ancestors, then those that ended last."""
     chosen: set[int] = set()
     for index in heapq.nlargest(room, range(len(found)), key=lambda index: _liveliness(found[index].call)):
-        needed = [each for each in _with_those_above(found, index) if each not in chosen]
-        taken = sum(size(found[each]) for each in needed)
-        if taken <= room:
+        needed = [each for each in _with_ancestors(found, index) if each not in chosen]
+        height = sum(size(found[each]) for each in needed)
+        if height <= room:
             chosen.update(needed)
-            room -= taken
+            room -= height
     return [found[index] for index in sorted(chosen)]
 
 
@@ -89,7 +89,7 @@ def _liveliness(call: Call) -> tuple[bool, int]:
     return (True, call.started_at) if call.end is None else (False, call.end.at)
 
 
-def _with_those_above(found: Sequence[Branch], index: int) -> list[int]:
+def _with_ancestors(found: Sequence[Branch], index: int) -> list[int]:
     path, depth = [index], found[index].depth
     while depth > 0 and index > 0:
         index -= 1
@@ -124,14 +124,14 @@ def _walk(
 
 
 def _children(ordered: Sequence[Call]) -> dict[str | None, list[Call]]:
-    known = {call.call_id for call in ordered}
+    call_ids = {call.call_id for call in ordered}
     spans: dict[str, list[Call]] = {}  # agent name -> its spans, in order
     for call in ordered:
         if call.kind != "tool":
             spans.setdefault(call.agent_name or call.name, []).append(call)
     children: dict[str | None, list[Call]] = {}
     for call in ordered:
-        parent = call.parent_call_id if call.parent_call_id in known else None
+        parent = call.parent_call_id if call.parent_call_id in call_ids else None
         if parent is None and call.kind == "tool" and call.agent_name in spans:
             parent = _span_around(call, spans[call.agent_name]).call_id
         children.setdefault(parent, []).append(call)
@@ -190,20 +190,22 @@ def waterfall(
     shown = branches(calls)
     left_out = max(0, len(shown) - most) if most is not None else 0
     shown = shown[: len(shown) - left_out]
-    return _drawn(run, calls, shown, now_ms=now_ms, columns=width or FREE_COLUMNS, ticking=False), left_out
+    return _draw_tree(
+        run, calls, shown, now_ms=now_ms, columns=width or FREE_COLUMNS, ticking=False
+    ), left_out
 
 
 def live_waterfall(run: Run, *, now_ms: int, width: int, height: int) -> list[StyledLine]:
-    """The tree in at most so many lines, for a run that goes on: open calls show how long they have taken.
+    """The tree of an open run in at most `height` lines: open calls show their duration so far.
 
-    If there is no room for all calls, those under way are shown, then those that ended last.
+    If not all calls fit, open ones are shown, then those that ended last.
     """
     calls = list(run.calls.values())
     every = branches(calls)
     shown = every
     if sum(map(_height, every)) + 1 > height:
         shown = liveliest(every, height - 2, _height)
-    lines = _drawn(run, calls, shown, now_ms=now_ms, columns=width, ticking=run.summary.ending is None)
+    lines = _draw_tree(run, calls, shown, now_ms=now_ms, columns=width, ticking=run.summary.ending is None)
     if len(shown) < len(every):
         lines.append([Segment(fit(f"… {len(every) - len(shown):,} more calls", width), "dim")])
     return lines[: max(0, height)]
@@ -213,7 +215,7 @@ def _height(branch: Branch) -> int:
     return 2 if branch.call.end is not None and branch.call.end.error else 1
 
 
-def _drawn(
+def _draw_tree(
     run: Run, calls: Sequence[Call], shown: Sequence[Branch], *, now_ms: int, columns: int, ticking: bool
 ) -> list[StyledLine]:
     if not shown:
@@ -258,20 +260,20 @@ def _call_line(
     symbol, style = call_look(status)
     label = _fitted_label(branch, layout.name - columns_of(rails) - 2)
     filled = columns_of(rails) + 2 + columns_of(label)
-    duration, tells = "…", "dim"
+    duration, duration_style = "…", "dim"
     if call.duration_ms is not None:
         duration = duration_text(call.duration_ms)
     elif status == ABANDONED:
         duration = ABANDONED
     elif ticking and call.end is None:
-        duration, tells = duration_text(max(0, scale.end_ms - call.started_at)), style
+        duration, duration_style = duration_text(max(0, scale.end_ms - call.started_at)), style
     bar = scale.bar(call.started_at, _end_of(call, scale.end_ms))
     return [
         Segment(rails, "dim"),
         Segment(f"{symbol} ", style),
         Segment(label, "strong" if call.kind != "tool" else ""),
         Segment(" " * (layout.name - filled)),
-        Segment(f" {pad(duration, _DURATION_COLUMNS, right=True)} ", tells),
+        Segment(f" {pad(duration, _DURATION_COLUMNS, right=True)} ", duration_style),
         Segment(bar, style),
     ]
 
@@ -288,7 +290,7 @@ def _label(branch: Branch) -> str:
 
 
 def _fitted_label(branch: Branch, columns: int) -> str:
-    """The name is cut rather than which try it was."""
+    """Cut the name rather than the number of the try."""
     tried = _try(branch)
     if columns_of(tried) > columns // 2 and branch.attempt is not None:
         tried = f" #{branch.attempt}"

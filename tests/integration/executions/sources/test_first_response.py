@@ -63,7 +63,7 @@ def test_waiting_for_a_first_answer_ends_with_patience(shell: Shell, endpoint: E
     watched = shell.watch(f"{endpoint.url}/job", "--silent-after", "1m")
 
     assert watched.return_value == 3
-    assert "gave up on run" in watched.stderr
+    assert "stopped watching run" in watched.stderr
 
 
 def test_time_spent_on_the_first_answer_counts(shell: Shell, endpoint: Endpoint, clock: FakeClock) -> None:

@@ -157,7 +157,7 @@ def test_a_build_that_says_nothing_new_is_given_up_and_stays_open(
     watched = shell.watch(BUILD, "--silent-after", "1m")
 
     assert watched.return_value == 3
-    assert f"gave up on run {BUILD}: nothing new for " in watched.stderr
+    assert f"stopped watching run {BUILD}: nothing new for " in watched.stderr
     (listed,) = json.loads(shell("executions", "list", "-o", "json").stdout)
     assert listed["status"] == "running"
 
@@ -188,7 +188,7 @@ def test_waiting_has_an_end_too(shell: Shell, codebuild: AwsService) -> None:
     watched = shell.watch(BUILD, "--wait", "--timeout", "10s")
 
     assert watched.return_value == 4
-    assert "has not begun after" in watched.stderr
+    assert "has not started after" in watched.stderr
 
 
 def test_what_no_waiting_mends_is_told_at_once(shell: Shell, codebuild: AwsService) -> None:

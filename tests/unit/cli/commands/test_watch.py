@@ -14,25 +14,25 @@ CASES = [
     (WatchResult(Status.FAILED, Reason.ENDED, "ValueError: no"), 1, "run wf-1 failed: ValueError: no"),
     (WatchResult(Status.PARTIAL, Reason.ENDED), 1, "run wf-1 succeeded in part"),
     (WatchResult(Status.CANCELLED, Reason.ENDED), 1, "run wf-1 was cancelled"),
-    (WatchResult(Status.UNKNOWN, Reason.ENDED), 1, "run wf-1 ended, and did not say how"),
+    (WatchResult(Status.UNKNOWN, Reason.ENDED), 1, "run wf-1 ended without reporting an outcome"),
     (WatchResult(Status.DIED, Reason.DIED, "Process 7 exited"), 5, "run wf-1 died: Process 7 exited"),
     (
         WatchResult(Status.RUNNING, Reason.SILENT, "no event for 9 s"),
         3,
-        "gave up on run wf-1: no event for 9 s",
+        "stopped watching run wf-1: no event for 9 s",
     ),
     (
         WatchResult(Status.PENDING, Reason.SILENT, "no event for 9 s"),
         3,
-        "gave up on run wf-1: no event for 9 s",
+        "stopped watching run wf-1: no event for 9 s",
     ),
     (
         WatchResult(Status.RUNNING, Reason.UNUSABLE, "no table"),
         3,
-        "run wf-1 cannot be followed any more: no table",
+        "run wf-1 can no longer be followed: no table",
     ),
     (WatchResult(Status.RUNNING), 4, "run wf-1 is still running; watched for 30.0 s"),
-    (WatchResult(Status.PENDING), 4, "run wf-1 has not begun after 30.0 s"),
+    (WatchResult(Status.PENDING), 4, "run wf-1 has not started after 30.0 s"),
     (WatchResult(Status.SUCCEEDED), 0, "run wf-1 succeeded"),
     (WatchResult(Status.FAILED, message="no"), 1, "run wf-1 failed: no"),
     (
@@ -43,7 +43,7 @@ CASES = [
     (
         WatchResult(Status.RUNNING, error="no answer"),
         3,
-        "time is up, and how run wf-1 stands is not known: no answer",
+        "timeout, and the status of run wf-1 is not known: no answer",
     ),
 ]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from longwatch.cli.render.run_views import LineView, TailView, Taken, headline, watch_lines
+from longwatch.cli.render.run_views import Arrival, LineView, TailView, headline, watch_lines
 from longwatch.cli.render.styles import StyledLine, line_columns, paint
 from longwatch.following import WatchPhase, WatchState
 from longwatch.model.event import START, Event
@@ -52,20 +52,20 @@ def test_a_live_watch_says_how_old_the_last_event_is() -> None:
 
 
 def test_a_watch_that_polls_says_when_it_looks_next() -> None:
-    assert told(state(next_look=0.41), run()) == ["live · 16 events, the last 3 s ago · next look in 0.4 s"]
+    assert told(state(next_look=0.41), run()) == ["live · 16 events, the last 3 s ago · next poll in 0.4 s"]
 
 
 def test_a_watch_says_what_it_waits_for() -> None:
-    assert told(state(delivered=0), None) == ["live, waiting for the run to begin"]
+    assert told(state(delivered=0), None) == ["live, waiting for the run to start"]
     assert told(state(WatchPhase.CATCHING_UP), run())[0].startswith("catching up · ")
-    assert told(state(WatchPhase.DRAINING), run())[0].startswith("the run has ended, waiting for stragglers")
+    assert told(state(WatchPhase.DRAINING), run())[0].startswith("the run has ended, waiting for late events")
 
 
 def test_a_journal_that_is_away_is_told_with_the_backoff() -> None:
     lines = told(state(failures=3, error="no answer from the table", next_look=3.6), run())
 
     assert lines[0].startswith("no contact · 16 events")
-    assert lines[1] == "! 3 failed looks in a row, next in 4 s: no answer from the table"
+    assert lines[1] == "! 3 failed polls in a row, next in 4 s: no answer from the table"
 
 
 @pytest.mark.parametrize("width", [30, 44, 72, 100])
@@ -95,9 +95,9 @@ class Printed:
     """Remembers what was printed, in the pieces in which it was."""
 
     def __init__(self) -> None:
-        self.pieces: list[list[Taken]] = []
+        self.pieces: list[list[Arrival]] = []
 
-    def __call__(self, taken: list[Taken]) -> None:
+    def __call__(self, taken: list[Arrival]) -> None:
         self.pieces.append(taken)
 
     @property
@@ -153,5 +153,5 @@ def test_trouble_with_the_journal_is_told_once_and_that_it_is_over(
         view.tick(state(error=error, next_look=4.0 if error else None))
 
     assert capsys.readouterr().err == (
-        "longwatch: no answer; next look in 4 s\nlongwatch: the journal answers again\n"
+        "longwatch: no answer; next poll in 4 s\nlongwatch: the journal is available again\n"
     )
