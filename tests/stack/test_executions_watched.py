@@ -239,7 +239,8 @@ def test_a_verdict_that_assumes_a_fact_is_found_and_corrected(stack: Deployed) -
 
     assert (found.closed, found.recheck_at) == (True, None)
     assert stack.events(execution_id)[-1].type == "execution_corrected"
-    assert stack.polls(execution_id)[-1]["Result"] == "corrected"
+    # On a loaded machine a second poll is dispatched before the first one ends; it finds the execution closed.
+    assert [poll["Result"] for poll in stack.polls(execution_id)].count("corrected") == 1
 
 
 def test_another_service_is_asked_where_that_was_allowed(
