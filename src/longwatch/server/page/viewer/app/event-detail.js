@@ -5,6 +5,7 @@
 import { ABANDONED } from "../core/calls.js";
 import { payloadOf } from "../core/payloads.js";
 import { button, fill, h } from "./dom.js";
+import { p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { isoTime, length, moment, timeElement } from "./format.js";
 import { agentMark, iconButton, statusMark } from "./icons.js";
@@ -128,10 +129,10 @@ export class Detail extends Part {
         {},
         h("h2", { class: "cut", title }, title),
         status ? statusMark(status, { badge: true }) : null,
-        h("span", { class: "spread" }),
+        spacer(),
         iconButton("close", "Close details", () => this.onClose()),
       ),
-      problem ? h("p", { class: "problem" }, problem) : null,
+      problem ? p("problem", problem) : null,
       h(
         "dl",
         { class: "facts" },
@@ -170,7 +171,7 @@ function when(at) {
       at,
       `${moment(at, Date.now())}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`,
     ),
-    h("span", { class: "dim" }, ` · ${isoTime(at).slice(11, 23)} UTC`),
+    span("dim", ` · ${isoTime(at).slice(11, 23)} UTC`),
   );
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { fill, find, h, isOutdated, say } from "./dom.js";
+import { div, p, span } from "./markup.js";
 import { etaText, isOpen, leaseText, nextPoll, rounded } from "./execution-text.js";
 import { ago, counted, isoTime, length, moment, ticking, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
@@ -69,18 +70,15 @@ function verdictCard({
     "section",
     { class: `card verdict is-${statusOf(verdict.status)}`, "aria-label": "Verdict" },
     h("h2", {}, "Verdict"),
-    h(
-      "p",
-      { class: "verdict-word" },
+    p(
+      "verdict-word",
       statusMark(verdict.status),
-      warnings ? h("span", { class: "tag warn" }, counted(warnings, "warning")) : null,
-      verdict.late ? h("span", { class: "tag warn" }, "late") : null,
-      h("span", { class: "dim" }, `after ${length(verdict.at - started)}`),
+      warnings ? span("tag warn", counted(warnings, "warning")) : null,
+      verdict.late ? span("tag warn", "late") : null,
+      span("dim", `after ${length(verdict.at - started)}`),
     ),
-    h("p", { class: "nums" }, items),
-    verdict.corrects
-      ? h("p", { class: "dim" }, `Corrects an earlier verdict: ${verdict.corrects}.`)
-      : null,
+    p("nums", items),
+    verdict.corrects ? p("dim", `Corrects an earlier verdict: ${verdict.corrects}.`) : null,
     reasons.length
       ? h("ul", { class: "reasons" }, ...reasons.map((reason) => h("li", {}, reason)))
       : null,
@@ -101,9 +99,8 @@ function evidenceCard({ verdict }) {
     { class: "card", "aria-label": "Evidence" },
     h("h2", {}, "Evidence"),
     ...(verdict?.evidence ?? []).map((each) =>
-      h(
-        "div",
-        { class: "evidence" },
+      div(
+        "evidence",
         h(
           "p",
           {},
@@ -114,7 +111,7 @@ function evidenceCard({ verdict }) {
         valueTree(each.fields, { open: 3 }),
       ),
     ),
-    verdict?.evidence.length ? null : h("p", { class: "dim" }, "None was recorded."),
+    verdict?.evidence.length ? null : p("dim", "None was recorded."),
   );
 }
 
@@ -125,7 +122,7 @@ function progressCard(execution, now) {
     "section",
     { class: "card", "aria-label": "Progress" },
     h("h2", {}, isOpen(execution) ? "Still running" : "Kept by another program"),
-    h("p", { class: "big nums" }, items),
+    p("big nums", items),
     stageStrip(execution),
     h(
       "p",
@@ -135,9 +132,8 @@ function progressCard(execution, now) {
         : "longwatch does not poll it.",
     ),
     phase
-      ? h(
-          "p",
-          { class: "dim" },
+      ? p(
+          "dim",
           `Phase ${phase.replace(/_/g, " ")}, under way for `,
           h("span", { class: "nums", data: { elapsed: "" } }, ticking(now - execution.started_at)),
         )
@@ -151,9 +147,8 @@ function etaCard(execution, now) {
   const until =
     deadline === null
       ? null
-      : h(
-          "p",
-          { class: "dim" },
+      : p(
+          "dim",
           "Deadline ",
           timeElement(deadline, moment(deadline, now)),
           ". Past it the source is polled at once, and its response decides.",
@@ -163,9 +158,8 @@ function etaCard(execution, now) {
       "section",
       { class: "card", "aria-label": "ETA" },
       h("h2", {}, "ETA"),
-      h(
-        "p",
-        { class: "dim" },
+      p(
+        "dim",
         `Not known yet: it takes ${FEWEST} past executions of the same shape in the journal.`,
       ),
       until,
@@ -177,7 +171,7 @@ function etaCard(execution, now) {
     h("p", { class: "big nums", data: { left: "" } }, etaText(eta, now)),
     eta.earliest_at === null ? null : h("p", {}, eta.text),
     etaBar(eta, now - execution.started_at),
-    h("p", { class: "dim" }, `From ${eta.samples} past executions of the same shape.`),
+    p("dim", `From ${eta.samples} past executions of the same shape.`),
     until,
   );
 }
@@ -239,9 +233,8 @@ function factText({ about, text, at }, now) {
   const when =
     at === null
       ? null
-      : h(
-          "span",
-          { class: "dim" },
+      : span(
+          "dim",
           text ? " · " : "",
           h("time", { title: isoTime(at), data: { ago: String(at) } }),
         );

@@ -4,6 +4,7 @@
 
 import { isNotFound } from "../core/errors.js";
 import { beforePaint, fill, h, isOutdated, say } from "./dom.js";
+import { div, spacer, span } from "./markup.js";
 import { Part, define, restart } from "./element.js";
 import { showCards } from "./execution-cards.js";
 import { ExecutionModel, plansOf } from "./execution-model.js";
@@ -28,7 +29,7 @@ export class ExecutionPage extends Part {
   #took = h("strong", { class: "nums" });
   #eta = h("strong", { class: "nums" });
   #conditions = h("ul", { class: "conditions", "aria-label": "Conditions" });
-  #cards = h("div", { class: "cards" });
+  #cards = div("cards");
   #stages = h("lw-stages");
   #draw = beforePaint(() => this.#drawNow());
 
@@ -89,15 +90,13 @@ export class ExecutionPage extends Part {
       h(
         "header",
         { class: "execution-head" },
-        h(
-          "div",
-          { class: "run-title" },
+        div(
+          "run-title",
           this.#title,
           this.#status,
-          h("span", { class: "spread" }),
-          h(
-            "div",
-            { class: "toolbar run-buttons" },
+          spacer(),
+          div(
+            "toolbar run-buttons",
             idMark("Execution id", executionId),
             linkButton(),
             h(
@@ -169,12 +168,12 @@ export class ExecutionPage extends Part {
     ) {
       fill(
         this.#facts,
-        h("li", {}, h("span", { class: `tag mode-${mode}` }, mode)),
+        h("li", {}, span(`tag mode-${mode}`, mode)),
         h("li", {}, this.#took),
         isOpen(execution) && execution.eta ? h("li", {}, this.#eta) : null,
         h("li", {}, h("span", {}, "started ", timeElement(started, moment(started, now)))),
-        h("li", {}, h("span", { class: "cut" }, "plan ", h("code", {}, plan))),
-        h("li", {}, h("span", { class: "dim" }, `polled at ${source}`)),
+        h("li", {}, span("cut", "plan ", h("code", {}, plan))),
+        h("li", {}, span("dim", `polled at ${source}`)),
       );
     }
     say(this.#eta, etaText(execution.eta, now));
@@ -197,7 +196,7 @@ function choice(executionId, plans) {
       title: "Several plans have this execution",
       text: `Choose the plan of ${executionId}.`,
     },
-    h("div", { class: "toolbar" }, ...links),
+    div("toolbar", ...links),
   );
 }
 

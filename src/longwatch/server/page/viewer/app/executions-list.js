@@ -2,7 +2,8 @@
  * `<lw-executions>`: the list of executions. A row is a link, with its stages, and a line that says why it still runs.
  */
 
-import { h, say } from "./dom.js";
+import { say } from "./dom.js";
+import { code, span } from "./markup.js";
 import { conditionsAt, endingText, etaText, isOpen, nextPoll } from "./execution-text.js";
 import { ago, length, ticking, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
@@ -87,37 +88,24 @@ function matches(execution, { status, mode, source, text }) {
 /** @param {ExecutionLine} execution */
 function cells(execution) {
   return [
-    h(
-      "span",
-      { class: "execution-what" },
+    span(
+      "execution-what",
       statusMark(execution.status, { quiet: true }),
-      h("span", { class: "execution-name cut" }, execution.name ?? execution.plan_id),
-      h("code", { class: "cut dim" }, execution.execution_id),
+      span("execution-name cut", execution.name ?? execution.plan_id),
+      code("cut dim", execution.execution_id),
     ),
-    h(
-      "span",
-      { class: "execution-type" },
-      h("span", { class: `tag mode-${execution.mode}` }, execution.mode),
-      h("span", { class: "dim cut" }, execution.source),
+    span(
+      "execution-type",
+      span(`tag mode-${execution.mode}`, execution.mode),
+      span("dim cut", execution.source),
     ),
-    h(
-      "span",
-      { class: "execution-progress" },
+    span(
+      "execution-progress",
       stageStrip(execution),
-      h("span", { class: "dim cut nums" }, progressText(execution)),
+      span("dim cut nums", progressText(execution)),
     ),
-    h(
-      "span",
-      { class: "execution-time nums" },
-      h("span", { class: "took" }),
-      h("span", { class: "dim" }, timeElement(execution.started_at)),
-    ),
-    h(
-      "span",
-      { class: "execution-why" },
-      h("span", { class: "cut first" }),
-      h("span", { class: "cut dim nums second" }),
-    ),
+    span("execution-time nums", span("took"), span("dim", timeElement(execution.started_at))),
+    span("execution-why", span("cut first"), span("cut dim nums second")),
   ];
 }
 

@@ -4,6 +4,7 @@
 
 import { contentPath } from "../core/routes.js";
 import { button, fill, find, h } from "./dom.js";
+import { div, p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { bytes, moment, timeElement } from "./format.js";
 import { icon, iconButton } from "./icons.js";
@@ -24,7 +25,7 @@ export class FilesPanel extends Part {
   /** Called with the path that the reader chooses, or null to close it. @type {(path: string | null) => void} */
   onChoose = () => {};
 
-  #tree = h("div", { class: "file-tree" });
+  #tree = div("file-tree");
   #reader = h("div", { class: "file-reader", hidden: true });
   /** @type {Set<string>} */
   #closed = new Set();
@@ -87,12 +88,7 @@ export class FilesPanel extends Part {
         const details = h(
           "details",
           { open: !this.#closed.has(each.path) },
-          h(
-            "summary",
-            { data: { path: each.path } },
-            icon("folder"),
-            h("span", { class: "cut" }, each.name),
-          ),
+          h("summary", { data: { path: each.path } }, icon("folder"), span("cut", each.name)),
           this.#folder(each, chosen, touched),
         );
         details.addEventListener("toggle", () => {
@@ -114,11 +110,11 @@ export class FilesPanel extends Part {
               title: entry.path,
             },
             icon("file"),
-            h("span", { class: "cut" }, name),
+            span("cut", name),
             touched.has(entry.path)
-              ? h("span", { class: "tag warn" }, entry.version === 1 ? "new" : "changed")
+              ? span("tag warn", entry.version === 1 ? "new" : "changed")
               : null,
-            h("span", { class: "dim nums size" }, bytes(entry.size)),
+            span("dim nums size", bytes(entry.size)),
           ),
         ),
       ),
@@ -134,7 +130,7 @@ export class FilesPanel extends Part {
         fill(
           this.#reader,
           this.#head(path, null),
-          h("p", { class: "dim" }, "This file is not there, or no longer."),
+          p("dim", "This file is not there, or no longer."),
         );
       this.#open = null;
       return;
@@ -184,14 +180,13 @@ export class FilesPanel extends Part {
       {},
       h("h3", { class: "cut", title: path }, path),
       entry
-        ? h(
-            "span",
-            { class: "dim nums" },
+        ? span(
+            "dim nums",
             `v${entry.version} · `,
             timeElement(changed, moment(changed, Date.now())),
           )
         : null,
-      h("span", { class: "spread" }),
+      spacer(),
       entry
         ? h(
             "a",
@@ -258,11 +253,7 @@ function lines(text, changed) {
         "div",
         {},
         list,
-        h(
-          "p",
-          { class: "dim" },
-          `${all.length - MOST_LINES} more lines; download the file to see them.`,
-        ),
+        p("dim", `${all.length - MOST_LINES} more lines; download the file to see them.`),
       )
     : list;
 }

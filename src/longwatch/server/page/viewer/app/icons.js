@@ -3,6 +3,7 @@
  */
 
 import { button, h, svg } from "./dom.js";
+import { span } from "./markup.js";
 
 /** @typedef {import("../core/endings.js").Status | "abandoned"} Status */
 
@@ -141,7 +142,7 @@ export function statusMark(word, { badge = false, quiet = false } = {}) {
  * @param {string} name
  */
 export function agentMark(name) {
-  return h("span", { class: `agent swatch-${swatchOf(name)}` }, h("span", { class: "cut" }, name));
+  return span(`agent swatch-${swatchOf(name)}`, span("cut", name));
 }
 
 const SWATCHES = 8;

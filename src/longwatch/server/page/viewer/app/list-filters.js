@@ -3,6 +3,7 @@
  */
 
 import { button, h } from "./dom.js";
+import { div } from "./markup.js";
 import { capital } from "./format.js";
 import { icon } from "./icons.js";
 import { setQuery } from "./router.js";
@@ -46,7 +47,7 @@ export class SearchField {
       spellcheck: "false",
       on: { input },
     });
-    this.element = h("div", { class: "search" }, icon("search"), this.#input, h("kbd", {}, "/"));
+    this.element = div("search", icon("search"), this.#input, h("kbd", {}, "/"));
   }
 
   /** @param {string} text */

@@ -3,6 +3,7 @@
  */
 
 import { beforePaint, button, fill, h, keep, moveFocus } from "./dom.js";
+import { div, p } from "./markup.js";
 import { Part, define } from "./element.js";
 import { connection } from "./connection.js";
 import { offerKeys } from "./keys.js";
@@ -43,7 +44,7 @@ class ListView extends Part {
   #filters;
   #list;
   #head;
-  #foot = h("div", { class: "runs-foot" });
+  #foot = div("runs-foot");
   #hint = h("p", { class: "runs-hint dim", role: "status", hidden: true });
   #draw = beforePaint(() => this.#drawNow());
   #asked = "";
@@ -68,7 +69,7 @@ class ListView extends Part {
   connectedCallback() {
     const { noun, title, tick, showsHint = false } = this.#of;
     this.append(
-      h("div", { class: "page-head" }, h("h1", {}, title)),
+      div("page-head", h("h1", {}, title)),
       this.#filters.element,
       this.#head,
       this.#list,
@@ -151,7 +152,7 @@ class ListView extends Part {
       const text = at === "more" ? "Loading …" : items.length ? "Load more" : "Search further";
       return button(() => void this.#model.loadMore(), { disabled: at === "more" }, text);
     }
-    return items.length ? h("p", { class: "dim" }, `No more ${nouns}.`) : this.#nothing();
+    return items.length ? p("dim", `No more ${nouns}.`) : this.#nothing();
   }
 
   #nothing() {

@@ -5,6 +5,7 @@
 
 import { asError } from "../core/errors.js";
 import { h, say } from "./dom.js";
+import { div, p } from "./markup.js";
 import { Part, define } from "./element.js";
 import { api } from "./client.js";
 import { signedOut } from "./connection.js";
@@ -24,13 +25,11 @@ export class Login extends Part {
   connectedCallback() {
     if (!this.hasChildNodes()) {
       this.append(
-        h(
-          "div",
-          { class: "login" },
+        div(
+          "login",
           h("h1", {}, "Sign in"),
-          h(
-            "p",
-            { class: "dim" },
+          p(
+            "dim",
             "This server asks for a token. ",
             h("code", {}, "longwatch serve"),
             " prints a sign-in link that works once, and the file that holds the tokens.",

@@ -4,6 +4,7 @@
 
 import { asError } from "../core/errors.js";
 import { button, h, keep, say } from "./dom.js";
+import { div } from "./markup.js";
 import { icon } from "./icons.js";
 import { copyButton } from "./toast.js";
 
@@ -41,7 +42,7 @@ export function state({ symbol = "inbox", title, text, command, bad = false }, .
  * @param {string} command
  */
 export function commandLine(command) {
-  return h("div", { class: "command" }, h("code", {}, command), copyButton("Command", command));
+  return div("command", h("code", {}, command), copyButton("Command", command));
 }
 
 /**

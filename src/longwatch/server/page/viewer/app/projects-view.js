@@ -3,6 +3,7 @@
  */
 
 import { fill, h, moveFocus } from "./dom.js";
+import { code, div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { moment, timeElement } from "./format.js";
 import { icon } from "./icons.js";
@@ -21,7 +22,7 @@ export class ProjectsView extends Part {
   #known = null;
 
   connectedCallback() {
-    this.append(h("div", { class: "page-head" }, h("h1", {}, "Projects")), this.#list, this.#foot);
+    this.append(div("page-head", h("h1", {}, "Projects")), this.#list, this.#foot);
     this.whenGone(
       whenVisible(() => void this.#load()),
       follow("projects", { onMessage: (message) => this.#take(message) }),
@@ -84,10 +85,10 @@ function row(project) {
       "a",
       { class: "project-row", href: projectPath(project.id) },
       icon("folder"),
-      h("span", { class: "run-name cut" }, project.name || project.id),
-      h("code", { class: "dim cut" }, project.id),
-      h("span", { class: "spread" }),
-      h("span", { class: "dim" }, "since ", timeElement(made, moment(made, Date.now()))),
+      span("run-name cut", project.name || project.id),
+      code("dim cut", project.id),
+      spacer(),
+      span("dim", "since ", timeElement(made, moment(made, Date.now()))),
     ),
   );
 }

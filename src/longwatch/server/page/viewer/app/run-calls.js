@@ -4,6 +4,7 @@
 
 import { ABANDONED } from "../core/calls.js";
 import { beforePaint, button, h, say } from "./dom.js";
+import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { clock, count, counted, length, timeElement } from "./format.js";
 import { agentMark, statusMark } from "./icons.js";
@@ -57,15 +58,7 @@ export class Calls extends Part {
   connectedCallback() {
     if (!this.hasChildNodes()) {
       this.append(
-        h(
-          "div",
-          { class: "toolbar" },
-          this.#failed,
-          this.#open,
-          this.#sort,
-          h("span", { class: "spread" }),
-          this.#tally,
-        ),
+        div("toolbar", this.#failed, this.#open, this.#sort, spacer(), this.#tally),
         this.#head,
         this.#list,
         this.#empty,
@@ -118,26 +111,18 @@ export class Calls extends Part {
 /** @param {Call} call @param {number} longest */
 function row(call, longest) {
   const took = call.duration_ms;
-  return h(
-    "div",
-    { class: "call-row" },
-    h(
-      "span",
-      { class: "cut call-name" },
-      statusMark(call.status, { quiet: true }),
-      h("span", { class: "cut" }, call.name),
-    ),
+  return div(
+    "call-row",
+    span("cut call-name", statusMark(call.status, { quiet: true }), span("cut", call.name)),
     call.agent_name ? agentMark(call.agent_name) : h("span"),
     timeElement(call.started_at, clock(call.started_at, true)),
-    h(
-      "span",
-      { class: "took nums" },
+    span(
+      "took nums",
       took !== null ? length(took) : call.status === ABANDONED ? "–" : "…",
       h("i", { style: { "--share": took === null ? 0 : took / longest } }),
     ),
-    h(
-      "span",
-      { class: `cut ${call.error ? "is-failed" : "dim"}` },
+    span(
+      `cut ${call.error ? "is-failed" : "dim"}`,
       call.error ?? (call.status === "started" ? "still open" : call.status),
     ),
   );

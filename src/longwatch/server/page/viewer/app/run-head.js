@@ -4,6 +4,7 @@
 
 import { offline, offlineSince } from "./connection.js";
 import { beforePaint, fill, h, isOutdated, keep, say } from "./dom.js";
+import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { ago, conditionText, count, counted, moment, timeElement, utcText } from "./format.js";
 import { icon, statusMark, statusOf } from "./icons.js";
@@ -34,28 +35,20 @@ export class RunHead extends Part {
   });
   #facts = h("ul", { class: "run-facts" });
   #conditions = h("ul", { class: "conditions" });
-  #buttons = h("div", { class: "toolbar run-buttons" });
+  #buttons = div("toolbar run-buttons");
 
   connectedCallback() {
     const { model } = this;
     if (!this.hasChildNodes()) {
       this.append(
-        h(
-          "div",
-          { class: "run-title" },
-          this.#title,
-          this.#status,
-          this.#attempts,
-          h("span", { class: "spread" }),
-          this.#buttons,
-        ),
+        div("run-title", this.#title, this.#status, this.#attempts, spacer(), this.#buttons),
         this.#facts,
         this.#conditions,
       );
       fill(
         this.#buttons,
         idMark("Run id", model.runId),
-        this.actions.note ? h("span", { class: "tag" }, this.actions.note) : linkButton(),
+        this.actions.note ? span("tag", this.actions.note) : linkButton(),
         ...(this.actions.links ?? []).map((link) =>
           h(
             "a",
@@ -145,7 +138,7 @@ function facts(model, now) {
       ? ranText(summary.duration_between)
       : lengthText(summary, now);
     const begun = moment(summary.started_at, now);
-    add("kind", summary.kind, (kind) => h("span", { class: "tag" }, kind));
+    add("kind", summary.kind, (kind) => span("tag", kind));
     add("length", took, (text) => h("strong", { class: "nums" }, text));
     add("started", `started ${begun}`, () =>
       h("span", {}, "started ", timeElement(summary.started_at, begun)),
@@ -165,18 +158,15 @@ function facts(model, now) {
     add("events", counted(summary.events, "event"));
     if (summary.failed_calls)
       add("failed", counted(summary.failed_calls, "failed call"), (text) =>
-        h("span", { class: "is-failed" }, text),
+        span("is-failed", text),
       );
     if (summary.warning_count)
-      add("warnings", counted(summary.warning_count, "warning"), (text) =>
-        h("span", { class: "tag warn" }, text),
-      );
+      add("warnings", counted(summary.warning_count, "warning"), (text) => span("tag warn", text));
     if (isOpen(summary)) {
       const last = ago(summary.last_event_at, now);
       add("last", `last event ${summary.last_event_type} ${last}`, () =>
-        h(
-          "span",
-          { class: "dim" },
+        span(
+          "dim",
           "last event ",
           h("code", {}, summary.last_event_type),
           " ",
@@ -197,7 +187,7 @@ function facts(model, now) {
   );
   if (summary?.error)
     add("error", summary.error, () =>
-      h("span", { class: `problem${summary.status === "died" ? " is-died" : ""}` }, summary.error),
+      span(`problem${summary.status === "died" ? " is-died" : ""}`, summary.error),
     );
   return found;
 }

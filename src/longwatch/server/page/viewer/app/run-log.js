@@ -3,6 +3,7 @@
  */
 
 import { beforePaint, button, fill, h, say } from "./dom.js";
+import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { clock, count, counted, timeElement } from "./format.js";
 import { agentMark, icon, iconButton } from "./icons.js";
@@ -68,18 +69,17 @@ export class RunLog extends Part {
   connectedCallback() {
     if (!this.hasChildNodes()) {
       this.append(
-        h(
-          "div",
-          { class: "toolbar" },
+        div(
+          "toolbar",
           this.#search.element,
           this.#agents,
           this.#types,
           this.#errors,
-          h("span", { class: "spread" }),
+          spacer(),
           this.#tally,
           this.#pause,
         ),
-        h("div", { class: "log-frame" }, this.#list, this.#empty, this.#latest),
+        div("log-frame", this.#list, this.#empty, this.#latest),
       );
       this.#list.onSelect = (event) => this.onSelect(event);
       this.#list.onFollow = () => this.#draw();
@@ -238,16 +238,11 @@ function row(event, late) {
       : timeElement(
           event.occurred_at,
           clock(event.occurred_at),
-          h("span", { class: "ms" }, `.${String(event.occurred_at % 1000).padStart(3, "0")}`),
+          span("ms", `.${String(event.occurred_at % 1000).padStart(3, "0")}`),
         ),
     event.agent_name ? agentMark(event.agent_name) : h("span"),
-    h("span", { class: "type cut" }, bad ? icon(died ? "died" : "failed") : null, event.type),
-    h(
-      "span",
-      { class: "words cut" },
-      late ? h("span", { class: "tag warn" }, "late") : null,
-      wordsOf(event),
-    ),
+    span("type cut", bad ? icon(died ? "died" : "failed") : null, event.type),
+    span("words cut", late ? span("tag warn", "late") : null, wordsOf(event)),
   );
 }
 

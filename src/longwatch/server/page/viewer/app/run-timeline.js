@@ -5,6 +5,7 @@
 
 import { ABANDONED } from "../core/calls.js";
 import { beforePaint, fill, h, say } from "./dom.js";
+import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { length, timeElement } from "./format.js";
 import { iconButton, statusMark, statusOf, swatchOf } from "./icons.js";
@@ -49,7 +50,7 @@ export class Timeline extends Part {
     role: "img",
     "aria-label": "Overview of the whole run; drag to choose a stretch",
   });
-  #window = h("div", { class: "overview-window" });
+  #window = div("overview-window");
   #now = h("div", { class: "now", hidden: true, "aria-hidden": "true" });
   #empty = h(
     "div",
@@ -61,10 +62,9 @@ export class Timeline extends Part {
     }),
   );
   #label = h("span", { class: "dim nums", role: "status" });
-  #frame = h(
-    "div",
-    { class: "timeline-frame" },
-    h("div", { class: "overview-frame" }, this.#overview, this.#window),
+  #frame = div(
+    "timeline-frame",
+    div("overview-frame", this.#overview, this.#window),
     this.#axis,
     this.#list,
     this.#now,
@@ -73,13 +73,12 @@ export class Timeline extends Part {
   connectedCallback() {
     if (!this.hasChildNodes()) {
       this.append(
-        h(
-          "div",
-          { class: "toolbar" },
+        div(
+          "toolbar",
           iconButton("plus", "Zoom in (+)", () => this.zoom(CLOSER), ""),
           iconButton("minus", "Zoom out (−)", () => this.zoom(1 / CLOSER), ""),
           iconButton("fit", "Show all (0)", () => this.fit(), ""),
-          h("span", { class: "spread" }),
+          spacer(),
           this.#label,
         ),
         this.#frame,
@@ -201,21 +200,19 @@ export class Timeline extends Part {
           { class: "twist", "aria-hidden": "true", on: { click } },
           this.#closed.has(call.call_id) ? "▸" : "▾",
         )
-      : h("span", { class: "twist" });
-    return h(
-      "div",
-      { class: `bar-row kind-${call.kind}` },
+      : span("twist");
+    return div(
+      `bar-row kind-${call.kind}`,
       h(
         "span",
         { class: "bar-name cut", style: { "--depth": depth } },
         twist,
         statusMark(call.status, { quiet: true }),
-        h("span", { class: "cut" }, call.name),
-        h("span", { class: "dim took nums" }, took),
+        span("cut", call.name),
+        span("dim took nums", took),
       ),
-      h(
-        "span",
-        { class: "bar-space" },
+      span(
+        "bar-space",
         seen
           ? h("span", {
               class: `bar is-${statusOf(call.status)} swatch-${swatchOf(call.agent_name ?? call.name)}`,

@@ -6,6 +6,7 @@
  */
 
 import { beforePaint, button, fill, find, h, isOutdated } from "./dom.js";
+import { div, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { count } from "./format.js";
 import { offerKeys } from "./keys.js";
@@ -39,7 +40,7 @@ export class RunView extends Part {
   #tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of the run" });
   #panel = h("div", { class: "panel", role: "tabpanel", id: "run-panel" });
   #detail = h("lw-detail", { hidden: true });
-  #frame = h("div", { class: "run-frame" }, this.#panel, this.#detail);
+  #frame = div("run-frame", this.#panel, this.#detail);
   /** @type {Tab} */
   #tab = "log";
   #chosen = "";
@@ -194,7 +195,7 @@ export class RunView extends Part {
             tabindex: name === tab ? 0 : -1,
           },
           title,
-          counts[name] ? h("span", { class: "count" }, count(counts[name])) : null,
+          counts[name] ? span("count", count(counts[name])) : null,
         ),
       ),
     );

@@ -4,6 +4,7 @@
 
 import { SILENT_AFTER_MS } from "../core/run-fold.js";
 import { h, say } from "./dom.js";
+import { code, span } from "./markup.js";
 import { ago, conditionText, count, counted, timeElement, utcText } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { defineList } from "./list-view.js";
@@ -106,35 +107,31 @@ function sinceMs(text) {
 /** @param {Summary} run @param {number} now */
 function cells(run, now) {
   return [
-    h(
-      "span",
-      { class: "run-what" },
+    span(
+      "run-what",
       statusMark(run.status, { quiet: true }),
-      h("span", { class: "run-name cut" }, run.name ?? run.run_id),
-      run.name ? h("code", { class: "cut dim" }, run.run_id) : null,
-      run.attempts.length > 1
-        ? h("span", { class: "tag" }, `attempt ${run.attempts.length}`)
-        : null,
+      span("run-name cut", run.name ?? run.run_id),
+      run.name ? code("cut dim", run.run_id) : null,
+      run.attempts.length > 1 ? span("tag", `attempt ${run.attempts.length}`) : null,
     ),
-    h("span", { class: "run-kind" }, h("span", { class: "tag" }, run.kind)),
+    span("run-kind", span("tag", run.kind)),
     h(
       "span",
       { class: "nums run-agents", title: run.agents.join(", ") },
       run.agents.length ? count(run.agents.length) : "–",
-      h("span", { class: "unit" }, run.agents.length === 1 ? " agent" : " agents"),
+      span("unit", run.agents.length === 1 ? " agent" : " agents"),
     ),
     h("span", {
       class: "nums run-length",
       title: `${run.duration_between ? `${ranText(run.duration_between)}, ` : ""}started ${utcText(run.started_at)}`,
     }),
-    h(
-      "span",
-      { class: "run-last cut" },
+    span(
+      "run-last cut",
       h("code", {}, run.last_event_type),
       " ",
-      h("span", { class: "dim" }, timeElement(run.last_event_at)),
+      span("dim", timeElement(run.last_event_at)),
     ),
-    h("span", { class: "run-why cut" }, ...why(run, now)),
+    span("run-why cut", ...why(run, now)),
   ];
 }
 
@@ -158,8 +155,8 @@ function why(run, now) {
   const ended = ended_between ? endText({ status, ended_between }, now) : "";
   const said = [ended, run.error].filter(Boolean).join(" · ");
   if (said) return [h("span", { class: `is-${statusOf(status)} cut`, title: said }, said)];
-  if (isOpen(run)) return [h("span", { class: "cut run-open" })];
-  return [h("span", { class: "dim cut" }, `${run.status} · ${counts(run)}`)];
+  if (isOpen(run)) return [span("cut run-open")];
+  return [span("dim cut", `${run.status} · ${counts(run)}`)];
 }
 
 /** @param {Element} said @param {Summary} run @param {number} now */

@@ -5,6 +5,7 @@
 import { asError } from "../core/errors.js";
 import { projectPath } from "../core/routes.js";
 import { beforePaint, button, fill, h, keep, moveFocus } from "./dom.js";
+import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { counted, moment, timeElement } from "./format.js";
 import { icon, statusMark } from "./icons.js";
@@ -48,15 +49,10 @@ export class SessionView extends Part {
     "form",
     { class: "new-turn", on: { submit: (/** @type {Event} */ event) => void this.#say(event) } },
     this.#prompt,
-    h(
-      "div",
-      { class: "toolbar" },
-      h(
-        "span",
-        { class: "dim" },
-        "The turn waits for its executor; one that is running is cancelled.",
-      ),
-      h("span", { class: "spread" }),
+    div(
+      "toolbar",
+      span("dim", "The turn waits for its executor; one that is running is cancelled."),
+      spacer(),
       h("button", { type: "submit", class: "primary" }, "New turn"),
     ),
   );
@@ -68,16 +64,14 @@ export class SessionView extends Part {
     this.#files.model = this.#model;
     this.#files.onChoose = (path) => select(path ? { file: path } : {});
     this.append(
-      h(
-        "div",
-        { class: "page-head" },
+      div(
+        "page-head",
         h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, this.#crumb, " / "),
         this.#title,
       ),
       this.#panes,
-      h(
-        "div",
-        { class: "project-grid" },
+      div(
+        "project-grid",
         h(
           "section",
           { class: "pane-sessions", "aria-label": "Sessions" },
@@ -256,10 +250,9 @@ function sessionRow(project, session, chosen) {
       "a",
       { href: sessionPath(project, session.id), "aria-current": chosen ? "true" : null },
       session.last_turn ? statusMark(session.last_turn.status, { quiet: true }) : icon("pending"),
-      h("span", { class: "cut" }, session.title || session.id),
-      h(
-        "span",
-        { class: "dim" },
+      span("cut", session.title || session.id),
+      span(
+        "dim",
         counted(session.turn_count, "turn"),
         " · ",
         timeElement(made, moment(made, Date.now())),

@@ -3,6 +3,7 @@
  */
 
 import { h } from "./dom.js";
+import { span } from "./markup.js";
 import { termsOf } from "./execution-text.js";
 import { counted } from "./format.js";
 import { STATES, lookOf, statesText } from "./item-states.js";
@@ -23,9 +24,7 @@ export function stageStrip({ progress, total_waves: total, source }) {
     "span",
     { class: "strip", role: "img", "aria-label": label, title: label },
     ...progress.map((stage) => stageBar(stage)),
-    ...Array.from({ length: Math.min(coming, MOST_COMING) }, () =>
-      h("span", { class: "strip-stage coming" }),
-    ),
+    ...Array.from({ length: Math.min(coming, MOST_COMING) }, () => span("strip-stage coming")),
   );
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { beforePaint, button, fill, find, h, keep, moveFocus, say } from "./dom.js";
+import { code, div, p, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { isOpen, termsOf } from "./execution-text.js";
 import { spanKey, stretchOf } from "./execution-spans.js";
@@ -41,9 +42,9 @@ export class Stages extends Part {
   #stretch = { from: 0, to: 1 };
   #axis = h("div", { class: "stage-axis", "aria-hidden": "true" });
   #marks = h("div", { class: "stage-marks", "aria-hidden": "true" });
-  #list = h("div", { class: "stage-list" });
+  #list = div("stage-list");
   #coming = h("p", { class: "stage-coming dim", hidden: true });
-  #frame = h("div", { class: "stage-frame" }, this.#marks, this.#axis, this.#list, this.#coming);
+  #frame = div("stage-frame", this.#marks, this.#axis, this.#list, this.#coming);
   #draw = beforePaint(() => this.#drawNow());
 
   connectedCallback() {
@@ -129,15 +130,14 @@ export class Stages extends Part {
           { class: "quiet", "aria-expanded": String(!folded), "aria-controls": id },
           h("span", { class: "twist", "aria-hidden": "true" }, folded ? "▸" : "▾"),
           statusMark(stage.status, { quiet: true }),
-          h("span", { class: "cut" }, stage.name),
+          span("cut", stage.name),
         ),
-        h("span", { class: "dim stage-counts" }, statesText(counts, terms)),
-        h(
-          "span",
-          { class: "stage-jobs" },
+        span("dim stage-counts", statesText(counts, terms)),
+        span(
+          "stage-jobs",
           ...(stage.jobs.length
             ? stage.jobs.map((job) => jobMark(job, terms))
-            : [h("span", { class: "dim" }, "no job yet")]),
+            : [span("dim", "no job yet")]),
         ),
       ),
       h(
@@ -160,12 +160,10 @@ export class Stages extends Part {
     return h(
       "li",
       {},
-      h(
-        "div",
-        { class: "item" },
-        h(
-          "span",
-          { class: "item-name" },
+      div(
+        "item",
+        span(
+          "item-name",
           h("code", { class: "cut", title: item.server_id }, item.server_id),
           item.instance_id
             ? h(
@@ -175,29 +173,24 @@ export class Stages extends Part {
               )
             : null,
         ),
-        h(
-          "span",
-          { class: "item-state" },
-          isUnseen(item)
-            ? h("span", { class: "dim" }, "not listed yet")
-            : stateMark(item.state, terms, item.word),
+        span(
+          "item-state",
+          isUnseen(item) ? span("dim", "not listed yet") : stateMark(item.state, terms, item.word),
           sinceMark(item),
         ),
         this.#bars(spanKey(stage.name, item.server_id), item, execution),
       ),
       reasonMark(item),
       ...item.actions.map((step) =>
-        h(
-          "div",
-          { class: "item step" },
-          h(
-            "span",
-            { class: "item-name" },
+        div(
+          "item step",
+          span(
+            "item-name",
             h("span", { class: "cut dim", title: `${terms.step} ${step.name}` }, step.name),
           ),
-          h("span", { class: "item-state" }, stateMark(step.state, terms), sinceMark(step)),
+          span("item-state", stateMark(step.state, terms), sinceMark(step)),
           this.#bars(spanKey(stage.name, item.server_id, step.name), step, execution),
-          step.reason ? h("p", { class: "item-reason is-failed" }, step.reason) : null,
+          step.reason ? p("item-reason is-failed", step.reason) : null,
         ),
       ),
     );
@@ -336,8 +329,8 @@ export class Stages extends Part {
  * @param {Item} item
  */
 function reasonMark({ state: now, reason, failure_reason: failure }) {
-  if (failure) return h("p", { class: "item-reason is-failed" }, failure);
-  return reason ? h("p", { class: `item-reason is-${lookOf(now)}` }, reason) : null;
+  if (failure) return p("item-reason is-failed", failure);
+  return reason ? p(`item-reason is-${lookOf(now)}`, reason) : null;
 }
 
 /**
@@ -362,10 +355,9 @@ function jobMark(job, terms) {
       class: "job",
       title: `job ${job.job_id}${where ? ` in ${where}` : ""}${job.word ? `; status in the source: ${job.word}` : ""}`,
     },
-    h("code", { class: "cut" }, job.job_id),
-    h(
-      "span",
-      { class: `dim${job.state === "missing" ? " is-partial" : ""}` },
+    code("cut", job.job_id),
+    span(
+      `dim${job.state === "missing" ? " is-partial" : ""}`,
       isUnseen(job) ? "no response yet" : stateText(job.state, terms),
     ),
   );

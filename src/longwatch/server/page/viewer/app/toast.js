@@ -3,13 +3,14 @@
  */
 
 import { h } from "./dom.js";
+import { code, div, span } from "./markup.js";
 import { iconButton } from "./icons.js";
 
 const SHOWN_MS = 3500;
 
 /** @param {string} text */
 export function toast(text) {
-  const note = h("div", { class: "toast" }, text);
+  const note = div("toast", text);
   shelf().append(note);
   setTimeout(() => note.remove(), SHOWN_MS);
 }
@@ -43,7 +44,7 @@ export function copyButton(what, text) {
  * @param {string} id
  */
 export function idMark(what, id) {
-  return h("span", { class: "id" }, h("code", { class: "cut" }, id), copyButton(what, id));
+  return span("id", code("cut", id), copyButton(what, id));
 }
 
 export function linkButton() {

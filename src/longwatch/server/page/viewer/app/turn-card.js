@@ -6,6 +6,7 @@
 import { isOver } from "../core/turn-state.js";
 import { runPath } from "./router.js";
 import { button, fill, h, isOutdated, keep, say } from "./dom.js";
+import { div, p, spacer, span } from "./markup.js";
 import { clock, length, timeElement } from "./format.js";
 import { icon, statusMark } from "./icons.js";
 import { copyButton } from "./toast.js";
@@ -24,10 +25,10 @@ export function turnCard(turn, interrupt) {
     h(
       "header",
       {},
-      h("span", { class: "turn-status" }),
+      span("turn-status"),
       h("h3", {}, `Turn ${turn.number}`),
-      h("span", { class: "dim turn-time nums" }),
-      h("span", { class: "spread" }),
+      span("dim turn-time nums"),
+      spacer(),
       h(
         "a",
         {
@@ -39,7 +40,7 @@ export function turnCard(turn, interrupt) {
       ),
       button(() => interrupt(turn.id), { class: "danger turn-stop" }, icon("stop"), "Interrupt"),
     ),
-    turn.prompt ? h("p", { class: "prompt" }, turn.prompt) : null,
+    turn.prompt ? p("prompt", turn.prompt) : null,
     h("ol", { class: "blocks" }),
     h("p", { class: "turn-waiting dim", hidden: true }),
     h("p", { class: "problem turn-missing", hidden: true }),
@@ -95,7 +96,7 @@ export function updateTurn(card, turn) {
 /** @param {WireBlock} block @param {WireBlock | undefined} result @param {boolean} over */
 function blockBody(block, result, over) {
   const { content } = block;
-  if (block.type === "content") return h("div", { class: "said" }, text(content["text"]));
+  if (block.type === "content") return div("said", text(content["text"]));
   if (block.type === "thinking") {
     return h(
       "details",
@@ -104,10 +105,10 @@ function blockBody(block, result, over) {
         "summary",
         {},
         icon("thought"),
-        h("span", { class: "dim" }, "Thinking"),
-        h("span", { class: "cut dim glance" }, glance(content["text"])),
+        span("dim", "Thinking"),
+        span("cut dim glance", glance(content["text"])),
       ),
-      h("div", { class: "said dim" }, text(content["text"])),
+      div("said dim", text(content["text"])),
     );
   }
   if (block.type === "tool_use") {
@@ -126,12 +127,10 @@ function blockBody(block, result, over) {
         {},
         statusMark(status, { quiet: true }),
         h("strong", {}, text(content["tool_name"])),
-        h("span", { class: "cut dim glance" }, glance(content["parameters"])),
+        span("cut dim glance", glance(content["parameters"])),
       ),
       labelled("Parameters", content["parameters"]),
-      result
-        ? resultBody(result)
-        : h("p", { class: "dim" }, over ? "No result was told." : "No result yet."),
+      result ? resultBody(result) : p("dim", over ? "No result was told." : "No result yet."),
     );
   }
   return h(
@@ -141,8 +140,8 @@ function blockBody(block, result, over) {
       "summary",
       {},
       icon("tool"),
-      h("span", { class: "dim" }, "Result of another turn's tool"),
-      h("span", { class: "cut dim glance" }, glance(content["result"])),
+      span("dim", "Result of another turn's tool"),
+      span("cut dim glance", glance(content["result"])),
     ),
     resultBody(block),
   );
@@ -153,7 +152,7 @@ function resultBody({ content }) {
   return h(
     "div",
     {},
-    content["error"] ? h("p", { class: "problem" }, text(content["error"])) : null,
+    content["error"] ? p("problem", text(content["error"])) : null,
     content["result"] === null || content["result"] === undefined
       ? null
       : labelled("Result", content["result"]),

@@ -4,6 +4,7 @@
  */
 
 import { button, h } from "./dom.js";
+import { div, span } from "./markup.js";
 
 const LONGEST_TEXT = 2000;
 const MOST_CHILDREN = 200;
@@ -16,7 +17,7 @@ const PREVIEW = 60;
  * @returns {HTMLElement}
  */
 export function valueTree(value, { name, open = 2 } = {}) {
-  return h("div", { class: "tree" }, branch(name, value, open));
+  return div("tree", branch(name, value, open));
 }
 
 /**
@@ -34,7 +35,7 @@ export function valueText(value) {
  * @returns {HTMLElement}
  */
 function branch(name, value, open) {
-  const label = name === undefined ? null : h("span", { class: "key" }, `${name}: `);
+  const label = name === undefined ? null : span("key", `${name}: `);
   const tagged = taggedValue(value);
   if (tagged) return h("div", {}, label, tagged);
   if (value === null || typeof value !== "object") return h("div", {}, label, leaf(value));
@@ -42,8 +43,8 @@ function branch(name, value, open) {
     ? value.map((each, at) => /** @type {[string, unknown]} */ ([String(at), each]))
     : Object.entries(value);
   const shape = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
-  if (!entries.length) return h("div", {}, label, h("span", { class: "note" }, shape));
-  const preview = h("span", { class: "note" }, ` ${shape} ${glance(value)}`);
+  if (!entries.length) return h("div", {}, label, span("note", shape));
+  const preview = span("note", ` ${shape} ${glance(value)}`);
   const children = h("ul");
   const details = h("details", {}, h("summary", {}, label, preview), children);
   const shown = () => {
@@ -87,24 +88,20 @@ function list(into, entries, from, open) {
 /** @param {unknown} value */
 function leaf(value) {
   if (typeof value === "string") return longText(value);
-  if (typeof value === "number") return h("span", { class: "number" }, value);
-  return h("span", { class: "word" }, String(value));
+  if (typeof value === "number") return span("number", value);
+  return span("word", String(value));
 }
 
 /** @param {string} text */
 function longText(text) {
-  const span = h(
-    "span",
-    { class: "text" },
-    text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text,
-  );
-  if (text.length <= LONGEST_TEXT) return span;
+  const shown = span("text", text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text);
+  if (text.length <= LONGEST_TEXT) return shown;
   const showAll = () => {
-    span.textContent = text;
+    shown.textContent = text;
     all.remove();
   };
   const all = button(showAll, {}, `Show all ${text.length.toLocaleString("en")} characters`);
-  return h("span", {}, span, " ", all);
+  return h("span", {}, shown, " ", all);
 }
 
 /**
@@ -116,10 +113,10 @@ function taggedValue(value) {
   const entries = Object.entries(value);
   const [tag, held] = entries[0] ?? [];
   if (entries.length !== 1) return null;
-  if (tag === "$decimal" && typeof held === "string") return h("span", { class: "number" }, held);
+  if (tag === "$decimal" && typeof held === "string") return span("number", held);
   if (tag === "$bytes" && typeof held === "string") {
     const size = Math.floor((held.replace(/=+$/, "").length * 3) / 4);
-    return h("span", {}, h("span", { class: "note" }, `bytes (${size}) `), longText(held));
+    return h("span", {}, span("note", `bytes (${size}) `), longText(held));
   }
   return null;
 }
