@@ -21,7 +21,7 @@ function attended(navigator = {}) {
   const window = new EventTarget();
   const activity = new Activity({ document, window, navigator, environment });
   const modes = [];
-  const stop = activity.guide({ attend: (mode) => modes.push(mode) });
+  const stop = activity.attach({ setActivity: (mode) => modes.push(mode) });
   modes.length = 0; // the mode at the start
   const interact = () => window.dispatchEvent(new Event("pointerdown"));
   return { environment, document, window, activity, modes, stop, interact };
@@ -68,8 +68,8 @@ test("a page that opens in the background begins hidden", () => {
   document.visibilityState = "hidden";
   const modes = [];
 
-  new Activity({ document, window: new EventTarget(), environment: new FakeEnvironment() }).guide({
-    attend: (mode) => modes.push(mode),
+  new Activity({ document, window: new EventTarget(), environment: new FakeEnvironment() }).attach({
+    setActivity: (mode) => modes.push(mode),
   });
 
   assert.deepEqual(modes, ["hidden"]);
@@ -97,7 +97,7 @@ test("polls pause while the tab is hidden and look at once when it is back", asy
   const { environment, document, activity } = attended();
   const manager = new PollingManager({ environment });
   const looks = [];
-  activity.guide(manager);
+  activity.attach(manager);
   manager.register("a", () => looks.push(environment.time), 1_000);
   await environment.advance(1_500);
 
@@ -113,7 +113,7 @@ test("a poll that had stopped for want of news goes on with the next interaction
   const { environment, activity, interact } = attended();
   const manager = new PollingManager({ environment });
   let looks = 0;
-  activity.guide(manager);
+  activity.attach(manager);
   manager.register("a", () => {
     looks += 1;
     return "same";
@@ -130,13 +130,13 @@ test("a poll that had stopped for want of news goes on with the next interaction
 test("a manager that was let go while hidden polls when it is guided again in a visible page", async () => {
   const { environment, document, activity } = attended();
   const manager = new PollingManager({ environment });
-  const stop = activity.guide(manager);
+  const stop = activity.attach(manager);
   document.turn("hidden");
   stop();
   document.visibilityState = "visible";
   document.dispatchEvent(new Event("visibilitychange"));
 
-  activity.guide(manager);
+  activity.attach(manager);
   let polls = 0;
   manager.register("a", () => (polls += 1), 1_000);
   await environment.advance(2_500);
@@ -148,8 +148,8 @@ test("a manager that was let go while hidden polls when it is guided again in a 
 test("of two providers that share a manager, one may leave and the manager is still guided", async () => {
   const { environment, document, activity } = attended();
   const manager = new PollingManager({ environment });
-  activity.guide(manager);
-  const stop = activity.guide(manager);
+  activity.attach(manager);
+  const stop = activity.attach(manager);
 
   stop();
   stop();
@@ -161,7 +161,7 @@ test("of two providers that share a manager, one may leave and the manager is st
 test("a registration is polling only while polls are sent, and reports when that changes", async () => {
   const { environment, document, activity } = attended();
   const manager = new PollingManager({ environment });
-  activity.guide(manager);
+  activity.attach(manager);
   const states = [];
   const registration = manager.register("a", () => "same", 1_000, {
     onActivity: () => states.push(registration.isPolling),
@@ -179,7 +179,7 @@ test("a registration is polling only while polls are sent, and reports when that
 test("a poll that stopped for want of news reports that it polls again", async () => {
   const { environment, activity, interact } = attended();
   const manager = new PollingManager({ environment });
-  activity.guide(manager);
+  activity.attach(manager);
   const states = [];
   const registration = manager.register("a", () => "same", null, {
     onActivity: () => states.push(registration.isPolling),
@@ -196,7 +196,7 @@ test("an application's pause outlasts visibility, idleness, the network and inte
   const { environment, document, window, activity, interact } = attended();
   const manager = new PollingManager({ environment });
   const polls = [];
-  activity.guide(manager);
+  activity.attach(manager);
   manager.register("a", () => polls.push(environment.time), 1_000);
   await environment.advance(500);
   manager.pause();
@@ -220,7 +220,7 @@ test("a failing poll that the application pauses is not retried until it resumes
   const { environment, document, activity } = attended();
   const manager = new PollingManager({ environment });
   let polls = 0;
-  activity.guide(manager);
+  activity.attach(manager);
   manager.register(
     "a",
     () => {
@@ -246,7 +246,7 @@ test("an application that resumes does not wake a hidden page", async () => {
   const { environment, document, activity } = attended();
   const manager = new PollingManager({ environment });
   let polls = 0;
-  activity.guide(manager);
+  activity.attach(manager);
   manager.register("a", () => (polls += 1), 1_000);
   await environment.advance(100);
   manager.pause();
@@ -266,7 +266,7 @@ test("a feed that the application paused stays closed in every mode", async () =
   const requests = [];
   const api = { request: async (address) => requests.push(address), address: (path) => path };
   const feed = new FeedClient({ api, environment });
-  activity.guide(feed);
+  activity.attach(feed);
   feed.pause();
   feed.subscribe("runs", { onMessage: () => {} });
 

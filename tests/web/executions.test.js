@@ -9,20 +9,20 @@ import {
   stretchOf,
 } from "../../src/longwatch/server/page/viewer/app/execution-spans.js";
 import {
-  conditionsAt,
+  conditionsOf,
   endingText,
   etaText,
   leaseText,
-  nextPoll,
+  nextPollText,
   termsOf,
 } from "../../src/longwatch/server/page/viewer/app/execution-text.js";
 import {
-  isUnseen,
-  lookOf,
+  isUnreported,
+  statusOfState,
   statesText,
 } from "../../src/longwatch/server/page/viewer/app/item-states.js";
 import { progressText } from "../../src/longwatch/server/page/viewer/app/stage-strip.js";
-import { isFailure, wordsOf } from "../../src/longwatch/server/page/viewer/app/event-text.js";
+import { isFailure, eventText } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
 const DRS = termsOf("drs");
 const MINUTE = 60_000;
@@ -135,7 +135,7 @@ test("the time in view grows in steps while an execution goes on, and ends with 
 
 test("conditions that come with time alone appear though nothing was written", () => {
   const names = (/** @type {any} */ execution, /** @type {number} */ minutes) =>
-    conditionsAt(execution, START + minutes * MINUTE).map(({ name }) => name);
+    conditionsOf(execution, START + minutes * MINUTE).map(({ name }) => name);
 
   assert.deepEqual(names(line(), 1), []);
   assert.deepEqual(names(line(), 4), ["unwatched"]);
@@ -174,10 +174,10 @@ test("an ETA counts down, and says so when its time is up", () => {
 test("the next poll and the lease say the time that is really left", () => {
   const leased = line({ lease_holder: "poller-1", lease_until: START + 40_000 });
 
-  assert.equal(nextPoll(line({ next_poll_at: START + 12_000 }), START), "next poll in 12 s");
-  assert.equal(nextPoll(line({ next_poll_at: START - 12_000 }), START), "poll overdue by 12 s");
-  assert.equal(nextPoll(line({ next_poll_at: START - 1000 }), START), "next poll now");
-  assert.equal(nextPoll(leased, START), "poll in progress");
+  assert.equal(nextPollText(line({ next_poll_at: START + 12_000 }), START), "next poll in 12 s");
+  assert.equal(nextPollText(line({ next_poll_at: START - 12_000 }), START), "poll overdue by 12 s");
+  assert.equal(nextPollText(line({ next_poll_at: START - 1000 }), START), "next poll now");
+  assert.equal(nextPollText(leased, START), "poll in progress");
   assert.equal(leaseText(line(), START), "none");
   assert.equal(leaseText(leased, START), "poller-1, expires in 40 s");
   assert.equal(leaseText(leased, START + 50_000), "expired 10 s ago: poller-1 did not release it");
@@ -185,14 +185,14 @@ test("the next poll and the lease say the time that is really left", () => {
 });
 
 test("what no response has mentioned has no state", () => {
-  assert.equal(isUnseen({ state: "pending", since: null, word: null }), true);
-  assert.equal(isUnseen({ state: "pending", since: START, word: null }), false);
-  assert.equal(isUnseen({ state: "launched", since: null, word: null }), false);
+  assert.equal(isUnreported({ state: "pending", since: null, word: null }), true);
+  assert.equal(isUnreported({ state: "pending", since: START, word: null }), false);
+  assert.equal(isUnreported({ state: "launched", since: null, word: null }), false);
 });
 
 test("every state has a look, also one that nobody knows", () => {
-  assert.equal(lookOf("launched"), "succeeded");
-  assert.equal(lookOf("<b>"), "unknown");
+  assert.equal(statusOfState("launched"), "succeeded");
+  assert.equal(statusOfState("<b>"), "unknown");
   assert.equal(statesText({ pending: 1, launched: 2 }, DRS), "2 launched, 1 pending");
   assert.equal(statesText({}, DRS), "no server yet");
   assert.equal(
@@ -214,7 +214,7 @@ test("only DRS has waves of servers that are launched", () => {
   assert.equal(progressText(empty), "0 of 1+ stages · no item yet");
   assert.equal(statesText({ pending: 1, launched: 2 }, termsOf("http")), "2 done, 1 pending");
   assert.equal(statesText({}, termsOf("__proto__")), "no item yet");
-  assert.equal(wordsOf(ended), "done (success) the build");
+  assert.equal(eventText(ended), "done (success) the build");
 });
 
 test("a transition says what it is now, as the command line does, and a failed server is a failure", () => {
@@ -231,9 +231,9 @@ test("a transition says what it is now, as the command line does, and a failed s
     payload: { name: "east", source: "drs", mode: "DRILL" },
   };
 
-  assert.equal(wordsOf(lost), "failed s: no capacity");
-  assert.equal(wordsOf(moved("b", 0, "launched", { word: "LAUNCHED" })), "launched s");
-  assert.equal(wordsOf(started), "east (drs DRILL)");
+  assert.equal(eventText(lost), "failed s: no capacity");
+  assert.equal(eventText(moved("b", 0, "launched", { word: "LAUNCHED" })), "launched s");
+  assert.equal(eventText(started), "east (drs DRILL)");
   assert.deepEqual([isFailure(lost), isFailure(moved("b", 0, "launched"))], [true, false]);
 });
 
@@ -253,11 +253,11 @@ test("an end says how many warnings it has, in the list and in the log", () => {
     "succeeded with 2 warnings, late",
   );
   assert.equal(
-    wordsOf(ended),
+    eventText(ended),
     "succeeded; 2 warnings: s-1 was terminated afterwards; s-2: launch action join failed",
   );
   assert.equal(
-    wordsOf({
+    eventText({
       ...ended,
       payload: { status: "failed", error_message: "s-1: no disk", warnings: [] },
     }),

@@ -263,12 +263,12 @@ test("a hidden page has no connection, and goes on where it was", async () => {
   server.record("run:a", "1");
   await environment.advance(10);
 
-  feed.attend("hidden");
+  feed.setActivity("hidden");
   await environment.advance(10);
   assert.equal(server.viewers.size, 0);
   server.record("run:a", "2");
   await environment.advance(60_000);
-  feed.attend("active");
+  feed.setActivity("active");
   await environment.advance(10);
 
   assert.deepEqual(ids, ["1", "2"]);
@@ -278,7 +278,7 @@ test("one who only looks keeps the stream but not the polls", async () => {
   const { environment, server, feed } = opened();
   followed(feed, "run:a");
   await environment.advance(10);
-  feed.attend("idle");
+  feed.setActivity("idle");
   assert.ok(!feed.isPaused);
 
   server.line = "buffers";
@@ -286,7 +286,7 @@ test("one who only looks keeps the stream but not the polls", async () => {
   feed.resume();
   await environment.advance(10_000);
   assert.equal(feed.way, "long poll");
-  feed.attend("idle");
+  feed.setActivity("idle");
 
   assert.ok(feed.isPaused);
 });
@@ -387,12 +387,12 @@ test("whatever happens on the way, every listener ends up with what the journal 
       else if (chance < 0.6) server.cut();
       else if (chance < 0.7)
         server.line = ["ok", "buffers", "refuses", "cuts polls"][Math.floor(random() * 4)];
-      else if (chance < 0.75) feed.attend(random() < 0.5 ? "hidden" : "active");
+      else if (chance < 0.75) feed.setActivity(random() < 0.5 ? "hidden" : "active");
       else if (chance < 0.8) followed(feed, "run:c").stop();
       else await environment.advance(random() * 30_000);
     }
     server.line = "ok";
-    feed.attend("active");
+    feed.setActivity("active");
     server.cut();
     await environment.advance(120_000);
 

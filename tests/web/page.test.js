@@ -5,16 +5,16 @@ import { test } from "node:test";
 
 import { callRows } from "../../src/longwatch/server/page/viewer/app/call-tree.js";
 import { changedLines, treeOf } from "../../src/longwatch/server/page/viewer/app/file-tree.js";
-import { BOX, layOut } from "../../src/longwatch/server/page/viewer/app/graph-layout.js";
+import { BOX, layOutGraph } from "../../src/longwatch/server/page/viewer/app/graph-layout.js";
 import { graphOf } from "../../src/longwatch/server/page/viewer/app/announced-graph.js";
 import {
   labelSide,
-  panned,
+  panStretch,
   share,
-  ticks,
-  zoomed,
+  tickTimes,
+  zoomStretch,
 } from "../../src/longwatch/server/page/viewer/app/time-scale.js";
-import { wordsOf } from "../../src/longwatch/server/page/viewer/app/event-text.js";
+import { eventText } from "../../src/longwatch/server/page/viewer/app/event-text.js";
 
 /** @param {string} id @param {Partial<import("../../src/longwatch/server/page/viewer/core/calls.js").CallView>} [more] */
 const call = (id, more = {}) => ({
@@ -104,7 +104,7 @@ test("what is folded away hides everything below it", () => {
 });
 
 test("a node stands to the right of all that lead to it", () => {
-  const { nodes } = layOut(graph(["a", "b"], ["b", "c"], ["a", "c"], ["c", "d"]));
+  const { nodes } = layOutGraph(graph(["a", "b"], ["b", "c"], ["a", "c"], ["c", "d"]));
 
   assert.deepEqual(
     ["a", "b", "c", "d"].map((id) => nodes.get(id)?.layer),
@@ -116,7 +116,7 @@ test("no two boxes touch", () => {
   const pairs = /** @type {[string, string][]} */ (
     Array.from({ length: 40 }, (_, at) => [`n${at % 7}`, `n${(at * 5 + 3) % 23}`])
   );
-  const boxes = [...layOut(graph(...pairs)).nodes.values()];
+  const boxes = [...layOutGraph(graph(...pairs)).nodes.values()];
 
   for (const one of boxes) {
     for (const other of boxes) {
@@ -133,7 +133,7 @@ test("circles, loops and edges to nowhere are no trouble", () => {
   const wild = graph(["a", "b"], ["b", "c"], ["c", "a"], ["b", "b"]);
   wild.edges.push({ from: "a", to: "nobody", condition: "" });
 
-  const { nodes, edges } = layOut(wild);
+  const { nodes, edges } = layOutGraph(wild);
 
   assert.equal(nodes.size, 3);
   assert.deepEqual(
@@ -147,23 +147,23 @@ test("a chain of ten thousand nodes is laid out", () => {
     Array.from({ length: 10_000 }, (_, at) => [`n${at}`, `n${at + 1}`])
   );
 
-  assert.equal(layOut(graph(...pairs)).nodes.get("n10000")?.layer, 10_000);
+  assert.equal(layOutGraph(graph(...pairs)).nodes.get("n10000")?.layer, 10_000);
 });
 
 test("zooming keeps the moment under the pointer and never leaves the run", () => {
   const whole = { from: 0, to: 1000 };
 
-  const closer = zoomed(whole, whole, 0.5, 0.25);
+  const closer = zoomStretch(whole, whole, 0.5, 0.25);
 
   assert.equal(share(closer, 250), 0.25);
-  assert.deepEqual(zoomed(closer, whole, 100, 0.5), whole);
-  assert.deepEqual(panned(closer, whole, -100), { from: 0, to: 500 });
-  assert.deepEqual(panned(closer, whole, 100), { from: 500, to: 1000 });
+  assert.deepEqual(zoomStretch(closer, whole, 100, 0.5), whole);
+  assert.deepEqual(panStretch(closer, whole, -100), { from: 0, to: 500 });
+  assert.deepEqual(panStretch(closer, whole, 100), { from: 500, to: 1000 });
 });
 
 test("an axis has round marks, counted from the start of the run", () => {
   assert.deepEqual(
-    ticks({ from: 1_003, to: 1_703 }, 1_003, 7),
+    tickTimes({ from: 1_003, to: 1_703 }, 1_003, 7),
     [1_003, 1_103, 1_203, 1_303, 1_403, 1_503, 1_603, 1_703],
   );
 });
@@ -201,7 +201,7 @@ test("a row names a process by its pid and host, and leaves the rest of its iden
     payload: { process: { id: "x", boot: "b", pid: 123, host: "vm" } },
   };
 
-  assert.equal(wordsOf(event), "process=123@vm");
+  assert.equal(eventText(event), "process=123@vm");
 });
 
 test("a label of an axis stands where it has room, or not at all", () => {

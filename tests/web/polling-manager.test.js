@@ -235,7 +235,7 @@ test("a poll that never answers fails after 30 s and is aborted", async () => {
 
   await environment.advance(30_000);
 
-  assert.deepEqual(errors, ["The poll of a gave no answer in 30 s."]);
+  assert.deepEqual(errors, ["No response to the poll of a within 30 s."]);
   assert.ok(calls[0].signal.aborted);
 });
 

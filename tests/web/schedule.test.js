@@ -6,11 +6,15 @@ import { Ramp } from "../../web/react/core/schedule.js";
 import { Cadence, REQUEST_BACKOFF } from "../../web/react/src/polling/cadence.js";
 import { Fixed, scheduleFor, Soonest } from "../../web/react/src/polling/schedules.js";
 
-/** The delays of a ramp that is looked at when it is due, without news. */
+/** The delays of a ramp that is polled when it is due, without news. */
 function delaysOf(ramp) {
   const delays = [];
   let now = 0;
-  for (let state = ramp.looked(0, true); state.delay !== null; state = state.looked(now, false)) {
+  for (
+    let state = ramp.afterPoll(0, true);
+    state.delay !== null;
+    state = state.afterPoll(now, false)
+  ) {
     delays.push(state.delay);
     now += state.delay;
   }
@@ -31,16 +35,16 @@ test("a ramp looks every second for 30 s, then ever more seldom up to 5 s, and s
 });
 
 test("news keeps a ramp alive and does not quicken it", () => {
-  let ramp = new Ramp().looked(0, true).looked(119_000, true);
+  let ramp = new Ramp().afterPoll(0, true).afterPoll(119_000, true);
 
-  ramp = ramp.looked(200_000, false);
+  ramp = ramp.afterPoll(200_000, false);
 
   assert.equal(ramp.delay, 2_250);
   assert.equal(ramp.reason, null);
 });
 
 test("a ramp that has stopped says why and begins again when it is touched", () => {
-  const stopped = new Ramp().looked(0, true).looked(120_000, false);
+  const stopped = new Ramp().afterPoll(0, true).afterPoll(120_000, false);
 
   assert.equal(stopped.delay, null);
   assert.equal(stopped.reason, "no news for 120 s");
@@ -48,11 +52,11 @@ test("a ramp that has stopped says why and begins again when it is touched", () 
 });
 
 test("the soonest of several schedules decides, and one that leaves is forgotten", () => {
-  const both = new Soonest().joined(5_000).joined(2_000);
+  const both = new Soonest().withInterval(5_000).withInterval(2_000);
 
   assert.equal(both.delay, 2_000);
-  assert.equal(both.left(2_000).delay, 5_000);
-  assert.equal(new Soonest().reason, "nobody asks for it");
+  assert.equal(both.without(2_000).delay, 5_000);
+  assert.equal(new Soonest().reason, "no subscribers");
 });
 
 test("what is no interval is refused", () => {

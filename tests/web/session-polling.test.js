@@ -124,7 +124,7 @@ test("a look that fails is told, and the error is gone with the next answer", as
   server.isAway = true;
   const { heard, polling } = polled(serve);
   await environment.advance(10);
-  assert.match(heard[0], /^error No answer from/);
+  assert.match(heard[0], /^error No response from/);
   assert.ok(polling.isPolling);
 
   server.isAway = false;

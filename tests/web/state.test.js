@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { sharing } from "../../src/longwatch/server/page/viewer/core/response-cache.js";
+import { shareUnchanged } from "../../src/longwatch/server/page/viewer/core/response-cache.js";
 import { NumberSet } from "../../src/longwatch/server/page/viewer/core/number-set.js";
 import { compareText } from "../../src/longwatch/server/page/viewer/core/order.js";
 import { fold, RunFold } from "../../src/longwatch/server/page/viewer/core/run-fold.js";
@@ -29,15 +29,18 @@ const blockMessage = (turn_id, id, sequence) => ({
 test("a new answer shares what equals the previous one", () => {
   const before = { a: [{ b: 1 }, { b: 2 }], c: { d: null } };
 
-  const after = sharing(before, { a: [{ b: 1 }, { b: 3 }, { b: 4 }], c: { d: null } });
+  const after = shareUnchanged(before, { a: [{ b: 1 }, { b: 3 }, { b: 4 }], c: { d: null } });
 
   assert.deepEqual(after, { a: [{ b: 1 }, { b: 3 }, { b: 4 }], c: { d: null } });
   assert.equal(after.a[0], before.a[0]);
   assert.equal(after.c, before.c);
-  assert.equal(sharing(before, structuredClone(before)), before);
-  assert.deepEqual(sharing({ a: 1, b: undefined }, { a: 1, c: undefined }), { a: 1, c: undefined });
-  assert.deepEqual(sharing([1, 2], [1]), [1]);
-  assert.deepEqual(sharing([1], { 0: 1 }), { 0: 1 });
+  assert.equal(shareUnchanged(before, structuredClone(before)), before);
+  assert.deepEqual(shareUnchanged({ a: 1, b: undefined }, { a: 1, c: undefined }), {
+    a: 1,
+    c: undefined,
+  });
+  assert.deepEqual(shareUnchanged([1, 2], [1]), [1]);
+  assert.deepEqual(shareUnchanged([1], { 0: 1 }), { 0: 1 });
 });
 
 test("one block of an answer is one object, however often its turn is read", () => {
@@ -123,13 +126,13 @@ test("values are the same however deep, and a class of its own is only itself", 
 
 test("blocks join their turns in any order, once, and may move", () => {
   const state = new TurnState();
-  state.take(blockMessage("t1", "b", 0));
-  state.take(turnMessage("t2", 2, "2"));
-  state.take(turnMessage("t1", 1, "1"));
-  assert.equal(state.take(blockMessage("t1", "b", 0)), false);
+  state.apply(blockMessage("t1", "b", 0));
+  state.apply(turnMessage("t2", 2, "2"));
+  state.apply(turnMessage("t1", 1, "1"));
+  assert.equal(state.apply(blockMessage("t1", "b", 0)), false);
 
-  state.take(blockMessage("t1", "a", 0));
-  state.take(blockMessage("t1", "b", 1));
+  state.apply(blockMessage("t1", "a", 0));
+  state.apply(blockMessage("t1", "b", 1));
 
   assert.deepEqual(
     state.turns().map(({ id, blocks }) => [id, blocks.map((block) => block.id)]),
@@ -142,8 +145,8 @@ test("blocks join their turns in any order, once, and may move", () => {
 
 test("a turn that is told again after a newer one changes nothing", () => {
   const state = new TurnState();
-  state.take(turnMessage("t", 1, "2025-01-06T10:00:02.000Z", { status: "completed" }));
+  state.apply(turnMessage("t", 1, "2025-01-06T10:00:02.000Z", { status: "completed" }));
 
-  assert.equal(state.take(turnMessage("t", 1, "2025-01-06T10:00:01.000Z")), false);
+  assert.equal(state.apply(turnMessage("t", 1, "2025-01-06T10:00:01.000Z")), false);
   assert.equal(state.turn("t")?.status, "completed");
 });

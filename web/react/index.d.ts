@@ -3,22 +3,22 @@ import type { ReactElement, ReactNode } from "react";
 import type { Doc } from "yjs";
 
 export interface LongwatchProviderProps {
-  /** Where `longwatch serve` is; without it, where the page came from. */
+  /** URL of `longwatch serve`; without it, the origin of the page. */
   baseUrl?: string;
-  /** The project of the sessions below. */
+  /** The project of the hooks below. */
   projectId: string;
-  /** Another `fetch`, for tests or for requests that need more than headers. */
-  fetch?: (address: string, options?: RequestInit) => Promise<Response>;
+  /** A replacement for `fetch`, for tests or for requests that need more than headers. */
+  fetch?: (url: string, options?: RequestInit) => Promise<Response>;
   /** Sent with every request, such as `Authorization`. Keep the object the same from render to render. */
   headers?: Record<string, string>;
-  /** Without it, the one that everybody in the page shares. */
+  /** Without it, the shared manager of the page. */
   manager?: PollingManager;
-  /** Without it, the one of the `QueryClientProvider` above, or one of its own. */
+  /** Without it, that of the `QueryClientProvider` above, or a new one. */
   queryClient?: QueryClient;
   children?: ReactNode;
 }
 
-/** Says which server and which project the hooks below are about. */
+/** Provides the server and the project of the hooks below. */
 export function LongwatchProvider(props: LongwatchProviderProps): ReactElement;
 
 export type TurnStatus = "pending" | "running" | "completed" | "failed";
@@ -54,11 +54,11 @@ export interface UseSessionPollingOptions {
   enabled?: boolean;
   /** Milliseconds, 2000 by default; null: on the ramp from 1 s to 5 s. */
   interval?: number | null;
-  /** With every change, the last one included. */
+  /** After every change, including the last. */
   onUpdate?: (turn: Turn) => void;
   /** Once, when the turn is completed. */
   onComplete?: (turn: Turn) => void;
-  /** When the turn has failed (a `TurnFailed`), and when a look fails. */
+  /** When the turn has failed (a `TurnFailed`), and when a poll fails. */
   onError?: (error: Error) => void;
 }
 
@@ -66,20 +66,20 @@ export interface UseSessionPollingResult {
   data: Turn | undefined;
   /** Whether another poll will be sent: not after the end of the turn or too many failures, nor while polling is paused. */
   isPolling: boolean;
-  /** Of the last look, or why the turn failed. */
+  /** Of the last poll, or why the turn failed. */
   error: Error | null;
-  /** Look now, whatever the schedule says. */
+  /** Poll now, regardless of the schedule. */
   refetch: () => void;
 }
 
 export function useSessionPolling(options: UseSessionPollingOptions): UseSessionPollingResult;
 
 export interface SessionActions {
-  /** Create the project and the session where they do not exist. */
+  /** Create the project and the session unless they exist. */
   ensureSession: () => Promise<void>;
-  /** Say something new. The turn that is running is cancelled by it, and polled at once. */
+  /** Start a turn with a prompt. It cancels a running turn and is polled at once. */
   newTurn: (prompt: string) => Promise<Turn>;
-  /** Stop a turn: shown at once, taken back if the server refuses. */
+  /** Stop a turn: shown at once, rolled back if the server refuses. */
   interrupt: (turnId: string, reason?: string) => Promise<Turn>;
 }
 
@@ -114,12 +114,12 @@ export interface UseDocumentPollingOptions {
   onDocumentChange?: (changes: DocumentChange[]) => void;
   /** When a request fails, which is retried, and when the server refuses an edit, which stays in its document. */
   onError?: (error: Error) => void;
-  /** Yjs documents by path: changes of the files come into them, and edits are sent until the server has them. */
+  /** Yjs documents by path: changes of the files are applied to them, and edits are sent until the server has them. */
   documents?: Readonly<Record<string, Doc>>;
 }
 
 export interface UseDocumentPollingResult {
-  /** The files that are there, by path; undefined before the first look. */
+  /** The existing files, sorted by path; undefined before the first poll. */
   data: ProjectFile[] | undefined;
   isPolling: boolean;
   error: Error | null;
@@ -163,18 +163,18 @@ export class PollingManager {
   constructor(options?: PollingManagerOptions);
   register<T>(
     key: string,
-    pollFn: (asked: { signal: AbortSignal }) => T | Promise<T>,
+    pollFn: (options: { signal: AbortSignal }) => T | Promise<T>,
     interval?: number | null,
     callbacks?: Callbacks<T>,
   ): Registration;
   unregister(which: string | Registration): void;
   fetch<T>(
     key: string,
-    pollFn: (asked: { signal: AbortSignal }) => T | Promise<T>,
+    pollFn: (request: { signal: AbortSignal }) => T | Promise<T>,
     options?: { signal?: AbortSignal },
   ): Promise<T>;
   refresh(key: string): void;
-  /** Refresh every key that begins so. */
+  /** Refresh every key with this prefix. */
   refreshAll(prefix: string): void;
   /** Start no more polls until `resume()`: nothing but the application undoes it. */
   pause(): void;
@@ -199,10 +199,10 @@ export class PollingManager {
   >;
 }
 
-/** The one that everybody in the page shares. */
+/** The shared polling manager of the page. */
 export const pollingManager: PollingManager;
 
-/** The provider's polling manager: the page's, unless it was given another. */
+/** The provider's polling manager: that of the page, unless the provider has another. */
 export function usePollingManager(): PollingManager;
 
 export interface FeedMessage {
@@ -237,7 +237,7 @@ export interface ErrorDetail {
   message: string;
 }
 
-/** An error of the server, or no answer at all (`status` 0). */
+/** An error response, or no response at all (`status` 0). */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -246,7 +246,7 @@ export class ApiError extends Error {
   readonly isWorthAnotherTry: boolean;
 }
 
-/** The turn has failed, was interrupted or was cancelled. */
+/** The turn failed, was interrupted or was cancelled. */
 export class TurnFailed extends Error {
   readonly turn: Turn;
 }

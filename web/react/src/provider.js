@@ -1,4 +1,4 @@
-/** Which server and which project the hooks are about. */
+/** The server and the project that the hooks use. */
 
 import { QueryClient, QueryClientContext, QueryClientProvider } from "@tanstack/react-query";
 import { createContext, createElement, useContext, useEffect, useMemo, useState } from "react";
@@ -38,7 +38,7 @@ export function LongwatchProvider({
     return { api, feed: new FeedClient({ api }), manager: polls, projectId };
   }, [baseUrl, fetch, headers, polls, projectId]);
   useEffect(() => {
-    const stops = [pageActivity.guide(longwatch.manager), pageActivity.guide(longwatch.feed)];
+    const stops = [pageActivity.attach(longwatch.manager), pageActivity.attach(longwatch.feed)];
     return () => stops.forEach((stop) => stop());
   }, [longwatch]);
   return createElement(
@@ -53,7 +53,7 @@ export function useLongwatch() {
   const longwatch = useContext(LongwatchContext);
   if (longwatch === null) {
     throw new Error(
-      "There is no server to ask. Put a <LongwatchProvider projectId=…> around this component.",
+      "No LongwatchProvider found. Put <LongwatchProvider projectId=…> around this component.",
     );
   }
   return longwatch;

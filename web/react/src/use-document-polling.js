@@ -1,4 +1,4 @@
-/** Document polling as a hook, with Yjs documents that follow their files. */
+/** Document polling as a hook, with Yjs documents that stay in sync with their files. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
@@ -32,13 +32,13 @@ export function useDocumentPolling({
   const client = useQueryClient();
   const callbacks = useLatest({ onDocumentChange, onError });
   const key = filesKey({ api, projectId });
-  const paths = filePaths && JSON.stringify([...filePaths].sort()); // the same paths in a new array are the same
-  const [{ isPolling, error }, tell] = usePollState(key, enabled);
+  const paths = filePaths && JSON.stringify([...filePaths].sort()); // equal for the same paths in a new array
+  const [{ isPolling, error }, report] = usePollState(key, enabled);
   const { data: listing, refetch } = usePolledQuery({
     key,
     enabled,
-    look: (signal) =>
-      manager.fetch(key, (asked) => projectFiles(api, projectId).look(asked), { signal }),
+    poll: (signal) =>
+      manager.fetch(key, (options) => projectFiles(api, projectId).poll(options), { signal }),
   });
   const { syncs, hasUnsavedChanges } = useDocumentSyncs({
     projectId,
@@ -67,7 +67,7 @@ export function useDocumentPolling({
       onDocumentChange: (changes) => callbacks.current.onDocumentChange?.(changes),
       onError: (raised) => callbacks.current.onError?.(raised),
       onState: (state) => {
-        tell(state);
+        report(state);
         const isBack = hadError && state.error === null;
         hadError = state.error !== null;
         if (!hadError)
@@ -76,13 +76,13 @@ export function useDocumentPolling({
       hasOpenDocuments: () => syncs.current.size > 0,
     });
     return () => polling.stop();
-  }, [api, manager, client, key, projectId, paths, interval, enabled, tell, callbacks, syncs]);
+  }, [api, manager, client, key, projectId, paths, interval, enabled, report, callbacks, syncs]);
   const data = useMemo(() => listing && filesOf(listing, paths), [listing, paths]);
   return { data, isPolling, error, refetch, hasUnsavedChanges };
 }
 
 /**
- * One sync for each document, for as long as it is given and until its edits are sent.
+ * One sync for each document, while it is passed in and until its edits are sent.
  *
  * @param {object} options
  * @param {string} options.projectId
@@ -129,18 +129,18 @@ function useDocumentSyncs({ projectId, documents: given = NONE, enabled, onError
 }
 
 /**
- * The same object for the same documents, though a new one that holds them comes with every render.
+ * The same object for the same documents, although every render may pass a new one.
  *
  * @param {Readonly<Record<string, import("yjs").Doc>>} documents
  */
 function useSame(documents) {
-  const [kept, keep] = useState(documents);
+  const [previous, setPrevious] = useState(documents);
   const paths = Object.keys(documents);
   const isSame =
-    paths.length === Object.keys(kept).length &&
-    paths.every((path) => kept[path] === documents[path]);
-  if (!isSame) keep(documents);
-  return isSame ? kept : documents;
+    paths.length === Object.keys(previous).length &&
+    paths.every((path) => previous[path] === documents[path]);
+  if (!isSame) setPrevious(documents);
+  return isSame ? previous : documents;
 }
 
 /**

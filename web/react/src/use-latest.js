@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 
 /**
- * The value of the last render, for callbacks that come later: a new function must not begin a new poll.
+ * The value of the last render, for later callbacks: a new function must not start a new poll.
  *
  * @template T
  * @param {T} value

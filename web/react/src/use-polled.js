@@ -1,23 +1,23 @@
-/** What the polling hooks have in common: a poll in the manager, its answers in the query cache. */
+/** What the polling hooks share: a poll in the manager, its results in the query cache. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 
 import { useLongwatch } from "./provider.js";
 
-const KEPT_MS = 500; // after the last component has left, as the manager keeps answers
+const CACHE_MS = 500; // after the last component has unmounted, as in the manager
 
 /**
- * The cached value under this key. The manager asks, shares and tries again; the query cache keeps what people see,
- * and an invalidated query looks at once.
+ * The cached value of this key. The manager requests, shares and retries; the query cache holds what is shown, and an
+ * invalidated query polls at once.
  *
  * @template T
  * @param {object} options
- * @param {string} options.key The manager's.
+ * @param {string} options.key Of the manager.
  * @param {boolean} options.enabled
- * @param {(signal: AbortSignal) => Promise<T>} options.look
+ * @param {(signal: AbortSignal) => Promise<T>} options.poll
  */
-export function usePolledQuery({ key, enabled, look }) {
+export function usePolledQuery({ key, enabled, poll }) {
   const { manager } = useLongwatch();
   const client = useQueryClient();
   const queryKey = queryKeyOf(key);
@@ -25,11 +25,11 @@ export function usePolledQuery({ key, enabled, look }) {
     queryKey,
     queryFn: ({ signal }) => {
       if (client.getQueryState(queryKey)?.isInvalidated) manager.refresh(key);
-      return look(signal);
+      return poll(signal);
     },
     enabled,
-    staleTime: Infinity, // the manager brings what is new
-    gcTime: KEPT_MS,
+    staleTime: Infinity, // the manager delivers updates
+    gcTime: CACHE_MS,
     retry: false,
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
@@ -50,32 +50,32 @@ export function queryKeyOf(key) {
 }
 
 /**
- * How a poll stands: what it last said of itself, or what is true before it said anything.
+ * The last reported state of a poll, or the state before the first report.
  *
  * @typedef {{isPolling: boolean, error: Error | null}} PollState
  *
  * @param {string} key
  * @param {boolean} enabled
- * @returns {[state: PollState, tell: (state: PollState) => void]}
+ * @returns {[state: PollState, report: (state: PollState) => void]}
  */
 export function usePollState(key, enabled) {
   const { manager } = useLongwatch();
-  const [told, setTold] = useState(/** @type {(PollState & {key: string}) | null} */ (null));
-  const tell = useCallback(
+  const [last, setLast] = useState(/** @type {(PollState & {key: string}) | null} */ (null));
+  const report = useCallback(
     (/** @type {PollState} */ { isPolling, error }) =>
-      setTold((before) =>
+      setLast((before) =>
         before?.key === key && before.isPolling === isPolling && before.error === error
           ? before
           : { key, isPolling, error },
       ),
     [key],
   );
-  const isTold = told !== null && told.key === key;
+  const state = last?.key === key ? last : null;
   return [
     {
-      isPolling: enabled && (isTold ? told.isPolling : !manager.isPaused),
-      error: isTold ? told.error : null,
+      isPolling: enabled && (state?.isPolling ?? !manager.isPaused),
+      error: state?.error ?? null,
     },
-    tell,
+    report,
   ];
 }

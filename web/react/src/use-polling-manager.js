@@ -1,6 +1,6 @@
 import { useLongwatch } from "./provider.js";
 
-/** The provider's polling manager: the page's, unless it was given another. */
+/** The provider's polling manager: that of the page, unless the provider has another. */
 export function usePollingManager() {
   return useLongwatch().manager;
 }

@@ -1,4 +1,4 @@
-/** What users do to a session. */
+/** The user's actions on a session. */
 
 import { useMemo } from "react";
 
@@ -22,7 +22,7 @@ export function useSessionActions({ sessionId }) {
         try {
           return readTurn(await newTurn(api, { projectId, sessionId }, prompt));
         } finally {
-          manager.refreshAll(api.address(sessionPath(projectId, sessionId))); // the turn that it cancels, too
+          manager.refreshAll(api.url(sessionPath(projectId, sessionId))); // including the turn that it cancels
         }
       },
       interrupt: async (turnId, reason) => {

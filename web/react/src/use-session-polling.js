@@ -30,13 +30,13 @@ export function useSessionPolling({
   const which = { api, projectId, sessionId, turnId };
   const key = turnKey(which);
   const isOn = enabled && turnId !== "";
-  const [{ isPolling, error }, tell] = usePollState(key, isOn);
+  const [{ isPolling, error }, report] = usePollState(key, isOn);
   const { data, refetch } = usePolledQuery({
     key,
     enabled: isOn,
-    look: async (signal) => {
+    poll: async (signal) => {
       await manager.fetch(key, turnPoll(which), { signal });
-      return readTurn(api.cache.view(key)); // with what the user just did
+      return readTurn(api.cache.view(key)); // with the user's unconfirmed actions
     },
   });
   useEffect(() => {
@@ -53,12 +53,12 @@ export function useSessionPolling({
       onUpdate: (turn) => callbacks.current.onUpdate?.(turn),
       onComplete: (turn) => callbacks.current.onComplete?.(turn),
       onError: (raised) => callbacks.current.onError?.(raised),
-      onState: tell,
+      onState: report,
     });
     return () => {
       polling.stop();
       unwatch();
     };
-  }, [api, manager, client, key, projectId, sessionId, turnId, interval, isOn, tell, callbacks]);
+  }, [api, manager, client, key, projectId, sessionId, turnId, interval, isOn, report, callbacks]);
   return { data, isPolling, error, refetch };
 }

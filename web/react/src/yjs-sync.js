@@ -1,9 +1,9 @@
 /**
- * Keeps a Yjs document and a file of the project the same.
+ * Keeps a Yjs document in sync with a file of the project.
  *
- * Edits are sent until the server confirms them, however long it is away and also after `stop()`. A pull that fails is
+ * Edits are sent until the server confirms them, however long it is unreachable, even after `stop()`. A failed pull is
  * retried. Edits that the server refuses (413, 403, …) are reported, stay in the document and are sent again with the
- * next edit. A file that is deleted on the server empties the document.
+ * next edit. Deleting the file on the server empties the document.
  */
 
 import * as Y from "yjs";
@@ -18,7 +18,7 @@ import { environmentWith } from "../core/environment.js";
 /** @import { FileEntry } from "./polling/documents.js" */
 /** @import { Environment } from "../core/environment.js" */
 
-/** 2, 4, 8, 16, 30, 30 … seconds, up to a quarter less, without end: edits must reach the server. */
+/** 2, 4, 8, 16, 30, 30 … seconds, each up to a quarter less, without end: edits must reach the server. */
 const BACKOFF = new Backoff({ first: 2_000, factor: 2, most: 30_000, jitter: 0.25 });
 const EMPTY_UPDATE_BYTES = 2; // a Yjs update without any change
 const KEEPALIVE_BYTES = 60_000; // browsers refuse to outlive the page with more than 64 KiB
@@ -49,11 +49,11 @@ export class DocumentSync {
   #backoff = BACKOFF;
   /** @type {Uint8Array[]} */
   #unsent = []; // edits that the server has not confirmed
-  #edits = 0; // made here so far
-  #pushed = 0; // how many of them the last request held
-  #inFlight = 0; // the same, while that request is under way
-  #refused = 0; // how many of them there were when the server refused them
-  #confirmed = Y.encodeStateVector(new Y.Doc()); // what the server has of this document at least
+  #edits = 0; // number of local edits
+  #pushed = 0; // number of edits in the last request
+  #inFlight = 0; // the same, while that request is in flight
+  #refused = 0; // number of edits when the server refused them
+  #confirmed = Y.encodeStateVector(new Y.Doc()); // the state that the server has confirmed
   #needsPull = false;
   #isRunning = false;
   #isStopped = false;
@@ -75,7 +75,7 @@ export class DocumentSync {
    * @param {string} options.projectId
    * @param {string} options.path
    * @param {Y.Doc} options.doc
-   * @param {() => boolean} [options.isPaused] Whether pulls have to wait. Edits are sent all the same.
+   * @param {() => boolean} [options.isPaused] Whether pulls must wait. Edits are sent regardless.
    * @param {(error: Error) => void} [options.onError]
    * @param {(hasUnsaved: boolean, sync: DocumentSync) => void} [options.onUnsaved] When that changes.
    * @param {Partial<Environment>} [options.environment]
@@ -105,8 +105,8 @@ export class DocumentSync {
     this.#window = window;
     this.#document = document;
     this.#listen();
-    const known = Y.encodeStateAsUpdate(doc);
-    if (known.length > EMPTY_UPDATE_BYTES) this.#queue(known);
+    const initial = Y.encodeStateAsUpdate(doc);
+    if (initial.length > EMPTY_UPDATE_BYTES) this.#queue(initial);
   }
 
   /** Whether the document has edits that the server has not confirmed. */
@@ -114,13 +114,13 @@ export class DocumentSync {
     return this.#unsent.length > 0;
   }
 
-  /** Take in what the server has and this document lacks. A file that does not exist yet has nothing. */
+  /** Fetch the changes that this document lacks. A file that does not exist yet has none. */
   pull() {
     this.#needsPull = true;
     this.#start();
   }
 
-  /** Continue with a pull that a pause held back. A backoff runs its time. */
+  /** Resume a pull that a pause deferred. A backoff keeps running. */
   resume() {
     this.#start();
   }
@@ -179,7 +179,7 @@ export class DocumentSync {
 
   async #run() {
     this.#isRunning = true;
-    await Promise.resolve(); // edits of one turn of the event loop go out in one request
+    await Promise.resolve(); // edits of one turn of the event loop share a request
     for (let step = this.#next(); step !== null; step = this.#next()) {
       try {
         await (step === "push" ? this.#push() : this.#pull());
@@ -206,13 +206,13 @@ export class DocumentSync {
   async #push() {
     const edits = this.#edits;
     const vector = Y.encodeStateVector(this.#doc);
-    // Refused edits are sent as the document is now: without text that was typed and removed since.
+    // Refused edits are sent as the current document, without text that was typed and removed since.
     const update = this.#refused
       ? Y.encodeStateAsUpdate(this.#doc, this.#confirmed)
       : Y.mergeUpdates(this.#unsent);
     this.#inFlight = this.#pushed = edits;
     try {
-      await this.#inTime(new AbortController().signal, (signal) =>
+      await this.#callWithTimeout(new AbortController().signal, (signal) =>
         this.#api.send("POST", documentPath(this.#projectId, this.#path), update, {
           type: "application/octet-stream",
           keepalive: update.length <= KEEPALIVE_BYTES,
@@ -238,14 +238,14 @@ export class DocumentSync {
   }
 
   async #pull() {
-    this.#needsPull = false; // one that is asked for meanwhile comes after this one
+    this.#needsPull = false; // a pull requested meanwhile follows this one
     const edits = this.#edits;
     const vector = toBase64Url(Y.encodeStateVector(this.#doc));
-    const address = this.#api.address(documentPath(this.#projectId, this.#path), {
+    const url = this.#api.url(documentPath(this.#projectId, this.#path), {
       state_vector: vector,
     });
-    await this.#inTime(this.#pulls.signal, async (signal) => {
-      const response = await this.#api.request(address, { signal, accepts: [304, 404] });
+    await this.#callWithTimeout(this.#pulls.signal, async (signal) => {
+      const response = await this.#api.request(url, { signal, accepts: [304, 404] });
       if (response.status === 304) return;
       if (response.status === 404) return this.#whenMissing(edits, signal);
       const update = new Uint8Array(await response.arrayBuffer());
@@ -254,23 +254,23 @@ export class DocumentSync {
   }
 
   /**
-   * The file is not there. Only a tombstone empties the document: a server that never had the file, or lost its
-   * store, must not take the last copy. Edits that are newer than the question stay: they make the file anew.
+   * Handle a missing file. Only a tombstone empties the document: a server that never had the file, or lost its store,
+   * must not destroy the last copy. Edits newer than the request stay and create the file again.
    *
-   * @param {number} edits How many there were when the server was asked.
+   * @param {number} edits The number of edits at the time of the request.
    * @param {AbortSignal} signal
    */
   async #whenMissing(edits, signal) {
-    const address = this.#api.address(filesPath(this.#projectId), { prefix: this.#path, since: 0 });
+    const url = this.#api.url(filesPath(this.#projectId), { prefix: this.#path, since: 0 });
     /** @type {{files: FileEntry[]}} */
-    const { files } = await (await this.#api.request(address, { signal })).json();
+    const { files } = await (await this.#api.request(url, { signal })).json();
     const entry = files.find(({ path }) => path === this.#path);
     if (entry === undefined || signal.aborted) return;
     if (!entry.deleted || this.#edits !== edits) this.#needsPull = true;
     else if (!this.hasUnsavedChanges) this.#empty();
   }
 
-  /** As a change of Yjs: what is typed afterwards makes the file anew, and the old text does not come back. */
+  /** Empty the document with a Yjs change, so that later edits create the file again without the old text. */
   #empty() {
     const [text, file] = [this.#doc.getText("content"), this.#doc.getMap("file")];
     this.#doc.transact(() => {
@@ -285,15 +285,15 @@ export class DocumentSync {
    * @returns {boolean} whether to wait before anything else
    */
   #failed(step, error) {
-    queueMicrotask(() => this.#onError?.(error)); // whatever that does, the retries continue
-    const told = error instanceof ApiError ? error : null; // or the connection was cut within a response
-    if (told && !told.isWorthAnotherTry) {
+    queueMicrotask(() => this.#onError?.(error)); // an error in the callback must not end the retries
+    const response = error instanceof ApiError ? error : null; // null if a response was truncated
+    if (response && !response.isWorthAnotherTry) {
       if (step === "push") this.#refused = this.#pushed;
       return false;
     }
     if (step === "pull") this.#needsPull = true;
     this.#backoff = this.#backoff.failed();
-    const delay = Math.max(this.#backoff.delay ?? 0, told?.retryAfterMs ?? 0);
+    const delay = Math.max(this.#backoff.delay ?? 0, response?.retryAfterMs ?? 0);
     this.#timer = this.#environment.setTimeout(() => this.retry(), delay);
     return true;
   }
@@ -309,10 +309,10 @@ export class DocumentSync {
    * @param {AbortSignal} signal
    * @param {(signal: AbortSignal) => Promise<T>} call
    */
-  async #inTime(signal, call) {
+  async #callWithTimeout(signal, call) {
     const { controller, release } = childOf(signal);
     const timer = this.#environment.setTimeout(
-      () => controller.abort(tooLate(this.#path)),
+      () => controller.abort(timeoutError(this.#path)),
       TIMEOUT_MS,
     );
     try {
@@ -327,8 +327,8 @@ export class DocumentSync {
 }
 
 /** @param {string} path */
-function tooLate(path) {
-  const message = `No response for document ${path} within ${TIMEOUT_MS / 1000} s. It is retried.`;
+function timeoutError(path) {
+  const message = `No response for document ${path} within ${TIMEOUT_MS / 1000} s. The request is retried.`;
   return new ApiError({ status: 0, code: "timeout", message });
 }
 

@@ -154,7 +154,7 @@ describe("useSessionPolling", () => {
 
     net.isCut = true;
     await act(async () => {
-      await expect(result.current.actions.interrupt(turnId)).rejects.toThrow(/No answer/);
+      await expect(result.current.actions.interrupt(turnId)).rejects.toThrow(/No response/);
     });
 
     expect(result.current.data?.status).toBe("pending");
@@ -258,7 +258,7 @@ describe("useSessionPolling", () => {
     expect(result.current.isPolling).toBe(false);
   });
 
-  test("an invalidated query is looked at at once", async () => {
+  test("an invalidated query is afterPoll at at once", async () => {
     const place = await newSession();
     const turnId = await newTurn(place);
     const { Page, queryClient } = pageOf(place.projectId);

@@ -1,10 +1,10 @@
-/** A schedule while all is well and a backoff while it fails, as one value that people can be shown. */
+/** The schedule of a poll while it succeeds and its backoff while it fails, as one value. */
 
 import { Backoff } from "../../core/backoff.js";
 
 /** @import { Schedule } from "../../core/schedule.js" */
 
-/** For requests: 2, 4, 8, 16, 16 seconds, and it stops at the sixth failure in a row. */
+/** For requests: 2, 4, 8, 16, 16 seconds; stops at the sixth failure in a row. */
 export const REQUEST_BACKOFF = new Backoff({
   first: 2_000,
   factor: 2,
@@ -17,7 +17,7 @@ export class Cadence {
   /**
    * @param {S} schedule
    * @param {Backoff} [backoff]
-   * @param {string | null} [lastError] While it fails.
+   * @param {string | null} [lastError] While polls fail.
    */
   constructor(schedule, backoff = REQUEST_BACKOFF, lastError = null) {
     this.schedule = schedule;
@@ -26,31 +26,31 @@ export class Cadence {
     Object.freeze(this);
   }
 
-  /** Milliseconds from the last look to the next; null: it has stopped. */
+  /** Milliseconds from the last poll to the next; null once it has stopped. */
   get nextDelay() {
     return this.failures ? this.backoff.delay : this.schedule.delay;
   }
 
-  /** How many looks failed in a row. */
+  /** The number of polls that failed in a row. */
   get failures() {
     return this.backoff.failures;
   }
 
-  /** Whether it looks no more until somebody touches it. */
+  /** Whether there is no further poll until the next touch. */
   get stopped() {
     return this.nextDelay === null;
   }
 
-  /** Why it waits longer than usual or has stopped, for people; null while all is well. */
+  /** Why it waits longer than usual or has stopped, as text; null while polls succeed. */
   get reason() {
     if (!this.failures) return this.schedule.reason;
     const count = this.failures === 1 ? "1 failure" : `${this.failures} failures in a row`;
-    const told = this.lastError ? `${count}: ${this.lastError}` : count;
-    return this.stopped ? `gave up after ${told}` : told;
+    const failures = this.lastError ? `${count}: ${this.lastError}` : count;
+    return this.stopped ? `gave up after ${failures}` : failures;
   }
 
   /**
-   * The state after a look that was answered. Failures are forgotten at once.
+   * The state after a successful poll.
    *
    * @param {number} now
    * @param {boolean} [news]
@@ -58,25 +58,25 @@ export class Cadence {
    */
   succeeded(now, news = true) {
     return new Cadence(
-      /** @type {S} */ (this.schedule.looked(now, news)),
+      /** @type {S} */ (this.schedule.afterPoll(now, news)),
       this.backoff.succeeded(),
     );
   }
 
   /**
-   * The state after a look that was not answered.
+   * The state after a failed poll.
    *
    * @param {unknown} error
    * @param {() => number} [draw]
    * @returns {Cadence<S>}
    */
   failed(error, draw) {
-    return new Cadence(this.schedule, this.backoff.failed(draw), told(error));
+    return new Cadence(this.schedule, this.backoff.failed(draw), errorText(error));
   }
 
   /**
-   * The state after somebody showed interest. The schedule begins again, and so does a backoff that had given
-   * up. One that has not goes on: interest does not mend what fails.
+   * The state after a sign of interest. The schedule starts again, and so does a backoff that had given up. A backoff
+   * that is still running continues, because interest does not repair the failure.
    *
    * @param {number} now
    * @returns {Cadence<S>}
@@ -98,7 +98,7 @@ export class Cadence {
 }
 
 /** @param {unknown} error */
-function told(error) {
+function errorText(error) {
   if (!(error instanceof Error)) return error == null ? null : String(error);
   return error.message ? `${error.name}: ${error.message}` : error.name;
 }

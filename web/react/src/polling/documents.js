@@ -24,9 +24,9 @@ export const RESTART_MS = 30_000; // after the failure that stops the poll, whil
  * @property {"text" | "binary"} kind
  * @property {boolean} deleted
  *
- * @typedef {object} Listing Never changed: one that has not changed is the same object.
+ * @typedef {object} Listing Immutable: an unchanged listing is the same object.
  * @property {number} version
- * @property {ReadonlyMap<string, FileEntry>} files With those that were deleted while somebody looked.
+ * @property {ReadonlyMap<string, FileEntry>} files Including those deleted since the first listing.
  *
  * @typedef {object} DocumentChange
  * @property {string} filePath
@@ -41,11 +41,11 @@ export const RESTART_MS = 30_000; // after the failure that stops the poll, whil
  * @property {string} projectId
  * @property {readonly string[]} [filePaths] Only these files; without it, all of them.
  * @property {number | null} [interval] Milliseconds; null: on the ramp from 1 s to 5 s.
- * @property {(changes: DocumentChange[]) => void} [onDocumentChange] What changed since the last look; the first
- *   look is what later ones are compared with.
- * @property {(listing: Listing) => void} [onListing] With the first look and every change.
+ * @property {(changes: DocumentChange[]) => void} [onDocumentChange] The changes since the last poll; the first poll
+ *   reports none.
+ * @property {(listing: Listing) => void} [onListing] After the first poll and after every change.
  * @property {(error: Error) => void} [onError]
- * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each look, and when polling
+ * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each poll, and when polling
  *   is paused or resumed.
  * @property {() => boolean} [hasOpenDocuments] While true, an outage of any length does not end the polling.
  * @property {PollingManager} [manager]
@@ -82,12 +82,12 @@ export class DocumentPolling {
     const files = projectFiles(api, projectId);
     this.#registration = manager.register(
       filesKey(options),
-      (asked) => files.look(asked),
+      (options) => files.poll(options),
       interval,
       {
-        onResult: (listing) => this.#take(listing),
-        onError: (error) => this.#fail(error),
-        onActivity: () => this.#tellState(),
+        onResult: (listing) => this.#onResult(listing),
+        onError: (error) => this.#onFailure(error),
+        onActivity: () => this.#notifyState(),
       },
     );
   }
@@ -105,11 +105,11 @@ export class DocumentPolling {
   }
 
   /** @param {Listing} listing */
-  #take(listing) {
+  #onResult(listing) {
     this.error = null;
     this.#cancelRestart();
     const before = this.listing;
-    this.#tellState();
+    this.#notifyState();
     if (listing === before) return;
     this.listing = listing;
     this.#options.onListing?.(listing);
@@ -118,7 +118,7 @@ export class DocumentPolling {
   }
 
   /** @param {Error} error */
-  #fail(error) {
+  #onFailure(error) {
     this.error = error;
     this.#cancelRestart();
     const isTemporary = error instanceof ApiError && error.isWorthAnotherTry;
@@ -128,7 +128,7 @@ export class DocumentPolling {
         RESTART_MS,
       );
     }
-    this.#tellState();
+    this.#notifyState();
     this.#options.onError?.(error);
   }
 
@@ -137,17 +137,17 @@ export class DocumentPolling {
     this.#restart = null;
   }
 
-  #tellState() {
+  #notifyState() {
     this.#options.onState?.({ isPolling: this.isPolling, error: this.error });
   }
 }
 
 /** @param {{api: Api, projectId: string}} which */
 export function filesKey({ api, projectId }) {
-  return api.address(filesPath(projectId));
+  return api.url(filesPath(projectId));
 }
 
-/** The files of a project as the server last listed them, brought up to date with what changed since. */
+/** The files of a project: the server's last list, updated with later changes. */
 export class ProjectFiles {
   #api;
   #path;
@@ -166,21 +166,21 @@ export class ProjectFiles {
   }
 
   /**
-   * @param {{signal?: AbortSignal}} [asked]
+   * @param {{signal?: AbortSignal}} [options]
    * @returns {Promise<Listing>}
    */
-  async look({ signal } = {}) {
+  async poll({ signal } = {}) {
     const before = this.#listing;
-    const address = this.#api.address(this.#path, { since: before?.version });
+    const url = this.#api.url(this.#path, { since: before?.version });
     const headers = before && this.#etag ? { "If-None-Match": this.#etag } : undefined;
-    const response = await this.#api.request(address, { headers, signal, accepts: [304] });
+    const response = await this.#api.request(url, { headers, signal, accepts: [304] });
     if (response.status === 304 && before) return this.#listing ?? before;
     /** @type {{version: number, files: FileEntry[]}} */
     const { version, files } = await response.json();
-    if (this.#listing !== before) return this.look({ signal }); // somebody else was quicker
+    if (this.#listing !== before) return this.poll({ signal }); // another poll was faster
     if (before && version < before.version) {
-      this.#listing = null; // another store, or one that was emptied: begin again
-      return this.look({ signal });
+      this.#listing = null; // another store, or one that was emptied: start again
+      return this.poll({ signal });
     }
     this.#etag = response.headers.get("ETag");
     if (before && version === before.version) return before;
@@ -192,24 +192,24 @@ export class ProjectFiles {
 }
 
 /** @type {WeakMap<Api, Map<string, ProjectFiles>>} */
-const known = new WeakMap();
+const filesByApi = new WeakMap();
 
 /**
- * The one that everybody shares who asks through this api.
+ * The files of a project, shared by all users of this API.
  *
  * @param {Api} api
  * @param {string} projectId
  */
 export function projectFiles(api, projectId) {
-  const projects = known.get(api) ?? new Map();
-  known.set(api, projects);
+  const projects = filesByApi.get(api) ?? new Map();
+  filesByApi.set(api, projects);
   const files = projects.get(projectId) ?? new ProjectFiles(api, projectId);
   projects.set(projectId, files);
   return files;
 }
 
 /**
- * What happened between two listings, to these files or to all.
+ * The changes between two listings, of these files or of all.
  *
  * @param {Listing} before
  * @param {Listing} after
@@ -223,7 +223,7 @@ export function changesBetween(before, after, paths = null) {
     const was = before.files.get(path);
     if ((paths && !paths.has(path)) || was?.version === file.version) continue;
     const changeType = file.deleted ? "deleted" : !was || was.deleted ? "created" : "modified";
-    if (changeType === "deleted" && (!was || was.deleted)) continue; // it came and went between two looks
+    if (changeType === "deleted" && (!was || was.deleted)) continue; // created and deleted between two polls
     changes.push({
       filePath: path,
       lastModified: new Date(file.last_modified),

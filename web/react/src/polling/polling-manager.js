@@ -1,8 +1,8 @@
 /**
- * Many polls in one page: shared, cached, limited and fair.
+ * The polls of a page: shared between subscribers, cached and limited in number.
  *
  * The rules are those of Python's `longwatch.polling.PollingManager`; times are milliseconds here. There is one
- * timer for each key that waits for its next look and one for each request in flight, and none otherwise.
+ * timer for each key that waits for its next poll and one for each request in flight.
  */
 
 import { Activity } from "../../core/activity.js";
@@ -22,7 +22,7 @@ import { Registration, SharedPoll, Subscriber } from "./shared-poll.js";
 
 export const MAX_CONCURRENT = 3; // requests in flight
 export const CACHE_MS = 500;
-export const TIMEOUT_MS = 30_000; // three polls that never answer would stop all the others
+export const TIMEOUT_MS = 30_000; // without it, three hanging polls would block all others
 
 /**
  * @typedef {object} ManagerOptions
@@ -32,7 +32,7 @@ export const TIMEOUT_MS = 30_000; // three polls that never answer would stop al
  * @property {number | null} [timeoutMs]
  * @property {Partial<Environment>} [environment]
  * @property {() => number} [draw] For a backoff with jitter.
- * @property {() => number} [slowdown] What delays are multiplied by, asked before each: see `core/activity.js`.
+ * @property {() => number} [slowdown] The factor for each delay: see `core/activity.js`.
  */
 
 export class PollingManager {
@@ -65,7 +65,7 @@ export class PollingManager {
   } = {}) {
     if (maxConcurrent < 1) {
       throw new RangeError(
-        `a polling manager needs room for 1 request at least, not ${maxConcurrent}`,
+        `Invalid maxConcurrent: ${maxConcurrent}. A polling manager needs at least 1 request.`,
       );
     }
     this.#environment = environmentWith(environment);
@@ -75,16 +75,16 @@ export class PollingManager {
     this.#slowdown = slowdown;
     this.#requests = new RequestQueue({
       environment: this.#environment,
-      room: maxConcurrent,
+      maxConcurrent,
       timeoutMs,
     });
   }
 
   /**
-   * Look at once, and then again and again: every `interval` milliseconds, or on the ramp if none is given.
+   * Poll at once, and then every `interval` milliseconds, or on the ramp if none is given.
    *
-   * Subscribers of one key share one poll, as often as the most eager of them wants it. Where the key was
-   * answered within the cache's time, the subscriber gets that answer, and nobody is asked for it.
+   * The subscribers of a key share one poll at the shortest of their intervals. If a result is still cached, a new
+   * subscriber receives that result without a request.
    *
    * @param {string} key
    * @param {Poll} poll
@@ -94,41 +94,40 @@ export class PollingManager {
    */
   register(key, poll, interval = null, callbacks = {}) {
     this.#checkOpen();
-    scheduleFor(interval); // refuses what is no interval, before anything has changed
+    scheduleFor(interval); // throws for an invalid interval before anything has changed
     const shared = this.#polls.get(key) ?? new SharedPoll(key, this.#backoff);
     const subscriber = new Subscriber(shared, poll, interval, callbacks);
-    shared.join(subscriber, this.#activeTime());
+    shared.subscribe(subscriber, this.#activeTime());
     this.#polls.set(key, shared);
-    const { answer } = shared;
-    if (answer !== null && this.#isFresh(shared)) {
+    const { result } = shared;
+    if (result !== null && this.#isFresh(shared)) {
       this.#hits += 1;
-      queueMicrotask(() => subscriber.catchUp(answer.value));
-      this.#plan(shared);
+      queueMicrotask(() => subscriber.catchUp(result.value));
+      this.#schedule(shared);
     } else if (shared.request !== null) this.#shares += 1;
-    else this.#look(shared);
+    else this.#poll(shared);
     return new Registration(
       subscriber,
-      (left) => this.#leave(left),
+      (left) => this.#unsubscribe(left),
       () => this.isPaused,
     );
   }
 
   /**
-   * Take out this subscriber, or the latest of a key. The last one to leave ends the poll.
-   *
-   * A request in flight is aborted then, and its answer goes nowhere. Whoever has left already has left.
+   * Remove this subscriber, or the latest of a key. The last one to leave ends the poll and aborts its request.
+   * Idempotent.
    *
    * @param {string | Registration} which
    */
   unregister(which) {
     if (which instanceof Registration) return which.dispose();
     const latest = [...(this.#polls.get(which)?.subscribers ?? [])].at(-1);
-    if (latest) this.#leave(latest);
+    if (latest) this.#unsubscribe(latest);
   }
 
   /**
-   * Ask once, without a schedule. Whoever asks for the key meanwhile, or soon after, shares the answer. With the
-   * last who waits for it, a request is given up.
+   * Poll once, without a schedule. Calls for the same key, meanwhile or soon after, share the result. The request is
+   * aborted when the last caller stops waiting.
    *
    * @param {string} key
    * @param {Poll} poll
@@ -140,27 +139,27 @@ export class PollingManager {
     signal?.throwIfAborted();
     const shared = this.#polls.get(key) ?? new SharedPoll(key, this.#backoff);
     this.#polls.set(key, shared);
-    if (shared.answer !== null && this.#isFresh(shared)) {
+    if (shared.result !== null && this.#isFresh(shared)) {
       this.#hits += 1;
-      return shared.answer.value;
+      return shared.result.value;
     }
     if (shared.request !== null) this.#shares += 1;
     const request = shared.request ?? this.#request(shared);
     request.offer ??= poll;
     if (!request.isStarted) this.#requests.add(request);
-    return request.answer(signal, () => shared.request && this.#release(shared, shared.request));
+    return request.result(signal, () => shared.request && this.#release(shared, shared.request));
   }
 
   /**
-   * Forget what the key was last answered, because it is known to be old, and look at once. An answer that is
-   * under way may be as old, so it is dropped, and whoever waits for it gets the new one.
+   * Drop the cached result of the key and poll at once. A result in flight may be outdated as well, so it is dropped, and
+   * its waiters receive the new one.
    *
    * @param {string} key
    */
   refresh(key) {
     const shared = this.#polls.get(key);
     if (shared === undefined) return;
-    if (shared.answer !== null) shared.answer = { ...shared.answer, at: -Infinity };
+    if (shared.result !== null) shared.result = { ...shared.result, at: -Infinity };
     const before = shared.request;
     if (before?.isStarted) {
       const request = this.#request(shared);
@@ -168,11 +167,11 @@ export class PollingManager {
       request.offer = before.offer;
       this.#requests.withdraw(before);
       this.#requests.add(request);
-    } else if (before === null && shared.subscribers.size) this.#look(shared);
+    } else if (before === null && shared.subscribers.size) this.#poll(shared);
   }
 
   /**
-   * Refresh every key that begins so.
+   * Refresh every key with this prefix.
    *
    * @param {string} prefix
    */
@@ -194,7 +193,7 @@ export class PollingManager {
   }
 
   /**
-   * Somebody shows interest, in a key or in all: what had stopped is looked at, a ramp begins again.
+   * Note a sign of interest in a key or in all: stopped polls resume, ramps start again.
    *
    * @param {string} [key]
    */
@@ -204,25 +203,25 @@ export class PollingManager {
       const { stopped } = shared.cadence;
       shared.cadence = shared.cadence.touched(this.#activeTime());
       if (shared.request !== null || shared.subscribers.size === 0) continue;
-      if (stopped) this.#look(shared);
-      else this.#plan(shared);
+      if (stopped) this.#poll(shared);
+      else this.#schedule(shared);
       if (stopped) for (const subscriber of [...shared.subscribers]) subscriber.notify();
     }
   }
 
   /**
-   * Do as much as people's activity asks for.
+   * Adapt to the user's activity.
    *
    * @param {"active" | "idle" | "hidden"} mode
    */
-  attend(mode) {
+  setActivity(mode) {
     if (mode !== "active") return this.#pauseFor("activity");
     this.#resumeFrom("activity");
     this.touch();
   }
 
   /**
-   * Every key that has subscribers, and how its poll stands.
+   * The cadence of every key that has subscribers.
    *
    * @returns {Map<string, Cadence>}
    */
@@ -255,7 +254,7 @@ export class PollingManager {
     return this.#isClosed;
   }
 
-  /** End everything now: requests are aborted, and nothing is delivered any more. */
+  /** Abort all requests; nothing more is delivered. */
   close() {
     this.#isClosed = true;
     for (const request of this.#requests.close()) {
@@ -285,7 +284,7 @@ export class PollingManager {
     this.#pausedMs += this.#environment.now() - this.#pausedAt;
     this.#pausedAt = null;
     for (const shared of [...this.#polls.values()].sort((one, other) => one.since - other.since)) {
-      if (shared.subscribers.size && shared.request === null) this.#look(shared);
+      if (shared.subscribers.size && shared.request === null) this.#poll(shared);
     }
     this.#notify();
   }
@@ -297,18 +296,18 @@ export class PollingManager {
   }
 
   /** @param {SharedPoll} shared */
-  #look(shared) {
+  #poll(shared) {
     const mustWait = this.#pausedAt !== null || shared.cadence.failures || shared.cadence.stopped;
-    if (mustWait) this.#plan(shared);
+    if (mustWait) this.#schedule(shared);
     else this.#requests.add(this.#request(shared));
   }
 
   /**
-   * Let the key fall due when its next look is, or when its cached answer is too old.
+   * Schedule the next poll of the key, or the end of its cached result.
    *
    * @param {SharedPoll} shared
    */
-  #plan(shared) {
+  #schedule(shared) {
     if (shared.request !== null) return; // planned when it has ended
     this.#cancel(shared);
     shared.dueAt = this.#nextAt(shared);
@@ -323,7 +322,7 @@ export class PollingManager {
   #nextAt(shared) {
     const now = this.#environment.now();
     if (shared.subscribers.size === 0)
-      return shared.answer === null ? now : shared.answer.at + this.#cacheMs;
+      return shared.result === null ? now : shared.result.at + this.#cacheMs;
     const { nextDelay: delay, failures } = shared.cadence;
     if (delay === null || this.#pausedAt !== null) return null;
     return Math.max(now, shared.since + (failures ? delay : delay * this.#slowdown()));
@@ -350,25 +349,25 @@ export class PollingManager {
     shared.request = new Request(
       shared.key,
       () => shared.source(),
-      (request, value, error) => this.#ended(shared, request, value, error),
+      (request, value, error) => this.#onEnd(shared, request, value, error),
     );
     return shared.request;
   }
 
   /** @param {Subscriber} subscriber */
-  #leave(subscriber) {
+  #unsubscribe(subscriber) {
     if (!subscriber.active) return;
     subscriber.active = false;
     const { shared } = subscriber;
-    shared.leave(subscriber);
-    if (shared.subscribers.size) return this.#plan(shared);
+    shared.unsubscribe(subscriber);
+    if (shared.subscribers.size) return this.#schedule(shared);
     this.#cancel(shared);
     this.#polls.delete(shared.key);
     if (shared.request !== null) this.#release(shared, shared.request);
   }
 
   /**
-   * Give up a request if nobody waits for it: for good, or until polling is resumed.
+   * Abort a request without waiters: for good, or until polling resumes.
    *
    * @param {SharedPoll} shared
    * @param {Request} request
@@ -383,17 +382,17 @@ export class PollingManager {
   }
 
   /**
-   * Take in the end of a request: first all that is ours, then the subscribers, who may do anything.
+   * Apply the end of a request. Subscribers come last, because their callbacks may call the manager.
    *
    * @param {SharedPoll} shared
    * @param {Request} request
    * @param {any} value
    * @param {unknown} error
    */
-  #ended(shared, request, value, error) {
+  #onEnd(shared, request, value, error) {
     shared.request = null;
     if (error !== null) this.#failures += 1;
-    const isWanted = this.#polls.get(shared.key) === shared; // or all left, and who came since has its own
+    const isWanted = this.#polls.get(shared.key) === shared; // otherwise all subscribers have left
     if (isWanted && error === null) {
       const now = this.#environment.now();
       shared.succeeded(value, {
@@ -401,26 +400,26 @@ export class PollingManager {
         now,
         activeTime: this.#activeTime(),
       });
-      this.#plan(shared);
+      this.#schedule(shared);
     } else if (isWanted && shared.subscribers.size === 0) {
       this.#polls.delete(shared.key);
     } else if (isWanted) {
       shared.failed(error, this.#environment.now(), this.#draw);
-      this.#plan(shared);
+      this.#schedule(shared);
     }
     for (const { resolve, reject } of request.waiters)
       error === null ? resolve(value) : reject(error);
     request.waiters.clear();
     if (!isWanted) return;
     for (const subscriber of [...shared.subscribers]) {
-      if (error === null) subscriber.give(value);
+      if (error === null) subscriber.deliver(value);
       else subscriber.fail(error);
     }
   }
 
   /** @param {SharedPoll} shared */
   #isFresh(shared) {
-    return shared.answer !== null && this.#environment.now() - shared.answer.at < this.#cacheMs;
+    return shared.result !== null && this.#environment.now() - shared.result.at < this.#cacheMs;
   }
 
   /** A clock that stands still during a pause. */
@@ -436,9 +435,9 @@ export class PollingManager {
 /** The activity of this page. */
 export const pageActivity = new Activity();
 
-/** The polling manager of this page. `pageActivity.guide(pollingManager)` lets it pause by itself. */
+/** The polling manager of this page. `pageActivity.attach(pollingManager)` lets it pause by itself. */
 export const pollingManager = new PollingManager({ slowdown: () => pageActivity.slowdown });
 
 function closedError() {
-  return new Error("This polling manager is closed. Make a new one.");
+  return new Error("This polling manager is closed. Create a new one.");
 }

@@ -1,26 +1,24 @@
-/** Requests under way: at most so many at a time, first come, first served. */
+/** A queue of requests with a limit on those in flight: first in, first out. */
 
 import { ApiError } from "../../core/errors.js";
 
 /** @import { Environment } from "../../core/environment.js" */
 
-/**
- * @typedef {(asked: {signal: AbortSignal}) => any} Poll Gives the answer, or a promise of it.
- */
+/** @typedef {(options: {signal: AbortSignal}) => any} Poll Returns the result, or a promise of it. */
 
-/** One call of a poll, in flight or waiting for its turn. */
+/** One call of a poll, in flight or queued. */
 export class Request {
   /** @type {Set<{resolve: (value: any) => void, reject: (error: unknown) => void}>} */
   waiters = new Set();
   /** @type {Poll | null} */
-  offer = null; // of somebody who waits without subscribing
+  offer = null; // the poll of a caller of `fetch`, who waits without subscribing
   startedAt = 0;
   isStarted = false;
   controller = new AbortController();
 
   /**
    * @param {string} key
-   * @param {() => Poll | null} source Asked when it starts: by then a subscriber may have left.
+   * @param {() => Poll | null} source Called at the start: by then a subscriber may have left.
    * @param {(request: Request, value: any, error: unknown) => void} ended
    */
   constructor(key, source, ended) {
@@ -30,13 +28,13 @@ export class Request {
   }
 
   /**
-   * What the poll gives, for one who waits without subscribing.
+   * The result of the poll, for a caller who waits without subscribing.
    *
    * @param {AbortSignal | undefined} signal
-   * @param {() => void} left Called when this one waits no more.
+   * @param {() => void} left Called when the caller stops waiting.
    * @returns {Promise<any>}
    */
-  answer(signal, left) {
+  result(signal, left) {
     const { waiters } = this;
     return new Promise((resolve, reject) => {
       const waiter = { resolve, reject };
@@ -52,7 +50,7 @@ export class Request {
 
 export class RequestQueue {
   #environment;
-  #room;
+  #maxConcurrent;
   #timeoutMs;
   /** @type {Set<Request>} */
   #queued = new Set();
@@ -60,10 +58,10 @@ export class RequestQueue {
   #inFlight = new Set();
   calls = 0;
 
-  /** @param {{environment: Environment, room: number, timeoutMs: number | null}} options */
-  constructor({ environment, room, timeoutMs }) {
+  /** @param {{environment: Environment, maxConcurrent: number, timeoutMs: number | null}} options */
+  constructor({ environment, maxConcurrent, timeoutMs }) {
     this.#environment = environment;
-    this.#room = room;
+    this.#maxConcurrent = maxConcurrent;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -76,7 +74,7 @@ export class RequestQueue {
   }
 
   /**
-   * Start the request when its turn has come, which may be now.
+   * Start the request as soon as the limit allows.
    *
    * @param {Request} request
    */
@@ -86,7 +84,7 @@ export class RequestQueue {
   }
 
   /**
-   * Nobody wants the answer any more: it is dropped, and its place is free.
+   * Abort a request whose result is no longer needed, and start the next one.
    *
    * @param {Request} request
    */
@@ -97,7 +95,7 @@ export class RequestQueue {
     this.#start();
   }
 
-  /** Withdraw everything; gives what was queued or in flight. */
+  /** Abort everything; returns the requests that were queued or in flight. */
   close() {
     const everything = [...this.#inFlight, ...this.#queued];
     this.#queued.clear();
@@ -108,7 +106,7 @@ export class RequestQueue {
 
   #start() {
     for (const request of this.#queued) {
-      if (this.#inFlight.size >= this.#room) return;
+      if (this.#inFlight.size >= this.#maxConcurrent) return;
       this.#queued.delete(request);
       this.#inFlight.add(request);
       this.#call(request);
@@ -125,9 +123,9 @@ export class RequestQueue {
     /** @type {unknown} */
     let error = null;
     try {
-      value = await this.#inTime(request);
+      value = await this.#callWithTimeout(request);
     } catch (raised) {
-      error = raised ?? new Error("the poll was rejected without saying why");
+      error = raised ?? new Error("The poll was rejected without a reason.");
     }
     if (!this.#inFlight.delete(request)) return; // withdrawn meanwhile
     this.#start();
@@ -138,7 +136,7 @@ export class RequestQueue {
    * @param {Request} request
    * @returns {Promise<any>}
    */
-  #inTime(request) {
+  #callWithTimeout(request) {
     return new Promise((resolve, reject) => {
       const { signal } = request.controller;
       const timeoutMs = this.#timeoutMs;
@@ -146,7 +144,7 @@ export class RequestQueue {
         timeoutMs === null
           ? null
           : this.#environment.setTimeout(() => {
-              reject(tooLate(request.key, timeoutMs));
+              reject(timeoutError(request.key, timeoutMs));
               request.controller.abort();
             }, timeoutMs);
       signal.addEventListener("abort", () => this.#environment.clearTimeout(timer), { once: true });
@@ -163,7 +161,7 @@ export class RequestQueue {
  * @param {string} key
  * @param {number} timeoutMs
  */
-function tooLate(key, timeoutMs) {
-  const message = `The poll of ${key} gave no answer in ${timeoutMs / 1000} s.`;
+function timeoutError(key, timeoutMs) {
+  const message = `No response to the poll of ${key} within ${timeoutMs / 1000} s.`;
   return new ApiError({ status: 0, code: "timeout", message });
 }

@@ -1,6 +1,6 @@
 /** Schedules that several subscribers share: a fixed interval, and the soonest of several schedules. */
 
-import { Ramp, checkDelay } from "../../core/schedule.js";
+import { Ramp, validateDelay } from "../../core/schedule.js";
 
 /** @import { Schedule } from "../../core/schedule.js" */
 
@@ -11,14 +11,14 @@ import { Ramp, checkDelay } from "../../core/schedule.js";
 export class Fixed {
   /** @param {number} ms */
   constructor(ms) {
-    checkDelay("an interval", ms);
+    validateDelay("interval", ms);
     this.delay = ms;
     /** @type {string | null} */
     this.reason = null;
     Object.freeze(this);
   }
 
-  looked() {
+  afterPoll() {
     return this;
   }
 
@@ -28,7 +28,7 @@ export class Fixed {
 }
 
 /**
- * Several schedules for one poll, by the interval that was asked for: the soonest decides.
+ * Several schedules for one poll, by the requested interval: the soonest decides.
  * @implements {Schedule}
  */
 export class Soonest {
@@ -52,21 +52,21 @@ export class Soonest {
   get reason() {
     if (this.delay !== null) return null;
     for (const { reason } of this.members.values()) if (reason) return reason;
-    return "nobody asks for it";
+    return "no subscribers";
   }
 
   /**
-   * With this interval too; one that is there already begins again.
+   * The schedule with this interval added; an existing one starts again.
    * @param {number | null} interval
    */
-  joined(interval) {
+  withInterval(interval) {
     const members = new Map(this.members);
     members.delete(interval);
     return new Soonest(members.set(interval, scheduleFor(interval)));
   }
 
   /** @param {number | null} interval */
-  left(interval) {
+  without(interval) {
     const members = new Map(this.members);
     members.delete(interval);
     return new Soonest(members);
@@ -76,8 +76,8 @@ export class Soonest {
    * @param {number} now
    * @param {boolean} news
    */
-  looked(now, news) {
-    return this.#each((schedule) => schedule.looked(now, news));
+  afterPoll(now, news) {
+    return this.#each((schedule) => schedule.afterPoll(now, news));
   }
 
   /** @param {number} now */
@@ -94,7 +94,7 @@ export class Soonest {
 }
 
 /**
- * An interval in milliseconds means exactly that, none means the ramp.
+ * A fixed schedule for an interval in milliseconds, the ramp for none.
  * @param {number | null} [interval]
  * @returns {Fixed | Ramp}
  */

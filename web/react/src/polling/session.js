@@ -1,4 +1,4 @@
-/** A conversation: polls a turn until it is over, and sends what users do to it. */
+/** Polls a turn of a session until it is over, and sends the user's actions. */
 
 import { projectPath, sessionPath, turnPath, turnsPath } from "../../core/routes.js";
 import { isOver } from "../../core/turn-state.js";
@@ -15,11 +15,11 @@ import { readTurn } from "./turns.js";
 export const SESSION_INTERVAL_MS = 2_000;
 const PROJECTS = "/api/projects";
 
-/** The turn has failed, was interrupted or was cancelled; `message` says why, `turn` is how it ended. */
+/** The turn failed, was interrupted or was cancelled; `message` is the reason, `turn` its final state. */
 export class TurnFailed extends Error {
   /** @param {Turn} turn */
   constructor(turn) {
-    super(turn.error ?? "The turn failed without saying why.");
+    super(turn.error ?? "The turn failed without a reason.");
     this.name = "TurnFailed";
     this.turn = turn;
   }
@@ -34,8 +34,8 @@ export class TurnFailed extends Error {
  * @property {number | null} [interval] Milliseconds; null: on the ramp from 1 s to 5 s.
  * @property {(turn: Turn) => void} [onUpdate] With every change, the last one included.
  * @property {(turn: Turn) => void} [onComplete] Once, when it is completed.
- * @property {(error: Error) => void} [onError] When it has failed (`TurnFailed`), and when a look fails.
- * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each look, and when polling
+ * @property {(error: Error) => void} [onError] When the turn has failed (`TurnFailed`), and when a poll fails.
+ * @property {(state: {isPolling: boolean, error: Error | null}) => void} [onState] After each poll, and when polling
  *   is paused or resumed.
  * @property {PollingManager} [manager]
  */
@@ -54,11 +54,11 @@ export class SessionPolling {
     /** @type {Turn | null} */
     this.turn = null;
     /** @type {Error | null} */
-    this.error = null; // of the last look, or why the turn failed
+    this.error = null; // of the last poll, or why the turn failed
     this.#registration = manager.register(turnKey(options), turnPoll(options), interval, {
-      onResult: (wire) => this.#take(wire),
-      onError: (error) => this.#fail(error),
-      onActivity: () => this.#tellState(),
+      onResult: (wire) => this.#onTurn(wire),
+      onError: (error) => this.#onFailure(error),
+      onActivity: () => this.#notifyState(),
     });
   }
 
@@ -73,28 +73,28 @@ export class SessionPolling {
   }
 
   /** @param {WireTurn} wire */
-  #take(wire) {
+  #onTurn(wire) {
     this.error = null;
-    if (wire === this.#wire) return this.#tellState(); // the very same: nothing had changed
+    if (wire === this.#wire) return this.#notifyState(); // the same object: nothing has changed
     this.#wire = wire;
     const turn = (this.turn = readTurn(wire));
     if (isOver(turn)) this.stop();
     if (turn.status === "failed") this.error = new TurnFailed(turn);
     const { onUpdate, onComplete, onError } = this.#options;
-    this.#tellState();
+    this.#notifyState();
     onUpdate?.(turn);
     if (turn.status === "completed") onComplete?.(turn);
     if (this.error !== null) onError?.(this.error);
   }
 
   /** @param {Error} error */
-  #fail(error) {
+  #onFailure(error) {
     this.error = error;
-    this.#tellState();
+    this.#notifyState();
     this.#options.onError?.(error);
   }
 
-  #tellState() {
+  #notifyState() {
     this.#options.onState?.({ isPolling: this.isPolling, error: this.error });
   }
 }
@@ -103,21 +103,21 @@ export class SessionPolling {
 
 /** @param {WhichTurn} which */
 export function turnKey({ api, projectId, sessionId, turnId }) {
-  return api.address(turnPath(projectId, sessionId, turnId));
+  return api.url(turnPath(projectId, sessionId, turnId));
 }
 
 /**
- * Asks for the turn; one that has not changed costs a 304 and is the same object.
+ * Requests the turn; an unchanged one costs a 304 and is the same object.
  *
  * @param {WhichTurn} which
- * @returns {(asked: {signal?: AbortSignal}) => Promise<WireTurn>}
+ * @returns {(options: {signal?: AbortSignal}) => Promise<WireTurn>}
  */
 export function turnPoll({ api, projectId, sessionId, turnId }) {
   return ({ signal }) =>
     api.get(turnPath(projectId, sessionId, turnId), { signal, confirmed: true });
 }
 
-// What users do: shown at once, taken back if the server refuses.
+// The user's actions: shown at once, rolled back if the server refuses.
 
 /**
  * @typedef {{projectId: string, sessionId: string}} WhichSession
@@ -125,7 +125,7 @@ export function turnPoll({ api, projectId, sessionId, turnId }) {
  */
 
 /**
- * Create the project and the session where they do not exist. Again, it changes nothing.
+ * Create the project and the session unless they exist.
  *
  * @param {Api} api
  * @param {WhichSession} session
@@ -137,7 +137,7 @@ export async function ensureSession(api, { projectId, sessionId }) {
 }
 
 /**
- * Say something new. The turn that is running is cancelled by it.
+ * Start a turn with a prompt. It cancels a running turn.
  *
  * @param {Api} api
  * @param {WhichSession} session
@@ -147,8 +147,8 @@ export async function ensureSession(api, { projectId, sessionId }) {
 export function newTurn(api, { projectId, sessionId }, prompt) {
   const path = turnsPath(projectId, sessionId);
   const now = new Date().toISOString();
-  /** @param {TurnList} list @param {WireTurn} [answer] */
-  const withNew = ({ turns }, answer) => {
+  /** @param {TurnList} list @param {WireTurn} [response] */
+  const withNew = ({ turns }, response) => {
     const number = Math.max(0, ...turns.map((turn) => turn.number)) + 1;
     const expected = /** @type {WireTurn} */ ({
       id: `new-${number}`,
@@ -165,9 +165,9 @@ export function newTurn(api, { projectId, sessionId }, prompt) {
       last_updated: now,
     });
     const others = turns.map((turn) =>
-      isOver(turn) ? turn : ended(turn, "cancelled by a new turn"),
+      isOver(turn) ? turn : endTurn(turn, "cancelled by a new turn"),
     );
-    return { turns: [...others.filter((turn) => turn.id !== answer?.id), answer ?? expected] };
+    return { turns: [...others.filter((turn) => turn.id !== response?.id), response ?? expected] };
   };
   return act(api, {
     path,
@@ -188,16 +188,16 @@ export function newTurn(api, { projectId, sessionId }, prompt) {
 export function interrupt(api, { projectId, sessionId, turnId }, reason) {
   const path = turnPath(projectId, sessionId, turnId);
   const why = reason ?? "interrupted";
-  /** @param {WireTurn} turn @param {WireTurn} [answer] */
-  const stopped = (turn, answer) =>
-    answer ? { ...turn, ...answer } : isOver(turn) ? turn : ended(turn, why);
+  /** @param {WireTurn} turn @param {WireTurn} [response] */
+  const stopped = (turn, response) =>
+    response ? { ...turn, ...response } : isOver(turn) ? turn : endTurn(turn, why);
   return act(api, {
     path: `${path}/interrupt`,
     body: reason === undefined ? {} : { reason },
     shows: {
       [path]: stopped,
-      [turnsPath(projectId, sessionId)]: (/** @type {TurnList} */ { turns }, answer) => ({
-        turns: turns.map((turn) => (turn.id === turnId ? stopped(turn, answer) : turn)),
+      [turnsPath(projectId, sessionId)]: (/** @type {TurnList} */ { turns }, response) => ({
+        turns: turns.map((turn) => (turn.id === turnId ? stopped(turn, response) : turn)),
       }),
     },
     invalidates: [sessionPath(projectId, sessionId)],
@@ -209,7 +209,7 @@ export function interrupt(api, { projectId, sessionId, turnId }, reason) {
  * @param {string} error
  * @returns {WireTurn}
  */
-function ended(turn, error) {
+function endTurn(turn, error) {
   return { ...turn, status: "failed", error };
 }
 
@@ -217,28 +217,28 @@ function ended(turn, error) {
  * @typedef {object} Action
  * @property {string} path
  * @property {unknown} [body]
- * @property {Record<string, Change>} [shows] What to show at once: address → change of its body.
- * @property {string[]} [invalidates] Beginnings of addresses to fetch again afterwards.
+ * @property {Record<string, Change>} [shows] What to show at once: path → change of its body.
+ * @property {string[]} [invalidates] Prefixes of paths to request again afterwards.
  */
 
 /**
- * Send what a user does: shown at once, confirmed by the response, taken back if it fails.
+ * Send an action: shown at once, confirmed by the response, rolled back if it fails.
  * @param {Api} api
  * @param {Action} action
  * @returns {Promise<any>} the body of the response
  */
 export async function act(api, { path, body, shows = {}, invalidates = [] }) {
   const layers = Object.entries(shows).map(([key, change]) =>
-    api.cache.change(api.address(key), change),
+    api.cache.change(api.url(key), change),
   );
   try {
     const response = await api.send("POST", path, body);
     for (const layer of layers) layer.confirm(response);
     return response;
   } catch (error) {
-    for (const layer of layers) layer.takeBack();
+    for (const layer of layers) layer.rollBack();
     throw error;
   } finally {
-    for (const prefix of invalidates) api.cache.invalidate(api.address(prefix));
+    for (const prefix of invalidates) api.cache.invalidate(api.url(prefix));
   }
 }

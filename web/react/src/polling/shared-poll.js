@@ -1,4 +1,4 @@
-/** The one poll that all subscribers of a key share, and what each of them gets from it. */
+/** The poll that all subscribers of a key share. */
 
 import { asError } from "../../core/errors.js";
 import { Cadence } from "./cadence.js";
@@ -15,10 +15,10 @@ import { Soonest } from "./schedules.js";
  */
 
 /**
- * A key's poll, from the first who wants it to the last.
+ * The poll of a key, from the first subscriber to the last.
  *
- * When the last one leaves, the manager forgets this object and makes a new one for whoever comes next: an
- * answer that is still under way reaches the old one only, and so never a later registration.
+ * When the last one leaves, the manager drops this object and creates a new one for the next subscriber, so that a
+ * response still in flight never reaches a later registration.
  */
 export class SharedPoll {
   /** @type {Set<Subscriber>} */
@@ -26,8 +26,8 @@ export class SharedPoll {
   /** @type {Request | null} */
   request = null; // queued or in flight
   /** @type {{value: any, at: number} | null} */
-  answer = null;
-  since = -Infinity; // what the delay to the next look counts from
+  result = null;
+  since = -Infinity; // the delay to the next poll counts from here
   /** @type {number | null} */
   dueAt = null;
   /** @type {unknown} */
@@ -43,30 +43,30 @@ export class SharedPoll {
   }
 
   /**
-   * One more. A poll that had stopped goes on, and one that had slowed down begins again.
+   * Add a subscriber. A stopped poll resumes, and one that had slowed down starts again.
    *
    * @param {Subscriber} subscriber
    * @param {number} now
    */
-  join(subscriber, now) {
-    this.cadence = this.cadence.on(this.cadence.schedule.joined(subscriber.interval));
+  subscribe(subscriber, now) {
+    this.cadence = this.cadence.on(this.cadence.schedule.withInterval(subscriber.interval));
     if (this.cadence.stopped) this.cadence = this.cadence.touched(now);
     this.subscribers.add(subscriber);
   }
 
   /**
-   * One fewer. What nobody else wanted so often is not done so often any more.
+   * Remove a subscriber, and its interval unless another subscriber has the same.
    *
    * @param {Subscriber} subscriber
    */
-  leave(subscriber) {
+  unsubscribe(subscriber) {
     this.subscribers.delete(subscriber);
     for (const other of this.subscribers) if (other.interval === subscriber.interval) return;
-    this.cadence = this.cadence.on(this.cadence.schedule.left(subscriber.interval));
+    this.cadence = this.cadence.on(this.cadence.schedule.without(subscriber.interval));
   }
 
   /**
-   * What to call: the poll of the one who has been here longest.
+   * The function to call: that of the longest-standing subscriber.
    *
    * @returns {Poll | null}
    */
@@ -76,20 +76,20 @@ export class SharedPoll {
   }
 
   /**
-   * Take in an answer. The next look counts from the beginning of this one.
+   * Apply a result. The next delay counts from the start of this poll.
    *
    * @param {any} value
    * @param {{startedAt: number, now: number, activeTime: number}} times
    */
   succeeded(value, { startedAt, now, activeTime }) {
-    const news = this.answer === null || !isSame(this.answer.value, value);
-    this.answer = { value, at: now };
+    const news = this.result === null || !isSame(this.result.value, value);
+    this.result = { value, at: now };
     this.since = startedAt;
     this.cadence = this.cadence.succeeded(activeTime, news);
   }
 
   /**
-   * Take in a failure. The next look counts from its end: one that failed slowly needs its rest too.
+   * Apply a failure. The next delay counts from its end, so that a slow failure is followed by a full pause.
    *
    * @param {unknown} error
    * @param {number} now
@@ -101,10 +101,10 @@ export class SharedPoll {
   }
 }
 
-/** Somebody who wants the answers of a poll. */
+/** The callbacks of one registration. */
 export class Subscriber {
   active = true;
-  #told = false;
+  #hasResult = false;
 
   /**
    * @param {SharedPoll} shared
@@ -120,28 +120,28 @@ export class Subscriber {
   }
 
   /**
-   * Deliver an answer. What the subscriber throws hurts nobody else, and is reported to it.
+   * Deliver a result. An error thrown by the callback is reported to this subscriber only.
    *
    * @param {any} value
    */
-  give(value) {
-    if (!this.active) return; // it left while the others before it were told
-    this.#told = true;
+  deliver(value) {
+    if (!this.active) return; // it left while earlier subscribers were notified
+    this.#hasResult = true;
     try {
       this.callbacks.onResult?.(value);
-    } catch (mistake) {
-      if (this.callbacks.onError) this.fail(mistake);
-      else reportError(mistake);
+    } catch (error) {
+      if (this.callbacks.onError) this.fail(error);
+      else reportError(error);
     }
   }
 
   /**
-   * Deliver a cached answer, unless a newer one was quicker.
+   * Deliver a cached result, unless a newer one arrived first.
    *
    * @param {any} value
    */
   catchUp(value) {
-    if (!this.#told) this.give(value);
+    if (!this.#hasResult) this.deliver(value);
   }
 
   /** Report that polling was paused, resumed or started again. */
@@ -149,8 +149,8 @@ export class Subscriber {
     if (!this.active) return;
     try {
       this.callbacks.onActivity?.();
-    } catch (mistake) {
-      reportError(mistake);
+    } catch (error) {
+      reportError(error);
     }
   }
 
@@ -159,26 +159,26 @@ export class Subscriber {
     if (!this.active) return;
     try {
       this.callbacks.onError?.(asError(error));
-    } catch (mistake) {
-      reportError(mistake);
+    } catch (error) {
+      reportError(error);
     }
   }
 }
 
-/** What a subscriber holds in its hand. */
+/** The handle that `register` returns. */
 export class Registration {
   #subscriber;
-  #leave;
+  #unsubscribe;
   #isPaused;
 
   /**
    * @param {Subscriber} subscriber
-   * @param {(subscriber: Subscriber) => void} leave
+   * @param {(subscriber: Subscriber) => void} unsubscribe
    * @param {() => boolean} isPaused
    */
-  constructor(subscriber, leave, isPaused) {
+  constructor(subscriber, unsubscribe, isPaused) {
     this.#subscriber = subscriber;
-    this.#leave = leave;
+    this.#unsubscribe = unsubscribe;
     this.#isPaused = isPaused;
   }
 
@@ -197,7 +197,7 @@ export class Registration {
   }
 
   /**
-   * When the poll looks next, how often it failed, whether it has stopped and why.
+   * The delay to the next poll, the failures so far, whether the poll has stopped and why.
    *
    * @returns {Cadence}
    */
@@ -205,19 +205,19 @@ export class Registration {
     return this.#subscriber.shared.cadence;
   }
 
-  /** The moment of the next look; null while none is planned. */
+  /** The time of the next poll; null while none is scheduled. */
   get dueAt() {
     return this.active ? this.#subscriber.shared.dueAt : null;
   }
 
-  /** Leave. Nothing is delivered any more, also not from a poll under way. Again, it does nothing. */
+  /** Unsubscribe. Nothing more is delivered, not even from a poll in flight. Idempotent. */
   dispose() {
-    this.#leave(this.#subscriber);
+    this.#unsubscribe(this.#subscriber);
   }
 }
 
 /**
- * Whether two values say the same, however deep.
+ * Whether two values are deeply equal.
  *
  * @param {unknown} one
  * @param {unknown} other
@@ -231,7 +231,7 @@ export function isSame(one, other) {
   if (Array.isArray(one))
     return Array.isArray(other) && one.length === other.length && sameEntries(one, other);
   if (one instanceof Date) return one.getTime() === /** @type {Date} */ (other).getTime();
-  if (Object.getPrototypeOf(one) !== Object.prototype) return false; // a class of its own: only itself
+  if (Object.getPrototypeOf(one) !== Object.prototype) return false; // an instance equals only itself
   return Object.keys(one).length === Object.keys(other).length && sameEntries(one, other);
 }
 
@@ -243,9 +243,9 @@ function sameEntries(one, other) {
   return Object.keys(one).every((key) => Object.hasOwn(other, key) && isSame(one[key], other[key]));
 }
 
-/** @param {unknown} mistake */
-function reportError(mistake) {
+/** @param {unknown} error */
+function reportError(error) {
   queueMicrotask(() => {
-    throw mistake;
+    throw error;
   });
 }

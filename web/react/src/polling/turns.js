@@ -1,4 +1,4 @@
-/** Turns as the hooks return them: times are dates, and what is not there is left out. */
+/** Turns as the hooks return them: times are dates, and missing values are left out. */
 
 /** @import { TurnStatus, WireBlock, WireTurn } from "../../core/turn-state.js" */
 
@@ -50,7 +50,7 @@ export function readTurn(wire) {
 const readBlocks = new WeakMap();
 
 /**
- * One block of the server is one object here, however often its turn is read: `React.memo` compares with `===`.
+ * A block of the server is always the same object here, because `React.memo` compares with `===`.
  * @param {WireBlock} wire
  * @returns {Block}
  */

@@ -8,7 +8,7 @@ import { FeedClient } from "../core/feed.js";
 import { connection, journalAway, signedOut } from "./connection.js";
 
 /** @import { Mode } from "../core/activity.js" */
-/** @import { Listening } from "../core/feed-topic.js" */
+/** @import { SubscribeOptions } from "../core/feed-topic.js" */
 
 const UNAUTHORIZED = 401;
 const NOTICED_MS = 30_000; // between two signs that somebody is there, while all is well
@@ -29,7 +29,7 @@ let followed = 0;
 /**
  * Follow a topic until the returned function is called. A page that follows nothing has no connection to speak of.
  * @param {string} topic
- * @param {Listening} listening
+ * @param {SubscribeOptions} listening
  * @returns {() => void}
  */
 export function follow(topic, listening) {
@@ -44,7 +44,7 @@ export function follow(topic, listening) {
 }
 
 /** Try at once what would be tried later. */
-export function tryNow() {
+export function reconnectNow() {
   feed.touch();
 }
 
@@ -53,14 +53,14 @@ export function followActivity() {
   /** @type {Mode} */
   let before = "active";
   let noticedAt = 0;
-  new Activity().guide({
-    attend: (mode) => {
+  new Activity().attach({
+    setActivity: (mode) => {
       const now = Date.now();
       // Every sign of life would ask anew for runs that have ended; now and then is enough.
       if (mode === before && feed.state !== "offline" && now - noticedAt < NOTICED_MS) return;
       before = mode;
       noticedAt = now;
-      feed.attend(mode);
+      feed.setActivity(mode);
       if (feed.isPaused && followed)
         connection.set({ state: "resting", retryInMs: null, message: "" });
     },

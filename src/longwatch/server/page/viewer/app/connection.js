@@ -3,7 +3,7 @@
  */
 
 import { button, fill, h } from "./dom.js";
-import { moment } from "./format.js";
+import { dateTimeText } from "./format.js";
 import { icon } from "./icons.js";
 import { Observable } from "./observable.js";
 
@@ -29,7 +29,7 @@ connection.watch(({ state }) => {
 
 /** How old what is shown is, while the server does not answer. */
 export function offlineSince() {
-  return `since ${moment(offlineAt, Date.now())}`;
+  return `since ${dateTimeText(offlineAt, Date.now())}`;
 }
 
 /** Whether the server says that its journal does not answer. */

@@ -64,7 +64,7 @@ export function fill(parent, ...children) {
  * @param {Iterable<Item>} items
  * @param {{key: (item: Item) => string, make: (item: Item) => HTMLElement, update?: (element: HTMLElement, item: Item) => void}} how
  */
-export function keep(parent, items, { key, make, update }) {
+export function updateChildren(parent, items, { key, make, update }) {
   const known = new Map(
     [...parent.children].map((child) => [/** @type {HTMLElement} */ (child).dataset.key, child]),
   );
@@ -93,7 +93,7 @@ export function keep(parent, items, { key, make, update }) {
  * @param {Node} node
  * @param {string} text
  */
-export function say(node, text) {
+export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 

@@ -9,7 +9,7 @@ export class Part extends HTMLElement {
    * Call these functions when the element leaves the page.
    * @param {...() => void} cleanups
    */
-  whenGone(...cleanups) {
+  onDisconnect(...cleanups) {
     this.#cleanups.push(...cleanups);
   }
 
@@ -17,10 +17,10 @@ export class Part extends HTMLElement {
    * Call this function when the size of the element changes.
    * @param {() => void} draw
    */
-  whenResized(draw) {
+  onResize(draw) {
     const observer = new ResizeObserver(draw);
     observer.observe(this);
-    this.whenGone(() => observer.disconnect());
+    this.onDisconnect(() => observer.disconnect());
   }
 
   disconnectedCallback() {

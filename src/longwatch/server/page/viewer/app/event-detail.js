@@ -7,7 +7,7 @@ import { payloadOf } from "../core/payloads.js";
 import { button, fill, h } from "./dom.js";
 import { p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { isoTime, length, moment, timeElement } from "./format.js";
+import { isoTime, durationText, dateTimeText, timeElement } from "./format.js";
 import { agentMark, iconButton, statusMark } from "./icons.js";
 import { betweenText } from "./run-times.js";
 import { copyButton, idMark } from "./toast.js";
@@ -84,7 +84,7 @@ export class Detail extends Part {
             : "not yet"
           : when(call.ended_at),
       ],
-      ["Duration", call.duration_ms === null ? null : length(call.duration_ms)],
+      ["Duration", call.duration_ms === null ? null : durationText(call.duration_ms)],
       ["Call id", idMark("Call id", call.call_id)],
       [
         "Events",
@@ -169,7 +169,7 @@ function when(at) {
     {},
     timeElement(
       at,
-      `${moment(at, Date.now())}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`,
+      `${dateTimeText(at, Date.now())}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`,
     ),
     span("dim", ` · ${isoTime(at).slice(11, 23)} UTC`),
   );

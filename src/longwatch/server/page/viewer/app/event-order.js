@@ -10,7 +10,7 @@ import { compareEvents } from "../core/order.js";
  * @param {RunEvent[]} fresh
  * @returns {[RunEvent[], boolean]} the events, and whether those that were there have moved
  */
-export function placed(events, fresh) {
+export function insertEvents(events, fresh) {
   const sorted = [...fresh].sort(compareEvents);
   const [last, first] = [events.at(-1), sorted[0]];
   if (last && first && compareEvents(last, first) > 0) return [merged(events, sorted), true];

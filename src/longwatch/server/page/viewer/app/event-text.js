@@ -5,7 +5,7 @@
 import { markOf } from "../core/calls.js";
 import { ENDS, endingOf } from "../core/endings.js";
 import { callStatus, durationOf, errorTextOf, payloadOf, textOf } from "../core/payloads.js";
-import { counted, length } from "./format.js";
+import { countText, durationText } from "./format.js";
 import { betweenText } from "./run-times.js";
 
 /** @import { RunEvent } from "./types.js" */
@@ -35,7 +35,7 @@ export function isFailure(event) {
 }
 
 /** @param {RunEvent} event @returns {string} */
-export function wordsOf(event) {
+export function eventText(event) {
   const said = payloadOf(event);
   if (TRANSITION.test(event.type)) return oneLine(transition(said));
   if (event.type === "execution_started")
@@ -48,7 +48,7 @@ export function wordsOf(event) {
     const parts = [
       call.name,
       SIGNS[call.status] ?? call.status,
-      call.durationMs === null ? "" : length(call.durationMs),
+      call.durationMs === null ? "" : durationText(call.durationMs),
       call.error ?? "",
     ];
     return oneLine(parts.filter(Boolean).join(" "));
@@ -70,7 +70,7 @@ export function wordsOf(event) {
   if (error || ENDS.has(event.type)) {
     const took = durationOf(said);
     return oneLine(
-      [error ?? spoken ?? "", took === null ? "" : length(took)].filter(Boolean).join(" "),
+      [error ?? spoken ?? "", took === null ? "" : durationText(took)].filter(Boolean).join(" "),
     );
   }
   const names = Object.keys(said);
@@ -106,7 +106,7 @@ function verdict(said) {
   const words = errorTextOf(said) ?? textOf(said, "message", "status") ?? "";
   const warnings = Array.isArray(said["warnings"]) ? said["warnings"] : [];
   return warnings.length
-    ? `${words}; ${counted(warnings.length, "warning")}: ${warnings.map(String).join("; ")}`
+    ? `${words}; ${countText(warnings.length, "warning")}: ${warnings.map(String).join("; ")}`
     : words;
 }
 
@@ -123,7 +123,7 @@ function fields(said, names) {
   const shown = names.slice(0, MOST_FIELDS).flatMap((name) => {
     const value = said[name];
     if (value === null || value === undefined) return [];
-    if (name === "process") return [`process=${processWords(value)}`];
+    if (name === "process") return [`process=${processText(value)}`];
     return [
       `${name}=${typeof value === "string" && value && !value.includes(" ") ? value.slice(0, LONGEST) : brief(value)}`,
     ];
@@ -135,7 +135,7 @@ function fields(said, names) {
  * `123@host`: the rest of a process's identity is for observers, and in the details of the event.
  * @param {unknown} value
  */
-function processWords(value) {
+function processText(value) {
   const { pid, host } = /** @type {{pid?: unknown, host?: unknown}} */ (Object(value));
   return typeof pid === "number" && typeof host === "string"
     ? `${pid}@${host.slice(0, LONGEST)}`

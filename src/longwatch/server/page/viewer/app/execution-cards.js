@@ -3,10 +3,18 @@
  * probably end, and why it is still running.
  */
 
-import { fill, find, h, isOutdated, say } from "./dom.js";
+import { fill, find, h, isOutdated, setText } from "./dom.js";
 import { div, p, span } from "./markup.js";
-import { etaText, isOpen, leaseText, nextPoll, rounded } from "./execution-text.js";
-import { ago, counted, isoTime, length, moment, ticking, timeElement } from "./format.js";
+import { etaText, isOpen, leaseText, nextPollText, roundedText } from "./execution-text.js";
+import {
+  agoText,
+  countText,
+  isoTime,
+  durationText,
+  dateTimeText,
+  elapsedText,
+  timeElement,
+} from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { valueTree } from "./value-tree.js";
 import { stageStrip } from "./stage-strip.js";
@@ -43,13 +51,15 @@ export function cardsOf(execution, now) {
  */
 export function tickCards(cards, execution, now) {
   for (const said of cards.querySelectorAll("[data-ago]"))
-    say(said, ago(Number(/** @type {HTMLElement} */ (said).dataset["ago"]), now));
-  for (const said of cards.querySelectorAll("[data-next]")) say(said, nextPoll(execution, now));
-  for (const said of cards.querySelectorAll("[data-lease]")) say(said, leaseText(execution, now));
+    setText(said, agoText(Number(/** @type {HTMLElement} */ (said).dataset["ago"]), now));
+  for (const said of cards.querySelectorAll("[data-next]"))
+    setText(said, nextPollText(execution, now));
+  for (const said of cards.querySelectorAll("[data-lease]"))
+    setText(said, leaseText(execution, now));
   for (const said of cards.querySelectorAll("[data-elapsed]"))
-    say(said, ticking(now - execution.started_at));
+    setText(said, elapsedText(now - execution.started_at));
   const { eta } = execution;
-  for (const said of cards.querySelectorAll("[data-left]")) say(said, etaText(eta, now));
+  for (const said of cards.querySelectorAll("[data-left]")) setText(said, etaText(eta, now));
   if (eta)
     find(cards, ".eta-now")?.style.setProperty(
       "left",
@@ -73,9 +83,9 @@ function verdictCard({
     p(
       "verdict-word",
       statusMark(verdict.status),
-      warnings ? span("tag warn", counted(warnings, "warning")) : null,
+      warnings ? span("tag warn", countText(warnings, "warning")) : null,
       verdict.late ? span("tag warn", "late") : null,
-      span("dim", `after ${length(verdict.at - started)}`),
+      span("dim", `after ${durationText(verdict.at - started)}`),
     ),
     p("nums", items),
     verdict.corrects ? p("dim", `Corrects an earlier verdict: ${verdict.corrects}.`) : null,
@@ -106,7 +116,7 @@ function evidenceCard({ verdict }) {
           {},
           h("code", {}, each.call),
           " ",
-          timeElement(each.at, moment(each.at, Date.now())),
+          timeElement(each.at, dateTimeText(each.at, Date.now())),
         ),
         valueTree(each.fields, { open: 3 }),
       ),
@@ -135,7 +145,11 @@ function progressCard(execution, now) {
       ? p(
           "dim",
           `Phase ${phase.replace(/_/g, " ")}, under way for `,
-          h("span", { class: "nums", data: { elapsed: "" } }, ticking(now - execution.started_at)),
+          h(
+            "span",
+            { class: "nums", data: { elapsed: "" } },
+            elapsedText(now - execution.started_at),
+          ),
         )
       : null,
   );
@@ -150,7 +164,7 @@ function etaCard(execution, now) {
       : p(
           "dim",
           "Deadline ",
-          timeElement(deadline, moment(deadline, now)),
+          timeElement(deadline, dateTimeText(deadline, now)),
           ". Past it the source is polled at once, and its response decides.",
         );
   if (!eta)
@@ -183,7 +197,7 @@ function etaCard(execution, now) {
  */
 function etaBar(eta, elapsed) {
   const [low, high] = [etaShare(eta, eta.usual_low_ms), etaShare(eta, eta.usual_high_ms)];
-  const said = `usually ${rounded(eta.usual_low_ms)} to ${rounded(eta.usual_high_ms)}, the longest took ${rounded(eta.longest_ms)}`;
+  const said = `usually ${roundedText(eta.usual_low_ms)} to ${roundedText(eta.usual_high_ms)}, the longest took ${roundedText(eta.longest_ms)}`;
   return h(
     "div",
     { class: "eta-bar", role: "img", "aria-label": said, title: said },
@@ -229,7 +243,7 @@ function factText({ about, text, at }, now) {
   // These count on while nothing is written.
   if (about === "next poll") return h("dd", {}, h("span", { class: "nums", data: { next: "" } }));
   if (about === "lease") return h("dd", {}, h("span", { class: "nums", data: { lease: "" } }));
-  if (at !== null && at > now) return h("dd", {}, timeElement(at, moment(at, now)));
+  if (at !== null && at > now) return h("dd", {}, timeElement(at, dateTimeText(at, now)));
   const when =
     at === null
       ? null

@@ -62,7 +62,7 @@ export class ExecutionModel extends Watchable {
     try {
       for (let more = true; more && !signal.aborted;) {
         const response = await api.request(
-          api.address(`${runPath(runId)}/events`, { after: cursor || null, limit: PAGE }),
+          api.url(`${runPath(runId)}/events`, { after: cursor || null, limit: PAGE }),
           { signal },
         );
         const page = await response.json();

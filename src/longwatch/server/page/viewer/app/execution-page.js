@@ -3,17 +3,17 @@
  */
 
 import { isNotFound } from "../core/errors.js";
-import { beforePaint, fill, h, isOutdated, say } from "./dom.js";
+import { beforePaint, fill, h, isOutdated, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define, restart } from "./element.js";
 import { showCards } from "./execution-cards.js";
 import { ExecutionModel, plansOf } from "./execution-model.js";
-import { conditionsAt, etaText, isOpen, termsOf } from "./execution-text.js";
-import { capital, length, moment, ticking, timeElement } from "./format.js";
+import { conditionsOf, etaText, isOpen, termsOf } from "./execution-text.js";
+import { capital, durationText, dateTimeText, elapsedText, timeElement } from "./format.js";
 import { icon, statusMark } from "./icons.js";
-import { offerKeys } from "./keys.js";
+import { addShortcuts } from "./keys.js";
 import { api } from "./client.js";
-import { executionPath, go, place, runPath } from "./router.js";
+import { executionPath, go, currentRoute, runPath } from "./router.js";
 import { failure, loading, missing, showBanners, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 import { idMark, linkButton } from "./toast.js";
@@ -35,10 +35,10 @@ export class ExecutionPage extends Part {
 
   connectedCallback() {
     const stopped = new AbortController();
-    this.whenGone(() => stopped.abort());
+    this.onDisconnect(() => stopped.abort());
     this.#model = new ExecutionModel(
-      place.value.ids["execution"] ?? "",
-      place.value.ids["plan"] ?? null,
+      currentRoute.value.ids["execution"] ?? "",
+      currentRoute.value.ids["plan"] ?? null,
     );
     fill(this, loading("execution", 10));
     void this.#open(stopped.signal);
@@ -50,7 +50,7 @@ export class ExecutionPage extends Part {
     try {
       const stop = await this.#model.open(signal);
       if (signal.aborted) return stop();
-      this.whenGone(stop);
+      this.onDisconnect(stop);
       this.#show();
     } catch (error) {
       if (signal.aborted) return;
@@ -113,10 +113,10 @@ export class ExecutionPage extends Part {
       this.#cards,
       h("section", { class: "stages", "aria-label": parts }, h("h2", {}, parts), this.#stages),
     );
-    this.whenGone(
+    this.onDisconnect(
       this.#model.watch(this.#draw),
       everySecond(() => this.#drawNow()),
-      offerKeys("Execution", [
+      addShortcuts("Execution", [
         { keys: ["j", "ArrowDown"], about: `Next ${terms.stage}`, run: () => this.#stages.move(1) },
         {
           keys: ["k", "ArrowUp"],
@@ -141,7 +141,7 @@ export class ExecutionPage extends Part {
     if (!execution || !this.isConnected) return;
     const now = Date.now();
     const name = execution.name ?? execution.plan_id;
-    say(this.#title, name);
+    setText(this.#title, name);
     this.#title.title = name;
     document.title = `${name} · longwatch`;
     if (isOutdated(this.#status, execution.status))
@@ -149,7 +149,7 @@ export class ExecutionPage extends Part {
     this.#drawFacts(execution, now);
     showBanners(
       this.#conditions,
-      conditionsAt(execution, now).map(({ name: key, message }) => ({
+      conditionsOf(execution, now).map(({ name: key, message }) => ({
         key,
         text: `${key}: ${message}`,
       })),
@@ -171,13 +171,16 @@ export class ExecutionPage extends Part {
         h("li", {}, span(`tag mode-${mode}`, mode)),
         h("li", {}, this.#took),
         isOpen(execution) && execution.eta ? h("li", {}, this.#eta) : null,
-        h("li", {}, h("span", {}, "started ", timeElement(started, moment(started, now)))),
+        h("li", {}, h("span", {}, "started ", timeElement(started, dateTimeText(started, now)))),
         h("li", {}, span("cut", "plan ", h("code", {}, plan))),
         h("li", {}, span("dim", `polled at ${source}`)),
       );
     }
-    say(this.#eta, etaText(execution.eta, now));
-    say(this.#took, ended === null ? ticking(now - started) : length(ended - started));
+    setText(this.#eta, etaText(execution.eta, now));
+    setText(
+      this.#took,
+      ended === null ? elapsedText(now - started) : durationText(ended - started),
+    );
   }
 }
 

@@ -3,7 +3,7 @@
  * `longwatch executions explain`, so that it is true though nothing was written.
  */
 
-import { counted, ticking } from "./format.js";
+import { countText, elapsedText } from "./format.js";
 
 /** @import { Condition, Eta, ExecutionLine } from "./types.js" */
 
@@ -35,7 +35,7 @@ export const isOpen = (execution) => execution.ended_at === null && !execution.c
  * @param {number} now
  * @returns {Condition[]}
  */
-export function conditionsAt(execution, now) {
+export function conditionsOf(execution, now) {
   if (!isOpen(execution)) return [];
   const found = [];
   const {
@@ -50,18 +50,18 @@ export function conditionsAt(execution, now) {
   if (waited > UNWATCHED_AFTER_MS)
     found.push({
       name: "unwatched",
-      message: `poll overdue by ${rounded(waited)}; is longwatch executions watch, or a poller, running?`,
+      message: `poll overdue by ${roundedText(waited)}; is longwatch executions watch, or a poller, running?`,
     });
   found.push(...execution.conditions.filter(({ name }) => !BY_THE_CLOCK.includes(name)));
   if (deadline !== null && now >= deadline)
     found.push({
       name: "overdue",
-      message: `past its deadline by ${rounded(now - deadline)}; polling continues`,
+      message: `past its deadline by ${roundedText(now - deadline)}; polling continues`,
     });
   if (silent !== null && now > silent && failures < UNREACHABLE_AFTER)
     found.push({
       name: "silent",
-      message: `nothing new for ${rounded(now - Math.max(changed ?? 0, started))}`,
+      message: `nothing new for ${roundedText(now - Math.max(changed ?? 0, started))}`,
     });
   return found;
 }
@@ -76,8 +76,8 @@ export function etaText(eta, now) {
   const { earliest_at: low, latest_at: high } = eta;
   if (low === null || high === null) return eta.text;
   if (high <= now) return "should have ended by now";
-  if (low <= now) return `at most ${ticking(high - now)} to go`;
-  const [soonest, latest] = [rounded(low - now), rounded(high - now)];
+  if (low <= now) return `at most ${elapsedText(high - now)} to go`;
+  const [soonest, latest] = [roundedText(low - now), roundedText(high - now)];
   return soonest === latest ? `about ${latest} to go` : `${soonest} – ${latest} to go`;
 }
 
@@ -86,7 +86,7 @@ export function etaText(eta, now) {
  * @param {Pick<ExecutionLine, "status" | "warning_count" | "late">} execution
  */
 export function endingText({ status, warning_count: warnings, late }) {
-  return `${status}${warnings ? ` with ${counted(warnings, "warning")}` : ""}${late ? ", late" : ""}`;
+  return `${status}${warnings ? ` with ${countText(warnings, "warning")}` : ""}${late ? ", late" : ""}`;
 }
 
 /**
@@ -94,15 +94,15 @@ export function endingText({ status, warning_count: warnings, late }) {
  * @param {ExecutionLine} execution
  * @param {number} now
  */
-export function nextPoll(execution, now) {
+export function nextPollText(execution, now) {
   const { next_poll_at: at } = execution;
   if (at === null) return "";
   if (isLeased(execution, now)) return "poll in progress";
   return at > now
-    ? `next poll in ${ticking(at - now)}`
+    ? `next poll in ${elapsedText(at - now)}`
     : now - at < 2000
       ? "next poll now"
-      : `poll overdue by ${ticking(now - at)}`;
+      : `poll overdue by ${elapsedText(now - at)}`;
 }
 
 /**
@@ -113,10 +113,10 @@ export function nextPoll(execution, now) {
 export function leaseText(execution, now) {
   const { lease_holder: holder, lease_until: until } = execution;
   if (holder === null || until === null) return "none";
-  if (isLeased(execution, now)) return `${holder}, expires in ${ticking(until - now)}`;
+  if (isLeased(execution, now)) return `${holder}, expires in ${elapsedText(until - now)}`;
   return until > now
     ? `${holder}, ignored: it expires too far ahead for a correct clock`
-    : `expired ${ticking(now - until)} ago: ${holder} did not release it`;
+    : `expired ${elapsedText(now - until)} ago: ${holder} did not release it`;
 }
 
 /** @param {ExecutionLine} execution @param {number} now */
@@ -125,7 +125,7 @@ function isLeased({ lease_holder: holder, lease_until: until }, now) {
 }
 
 /** @param {number} ms */
-export function rounded(ms) {
+export function roundedText(ms) {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;

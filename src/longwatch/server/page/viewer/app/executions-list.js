@@ -2,10 +2,10 @@
  * `<lw-executions>`: the list of executions. A row is a link, with its stages, and a line that says why it still runs.
  */
 
-import { say } from "./dom.js";
+import { setText } from "./dom.js";
 import { code, span } from "./markup.js";
-import { conditionsAt, endingText, etaText, isOpen, nextPoll } from "./execution-text.js";
-import { ago, length, ticking, timeElement } from "./format.js";
+import { conditionsOf, endingText, etaText, isOpen, nextPollText } from "./execution-text.js";
+import { agoText, durationText, elapsedText, timeElement } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { defineList } from "./list-view.js";
 import { executionPath } from "./router.js";
@@ -116,13 +116,13 @@ function tick(row, execution, now) {
     (name) => /** @type {HTMLElement} */ (row.querySelector(name)),
   );
   if (!took || !begun || !first || !second) return;
-  say(took, ended === null ? ticking(now - started) : length(ended - started));
-  say(begun, ago(started, now));
+  setText(took, ended === null ? elapsedText(now - started) : durationText(ended - started));
+  setText(begun, agoText(started, now));
   const [look, why, more] = standing(execution, now);
   first.className = `cut first ${look}`;
-  say(first, why);
+  setText(first, why);
   first.title = why;
-  say(second, more);
+  setText(second, more);
   second.title = more;
 }
 
@@ -138,10 +138,10 @@ function standing(execution, now) {
   }
   if (!isOpen(execution)) return ["dim", "kept by another program", ""];
   // What is usual comes first: it tells whether a condition is worth a worry.
-  const [condition] = conditionsAt(execution, now);
+  const [condition] = conditionsOf(execution, now);
   const eta = etaText(execution.eta, now);
   const waits = `waiting for ${execution.waiting_for ?? "its end"}`;
   const said = condition ? `${condition.name}: ${condition.message}` : waits;
-  const more = [condition ? waits : "", nextPoll(execution, now)].filter(Boolean).join(" · ");
+  const more = [condition ? waits : "", nextPollText(execution, now)].filter(Boolean).join(" · ");
   return [condition ? "is-partial" : "", [eta, said].filter(Boolean).join(" · "), more];
 }

@@ -6,7 +6,7 @@ import { contentPath } from "../core/routes.js";
 import { button, fill, find, h } from "./dom.js";
 import { div, p, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { bytes, moment, timeElement } from "./format.js";
+import { sizeText, dateTimeText, timeElement } from "./format.js";
 import { icon, iconButton } from "./icons.js";
 import { changedLines, treeOf } from "./file-tree.js";
 import { api } from "./client.js";
@@ -114,7 +114,7 @@ export class FilesPanel extends Part {
             touched.has(entry.path)
               ? span("tag warn", entry.version === 1 ? "new" : "changed")
               : null,
-            span("dim nums size", bytes(entry.size)),
+            span("dim nums size", sizeText(entry.size)),
           ),
         ),
       ),
@@ -168,7 +168,7 @@ export class FilesPanel extends Part {
   /** @param {FileEntry} entry @returns {Promise<string | null>} */
   async #text(entry) {
     if (entry.kind !== "text" || entry.size > LONGEST_TEXT) return null;
-    const response = await api.request(api.address(contentPath(this.model.project, entry.path)));
+    const response = await api.request(api.url(contentPath(this.model.project, entry.path)));
     return response.text();
   }
 
@@ -183,7 +183,7 @@ export class FilesPanel extends Part {
         ? span(
             "dim nums",
             `v${entry.version} · `,
-            timeElement(changed, moment(changed, Date.now())),
+            timeElement(changed, dateTimeText(changed, Date.now())),
           )
         : null,
       spacer(),
@@ -210,7 +210,7 @@ export class FilesPanel extends Part {
       {
         symbol: "file",
         title: entry.kind === "text" ? "Too long to show here" : "Not a text file",
-        text: `${bytes(entry.size)}. Download it to look at it.`,
+        text: `${sizeText(entry.size)}. Download it to look at it.`,
       },
       h(
         "a",

@@ -17,7 +17,7 @@ const DAY = 24 * HOUR;
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** @param {number} number */
-export function count(number) {
+export function numberText(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
@@ -25,20 +25,20 @@ export function count(number) {
 export const capital = (word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`;
 
 /**
- * A count and its noun: `1 event`, `1,204 events`.
+ * A numberText and its noun: `1 event`, `1,204 events`.
  * @param {number} number
  * @param {string} one
  * @param {string} [many]
  */
-export function counted(number, one, many = `${one}s`) {
-  return `${count(number)} ${number === 1 ? one : many}`;
+export function countText(number, one, many = `${one}s`) {
+  return `${numberText(number)} ${number === 1 ? one : many}`;
 }
 
 /**
  * `850 ms`, `1.2 s`, `3 min 05 s`, `2 h 10 min`, `3 d 04 h`, as the command line writes them.
  * @param {number} ms
  */
-export function length(ms) {
+export function durationText(ms) {
   if (ms > 0 && ms < 1) return "<1 ms";
   if (ms < 999.5) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / SECOND).toFixed(1)} s`;
@@ -51,13 +51,13 @@ export function length(ms) {
 }
 
 /**
- * The length of something that is still going on: whole seconds, so that it changes once a second.
+ * The durationText of something that is still going on: whole seconds, so that it changes once a second.
  * @param {number} ms
  */
-export function ticking(ms) {
+export function elapsedText(ms) {
   return ms < MINUTE
     ? `${Math.max(0, Math.floor(ms / SECOND))} s`
-    : length(Math.floor(ms / SECOND) * SECOND);
+    : durationText(Math.floor(ms / SECOND) * SECOND);
 }
 
 /**
@@ -65,7 +65,7 @@ export function ticking(ms) {
  * @param {number} at
  * @param {number} now
  */
-export function ago(at, now) {
+export function agoText(at, now) {
   const ms = now - at;
   if (ms < 5 * SECOND) return "just now";
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s ago`;
@@ -75,13 +75,13 @@ export function ago(at, now) {
 }
 
 /**
- * A condition of a run in words. Silence is counted here, so that it keeps counting.
+ * A condition of a run in words. Silence is countText here, so that it keeps counting.
  * @param {Condition} condition
  * @param {number} lastEventAt
  * @param {number} now
  */
 export function conditionText({ name, message }, lastEventAt, now) {
-  if (name === "silent") return `silent for ${ticking(now - lastEventAt)}, still open`;
+  if (name === "silent") return `silent for ${elapsedText(now - lastEventAt)}, still open`;
   return message.startsWith(name) ? message : `${name}: ${message}`;
 }
 
@@ -90,7 +90,7 @@ export function conditionText({ name, message }, lastEventAt, now) {
  * @param {number} at
  * @param {boolean} [fine]
  */
-export function clock(at, fine = false) {
+export function timeText(at, fine = false) {
   const date = new Date(at);
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   return fine ? `${time}.${String(date.getMilliseconds()).padStart(3, "0")}` : time;
@@ -101,18 +101,18 @@ export function clock(at, fine = false) {
  * @param {number} at
  * @param {number} now
  */
-export function moment(at, now) {
+export function dateTimeText(at, now) {
   const date = new Date(at);
   const today = new Date(now);
-  if (date.toDateString() === today.toDateString()) return clock(at);
+  if (date.toDateString() === today.toDateString()) return timeText(at);
   const year = date.getFullYear() === today.getFullYear() ? "" : ` ${date.getFullYear()}`;
-  return `${date.getDate()} ${MONTHS[date.getMonth()]}${year}, ${clock(at)}`;
+  return `${date.getDate()} ${MONTHS[date.getMonth()]}${year}, ${timeText(at)}`;
 }
 
 /**
  * A `<time>` with UTC on hover.
  * @param {number} at
- * @param {...Child} children the local time, or how long ago it was
+ * @param {...Child} children the local time, or how long agoText it was
  */
 export function timeElement(at, ...children) {
   return h("time", { datetime: isoTime(at), title: utcText(at) }, ...children);
@@ -122,7 +122,7 @@ export function timeElement(at, ...children) {
 export const utcText = (at) => `${isoTime(at).replace("T", " ").replace("Z", "")} UTC`;
 
 /**
- * ISO 8601 in UTC; a moment no calendar has is written as it is.
+ * ISO 8601 in UTC; a dateTimeText no calendar has is written as it is.
  * @param {number} at
  */
 export function isoTime(at) {
@@ -131,7 +131,7 @@ export function isoTime(at) {
 }
 
 /** @param {number} number */
-export function bytes(number) {
+export function sizeText(number) {
   if (number < 1000) return `${number} B`;
   if (number < 1_000_000) return `${(number / 1000).toFixed(1)} kB`;
   return `${(number / 1_000_000).toFixed(1)} MB`;

@@ -19,7 +19,7 @@ const EDGE = 14;
 const SWEEPS = 6;
 
 /** @param {Graph} graph @returns {Layout} */
-export function layOut(graph) {
+export function layOutGraph(graph) {
   const ids = graph.nodes.map((node) => node.id);
   const known = new Set(ids);
   const edges = graph.edges.filter(

@@ -31,7 +31,7 @@ const LOOKS = /** @type {Record<string, string>} */ ({
 });
 
 /** @param {string} state */
-export const lookOf = (state) => LOOKS[state] ?? "unknown";
+export const statusOfState = (state) => LOOKS[state] ?? "unknown";
 
 /** @param {string} state @param {Terms} terms */
 export const stateText = (state, terms) =>
@@ -44,7 +44,7 @@ export const stateText = (state, terms) =>
  * @param {string | null} [word]
  */
 export function stateMark(state, terms, word = null) {
-  const look = lookOf(state);
+  const look = statusOfState(state);
   return h(
     "span",
     { class: `status is-${look}`, title: word ? `status in the source: ${word}` : null },
@@ -57,7 +57,8 @@ export function stateMark(state, terms, word = null) {
  * Whether no response has mentioned a job or an item yet: its state is only the one it was stored with.
  * @param {{state: string, since: number | null, word?: string | null}} of
  */
-export const isUnseen = ({ state, since, word }) => state === "pending" && since === null && !word;
+export const isUnreported = ({ state, since, word }) =>
+  state === "pending" && since === null && !word;
 
 /**
  * `3 launched, 1 failed` or `3 done, 1 failed`.

@@ -16,7 +16,7 @@ const groups = [];
  * @param {Shortcut[]} shortcuts
  * @returns {() => void}
  */
-export function offerKeys(title, shortcuts) {
+export function addShortcuts(title, shortcuts) {
   const group = { title, shortcuts };
   groups.push(group);
   return () => {
@@ -25,8 +25,8 @@ export function offerKeys(title, shortcuts) {
 }
 
 /** Listen to the keyboard, and open the help with `?`. */
-export function startKeys() {
-  offerKeys("Everywhere", [
+export function startShortcuts() {
+  addShortcuts("Everywhere", [
     { keys: ["?"], about: "This help", run: showHelp },
     { keys: ["Escape"], about: "Close what is open, leave a field", run: () => {} },
   ]);

@@ -22,7 +22,7 @@ const PAGE = 50;
  * @property {(item: Item, query: Query) => boolean} matches
  * @property {(known: Item, told: Item) => Item} newer of two states the later one: a page that was asked for earlier can
  *   arrive after a message
- * @property {(item: Item) => boolean} [changesAlone] whether it changes without an event, and is fetched again for that
+ * @property {(item: Item) => boolean} [changesSilently] whether it changes without an event, and is fetched again for that
  */
 
 /**
@@ -85,8 +85,8 @@ export class ListModel extends Watchable {
 
   /** Fetch the first page again while it shows what changes without an event. */
   async refresh() {
-    const { changesAlone } = this.#of;
-    if (changesAlone && this.state === "ready" && this.items.some(changesAlone))
+    const { changesSilently } = this.#of;
+    if (changesSilently && this.state === "ready" && this.items.some(changesSilently))
       await this.#load(undefined, { isRefresh: true });
   }
 

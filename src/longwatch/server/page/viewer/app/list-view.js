@@ -2,14 +2,14 @@
  * A list that fills the page: filters, rows of links, newest first, live. Filters are in the address.
  */
 
-import { beforePaint, button, fill, h, keep, moveFocus } from "./dom.js";
+import { beforePaint, button, fill, h, updateChildren, moveFocus } from "./dom.js";
 import { div, p } from "./markup.js";
 import { Part, define } from "./element.js";
 import { connection } from "./connection.js";
-import { offerKeys } from "./keys.js";
+import { addShortcuts } from "./keys.js";
 import { ListFilters } from "./list-filters.js";
 import { ListModel, queryOf } from "./list-model.js";
-import { go, place, setQuery } from "./router.js";
+import { go, currentRoute, setQuery } from "./router.js";
 import { failure, loading, state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
 
@@ -77,10 +77,10 @@ class ListView extends Part {
     );
     if (showsHint) this.append(this.#hint);
     let seconds = 0;
-    this.whenGone(
+    this.onDisconnect(
       this.#model.watch(this.#draw),
       () => this.#model.close(),
-      place.watch(() => this.#ask()),
+      currentRoute.watch(() => this.#ask()),
       connection.watch(this.#draw),
       everySecond((now) => {
         seconds += 1;
@@ -90,7 +90,7 @@ class ListView extends Part {
           if (item) tick(/** @type {HTMLElement} */ (row), item, now);
         }
       }),
-      offerKeys(title, [
+      addShortcuts(title, [
         {
           keys: ["j", "ArrowDown"],
           about: `Next ${noun}`,
@@ -108,7 +108,7 @@ class ListView extends Part {
   }
 
   #ask() {
-    const { view, query } = place.value;
+    const { view, query } = currentRoute.value;
     if (view !== this.#of.nouns) return;
     this.#filters.show(query);
     const wanted = queryOf(query, this.#of.items.filters);
@@ -124,7 +124,7 @@ class ListView extends Part {
     this.#head.hidden = !items.length;
     this.#hint.hidden = hint === null;
     this.#hint.textContent = hint ?? "";
-    keep(this.#list, items, {
+    updateChildren(this.#list, items, {
       key: this.#of.items.key,
       make: (item) =>
         h("li", {}, h("a", { class: `${this.#of.noun}-row`, href: this.#of.href(item) })),
@@ -157,7 +157,7 @@ class ListView extends Part {
 
   #nothing() {
     const { noun, nouns, items, empty } = this.#of;
-    if (!Object.keys(queryOf(place.value.query, items.filters)).length)
+    if (!Object.keys(queryOf(currentRoute.value.query, items.filters)).length)
       return empty(this.#model.hint);
     const clear = () => setQuery(Object.fromEntries(items.filters.map((name) => [name, null])));
     const text = `Choose other filters, or show all ${nouns}.`;

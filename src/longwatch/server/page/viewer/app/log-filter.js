@@ -14,7 +14,7 @@ const UNLISTED = "node_stream";
 const texts = new WeakMap();
 
 /** @param {LogFilter} filter @returns {(event: RunEvent) => boolean} */
-export function matcher({ agent, type, errors, text }) {
+export function eventMatcher({ agent, type, errors, text }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return (event) => {
     if (type ? event.type !== type : event.type === UNLISTED) return false;

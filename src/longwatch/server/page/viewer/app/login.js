@@ -4,7 +4,7 @@
  */
 
 import { asError } from "../core/errors.js";
-import { h, say } from "./dom.js";
+import { h, setText } from "./dom.js";
 import { div, p } from "./markup.js";
 import { Part, define } from "./element.js";
 import { api } from "./client.js";
@@ -55,7 +55,7 @@ export class Login extends Part {
       await api.send("POST", "/api/login", { token: this.#token.value });
       signedOut.set(false);
     } catch (error) {
-      say(this.#error, asError(error).message);
+      setText(this.#error, asError(error).message);
       this.#token.select();
     } finally {
       this.#button.disabled = false;

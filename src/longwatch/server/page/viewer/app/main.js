@@ -4,8 +4,8 @@
 
 import { fill, h } from "./dom.js";
 import { showConnection, showOffline, signedOut } from "./connection.js";
-import { followActivity, tryNow } from "./client.js";
-import { place, startRouter } from "./router.js";
+import { followActivity, reconnectNow } from "./client.js";
+import { currentRoute, startRouter } from "./router.js";
 import { state } from "./placeholders.js";
 import { partOf, startShell } from "./shell.js";
 import "./executions-list.js";
@@ -41,11 +41,11 @@ const main = startShell();
 let shown = "";
 
 showConnection(partOf("#connection"));
-showOffline(partOf("#offline"), tryNow);
+showOffline(partOf("#offline"), reconnectNow);
 startRouter();
 followActivity();
-place.watch(show);
-signedOut.watch(() => show(place.value));
+currentRoute.watch(show);
+signedOut.watch(() => show(currentRoute.value));
 
 /** @param {Route} route */
 function show(route) {

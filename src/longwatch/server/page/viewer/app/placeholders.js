@@ -3,7 +3,7 @@
  */
 
 import { asError } from "../core/errors.js";
-import { button, h, keep, say } from "./dom.js";
+import { button, h, updateChildren, setText } from "./dom.js";
 import { div } from "./markup.js";
 import { icon } from "./icons.js";
 import { copyButton } from "./toast.js";
@@ -82,9 +82,9 @@ export function missing(what, text, href) {
  * @param {{key: string, text: string}[]} banners
  */
 export function showBanners(list, banners) {
-  keep(list, banners, {
+  updateChildren(list, banners, {
     key: ({ key }) => key,
     make: () => h("li", { class: "banner" }, icon("unknown"), h("span")),
-    update: (item, { text }) => say(/** @type {Element} */ (item.lastElementChild), text),
+    update: (item, { text }) => setText(/** @type {Element} */ (item.lastElementChild), text),
   });
 }

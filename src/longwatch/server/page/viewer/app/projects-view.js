@@ -5,9 +5,9 @@
 import { fill, h, moveFocus } from "./dom.js";
 import { code, div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { moment, timeElement } from "./format.js";
+import { dateTimeText, timeElement } from "./format.js";
 import { icon } from "./icons.js";
-import { offerKeys } from "./keys.js";
+import { addShortcuts } from "./keys.js";
 import { api, follow } from "./client.js";
 import { projectPath } from "./router.js";
 import { failure, loading, state } from "./placeholders.js";
@@ -23,10 +23,10 @@ export class ProjectsView extends Part {
 
   connectedCallback() {
     this.append(div("page-head", h("h1", {}, "Projects")), this.#list, this.#foot);
-    this.whenGone(
+    this.onDisconnect(
       whenVisible(() => void this.#load()),
       follow("projects", { onMessage: (message) => this.#take(message) }),
-      offerKeys("Projects", [
+      addShortcuts("Projects", [
         {
           keys: ["j", "ArrowDown"],
           about: "Next project",
@@ -88,7 +88,7 @@ function row(project) {
       span("run-name cut", project.name || project.id),
       code("dim cut", project.id),
       spacer(),
-      span("dim", "since ", timeElement(made, moment(made, Date.now()))),
+      span("dim", "since ", timeElement(made, dateTimeText(made, Date.now()))),
     ),
   );
 }

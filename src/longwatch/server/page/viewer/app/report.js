@@ -4,7 +4,7 @@
 
 import { compareEvents } from "../core/order.js";
 import { fill, h } from "./dom.js";
-import { moment } from "./format.js";
+import { dateTimeText } from "./format.js";
 import { watchAddress } from "./router.js";
 import { RunModel } from "./run-model.js";
 import { failure } from "./placeholders.js";
@@ -34,6 +34,6 @@ function show({ made_at: madeAt, summary, events }) {
   model.caught();
   const view = h("lw-run");
   view.model = model;
-  view.actions = { note: `as of ${moment(madeAt, Date.now())}` };
+  view.actions = { note: `as of ${dateTimeText(madeAt, Date.now())}` };
   fill(main, view);
 }

@@ -74,7 +74,7 @@ export const sessionPath = (project, session) =>
   `${projectPath(project)}/sessions/${encodeURIComponent(session)}`;
 
 /** Where the page is. */
-export const place = new Observable(routeOf(location));
+export const currentRoute = new Observable(routeOf(location));
 
 /**
  * Go to another view, as a click on a link does.
@@ -82,7 +82,7 @@ export const place = new Observable(routeOf(location));
  */
 export function go(path) {
   history.pushState(null, "", path);
-  place.set(routeOf(location));
+  currentRoute.set(routeOf(location));
 }
 
 /**
@@ -124,13 +124,13 @@ function replace(url) {
   } catch {
     kept = url.href;
   }
-  place.set(routeOf(url));
+  currentRoute.set(routeOf(url));
 }
 
 /** Follow the buttons back and forward, and addresses typed by hand. */
 export function watchAddress() {
-  addEventListener("popstate", () => place.set(routeOf(location)));
-  addEventListener("hashchange", () => place.set(routeOf(location)));
+  addEventListener("popstate", () => currentRoute.set(routeOf(location)));
+  addEventListener("hashchange", () => currentRoute.set(routeOf(location)));
 }
 
 /** The same, and take over clicks on links of this page. */

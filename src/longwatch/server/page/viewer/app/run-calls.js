@@ -3,10 +3,10 @@
  */
 
 import { ABANDONED } from "../core/calls.js";
-import { beforePaint, button, h, say } from "./dom.js";
+import { beforePaint, button, h, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { clock, count, counted, length, timeElement } from "./format.js";
+import { timeText, numberText, countText, durationText, timeElement } from "./format.js";
 import { agentMark, statusMark } from "./icons.js";
 import { state } from "./placeholders.js";
 import "./window-list.js";
@@ -65,7 +65,7 @@ export class Calls extends Part {
       );
       this.#list.onSelect = (call) => this.onSelect(call);
     }
-    this.whenGone(this.model.watch(this.#draw));
+    this.onDisconnect(this.model.watch(this.#draw));
     this.#draw();
   }
 
@@ -101,9 +101,9 @@ export class Calls extends Part {
     const [bad, abandoned] = ["failed", ABANDONED].map((status) =>
       all.reduce((sum, call) => sum + Number(call.status === status), 0),
     );
-    say(
+    setText(
       this.#tally,
-      `${counted(all.length, "call")}${bad ? `, ${count(bad)} failed` : ""}${abandoned ? `, ${count(abandoned)} abandoned` : ""}`,
+      `${countText(all.length, "call")}${bad ? `, ${numberText(bad)} failed` : ""}${abandoned ? `, ${numberText(abandoned)} abandoned` : ""}`,
     );
   }
 }
@@ -115,10 +115,10 @@ function row(call, longest) {
     "call-row",
     span("cut call-name", statusMark(call.status, { quiet: true }), span("cut", call.name)),
     call.agent_name ? agentMark(call.agent_name) : h("span"),
-    timeElement(call.started_at, clock(call.started_at, true)),
+    timeElement(call.started_at, timeText(call.started_at, true)),
     span(
       "took nums",
-      took !== null ? length(took) : call.status === ABANDONED ? "–" : "…",
+      took !== null ? durationText(took) : call.status === ABANDONED ? "–" : "…",
       h("i", { style: { "--share": took === null ? 0 : took / longest } }),
     ),
     span(

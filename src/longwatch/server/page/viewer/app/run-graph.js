@@ -4,9 +4,9 @@
 
 import { beforePaint, fill, find, h, svg } from "./dom.js";
 import { Part, define } from "./element.js";
-import { length } from "./format.js";
+import { durationText } from "./format.js";
 import { icon, statusOf } from "./icons.js";
-import { BOX, layOut } from "./graph-layout.js";
+import { BOX, layOutGraph } from "./graph-layout.js";
 
 /** @import { Layout, Path, Placed } from "./graph-layout.js" */
 /** @import { RunModel } from "./run-model.js" */
@@ -35,7 +35,7 @@ export class GraphView extends Part {
 
   connectedCallback() {
     if (!this.hasChildNodes()) this.append(this.#space);
-    this.whenGone(this.model.watch(this.#draw));
+    this.onDisconnect(this.model.watch(this.#draw));
     this.#draw();
   }
 
@@ -50,7 +50,7 @@ export class GraphView extends Part {
     if (!graph) return;
     if (graph !== this.#graph) {
       this.#graph = graph;
-      this.#layout = layOut(graph);
+      this.#layout = layOutGraph(graph);
     }
     const layout = /** @type {Layout} */ (this.#layout);
     const states = nodeStates(graph, this.model.calls());
@@ -107,7 +107,7 @@ export class GraphView extends Part {
       event.preventDefault();
       choose();
     };
-    const took = last && last.duration_ms !== null ? length(last.duration_ms) : "";
+    const took = last && last.duration_ms !== null ? durationText(last.duration_ms) : "";
     const about = [status, took, times > 1 ? `${times} times` : ""].filter(Boolean).join(" · ");
     const mark = icon(statusOf(status));
     for (const [name, value] of Object.entries({ x: "12", y: "14", width: "16", height: "16" }))

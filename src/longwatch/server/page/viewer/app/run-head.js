@@ -3,10 +3,18 @@
  */
 
 import { offline, offlineSince } from "./connection.js";
-import { beforePaint, fill, h, isOutdated, keep, say } from "./dom.js";
+import { beforePaint, fill, h, isOutdated, updateChildren, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { ago, conditionText, count, counted, moment, timeElement, utcText } from "./format.js";
+import {
+  agoText,
+  conditionText,
+  numberText,
+  countText,
+  dateTimeText,
+  timeElement,
+  utcText,
+} from "./format.js";
 import { icon, statusMark, statusOf } from "./icons.js";
 import { showBanners } from "./placeholders.js";
 import { setQuery } from "./router.js";
@@ -64,7 +72,7 @@ export class RunHead extends Part {
         ),
       );
     }
-    this.whenGone(
+    this.onDisconnect(
       model.watch(this.#draw),
       everySecond(() => model.open && this.#draw()),
       offline.watch(this.#draw),
@@ -77,13 +85,13 @@ export class RunHead extends Part {
     const { summary } = model;
     const now = model.now();
     const name = summary?.name ?? model.runId;
-    say(this.#title, name);
+    setText(this.#title, name);
     this.#title.title = name;
     const status = summary?.status ?? "pending";
     if (isOutdated(this.#status, status))
       fill(this.#status, summary ? statusMark(status, { badge: true }) : null);
     this.#drawAttempts(model, now);
-    keep(this.#facts, facts(model, now), {
+    updateChildren(this.#facts, facts(model, now), {
       key: ([key]) => key,
       make: ([key]) => h("li", { class: `fact-${key}` }),
       update: (item, [, text, make]) => isOutdated(item, text) && fill(item, make()),
@@ -112,7 +120,7 @@ export class RunHead extends Part {
         h(
           "option",
           { value: number === attempts.length ? "" : number },
-          `Attempt ${number} of ${attempts.length} · ${status} · ${moment(started_at, now)}`,
+          `Attempt ${number} of ${attempts.length} · ${status} · ${dateTimeText(started_at, now)}`,
         ),
       ),
     );
@@ -137,7 +145,7 @@ function facts(model, now) {
     const took = summary.duration_between
       ? ranText(summary.duration_between)
       : lengthText(summary, now);
-    const begun = moment(summary.started_at, now);
+    const begun = dateTimeText(summary.started_at, now);
     add("kind", summary.kind, (kind) => span("tag", kind));
     add("length", took, (text) => h("strong", { class: "nums" }, text));
     add("started", `started ${begun}`, () =>
@@ -152,18 +160,20 @@ function facts(model, now) {
       );
     }
     if (summary.agents.length)
-      add("agents", counted(summary.agents.length, "agent"), (text) =>
+      add("agents", countText(summary.agents.length, "agent"), (text) =>
         h("span", { title: summary.agents.join(", ") }, text),
       );
-    add("events", counted(summary.events, "event"));
+    add("events", countText(summary.events, "event"));
     if (summary.failed_calls)
-      add("failed", counted(summary.failed_calls, "failed call"), (text) =>
+      add("failed", countText(summary.failed_calls, "failed call"), (text) =>
         span("is-failed", text),
       );
     if (summary.warning_count)
-      add("warnings", counted(summary.warning_count, "warning"), (text) => span("tag warn", text));
+      add("warnings", countText(summary.warning_count, "warning"), (text) =>
+        span("tag warn", text),
+      );
     if (isOpen(summary)) {
-      const last = ago(summary.last_event_at, now);
+      const last = agoText(summary.last_event_at, now);
       add("last", `last event ${summary.last_event_type} ${last}`, () =>
         span(
           "dim",
@@ -175,7 +185,7 @@ function facts(model, now) {
       );
     }
   }
-  const reading = `reading history${model.events.length ? `, ${count(model.events.length)} events so far` : ""} …`;
+  const reading = `reading history${model.events.length ? `, ${numberText(model.events.length)} events so far` : ""} …`;
   const [symbol, stands] =
     model.open && offline.value
       ? ["lost", `offline ${offlineSince()}`]

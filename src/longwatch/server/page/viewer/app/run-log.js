@@ -2,15 +2,15 @@
  * `<lw-log>`: the events of a run, one a row, as they happen. Filter, search, pause, jump to the latest.
  */
 
-import { beforePaint, button, fill, h, say } from "./dom.js";
+import { beforePaint, button, fill, h, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { clock, count, counted, timeElement } from "./format.js";
+import { timeText, numberText, countText, timeElement } from "./format.js";
 import { agentMark, icon, iconButton } from "./icons.js";
 import { SearchField } from "./list-filters.js";
-import { matcher } from "./log-filter.js";
+import { eventMatcher } from "./log-filter.js";
 import { state } from "./placeholders.js";
-import { deathOf, isFailure, wordsOf } from "./event-text.js";
+import { deathOf, isFailure, eventText } from "./event-text.js";
 import "./window-list.js";
 
 /** @import { LogFilter } from "./log-filter.js" */
@@ -36,7 +36,7 @@ export class RunLog extends Part {
 
   /** @type {RunEvent[]} what matches, in order */
   #shown = [];
-  #seen = 0; // how many of the model's events the filter has looked at
+  #seen = 0; // how many of the model's events the filter has afterPoll at
   #paused = false;
   #waiting = 0; // matching events that came while paused
   #draw = beforePaint(() => this.#drawNow());
@@ -84,7 +84,7 @@ export class RunLog extends Part {
       this.#list.onSelect = (event) => this.onSelect(event);
       this.#list.onFollow = () => this.#draw();
     }
-    this.whenGone(
+    this.onDisconnect(
       this.model.watch(({ reordered }) => {
         if (reordered) this.#seen = -1;
         this.#draw();
@@ -175,27 +175,27 @@ export class RunLog extends Part {
     options(this.#types, "All types", types, this.#filter.type);
     this.#errors.setAttribute("aria-pressed", String(this.#filter.errors));
     const all = shown.length + this.#waiting === events.length;
-    say(
+    setText(
       this.#tally,
       all
-        ? counted(events.length, "event")
-        : `${count(shown.length)} of ${counted(events.length, "event")}`,
+        ? countText(events.length, "event")
+        : `${numberText(shown.length)} of ${countText(events.length, "event")}`,
     );
     const none = !shown.length && !this.#waiting && events.length > 0 && caughtUp;
     this.#empty.hidden = !none;
     if (none && !this.#empty.hasChildNodes()) this.#empty.append(state(NOTHING));
     const behind = this.#waiting > 0 || (!this.#list.follows && this.model.open);
     this.#latest.hidden = !behind || !shown.length;
-    say(
+    setText(
       /** @type {Element} */ (this.#latest.lastElementChild),
-      this.#waiting ? `${count(this.#waiting)} new` : "Jump to latest",
+      this.#waiting ? `${numberText(this.#waiting)} new` : "Jump to latest",
     );
   }
 
   /** Look at what is new; returns how many rows came in above the first one in sight. */
   #take() {
     const { events } = this.model;
-    const matches = matcher(this.#filter);
+    const matches = eventMatcher(this.#filter);
     if (this.#paused && this.#seen >= 0) {
       this.#waiting = events.slice(this.#seen).filter(matches).length;
       return 0;
@@ -237,12 +237,12 @@ function row(event, late) {
         )
       : timeElement(
           event.occurred_at,
-          clock(event.occurred_at),
+          timeText(event.occurred_at),
           span("ms", `.${String(event.occurred_at % 1000).padStart(3, "0")}`),
         ),
     event.agent_name ? agentMark(event.agent_name) : h("span"),
     span("type cut", bad ? icon(died ? "died" : "failed") : null, event.type),
-    span("words cut", late ? span("tag warn", "late") : null, wordsOf(event)),
+    span("words cut", late ? span("tag warn", "late") : null, eventText(event)),
   );
 }
 
@@ -265,9 +265,9 @@ function options(field, all, counts, chosen) {
     );
   }
   names.forEach((name, at) =>
-    say(
+    setText(
       /** @type {HTMLOptionElement} */ (field.options[at + 1]),
-      `${name} (${count(counts.get(name) ?? 0)})`,
+      `${name} (${numberText(counts.get(name) ?? 0)})`,
     ),
   );
   if (field.value !== chosen) field.value = chosen;

@@ -8,7 +8,7 @@ import { payloadOf } from "../core/payloads.js";
 import { RunFold, SILENT_AFTER_MS } from "../core/run-fold.js";
 import { addTo } from "../core/groups.js";
 import { graphOf } from "./announced-graph.js";
-import { placed } from "./event-order.js";
+import { insertEvents } from "./event-order.js";
 import { Watchable } from "./observable.js";
 import { isOpen } from "./run-times.js";
 
@@ -239,7 +239,7 @@ export class RunModel extends Watchable {
   #place(fresh) {
     const { lifecycle } = this.#whole;
     const isDivided = this.#fold !== this.#whole;
-    const [all, moved] = placed(this.#all, fresh);
+    const [all, moved] = insertEvents(this.#all, fresh);
     this.#all = all;
     if ((isDivided || lifecycle.attempts.length > 1) && lifecycle.version !== this.#dividedAt)
       return this.#divide();
@@ -247,7 +247,7 @@ export class RunModel extends Watchable {
       const mine = fresh.filter((event) => lifecycle.attemptOf(event) === this.attempt - 1);
       this.#fold.add(mine);
       this.#show(mine);
-      const [events, reordered] = placed(this.events, mine);
+      const [events, reordered] = insertEvents(this.events, mine);
       this.events = events;
       return reordered;
     }

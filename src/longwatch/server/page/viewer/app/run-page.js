@@ -7,7 +7,7 @@ import { isNotFound } from "../core/errors.js";
 import { fill, h } from "./dom.js";
 import { Part, define, restart } from "./element.js";
 import { api, follow } from "./client.js";
-import { boardPath, place, sessionPath } from "./router.js";
+import { boardPath, currentRoute, sessionPath } from "./router.js";
 import { RunModel } from "./run-model.js";
 import { failure, loading, missing } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
@@ -23,9 +23,9 @@ const OBSERVE_SECONDS = 15; // between two polls for the processes of an open ru
 export class RunPage extends Part {
   connectedCallback() {
     const stopped = new AbortController();
-    this.whenGone(() => stopped.abort());
+    this.onDisconnect(() => stopped.abort());
     fill(this, loading("run", 12));
-    void this.#open(place.value.ids["run"] ?? "", stopped.signal);
+    void this.#open(currentRoute.value.ids["run"] ?? "", stopped.signal);
   }
 
   /** @param {string} runId @param {AbortSignal} signal */
@@ -119,7 +119,7 @@ export class RunPage extends Part {
         }
       },
     });
-    this.whenGone(stop);
+    this.onDisconnect(stop);
     if (!model.open) model.caught();
   }
 
@@ -134,7 +134,7 @@ export class RunPage extends Part {
       const summary = await listed(model.runId, signal);
       if (summary) model.tell(summary);
     };
-    this.whenGone(
+    this.onDisconnect(
       everySecond(() => {
         seconds += 1;
         if (seconds % OBSERVE_SECONDS || !model.open || !model.hasProcesses) return;
@@ -153,7 +153,7 @@ export class RunPage extends Part {
  */
 async function page(runId, after, limit, signal) {
   const response = await api.request(
-    api.address(`${runPath(runId)}/events`, { after: after || null, limit }),
+    api.url(`${runPath(runId)}/events`, { after: after || null, limit }),
     { signal },
   );
   return response.json();

@@ -4,15 +4,22 @@
  */
 
 import { ABANDONED } from "../core/calls.js";
-import { beforePaint, fill, h, say } from "./dom.js";
+import { beforePaint, fill, h, setText } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { length, timeElement } from "./format.js";
+import { durationText, timeElement } from "./format.js";
 import { iconButton, statusMark, statusOf, swatchOf } from "./icons.js";
 import { callRows } from "./call-tree.js";
 import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
-import { labelSide, panned, share, ticks, within, zoomed } from "./time-scale.js";
+import {
+  labelSide,
+  panStretch,
+  share,
+  tickTimes,
+  clampStretch,
+  zoomStretch,
+} from "./time-scale.js";
 import "./window-list.js";
 
 /** @import { CallRow } from "./call-tree.js" */
@@ -24,7 +31,7 @@ const CLOSER = 0.5;
 const WHEEL = 1.0015;
 const PAN = 0.25;
 const TICKS = 7;
-const LEAST_SHARE = 0.0015; // of the width: a call of no length can still be seen and hit
+const LEAST_SHARE = 0.0015; // of the width: a call of no durationText can still be seen and hit
 const OVERVIEW_LANES = 6;
 
 export class Timeline extends Part {
@@ -90,18 +97,18 @@ export class Timeline extends Part {
       this.#list.addEventListener("pointerdown", (event) => this.#drag(event));
       this.#overview.addEventListener("pointerdown", (event) => this.#choose(event));
     }
-    this.whenGone(
+    this.onDisconnect(
       this.model.watch(this.#draw),
       everySecond(() => this.model.open && this.#draw()),
     );
-    this.whenResized(this.#draw);
+    this.onResize(this.#draw);
     this.#draw();
   }
 
   /** @param {number} factor */
   zoom(factor, at = 0.5) {
     const whole = this.#whole();
-    const next = zoomed(this.#view ?? whole, whole, factor, at);
+    const next = zoomStretch(this.#view ?? whole, whole, factor, at);
     this.#view = next.to - next.from >= (whole.to - whole.from) * 0.999 ? null : next;
     this.#draw();
   }
@@ -109,7 +116,7 @@ export class Timeline extends Part {
   /** @param {number} part */
   pan(part) {
     if (!this.#view) return;
-    this.#view = panned(this.#view, this.#whole(), part);
+    this.#view = panStretch(this.#view, this.#whole(), part);
     this.#draw();
   }
 
@@ -161,7 +168,7 @@ export class Timeline extends Part {
     this.#frame.hidden = !this.#rows.length;
     if (!this.#rows.length) return;
     const whole = this.#whole();
-    const view = this.#view ? within(this.#view, whole) : whole;
+    const view = this.#view ? clampStretch(this.#view, whole) : whole;
     const drawn = `${view.from}/${view.to}`;
     const moved = drawn !== this.#shown;
     this.#shown = drawn;
@@ -171,7 +178,7 @@ export class Timeline extends Part {
     );
     this.#drawAxis(view);
     this.#drawOverview(whole, view);
-    say(this.#label, `${length(view.to - view.from)} in view`);
+    setText(this.#label, `${durationText(view.to - view.from)} in view`);
   }
 
   /** @param {CallRow} row @param {Stretch} view */
@@ -186,7 +193,7 @@ export class Timeline extends Part {
     const left = Math.max(0, from);
     const took =
       call.duration_ms !== null
-        ? length(call.duration_ms)
+        ? durationText(call.duration_ms)
         : call.status === ABANDONED
           ? ABANDONED
           : "running";
@@ -238,7 +245,7 @@ export class Timeline extends Part {
   #drawAxis(view) {
     const start = this.model.startedAt;
     const wide = this.#axis.clientWidth > 700 ? TICKS : Math.ceil(TICKS / 2);
-    const moments = ticks(view, start, wide);
+    const moments = tickTimes(view, start, wide);
     fill(
       this.#axis,
       ...moments.map((at, index) => {
@@ -247,7 +254,7 @@ export class Timeline extends Part {
           share(view, moments[index - 1] ?? view.from),
           this.#axis.clientWidth,
         );
-        const label = side && timeElement(at, at === start ? "0" : `+${length(at - start)}`);
+        const label = side && timeElement(at, at === start ? "0" : `+${durationText(at - start)}`);
         return h(
           "span",
           {

@@ -2,7 +2,7 @@
  * When a run ended and how long it took. Of a run that died only an interval is known, and that is what is shown.
  */
 
-import { clock, length, moment, ticking } from "./format.js";
+import { timeText, durationText, dateTimeText, elapsedText } from "./format.js";
 
 /** @import { Interval } from "../core/run-fold.js" */
 /** @import { Summary } from "./types.js" */
@@ -23,8 +23,8 @@ export function isOpen(run) {
  */
 export function lengthText(run, now) {
   if (isOpen(run))
-    return ticking(now - (run.attempts[run.attempts.length - 1]?.started_at ?? run.started_at));
-  if (!run.duration_between) return length(run.duration_ms ?? 0);
+    return elapsedText(now - (run.attempts[run.attempts.length - 1]?.started_at ?? run.started_at));
+  if (!run.duration_between) return durationText(run.duration_ms ?? 0);
   const [least, most] = lengths(run.duration_between);
   if (most === null) return `≥ ${least}`;
   return least === most ? least : `${least}–${most}`;
@@ -46,10 +46,10 @@ export function ranText(between) {
  * @param {number} now
  */
 export function betweenText([notBefore, notAfter], now) {
-  const earliest = moment(notBefore, now);
+  const earliest = dateTimeText(notBefore, now);
   if (notAfter === null) return `after ${earliest}`;
   const sameDay = new Date(notBefore).toDateString() === new Date(notAfter).toDateString();
-  const latest = sameDay ? clock(notAfter) : moment(notAfter, now);
+  const latest = sameDay ? timeText(notAfter) : dateTimeText(notAfter, now);
   return earliest.endsWith(latest) ? `at ${earliest}` : `between ${earliest} and ${latest}`;
 }
 
@@ -64,5 +64,5 @@ export function endText(run, now) {
 
 /** @param {Interval} between @returns {[string, string | null]} */
 function lengths([least, most]) {
-  return [length(least), most === null ? null : length(most)];
+  return [durationText(least), most === null ? null : durationText(most)];
 }

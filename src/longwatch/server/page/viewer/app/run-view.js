@@ -8,10 +8,10 @@
 import { beforePaint, button, fill, find, h, isOutdated } from "./dom.js";
 import { div, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { count } from "./format.js";
-import { offerKeys } from "./keys.js";
+import { numberText } from "./format.js";
+import { addShortcuts } from "./keys.js";
 import { loading } from "./placeholders.js";
-import { place, select, setQuery } from "./router.js";
+import { currentRoute, select, setQuery } from "./router.js";
 import "./event-detail.js";
 import "./run-calls.js";
 import "./run-graph.js";
@@ -58,10 +58,10 @@ export class RunView extends Part {
       this.#wire(model);
       this.append(this.#head, this.#tabs, this.#frame);
     }
-    this.whenGone(
+    this.onDisconnect(
       model.watch(this.#draw),
-      place.watch(this.#draw),
-      offerKeys("Run", [
+      currentRoute.watch(this.#draw),
+      addShortcuts("Run", [
         { keys: ["j", "ArrowDown"], about: "Next row", run: () => this.#move(1) },
         { keys: ["k", "ArrowUp"], about: "Row before", run: () => this.#move(-1) },
         {
@@ -73,7 +73,8 @@ export class RunView extends Part {
         {
           keys: ["e"],
           about: "Errors only, or everything",
-          run: () => setQuery({ errors: place.value.query.get("errors") ? null : "1", tab: null }),
+          run: () =>
+            setQuery({ errors: currentRoute.value.query.get("errors") ? null : "1", tab: null }),
         },
         {
           keys: ["p"],
@@ -154,7 +155,7 @@ export class RunView extends Part {
   #drawNow() {
     const { model } = this;
     if (!this.isConnected) return;
-    const { query, selection } = place.value;
+    const { query, selection } = currentRoute.value;
     model.choose(Number(query.get("attempt")) || null);
     const names = this.#names();
     const tab = names.find(([name]) => name === query.get("tab"))?.[0] ?? "log";
@@ -195,7 +196,7 @@ export class RunView extends Part {
             tabindex: name === tab ? 0 : -1,
           },
           title,
-          counts[name] ? span("count", count(counts[name])) : null,
+          counts[name] ? span("count", numberText(counts[name])) : null,
         ),
       ),
     );

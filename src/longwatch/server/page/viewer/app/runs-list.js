@@ -3,9 +3,9 @@
  */
 
 import { SILENT_AFTER_MS } from "../core/run-fold.js";
-import { h, say } from "./dom.js";
+import { h, setText } from "./dom.js";
 import { code, span } from "./markup.js";
-import { ago, conditionText, count, counted, timeElement, utcText } from "./format.js";
+import { agoText, conditionText, numberText, countText, timeElement, utcText } from "./format.js";
 import { statusMark, statusOf } from "./icons.js";
 import { defineList } from "./list-view.js";
 import { pathOf } from "./router.js";
@@ -37,7 +37,7 @@ const ITEMS = {
           conditions: told.conditions ?? (told.events === known.events ? known.conditions : []),
         }
       : known,
-  changesAlone: isOpen, // its conditions do
+  changesSilently: isOpen, // its conditions do
 };
 
 /** @type {List<Summary>} */
@@ -94,7 +94,7 @@ function matches(run, { status, kind, text, since }) {
 }
 
 /**
- * A moment some time ago, rounded to the minute so that the same question has the same address.
+ * A moment some time agoText, rounded to the minute so that the same question has the same address.
  * @param {string} text such as `1h` or `7d`, or epoch milliseconds
  */
 function sinceMs(text) {
@@ -118,7 +118,7 @@ function cells(run, now) {
     h(
       "span",
       { class: "nums run-agents", title: run.agents.join(", ") },
-      run.agents.length ? count(run.agents.length) : "–",
+      run.agents.length ? numberText(run.agents.length) : "–",
       span("unit", run.agents.length === 1 ? " agent" : " agents"),
     ),
     h("span", {
@@ -139,8 +139,8 @@ function cells(run, now) {
 function tick(row, run, now) {
   const took = row.querySelector(".run-length");
   const last = row.querySelector("time");
-  if (took) say(took, lengthText(run, now));
-  if (last) say(last, ago(run.last_event_at, now));
+  if (took) setText(took, lengthText(run, now));
+  if (last) setText(last, agoText(run.last_event_at, now));
   const open = row.querySelector(".run-open");
   if (open) tickOpen(open, run, now);
 }
@@ -165,7 +165,7 @@ function tickOpen(said, run, now) {
   const silent =
     now - run.last_event_at > SILENT_AFTER_MS ? { name: "silent", message: "" } : undefined;
   const condition = found ?? silent ?? run.conditions?.find(({ name }) => name === "missing");
-  say(
+  setText(
     said,
     condition
       ? conditionText(condition, run.last_event_at, now)
@@ -176,5 +176,5 @@ function tickOpen(said, run, now) {
 
 /** @param {Summary} run */
 function counts(run) {
-  return `${run.warning_count ? `${counted(run.warning_count, "warning")} · ` : ""}${counted(run.events, "event")}${run.failed_calls ? ` · ${counted(run.failed_calls, "failed call")}` : ""}`;
+  return `${run.warning_count ? `${countText(run.warning_count, "warning")} · ` : ""}${countText(run.events, "event")}${run.failed_calls ? ` · ${countText(run.failed_calls, "failed call")}` : ""}`;
 }

@@ -20,7 +20,7 @@ export class SessionModel extends Watchable {
   sessions = null;
   /** @type {Map<string, FileEntry>} */
   files = new Map();
-  /** @type {Set<string>} paths that changed while the reader looked */
+  /** @type {Set<string>} paths that changed while the reader afterPoll */
   touched = new Set();
   /** @type {unknown} */
   error = null;
@@ -103,7 +103,7 @@ export class SessionModel extends Watchable {
         `${turnPath(this.project, this.session, turnId)}/interrupt`,
         { reason: "interrupted from the page" },
       );
-      this.#turns.take({ event: "turn", data: { turn } });
+      this.#turns.apply({ event: "turn", data: { turn } });
     } finally {
       this.#stopping.delete(turnId);
       this.notify();
@@ -133,8 +133,8 @@ export class SessionModel extends Watchable {
     this.notify();
     try {
       const turn = await api.send("POST", turnsPath(this.project, this.session), { prompt });
-      this.#turns.take({ event: "turn", data: { turn } });
-      api.cache.invalidate(api.address(sessionPath(this.project, this.session)));
+      this.#turns.apply({ event: "turn", data: { turn } });
+      api.cache.invalidate(api.url(sessionPath(this.project, this.session)));
     } finally {
       this.#expected.delete(id);
       this.notify();
@@ -145,7 +145,7 @@ export class SessionModel extends Watchable {
   #takeTurns(message) {
     if (message.event === "error") this.error = new Error(message.data.message);
     else if (message.event === "caught_up") this.caughtUp = true;
-    else if (!this.#turns.take(message)) return;
+    else if (!this.#turns.apply(message)) return;
     if (message.event === "turn" && this.caughtUp) void this.refresh();
     this.notify();
   }

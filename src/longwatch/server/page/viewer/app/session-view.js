@@ -4,14 +4,14 @@
 
 import { asError } from "../core/errors.js";
 import { projectPath } from "../core/routes.js";
-import { beforePaint, button, fill, h, keep, moveFocus } from "./dom.js";
+import { beforePaint, button, fill, h, updateChildren, moveFocus } from "./dom.js";
 import { div, spacer, span } from "./markup.js";
 import { Part, define } from "./element.js";
-import { counted, moment, timeElement } from "./format.js";
+import { countText, dateTimeText, timeElement } from "./format.js";
 import { icon, statusMark } from "./icons.js";
-import { offerKeys } from "./keys.js";
+import { addShortcuts } from "./keys.js";
 import { api } from "./client.js";
-import { place, select, sessionPath, setQuery } from "./router.js";
+import { currentRoute, select, sessionPath, setQuery } from "./router.js";
 import { SessionModel } from "./session-model.js";
 import { failure, loading, state } from "./placeholders.js";
 import { toast } from "./toast.js";
@@ -59,7 +59,7 @@ export class SessionView extends Part {
   #files = h("lw-files");
 
   connectedCallback() {
-    const { project, session } = place.value.ids;
+    const { project, session } = currentRoute.value.ids;
     this.#model = new SessionModel(project ?? "", session ?? "");
     this.#files.model = this.#model;
     this.#files.onChoose = (path) => select(path ? { file: path } : {});
@@ -89,11 +89,11 @@ export class SessionView extends Part {
       ),
     );
     this.#model.open();
-    this.whenGone(
+    this.onDisconnect(
       () => this.#model.close(),
       this.#model.watch(this.#draw),
-      place.watch(this.#draw),
-      offerKeys("Session", [
+      currentRoute.watch(this.#draw),
+      addShortcuts("Session", [
         {
           keys: ["j", "k"],
           about: "Next turn, previous turn",
@@ -124,7 +124,7 @@ export class SessionView extends Part {
   #drawNow() {
     const model = this.#model;
     const pane =
-      PANES.find(([name]) => name === place.value.query.get("pane"))?.[0] ??
+      PANES.find(([name]) => name === currentRoute.value.query.get("pane"))?.[0] ??
       (model.session ? "turns" : "sessions");
     this.dataset["pane"] = pane;
     fill(
@@ -139,13 +139,13 @@ export class SessionView extends Part {
     );
     this.#drawSessions();
     this.#drawTurns();
-    this.#files.show(place.value.selection.get("file"));
+    this.#files.show(currentRoute.value.selection.get("file"));
   }
 
   #drawSessions() {
     const { sessions, session: chosen, project } = this.#model;
     if (!sessions) return;
-    keep(this.#sessions, sessions, {
+    updateChildren(this.#sessions, sessions, {
       key: (session) =>
         `${session.id} ${session.turn_count} ${session.last_turn?.status} ${session.id === chosen}`,
       make: (session) => sessionRow(project, session, session.id === chosen),
@@ -159,7 +159,7 @@ export class SessionView extends Part {
     const atEnd =
       page.scrollTop > 0 && page.scrollTop + innerHeight >= page.scrollHeight - AT_END_PX;
     const turns = model.turns();
-    keep(this.#turns, turns, {
+    updateChildren(this.#turns, turns, {
       key: (turn) => turn.id,
       make: (turn) => turnCard(turn, (id) => void this.#interrupt(id)),
       update: (card, turn) => updateTurn(card, turn),
@@ -204,7 +204,7 @@ export class SessionView extends Part {
     return state(
       {
         symbol: "thought",
-        title: counted(sessions.length, "session"),
+        title: countText(sessions.length, "session"),
         text: "Choose one to see its turns.",
       },
       h("a", { class: "button", href: sessionPath(project, latest.id) }, "Open the latest"),
@@ -253,9 +253,9 @@ function sessionRow(project, session, chosen) {
       span("cut", session.title || session.id),
       span(
         "dim",
-        counted(session.turn_count, "turn"),
+        countText(session.turn_count, "turn"),
         " · ",
-        timeElement(made, moment(made, Date.now())),
+        timeElement(made, dateTimeText(made, Date.now())),
       ),
     ),
   );

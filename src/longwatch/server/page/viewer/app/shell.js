@@ -4,7 +4,7 @@
 
 import { fill } from "./dom.js";
 import { icon } from "./icons.js";
-import { showHelp, startKeys } from "./keys.js";
+import { showHelp, startShortcuts } from "./keys.js";
 import { restoreTheme, themeButton } from "./theme.js";
 
 /**
@@ -24,6 +24,6 @@ export function startShell() {
     event.preventDefault(); // the hash is for what is selected
     main.focus();
   });
-  startKeys();
+  startShortcuts();
   return main;
 }

@@ -5,8 +5,8 @@
 import { h } from "./dom.js";
 import { span } from "./markup.js";
 import { termsOf } from "./execution-text.js";
-import { counted } from "./format.js";
-import { STATES, lookOf, statesText } from "./item-states.js";
+import { countText } from "./format.js";
+import { STATES, statusOfState, statesText } from "./item-states.js";
 
 /** @import { ExecutionLine, Progress } from "./types.js" */
 
@@ -35,7 +35,7 @@ function stageBar({ servers: items, states }) {
     const number = states[state];
     if (number)
       bar.append(
-        h("i", { class: `is-${lookOf(state)} at-${state}`, style: { "flex-grow": number } }),
+        h("i", { class: `is-${statusOfState(state)} at-${state}`, style: { "flex-grow": number } }),
       );
   }
   return bar;
@@ -54,6 +54,7 @@ export function progressText({
 }) {
   const terms = termsOf(source);
   const done = progress.filter(({ status }) => status !== "running").length;
-  const all = total === null ? `${progress.length}+ ${terms.stage}s` : counted(total, terms.stage);
+  const all =
+    total === null ? `${progress.length}+ ${terms.stage}s` : countText(total, terms.stage);
   return `${done} of ${all} · ${items ? text : `no ${terms.item} yet`}`;
 }

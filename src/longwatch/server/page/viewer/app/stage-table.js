@@ -3,17 +3,17 @@
  * The steps of an item stand under it.
  */
 
-import { beforePaint, button, fill, find, h, keep, moveFocus, say } from "./dom.js";
+import { beforePaint, button, fill, find, h, updateChildren, moveFocus, setText } from "./dom.js";
 import { code, div, p, span } from "./markup.js";
 import { Part, define } from "./element.js";
 import { isOpen, termsOf } from "./execution-text.js";
 import { spanKey, stretchOf } from "./execution-spans.js";
-import { capital, clock, counted, length, ticking, timeElement } from "./format.js";
+import { capital, timeText, countText, durationText, elapsedText, timeElement } from "./format.js";
 import { statusMark } from "./icons.js";
-import { isUnseen, lookOf, stateMark, stateText, statesText } from "./item-states.js";
+import { isUnreported, statusOfState, stateMark, stateText, statesText } from "./item-states.js";
 import { state } from "./placeholders.js";
 import { everySecond } from "./ticker.js";
-import { share, ticks } from "./time-scale.js";
+import { share, tickTimes } from "./time-scale.js";
 
 /** @import { ExecutionModel } from "./execution-model.js" */
 /** @import { Span } from "./execution-spans.js" */
@@ -34,7 +34,7 @@ export class Stages extends Part {
 
   /** @type {Map<string, boolean>} stages that the reader opened or folded */
   #chosen = new Map();
-  /** @type {Map<HTMLElement, Span>} bars that grow with the clock */
+  /** @type {Map<HTMLElement, Span>} bars that grow with the timeText */
   #growing = new Map();
   /** @type {Execution | null} whose texts stand there */
   #told = null;
@@ -49,11 +49,11 @@ export class Stages extends Part {
 
   connectedCallback() {
     if (!this.hasChildNodes()) this.append(this.#frame);
-    this.whenGone(
+    this.onDisconnect(
       this.model.watch(this.#draw),
       everySecond((now) => this.#tick(now)),
     );
-    this.whenResized(this.#draw);
+    this.onResize(this.#draw);
     this.#drawNow();
   }
 
@@ -69,7 +69,7 @@ export class Stages extends Part {
     this.#stretch = stretchOf(execution, Date.now());
     this.#growing.clear();
     this.#told = null;
-    keep(
+    updateChildren(
       this.#list,
       execution.waves.map((stage, at) => ({ stage, at })),
       {
@@ -82,11 +82,11 @@ export class Stages extends Part {
     const { total_waves: total } = execution;
     const coming = total === null ? null : total - execution.waves.length;
     this.#coming.hidden = coming === 0 || !isOpen(execution);
-    say(
+    setText(
       this.#coming,
       coming === null
         ? `More ${terms.stage}s may follow: their number is not set.`
-        : `${counted(coming, `more ${terms.stage}`)} to come.`,
+        : `${countText(coming, `more ${terms.stage}`)} to come.`,
     );
     if (!execution.waves.length)
       fill(
@@ -175,7 +175,9 @@ export class Stages extends Part {
         ),
         span(
           "item-state",
-          isUnseen(item) ? span("dim", "not listed yet") : stateMark(item.state, terms, item.word),
+          isUnreported(item)
+            ? span("dim", "not listed yet")
+            : stateMark(item.state, terms, item.word),
           sinceMark(item),
         ),
         this.#bars(spanKey(stage.name, item.server_id), item, execution),
@@ -209,12 +211,12 @@ export class Stages extends Part {
       role: "img",
       "aria-label":
         spans
-          .map((span) => `${stateText(span.state, terms)} from ${clock(span.from)}`)
+          .map((span) => `${stateText(span.state, terms)} from ${timeText(span.from)}`)
           .join(", ") || "not seen yet",
     });
     for (const span of spans) {
       const bar = h("i", {
-        class: `bar is-${lookOf(span.state)} at-${span.state}${FINAL.includes(span.state) ? " final" : ""}`,
+        class: `bar is-${statusOfState(span.state)} at-${span.state}${FINAL.includes(span.state) ? " final" : ""}`,
       });
       if (span.to === null && isOpen(execution)) {
         bar.classList.add("growing");
@@ -233,7 +235,7 @@ export class Stages extends Part {
     const right = Math.min(1, Math.max(left + LEAST_SHARE, share(this.#stretch, to)));
     bar.style.setProperty("left", `${left * 100}%`);
     bar.style.setProperty("width", `${(right - left) * 100}%`);
-    bar.title = `${stateText(span.state, terms)} for ${length(to - span.from)}, from ${clock(span.from)}`;
+    bar.title = `${stateText(span.state, terms)} for ${durationText(to - span.from)}, from ${timeText(span.from)}`;
   }
 
   /** @param {Execution} execution */
@@ -281,7 +283,9 @@ export class Stages extends Part {
     );
     const free = (/** @type {number} */ at) =>
       at < LAST_TICK && taken.every((label) => at < label - LABEL || at > label + 2 * LABEL);
-    const moments = ticks(this.#stretch, from, wide).filter((at) => free(share(this.#stretch, at)));
+    const moments = tickTimes(this.#stretch, from, wide).filter((at) =>
+      free(share(this.#stretch, at)),
+    );
     fill(
       this.#axis,
       ...moments.map((at) =>
@@ -290,7 +294,7 @@ export class Stages extends Part {
           { style: { left: `${share(this.#stretch, at) * 100}%` } },
           timeElement(
             at,
-            at === from ? "0" : `+${length(at - from).replace(/ 00 s$|\.0(?= s$)/, "")}`,
+            at === from ? "0" : `+${durationText(at - from).replace(/ 00 s$|\.0(?= s$)/, "")}`,
           ),
         ),
       ),
@@ -304,13 +308,13 @@ export class Stages extends Part {
     for (const text of this.querySelectorAll(".since")) {
       const since = Number(/** @type {HTMLElement} */ (text).dataset["since"]);
       const final = text.classList.contains("reached");
-      say(
+      setText(
         text,
         !since
           ? ""
           : final
-            ? `at +${ticking(since - execution.started_at)}`
-            : ticking((execution.ended_at ?? now) - since),
+            ? `at +${elapsedText(since - execution.started_at)}`
+            : elapsedText((execution.ended_at ?? now) - since),
       );
     }
     this.#told = execution;
@@ -330,7 +334,7 @@ export class Stages extends Part {
  */
 function reasonMark({ state: now, reason, failure_reason: failure }) {
   if (failure) return p("item-reason is-failed", failure);
-  return reason ? p(`item-reason is-${lookOf(now)}`, reason) : null;
+  return reason ? p(`item-reason is-${statusOfState(now)}`, reason) : null;
 }
 
 /**
@@ -358,7 +362,7 @@ function jobMark(job, terms) {
     code("cut", job.job_id),
     span(
       `dim${job.state === "missing" ? " is-partial" : ""}`,
-      isUnseen(job) ? "no response yet" : stateText(job.state, terms),
+      isUnreported(job) ? "no response yet" : stateText(job.state, terms),
     ),
   );
 }

@@ -18,10 +18,10 @@ const STEPS_MS = [
  * @param {number} at
  * @returns {Stretch}
  */
-export function zoomed(view, whole, factor, at = 0.5) {
+export function zoomStretch(view, whole, factor, at = 0.5) {
   const span = Math.min(whole.to - whole.from, Math.max(LEAST_MS, (view.to - view.from) * factor));
   const point = view.from + (view.to - view.from) * at;
-  return within({ from: point - span * at, to: point + span * (1 - at) }, whole);
+  return clampStretch({ from: point - span * at, to: point + span * (1 - at) }, whole);
 }
 
 /**
@@ -30,18 +30,18 @@ export function zoomed(view, whole, factor, at = 0.5) {
  * @param {Stretch} whole
  * @param {number} part
  */
-export function panned(view, whole, part) {
+export function panStretch(view, whole, part) {
   const by = (view.to - view.from) * part;
-  return within({ from: view.from + by, to: view.to + by }, whole);
+  return clampStretch({ from: view.from + by, to: view.to + by }, whole);
 }
 
 /**
- * The stretch, moved or cut so that it lies within the whole.
+ * The stretch, moved or cut so that it lies clampStretch the whole.
  * @param {Stretch} view
  * @param {Stretch} whole
  * @returns {Stretch}
  */
-export function within(view, whole) {
+export function clampStretch(view, whole) {
   const span = Math.min(view.to - view.from, whole.to - whole.from);
   const from = Math.min(Math.max(view.from, whole.from), whole.to - span);
   return { from, to: from + span };
@@ -77,7 +77,7 @@ export function labelSide(at, before, width) {
  * @param {number} most
  * @returns {number[]}
  */
-export function ticks(view, start, most) {
+export function tickTimes(view, start, most) {
   const span = view.to - view.from;
   const step =
     STEPS_MS.find((each) => span / each <= most) ?? Math.ceil(span / most / 864e5) * 864e5;

@@ -5,9 +5,9 @@
 
 import { isOver } from "../core/turn-state.js";
 import { runPath } from "./router.js";
-import { button, fill, h, isOutdated, keep, say } from "./dom.js";
+import { button, fill, h, isOutdated, updateChildren, setText } from "./dom.js";
 import { div, p, spacer, span } from "./markup.js";
-import { clock, length, timeElement } from "./format.js";
+import { timeText, durationText, timeElement } from "./format.js";
 import { icon, statusMark } from "./icons.js";
 import { copyButton } from "./toast.js";
 import { valueText, valueTree } from "./value-tree.js";
@@ -58,13 +58,13 @@ export function updateTurn(card, turn) {
   part(card, ".turn-stop").hidden = over;
   const missing = part(card, ".turn-missing");
   missing.hidden = !turn.missing_lines;
-  say(missing, missingWords(turn.missing_lines ?? []));
+  setText(missing, missingText(turn.missing_lines ?? []));
   const error = part(card, ".turn-error");
   error.hidden = !turn.error;
-  say(error, turn.error ?? "");
+  setText(error, turn.error ?? "");
   const waiting = part(card, ".turn-waiting");
   waiting.hidden = over || turn.blocks.length > 0;
-  say(waiting, turn.status === "pending" ? "Waiting for its executor …" : "Working …");
+  setText(waiting, turn.status === "pending" ? "Waiting for its executor …" : "Working …");
   const results = new Map(
     turn.blocks
       .filter((block) => block.type === "tool_result")
@@ -78,7 +78,7 @@ export function updateTurn(card, turn) {
   const blocks = turn.blocks.filter(
     (block) => block.type !== "tool_result" || !asked.has(block.content["tool_use_id"]),
   );
-  keep(part(card, ".blocks"), blocks, {
+  updateChildren(part(card, ".blocks"), blocks, {
     key: (block) => block.id,
     make: (block) => h("li", { class: `block ${block.type}` }),
     update: (item, block) => {
@@ -174,7 +174,7 @@ function labelled(name, value) {
 }
 
 /** @param {[number, number][]} gaps first and last line of each */
-function missingWords(gaps) {
+function missingText(gaps) {
   const spans = gaps.map(([low, high]) => (low === high ? `${low}` : `${low}–${high}`));
   const lines = gaps.length === 1 && gaps[0]?.[0] === gaps[0]?.[1] ? "line" : "lines";
   return `Missing ${lines} ${spans.join(", ")} of the agent's output.`;
@@ -185,9 +185,9 @@ function time(turn) {
   const began = Date.parse(turn.started_at ?? turn.created_at);
   const took =
     turn.completed_at && turn.started_at
-      ? ` · ${length(Date.parse(turn.completed_at) - began)}`
+      ? ` · ${durationText(Date.parse(turn.completed_at) - began)}`
       : "";
-  return timeElement(began, `${clock(began)}${took}`);
+  return timeElement(began, `${timeText(began)}${took}`);
 }
 
 /** @param {unknown} value */

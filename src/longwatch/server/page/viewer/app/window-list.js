@@ -42,7 +42,7 @@ export class WindowList extends Part {
     this.addEventListener("scroll", this.#scrolled, { passive: true });
     this.addEventListener("keydown", this.#pressed);
     this.addEventListener("click", this.#clicked);
-    this.whenResized(() => {
+    this.onResize(() => {
       if (this.#follows) this.#toEnd();
       this.#draw();
     });

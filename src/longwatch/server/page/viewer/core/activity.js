@@ -1,6 +1,6 @@
 /**
- * How active people are on a page, and what may be done for it: all while somebody is there, no polls
- * after five idle minutes, nothing while the tab is hidden, and everything more slowly on a phone.
+ * How active the user of a page is. Feeds and polls run at full speed while the user is active; polls pause after five
+ * idle minutes, everything pauses while the tab is hidden, and phones poll at half the speed.
  */
 
 import { environmentWith } from "./environment.js";
@@ -8,8 +8,8 @@ import { environmentWith } from "./environment.js";
 /** @import { Environment } from "./environment.js" */
 
 export const IDLE_MS = 300_000;
-export const SLOWDOWN = 2; // on a phone, or where people save data
-const NOTED_MS = 1_000; // a moving pointer says nothing new more often than that
+export const SLOWDOWN = 2; // on a phone, or with the browser's data saver on
+const NOTICE_INTERVAL_MS = 1_000; // pointer events arrive far more often than that
 
 const INTERACTIONS = [
   "pointerdown",
@@ -24,10 +24,10 @@ const INTERACTIONS = [
 /**
  * @typedef {"active" | "idle" | "hidden"} Mode
  *
- * @typedef {object} Attentive
- * @property {(mode: Mode) => void} attend Told of every change, and of interaction now and then.
+ * @typedef {object} ActivityTarget
+ * @property {(mode: Mode) => void} setActivity Called on every change of the mode, and during interaction.
  *
- * @typedef {object} AttentionOptions
+ * @typedef {object} ActivityOptions
  * @property {Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">} [document]
  * @property {Pick<Window, "addEventListener" | "removeEventListener">} [window]
  * @property {Partial<Navigator> & {connection?: {saveData?: boolean}, userAgentData?: {mobile?: boolean}}} [navigator]
@@ -35,24 +35,24 @@ const INTERACTIONS = [
  * @property {number} [idleMs]
  */
 
-/** Listens to the page only while somebody wants to know. */
+/** Listens to the page only while a target is attached. */
 export class Activity {
   #document;
   #window;
   #navigator;
   #environment;
   #idleMs;
-  /** @type {Map<Attentive, number>} */
-  #attentive = new Map(); // with how often each is guided: two providers may share one manager
+  /** @type {Map<ActivityTarget, number>} */
+  #targets = new Map(); // with the number of attachments: two providers may share one manager
   /** @type {Mode} */
   #mode = "active";
   #seenAt = 0;
   /** @type {unknown} */
   #timer = null;
-  #noticed = () => this.#notice();
-  #turned = () => this.#turn();
+  #onInteraction = () => this.#notice();
+  #onVisibility = () => this.#updateVisibility();
 
-  /** @param {AttentionOptions} [options] */
+  /** @param {ActivityOptions} [options] */
   constructor({
     document = globalThis.document,
     window = globalThis.window,
@@ -71,7 +71,7 @@ export class Activity {
     return this.#mode;
   }
 
-  /** What delays between looks are multiplied by on this device. */
+  /** The factor by which delays between polls grow on this device. */
   get slowdown() {
     const { connection, userAgentData, userAgent = "" } = this.#navigator ?? {};
     const isMobile = userAgentData?.mobile ?? /Mobi|Android/.test(userAgent);
@@ -79,47 +79,47 @@ export class Activity {
   }
 
   /**
-   * Let a feed or a polling manager follow people's activity.
-   * @param {Attentive} attentive
-   * @returns {() => void} stops it
+   * Notify a feed or a polling manager of the user's activity.
+   * @param {ActivityTarget} target
+   * @returns {() => void} detaches the target
    */
-  guide(attentive) {
-    if (this.#attentive.size === 0) this.#listen();
-    const guided = this.#attentive.get(attentive) ?? 0;
-    this.#attentive.set(attentive, guided + 1);
-    // Also in an active page: a target that was let go while the page was hidden is still paused.
-    if (guided === 0) attentive.attend(this.#mode);
-    let isGuided = true;
+  attach(target) {
+    if (this.#targets.size === 0) this.#listen();
+    const attachments = this.#targets.get(target) ?? 0;
+    this.#targets.set(target, attachments + 1);
+    // Also on an active page: a target that was detached while the page was hidden is still paused.
+    if (attachments === 0) target.setActivity(this.#mode);
+    let isAttached = true;
     return () => {
-      if (isGuided) this.#letGo(attentive);
-      isGuided = false;
+      if (isAttached) this.#detach(target);
+      isAttached = false;
     };
   }
 
-  /** @param {Attentive} attentive */
-  #letGo(attentive) {
-    const guided = (this.#attentive.get(attentive) ?? 0) - 1;
-    if (guided > 0) return void this.#attentive.set(attentive, guided);
-    this.#attentive.delete(attentive);
-    if (this.#attentive.size === 0) this.#stop();
+  /** @param {ActivityTarget} target */
+  #detach(target) {
+    const attachments = (this.#targets.get(target) ?? 0) - 1;
+    if (attachments > 0) return void this.#targets.set(target, attachments);
+    this.#targets.delete(target);
+    if (this.#targets.size === 0) this.#stop();
   }
 
   #listen() {
     this.#seenAt = this.#environment.now();
     this.#mode = this.#document?.visibilityState === "hidden" ? "hidden" : "active";
-    this.#document?.addEventListener("visibilitychange", this.#turned);
+    this.#document?.addEventListener("visibilitychange", this.#onVisibility);
     for (const name of INTERACTIONS)
-      this.#window?.addEventListener(name, this.#noticed, { passive: true });
+      this.#window?.addEventListener(name, this.#onInteraction, { passive: true });
     if (this.#mode === "active") this.#wait(this.#idleMs);
   }
 
   #stop() {
     this.#environment.clearTimeout(this.#timer);
-    this.#document?.removeEventListener("visibilitychange", this.#turned);
-    for (const name of INTERACTIONS) this.#window?.removeEventListener(name, this.#noticed);
+    this.#document?.removeEventListener("visibilitychange", this.#onVisibility);
+    for (const name of INTERACTIONS) this.#window?.removeEventListener(name, this.#onInteraction);
   }
 
-  #turn() {
+  #updateVisibility() {
     if (this.#document?.visibilityState !== "hidden") return this.#notice();
     this.#environment.clearTimeout(this.#timer);
     this.#enter("hidden");
@@ -128,8 +128,8 @@ export class Activity {
   #notice() {
     const now = this.#environment.now();
     if (this.#document?.visibilityState === "hidden") return;
-    const isNews = this.#mode !== "active" || now - this.#seenAt >= NOTED_MS;
-    if (!isNews) return;
+    const isDue = this.#mode !== "active" || now - this.#seenAt >= NOTICE_INTERVAL_MS;
+    if (!isDue) return;
     this.#seenAt = now;
     if (this.#mode !== "active") this.#wait(this.#idleMs);
     this.#enter("active");
@@ -139,8 +139,8 @@ export class Activity {
   #wait(ms) {
     this.#environment.clearTimeout(this.#timer);
     this.#timer = this.#environment.setTimeout(() => {
-      const restMs = this.#seenAt + this.#idleMs - this.#environment.now();
-      if (restMs > 0) this.#wait(restMs);
+      const remainingMs = this.#seenAt + this.#idleMs - this.#environment.now();
+      if (remainingMs > 0) this.#wait(remainingMs);
       else this.#enter("idle");
     }, ms);
   }
@@ -148,6 +148,6 @@ export class Activity {
   /** @param {Mode} mode */
   #enter(mode) {
     this.#mode = mode;
-    for (const attentive of [...this.#attentive.keys()]) attentive.attend(mode);
+    for (const target of [...this.#targets.keys()]) target.setActivity(mode);
   }
 }

@@ -1,4 +1,4 @@
-/** The server's routes from a page: JSON in and out, tags kept, one kind of error. */
+/** Requests to the server: JSON in and out, ETags cached, one kind of error. */
 
 import { ResponseCache } from "./response-cache.js";
 import { errorOf, isAbort, unreachable } from "./errors.js";
@@ -8,8 +8,8 @@ import { browserEnvironment } from "./environment.js";
  * @typedef {Record<string, string | number | boolean | null | undefined | readonly string[]>} Query
  *
  * @typedef {object} ApiOptions
- * @property {string} [baseUrl] Where the server is; without it, where the page came from.
- * @property {(address: string, options?: RequestInit) => Promise<Response>} [fetch]
+ * @property {string} [baseUrl] URL of the server; without it, the origin of the page.
+ * @property {(url: string, options?: RequestInit) => Promise<Response>} [fetch]
  * @property {Record<string, string>} [headers] Sent with every request, such as `Authorization`.
  * @property {RequestCredentials} [credentials]
  */
@@ -35,42 +35,42 @@ export class Api {
   }
 
   /** @param {string} path @param {Query} [query] */
-  address(path, query = {}) {
+  url(path, query = {}) {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
       for (const each of Array.isArray(value) ? value : [value]) {
         if (each !== null && each !== undefined) search.append(name, String(each));
       }
     }
-    const text = search.toString();
-    return `${this.#baseUrl}${path}${text && `?${text}`}`;
+    const encoded = search.toString();
+    return `${this.#baseUrl}${path}${encoded && `?${encoded}`}`;
   }
 
   /**
-   * The body under this path, with users' unconfirmed changes unless it has to be `confirmed`. One that has not
-   * changed is the same object.
+   * The body at this path, with the user's unconfirmed changes unless `confirmed` is set. A body that has not changed is
+   * the same object.
    * @param {string} path
    * @param {{query?: Query, signal?: AbortSignal, wait?: number, confirmed?: boolean}} [options] `wait`: seconds
    *   for a long poll.
    * @returns {Promise<any>}
    */
   async get(path, { query, signal, wait, confirmed = false } = {}) {
-    const key = this.address(path, query);
-    const address = wait ? this.address(path, { ...query, wait }) : key;
-    const found = () => (confirmed ? this.cache.confirmed(key) : this.cache.view(key));
+    const key = this.url(path, query);
+    const url = wait ? this.url(path, { ...query, wait }) : key;
+    const cached = () => (confirmed ? this.cache.confirmed(key) : this.cache.view(key));
     for (;;) {
-      const { etag, epoch } = this.cache.asked(key);
+      const { etag, epoch } = this.cache.validatorsOf(key);
       const headers = etag === null ? undefined : { "If-None-Match": etag };
-      const response = await this.request(address, { headers, signal, accepts: [304] });
-      if (response.status === 304) return found();
-      const body = await bodyOf(response, address);
+      const response = await this.request(url, { headers, signal, accepts: [304] });
+      if (response.status === 304) return cached();
+      const body = await bodyOf(response, url);
       if (this.cache.store(key, { etag: response.headers.get("ETag"), body, epoch }))
-        return found();
+        return cached();
     }
   }
 
   /**
-   * Send a body (JSON, or bytes and text as they are) and give the answer's.
+   * Send a body (JSON, or bytes and text as they are) and return the body of the response.
    * @param {string} method
    * @param {string} path
    * @param {unknown} [body]
@@ -79,26 +79,26 @@ export class Api {
    * @returns {Promise<any>}
    */
   async send(method, path, body, { query, signal, type, keepalive } = {}) {
-    const address = this.address(path, query);
-    const raw = typeof body === "string" || body instanceof Uint8Array;
-    const response = await this.request(address, {
+    const url = this.url(path, query);
+    const isRaw = typeof body === "string" || body instanceof Uint8Array;
+    const response = await this.request(url, {
       method,
       signal,
       keepalive,
       body:
         body === undefined
           ? undefined
-          : raw
+          : isRaw
             ? /** @type {BodyInit} */ (body)
             : JSON.stringify(body),
       headers: body === undefined ? undefined : { "Content-Type": type ?? "application/json" },
     });
-    return response.status === 204 ? undefined : bodyOf(response, address);
+    return response.status === 204 ? undefined : bodyOf(response, url);
   }
 
   /**
-   * The bare answer; an error unless it is a good one or one of `accepts`.
-   * @param {string} address
+   * The response itself. Throws unless its status is 2xx or one of `accepts`.
+   * @param {string} url
    * @param {object} [options]
    * @param {string} [options.method]
    * @param {Record<string, string>} [options.headers]
@@ -109,12 +109,12 @@ export class Api {
    * @returns {Promise<Response>}
    */
   async request(
-    address,
+    url,
     { method = "GET", headers = {}, body, signal, accepts = [], keepalive = false } = {},
   ) {
     let response;
     try {
-      response = await this.#fetch(address, {
+      response = await this.#fetch(url, {
         method,
         body,
         signal,
@@ -124,18 +124,18 @@ export class Api {
         cache: "no-store",
       });
     } catch (error) {
-      throw isAbort(error) || signal?.aborted ? error : unreachable(address, error);
+      throw isAbort(error) || signal?.aborted ? error : unreachable(url, error);
     }
     if (response.ok || accepts.includes(response.status)) return response;
     throw await errorOf(response);
   }
 }
 
-/** @param {Response} response @param {string} address */
-async function bodyOf(response, address) {
+/** @param {Response} response @param {string} url */
+async function bodyOf(response, url) {
   try {
     return await response.json();
   } catch (error) {
-    throw isAbort(error) ? error : unreachable(address, error); // cut off in the middle, or no JSON at all
+    throw isAbort(error) ? error : unreachable(url, error); // truncated, or not JSON
   }
 }

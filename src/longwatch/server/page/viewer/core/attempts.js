@@ -1,14 +1,14 @@
 /**
- * The attempts of a run: its starts, its processes and its endings, put together. The same rules as in Python.
+ * The attempts of a run, derived from its starts, processes and endings by the same rules as in Python.
  *
  * An ending, a process or a call belongs to the attempt that its event names, else to the one that its producer
  * started or joined, else to the one that was open at the time. A session and the work inside it are one attempt: a
- * start joins the open attempt if that has no ending and no start of the same kind. An ending that no start precedes,
- * and work that began before its session, belong to a start that follows within the skew of clocks. Any order of
- * arrival gives the same attempts.
+ * start joins the open attempt if that has no ending and no start of the same kind. An ending without an earlier start,
+ * and work that began before its session, belong to a start that follows within the clock skew. The attempts do not
+ * depend on the order of arrival.
  */
 
-import { ENDS, UNREADABLE, attemptNamed, endingBeats, endingOf } from "./endings.js";
+import { ENDS, UNREADABLE, attemptIdOf, endingBeats, endingOf } from "./endings.js";
 import { compareOrders, orderOf } from "./order.js";
 import { numberOf, payloadOf, textOf } from "./payloads.js";
 
@@ -17,13 +17,13 @@ import { numberOf, payloadOf, textOf } from "./payloads.js";
 
 const SESSION_START = "SESSION_INITIATED";
 const ATTEMPT_STARTS = new Set(["workflow_start", SESSION_START]);
-const OWNER_TYPES = new Set(["workflow_start", "turn_started"]); // the process that they name owns the run
+const OWNER_TYPES = new Set(["workflow_start", "turn_started"]); // the process they name owns the run
 const JOINED = "process_joined";
 const CLOSED = "producer_closed";
 
-const CLOCK_SKEW_MS = 60_000; // that the clocks of two processes of one run may differ
+const CLOCK_SKEW_MS = 60_000; // between the processes of one run
 
-// A run keeps at most so many facts, as in Python: a run id that is used every night must not grow for ever.
+// Limits as in Python: the facts of a run id that is reused every night must not grow without bound.
 const MOST_STARTS = 100;
 const MOST_ENDINGS = 32;
 const MOST_OWNERS = 16;
@@ -44,13 +44,13 @@ const MOST_MEMBERS = 128; // beside the owners
  * @typedef {object} Attempt
  * @property {string | null} id Eight hex digits, or the execution of a session; null if its start names none.
  * @property {string | null} [also] Its other id: a session and the work inside it name one attempt each.
- * @property {Order | null} start null: no start was seen.
+ * @property {Order | null} start null if no start was seen.
  * @property {Ending | null} ending
- * @property {Status} status Without an ending it runs, or is unknown once a later attempt has begun.
+ * @property {Status} status Without an ending, running; unknown once a later attempt has begun.
  * @property {boolean} isSuperseded A later attempt has begun.
  */
 
-/** The facts from which the attempts of a run follow, growing as events come. */
+/** Collects the facts that determine the attempts of a run. */
 export class Lifecycle {
   /** @type {Start[]} */
   #starts = [];
@@ -65,8 +65,7 @@ export class Lifecycle {
   /** @type {Attempt[] | null} */
   #attempts = null;
 
-  /** Grows with every fact. */
-  version = 0;
+  version = 0; // incremented with every fact
 
   /** @param {WireEvent} event */
   add(event) {
@@ -79,7 +78,7 @@ export class Lifecycle {
       if (producer == null) return;
       this.#closed.add(producer);
     } else if (type === JOINED || ATTEMPT_STARTS.has(type) || OWNER_TYPES.has(type)) {
-      this.#name(event);
+      this.#addNames(event);
     } else {
       return;
     }
@@ -89,20 +88,20 @@ export class Lifecycle {
 
   /** @param {Ending} ending */
   #has(ending) {
-    return this.#endings.some((known) => compareOrders(known.order, ending.order) === 0);
+    return this.#endings.some(({ order }) => compareOrders(order, ending.order) === 0);
   }
 
   /** Every attempt, the earliest first; there is always one. */
   get attempts() {
     this.#attempts ??= attemptsOf(
       this.#starts.sort(byOrder).slice(-MOST_STARTS),
-      bounded(this.#endings),
+      boundEndings(this.#endings),
       this.#members.filter((each) => each.isOwner || !this.#closed.has(each.order[1])),
     );
     return this.#attempts;
   }
 
-  /** Whether the run names a process: only then can an observer say more about it than its events do. */
+  /** Whether the run names a process: only then can an observer report more than the events do. */
   get hasProcesses() {
     return this.#members.length > 0;
   }
@@ -113,7 +112,7 @@ export class Lifecycle {
    */
   attemptAt(order) {
     const joined = joinedAt(this.#joins.get(order[1]) ?? [], order);
-    const named = this.#named(joined);
+    const named = this.#indexOf(joined);
     return named >= 0 ? named : openAt(this.attempts, order);
   }
 
@@ -125,27 +124,28 @@ export class Lifecycle {
     if (this.attempts.length === 1) return 0;
     const order = orderOf(event);
     const isFact = ENDS.has(event.type) || event.type === JOINED || ATTEMPT_STARTS.has(event.type);
-    const stated = isFact ? attemptNamed(event) : null;
-    const named = this.#named(stated);
+    const stated = isFact ? attemptIdOf(event) : null;
+    const named = this.#indexOf(stated);
     if (named >= 0) return named;
     return ATTEMPT_STARTS.has(event.type) ? openAt(this.attempts, order) : this.attemptAt(order);
   }
 
-  /** @param {string | null} name */
-  #named(name) {
-    return name === null
-      ? -1
-      : this.attempts.findIndex(({ id, also }) => id === name || also === name);
+  /** @param {string | null} attemptId */
+  #indexOf(attemptId) {
+    if (attemptId === null) return -1;
+    return this.attempts.findIndex(({ id, also }) => id === attemptId || also === attemptId);
   }
 
-  /** @param {WireEvent} event */
-  #name(event) {
-    const said = payloadOf(event);
+  /**
+   * Record the start, the process and the attempt that an event names.
+   * @param {WireEvent} event
+   */
+  #addNames(event) {
     const order = orderOf(event);
-    const attempt = attemptNamed(event);
+    const attempt = attemptIdOf(event);
     const starts = ATTEMPT_STARTS.has(event.type);
     if (starts) this.#starts.push({ order, attempt, isSession: event.type === SESSION_START });
-    const id = processIdOf(said["process"]);
+    const id = processIdOf(payloadOf(event)["process"]);
     if (id !== null)
       this.#members.push({ id, order, isOwner: OWNER_TYPES.has(event.type), attempt });
     if (attempt === null || event.producer == null || !(starts || event.type === JOINED)) return;
@@ -165,16 +165,16 @@ function processIdOf(value) {
   const started = numberOf(value, "started");
   const texts = ["host", "machine", "boot", "namespace"].map((name) => textOf(value, name) ?? "");
   const given = textOf(value, "id");
-  // `worker-1` would name every process alike, so an id counts only if it is a digest as ours.
+  // `worker-1` could name several processes, so only an id that looks like our digests counts.
   if (given !== null && /^[0-9a-f]{16}$/.test(given)) return given;
   return [...texts, Math.trunc(pid), started === null ? "" : Math.trunc(started)].join("/");
 }
 
 /**
- * The newest endings, and the best of all.
+ * The newest endings, and the decisive one of all.
  * @param {Ending[]} endings
  */
-function bounded(endings) {
+function boundEndings(endings) {
   const sorted = endings.sort(byOrder);
   if (sorted.length <= MOST_ENDINGS) return sorted;
   const newest = sorted.slice(-MOST_ENDINGS);
@@ -189,7 +189,7 @@ function bounded(endings) {
  * @property {Order | null} start
  * @property {Set<boolean>} kinds Of its starts: whether they are a session's.
  * @property {Ending[]} endings
- * @property {Set<string>} members Ids of processes that have not left.
+ * @property {Set<string>} members Ids of the processes that have not left.
  */
 
 /** @param {string | null} id @returns {Draft} */
@@ -211,7 +211,7 @@ const draft = (id) => ({
 function attemptsOf(starts, endings, members) {
   /** @type {Draft[]} */
   const drafts = [];
-  /** @type {Map<string | null, Draft>} an ending may sort before the start it belongs to */
+  /** @type {Map<string | null, Draft>} filled first: an ending may sort before its start */
   const byId = new Map();
   for (const { attempt } of starts) if (attempt !== null) byId.set(attempt, draft(attempt));
   /** @type {(Start | Ending)[]} */
@@ -258,7 +258,7 @@ function begin(start, byId, drafts) {
 }
 
 /**
- * Give an attempt the id of a draft that turned out to be the same one, and the endings that name it.
+ * Give an attempt the id and the endings of a draft that turned out to be the same attempt.
  * @param {Draft} current
  * @param {Draft} named
  */
@@ -269,9 +269,9 @@ function merge(current, named) {
 }
 
 /**
- * Whether a start that names no attempt opens one: only if an earlier start has come to its end.
- * Within one millisecond a start may sort after the end of its own attempt, and by a late clock the end of an attempt,
- * or all of the work inside a session, comes before the start.
+ * Whether a start that names no attempt opens one: only if an earlier attempt has ended.
+ * Within one millisecond a start may sort after the end of its own attempt. With a late clock, the end of an attempt or
+ * all the work inside a session sorts before the start.
  * @param {Draft} current
  * @param {Start} start
  */
@@ -321,14 +321,14 @@ function attempt({ id, also, start, endings, members }, isSuperseded) {
 }
 
 /**
- * The ending that counts. `died` counts only while it covers every process that has not left.
+ * The decisive ending. `died` counts only while it covers every process that has not left.
  * @param {Ending[]} endings
  * @param {Set<string>} members
  */
 function endingAmong(endings, members) {
   const best = bestOf(endings.filter(({ status }) => status !== "died"));
   if (best !== null) return best;
-  return joinedDeath(
+  return combineDeaths(
     endings.filter(
       ({ processes }) => processes === null || [...members].every((id) => processes.has(id)),
     ),
@@ -336,11 +336,11 @@ function endingAmong(endings, members) {
 }
 
 /**
- * What several observers know of one death: the narrowest interval that they give.
+ * One death reported by several observers, with the narrowest interval.
  * @param {Ending[]} deaths in their order
  * @returns {Ending | null}
  */
-function joinedDeath(deaths) {
+function combineDeaths(deaths) {
   const [first] = deaths;
   if (first === undefined) return null;
   const before = deaths.flatMap(({ notBefore }) => (notBefore === null ? [] : [notBefore]));
@@ -361,7 +361,7 @@ function bestOf(endings) {
 }
 
 /**
- * The attempt that a producer worked on at this moment: the last that it had named, else its first.
+ * The attempt that a producer worked on at this moment: the last one it had named, else its first.
  * @param {Start[]} joins in their order
  * @param {Order} order
  */
@@ -371,7 +371,7 @@ function joinedAt(joins, order) {
 }
 
 /**
- * Which attempt was open at this moment: the last one that had started.
+ * The index of the attempt that was open at this moment: the last one that had started.
  * @param {{start: Order | null}[]} attempts
  * @param {Order} order
  */

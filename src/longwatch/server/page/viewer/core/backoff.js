@@ -1,12 +1,12 @@
-/** How long to leave alone what has just failed. A value: each failure and each success gives the next one. */
+/** How long to wait after a failure. A value: each failure and each success returns the next state. */
 
 /**
  * @typedef {object} BackoffOptions
  * @property {number} first Milliseconds.
  * @property {number} factor
  * @property {number} most Milliseconds.
- * @property {number | null} [maxRetries] Without it, or null: it never gives up.
- * @property {number} [jitter] The share that may come off each delay.
+ * @property {number | null} [maxRetries] Unlimited if missing or null.
+ * @property {number} [jitter] The share by which each delay may shrink.
  */
 
 export class Backoff {
@@ -19,8 +19,8 @@ export class Backoff {
     const { first, factor, most } = options;
     if (!(first > 0 && first <= most && most < Infinity && factor >= 1 && factor < Infinity)) {
       throw new RangeError(
-        `a backoff cannot go from ${first} ms times ${factor} up to ${most} ms; ` +
-          "give 0 < first <= most and a factor of at least 1",
+        `Invalid backoff: ${first} ms times ${factor} up to ${most} ms. ` +
+          "Use 0 < first <= most and a factor of at least 1.",
       );
     }
     this.options = options;
@@ -35,7 +35,7 @@ export class Backoff {
     return maxRetries !== null && this.failures > maxRetries;
   }
 
-  /** Milliseconds until the next try: 0 without a failure, null when it has given up. */
+  /** Milliseconds until the next attempt: 0 without a failure, null when it has given up. */
   get delay() {
     if (this.failures === 0) return 0;
     if (this.stopped) return null;
@@ -48,14 +48,14 @@ export class Backoff {
     return new Backoff(this.options, this.failures + 1, this.options.jitter ? draw() : 0);
   }
 
-  /** The state after a success: as if nothing had ever failed. */
+  /** The state after a success. */
   succeeded() {
     return this.failures ? new Backoff(this.options) : this;
   }
 }
 
 /**
- * For a feed that must not end: 1, 2, 4, 8, 16, 30, 30 … seconds, up to a quarter less, so that many viewers of a server
- * that was unreachable do not reconnect together.
+ * For a feed that never gives up: 1, 2, 4, 8, 16, 30, 30 … seconds, each up to a quarter less, so that the viewers of a
+ * restarted server do not all reconnect at once.
  */
 export const FEED_BACKOFF = new Backoff({ first: 1_000, factor: 2, most: 30_000, jitter: 0.25 });

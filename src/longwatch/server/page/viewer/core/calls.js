@@ -1,8 +1,8 @@
 /**
- * Agent spans, tool calls and graph nodes: the events that start and end them, put together.
+ * Agent spans, tool calls and graph nodes, built from the events that start and end them.
  *
- * A start and an end belong together by their call id. Other producers name none for agents and nodes; there an
- * end closes the latest open start of the same agent, node or tool, as a reader of the list would pair them.
+ * A start and an end share a call id. Third-party producers send none for agents and nodes; there an end closes the
+ * latest open start of the same agent, node or tool.
  */
 
 import { addTo } from "./groups.js";
@@ -15,7 +15,7 @@ import { durationOf, endStatus, errorTextOf, payloadOf, textOf, toolStatus } fro
 export const ABANDONED = "abandoned";
 
 /**
- * The start or the end of a call, as one event told it.
+ * The start or the end of a call, from one event.
  *
  * @typedef {object} Mark
  * @property {Order} order
@@ -27,7 +27,7 @@ export const ABANDONED = "abandoned";
  * @property {number | null} durationMs
  * @property {string | null} error
  *
- * One agent span, tool call or node, as `GET /api/runs/{run_id}` gives it.
+ * One agent span, tool call or node, as `GET /api/runs/{run_id}` returns it.
  *
  * @typedef {object} CallView
  * @property {string} call_id
@@ -51,18 +51,18 @@ export class Call {
     this.end = end;
   }
 
-  /** The start, or the end of a call whose start was never told. */
+  /** The start, or the end of a call without a recorded start. */
   get first() {
     return /** @type {Mark} */ (this.start ?? this.end);
   }
 
-  /** When it began; for a call whose start was never told, when it ended less its duration. */
+  /** The time of the start; for a call without one, the time of the end less the duration. */
   get startedAt() {
     if (this.start !== null) return this.start.order[0];
     return Math.max(0, this.first.order[0] - roundHalfEven(this.first.durationMs ?? 0));
   }
 
-  /** What the producer measured, else the time between the two events. */
+  /** The duration that the producer measured, else the time between the two events. */
   get durationMs() {
     if (this.end === null) return null;
     if (this.end.durationMs !== null) return this.end.durationMs;
@@ -99,12 +99,12 @@ export class Call {
   }
 }
 
-/** All that the events of a run tell of its calls, in whatever order they were told. */
+/** The calls of a run, from events in any order. */
 export class Calls {
   /** @type {Map<string, Call>} */
   #named = new Map();
   /** @type {Map<string, Mark[]>} */
-  #unnamed = new Map(); // by what they are about
+  #unnamed = new Map(); // by subject
   /** @type {Call[] | null} */
   #ordered = null;
 
@@ -118,23 +118,23 @@ export class Calls {
       addTo(this.#unnamed, subject, mark);
       return;
     }
-    const known = this.#named.get(event.call_id);
-    if (known) known.add(mark);
-    else this.#named.set(event.call_id, callOf(event.call_id, mark));
+    let call = this.#named.get(event.call_id);
+    if (!call) this.#named.set(event.call_id, (call = new Call(event.call_id, null, null)));
+    call.add(mark);
   }
 
   /** All calls, in the order they began. */
   ordered() {
-    this.#ordered ??= inOrder(this.#byId(() => true));
+    this.#ordered ??= sortCalls(this.#byId(() => true));
     return this.#ordered;
   }
 
   /**
-   * The calls whose first event is wanted, and those without an id that such events make, in the order they began.
+   * The calls whose first event matches, and those without an id that such events make, in the order they began.
    * @param {(order: Order) => boolean} wanted
    */
-  only(wanted) {
-    return inOrder(this.#byId(wanted));
+  select(wanted) {
+    return sortCalls(this.#byId(wanted));
   }
 
   /** @param {(order: Order) => boolean} wanted */
@@ -143,7 +143,7 @@ export class Calls {
     const calls = new Map();
     for (const marks of this.#unnamed.values()) {
       marks.sort((one, other) => compareOrders(one.order, other.order));
-      for (const call of paired(marks.filter(({ order }) => wanted(order))))
+      for (const call of pairMarks(marks.filter(({ order }) => wanted(order))))
         calls.set(call.callId, call);
     }
     for (const [callId, call] of this.#named) if (wanted(call.first.order)) calls.set(callId, call);
@@ -152,7 +152,7 @@ export class Calls {
 }
 
 /** @param {Map<string, Call>} calls */
-function inOrder(calls) {
+function sortCalls(calls) {
   return [...calls.values()].sort(
     (one, other) =>
       one.startedAt - other.startedAt || compareOrders(one.first.order, other.first.order),
@@ -160,41 +160,41 @@ function inOrder(calls) {
 }
 
 /**
- * What this event starts or ends, and what to pair it by if it has no call id.
+ * The start or end that this event marks, and the subject to pair it by if it has no call id.
  * @param {WireEvent} event
  * @returns {{subject: string, mark: Mark} | null}
  */
 export function markOf(event) {
-  const said = payloadOf(event);
-  const agentName = event.agent_name || textOf(said, "agent_name");
-  let kind, name, status, about;
+  const payload = payloadOf(event);
+  const agentName = event.agent_name || textOf(payload, "agent_name");
+  let kind, name, status, subject;
   switch (event.type) {
     case "tool_call":
       kind = "tool";
-      name = textOf(said, "operation", "tool_name", "name") ?? "tool";
-      status = toolStatus(said);
-      about = `${agentName ?? ""}/${name}`;
+      name = textOf(payload, "operation", "tool_name", "name") ?? "tool";
+      status = toolStatus(payload);
+      subject = `${agentName ?? ""}/${name}`;
       break;
     case "agent_start":
     case "agent_end":
       kind = "agent";
-      name = event.agent_name || (textOf(said, "agent_name", "node_name") ?? "agent");
-      status = event.type === "agent_end" ? endStatus(said) : "started";
-      about = name;
+      name = event.agent_name || (textOf(payload, "agent_name", "node_name") ?? "agent");
+      status = event.type === "agent_end" ? endStatus(payload) : "started";
+      subject = name;
       break;
     case "node_start":
     case "node_stop":
       kind = "node";
-      about = textOf(said, "node_id", "node_name") ?? "node";
-      name = textOf(said, "node_name") ?? about;
-      status = event.type === "node_stop" ? endStatus(said) : "started";
+      subject = textOf(payload, "node_id", "node_name") ?? "node";
+      name = textOf(payload, "node_name") ?? subject;
+      status = event.type === "node_stop" ? endStatus(payload) : "started";
       break;
     case "block":
-      if (said["kind"] !== "tool_use" && said["kind"] !== "tool_result") return null;
+      if (payload["kind"] !== "tool_use" && payload["kind"] !== "tool_result") return null;
       kind = "tool";
-      name = textOf(said, "tool_name") ?? "tool";
-      about = textOf(said, "tool_use_id") ?? name;
-      status = said["kind"] === "tool_result" ? endStatus(said) : "started";
+      name = textOf(payload, "tool_name") ?? "tool";
+      subject = textOf(payload, "tool_use_id") ?? name;
+      status = payload["kind"] === "tool_result" ? endStatus(payload) : "started";
       break;
     default:
       return null;
@@ -206,14 +206,14 @@ export function markOf(event) {
     status,
     agentName: agentName || null,
     parentCallId: event.parent_call_id ?? null,
-    durationMs: durationOf(said),
-    error: errorTextOf(said),
+    durationMs: durationOf(payload),
+    error: errorTextOf(payload),
   };
-  return { subject: `${kind} ${about}`, mark };
+  return { subject: `${kind} ${subject}`, mark };
 }
 
 /** @param {Mark[]} marks @returns {Call[]} */
-function paired(marks) {
+function pairMarks(marks) {
   /** @type {Mark[]} */
   const open = [];
   /** @type {Call[]} */
@@ -234,18 +234,13 @@ function idFrom(mark) {
   return `${mark.kind}:${mark.order[3]}`;
 }
 
-/** @param {string} callId @param {Mark} mark */
-function callOf(callId, mark) {
-  return mark.status === "started" ? new Call(callId, mark, null) : new Call(callId, null, mark);
-}
-
 /** @param {Mark | null} one @param {Mark} other */
 function earlier(one, other) {
   return one !== null && compareOrders(one.order, other.order) <= 0 ? one : other;
 }
 
 /**
- * As Python rounds: 0.5 and 2.5 down, 1.5 up.
+ * Round as Python does: 0.5 and 2.5 down, 1.5 up.
  * @param {number} value
  */
 function roundHalfEven(value) {

@@ -1,12 +1,12 @@
-/** Which event says what a run is, and which one says how it ended. The same tables and rules as in Python. */
+/** The events that start and end a run. The same tables and rules as in Python. */
 
 import { compareOrders, orderOf } from "./order.js";
-import { errorTextOf, numberOf, payloadOf, saysSomething, textOf } from "./payloads.js";
+import { errorTextOf, numberOf, payloadOf, isTruthy, textOf } from "./payloads.js";
 
 /** @import { Order, WireEvent } from "./order.js" */
 
 /**
- * `died`: every process that worked on the run is gone, and none reported an outcome.
+ * `died`: every process that worked on the run has exited, and none reported an outcome.
  *
  * @typedef {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown"} Status
  */
@@ -22,108 +22,90 @@ export const STARTS = new Map([
   ["execution_started", "execution"],
 ]);
 
-/** Event type → how the run ended, unless the event itself says more. */
-export const ENDS = new Map(
-  /** @type {[string, Status][]} */ ([
-    ["workflow_complete", "succeeded"],
-    ["workflow_error", "failed"],
-    ["AGENT_BACKGROUND_TASK_COMPLETED", "succeeded"],
-    ["AGENT_BACKGROUND_TASK_FAILED", "failed"],
-    ["AGENT_ENTRYPOINT_FAILED", "failed"],
-    ["SESSION_SUCCEEDED", "succeeded"],
-    ["SESSION_FAILED", "failed"],
-    ["SESSION_UNCONFIRMED", "unknown"],
-    ["turn_completed", "succeeded"],
-    ["turn_failed", "failed"],
-    ["turn_cancelled", "cancelled"],
-    ["turn_corrected", "unknown"],
-    ["execution_ended", "unknown"],
-    ["execution_corrected", "unknown"],
-    ["execution_closed", "unknown"],
-    ["watch_stopped", "unknown"],
-  ]),
+const EXECUTION_ENDS = [
+  "execution_ended",
+  "execution_corrected",
+  "execution_closed",
+  "watch_stopped",
+];
+
+/** Event type → status of the ended run, unless the event states another one. */
+export const ENDS = /** @type {Map<string, Status>} */ (
+  invert({
+    succeeded: [
+      ...["workflow_complete", "turn_completed"],
+      ...["AGENT_BACKGROUND_TASK_COMPLETED", "SESSION_SUCCEEDED"],
+    ],
+    failed: [
+      ...["workflow_error", "turn_failed"],
+      ...["AGENT_BACKGROUND_TASK_FAILED", "AGENT_ENTRYPOINT_FAILED", "SESSION_FAILED"],
+    ],
+    unknown: ["SESSION_UNCONFIRMED", "turn_corrected", ...EXECUTION_ENDS],
+    cancelled: ["turn_cancelled"],
+  })
 );
 
-/** Terminal events that say what an earlier one had wrong. */
+/** Terminal events that correct an earlier one. */
 const CORRECTIONS = new Set(["execution_corrected", "execution_closed", "turn_corrected"]);
 
-/** Words of other producers, translated at the door. */
-export const STATUS_WORDS = new Map(
-  /** @type {[string, Status][]} */ ([
-    ["completed", "succeeded"],
-    ["complete", "succeeded"],
-    ["success", "succeeded"],
-    ["succeeded", "succeeded"],
-    ["partial", "partial"],
-    ["failed", "failed"],
-    ["failure", "failed"],
-    ["error", "failed"],
-    ["interrupted", "cancelled"],
-    ["cancelled", "cancelled"],
-    ["canceled", "cancelled"],
-    ["died", "died"],
-    ["unknown", "unknown"],
-  ]),
+/** Statuses of third-party producers → ours. */
+export const STATUS_WORDS = /** @type {Map<string, Status>} */ (
+  invert({
+    succeeded: ["completed", "complete", "success", "succeeded"],
+    partial: ["partial"],
+    failed: ["failed", "failure", "error"],
+    cancelled: ["interrupted", "cancelled", "canceled"],
+    died: ["died"],
+    unknown: ["unknown"],
+  })
 );
 
-/** The type of what stands for a stored event that cannot be decoded. */
+/** The type of the event that replaces a stored event that cannot be decoded. */
 export const UNREADABLE = "unreadable_event";
 
-/** Types that observers of a run write, not its work: never a sign of activity. */
+/** Types written by observers of a run, not by its work: never a sign of activity. */
 export const OBSERVER_TYPES = new Set([
   ...["notified", "late_batch", "producer_closed", "operator_note"],
   UNREADABLE,
   ...["execution_closed", "watch_stopped", "wave_added", "wave_count_set"], // decisions of operators
 ]);
 
-const PRODUCER_DEAD = "producer_dead"; // error code of a death in journals of before
+const PRODUCER_DEAD = "producer_dead"; // error code of a death in older journals
 
 /** @type {Partial<Record<Status, number>>} */
 const PRECEDENCE = { succeeded: 4, partial: 3, failed: 2, cancelled: 1, unknown: 0, died: -1 };
 
 const SESSION_PREFIXES = ["SESSION_", "AGENT_", "TASK_"];
 
-/** Types that only occur in runs of one kind → that kind. */
-const KINDS = new Map([
-  ["conversation_added", "project"],
-  ["turn_added", "conversation"],
-  ["turn_numbered", "conversation"],
-  ["turn_started", "turn"],
-  ["turn_line", "turn"],
-  ["turn_result", "turn"],
-  ["turn_end_claimed", "turn"],
-  ["block", "turn"],
-  ["turn_completed", "turn"],
-  ["turn_failed", "turn"],
-  ["turn_cancelled", "turn"],
-  ["turn_corrected", "turn"],
-  ["job_transition", "execution"],
-  ["server_transition", "execution"],
-  ["action_transition", "execution"],
-  ["execution_asked", "execution"],
-  ["execution_ended", "execution"],
-  ["execution_corrected", "execution"],
-  ["execution_closed", "execution"],
-  ["watch_stopped", "execution"],
-  ["wave_added", "execution"],
-  ["wave_count_set", "execution"],
-]);
+/** Event types that occur in runs of one kind only → that kind. */
+const KINDS = invert({
+  project: ["conversation_added"],
+  conversation: ["turn_added", "turn_numbered"],
+  turn: [
+    ...["turn_started", "turn_line", "turn_result", "turn_end_claimed", "block"],
+    ...["turn_completed", "turn_failed", "turn_cancelled", "turn_corrected"],
+  ],
+  execution: [
+    ...["job_transition", "server_transition", "action_transition", "execution_asked"],
+    ...["wave_added", "wave_count_set", ...EXECUTION_ENDS],
+  ],
+});
 
 /**
  * @typedef {object} Ending
  * @property {Status} status
  * @property {Order} order
- * @property {boolean} ownWord False: written for a producer that did not say it itself.
+ * @property {boolean} isOwn Whether the producer itself reported it, not an observer.
  * @property {string | null} error
- * @property {boolean} correction True: later truth, whatever was said before.
- * @property {string | null} attempt The attempt that it ends, if the event names it.
- * @property {ReadonlySet<string> | null} processes Of `died`: ids of those that are gone; null covers all.
- * @property {number | null} notBefore Of an ending whose order is a place and not a time, as that of `died`.
+ * @property {boolean} correction Whether it overrides what was reported before.
+ * @property {string | null} attempt The attempt that it ends, if the event names one.
+ * @property {ReadonlySet<string> | null} processes Of `died`: ids of the processes that exited; null covers all.
+ * @property {number | null} notBefore Of an ending without a time of its own, such as `died`.
  * @property {number | null} notAfter
  * @property {number} [warnings] How many the event lists.
  *
  * @typedef {object} Origin
- * @property {boolean} inferred True: no start event seen yet, guessed from another one.
+ * @property {boolean} inferred Whether it was guessed from another event than a start.
  * @property {Order} order
  * @property {string} kind
  * @property {string | null} name
@@ -131,71 +113,71 @@ const KINDS = new Map([
  */
 
 /**
- * The ending that this event states, if it is a terminal one. An unreadable event states the ending that is stored
- * with the run: it may have been that event's own.
+ * The ending that a terminal event states. An unreadable event states the ending stored with the run, because it may
+ * have been that event's own.
  * @param {WireEvent} event
  * @returns {Ending | null}
  */
 export function endingOf(event) {
   const usual = ENDS.get(event.type);
   if (usual === undefined)
-    return event.type === UNREADABLE ? keptEnding(payloadOf(event)["ending"]) : null;
-  const said = payloadOf(event);
-  const word = textOf(said, "status");
-  const isDead = textOf(said, "error_code") === PRODUCER_DEAD;
-  const status = isDead ? "died" : (word !== null && STATUS_WORDS.get(word.toLowerCase())) || usual;
-  const stated = {
-    status,
-    order: orderOf(event),
-    error: errorTextOf(said),
-    attempt: attemptNamed(event),
-  };
+    return event.type === UNREADABLE ? storedEnding(payloadOf(event)["ending"]) : null;
+  const payload = payloadOf(event);
+  const hasDied = textOf(payload, "error_code") === PRODUCER_DEAD;
+  const stated = STATUS_WORDS.get((textOf(payload, "status") ?? "").toLowerCase());
+  const status = hasDied ? "died" : (stated ?? usual);
+  const order = orderOf(event);
+  const common = { status, order, error: errorTextOf(payload), attempt: attemptIdOf(event) };
   if (status === "died")
     return {
-      ...stated,
-      ...deathOf(said, Math.max(0, orderOf(event)[0] - 1)),
-      ownWord: false,
+      ...common,
+      ...deathOf(payload, Math.max(0, order[0] - 1)),
+      isOwn: false,
       correction: false,
     };
   return {
-    ...stated,
-    ownWord: !saysSomething(said["written_for"]),
+    ...common,
+    isOwn: !isTruthy(payload["written_for"]),
     correction: CORRECTIONS.has(event.type),
     processes: null,
     notBefore: null,
     notAfter: null,
-    warnings: Array.isArray(said["warnings"]) ? said["warnings"].length : 0,
+    warnings: Array.isArray(payload["warnings"]) ? payload["warnings"].length : 0,
   };
 }
 
 /**
- * The attempt that an event names. Of a session it is the execution of its state machine.
+ * The attempt that an event names. For a session, the execution of its state machine.
  * @param {WireEvent} event
  */
-export function attemptNamed(event) {
-  const said = payloadOf(event);
-  const isSession = SESSION_PREFIXES.some((prefix) => event.type.startsWith(prefix));
-  return textOf(said, "attempt") ?? (isSession ? textOf(said, "execution") : null);
+export function attemptIdOf(event) {
+  const payload = payloadOf(event);
+  return (
+    textOf(payload, "attempt") ?? (isSession(event.type) ? textOf(payload, "execution") : null)
+  );
 }
 
+/** @param {string} type */
+const isSession = (type) => SESSION_PREFIXES.some((prefix) => type.startsWith(prefix));
+
 /**
- * The ending that the journal has put into an unreadable event; null for anything else.
- * @param {any} kept
+ * The ending that the journal put into an unreadable event; null for anything else.
+ * @param {any} stored
  * @returns {Ending | null}
  */
-function keptEnding(kept) {
-  if (typeof kept !== "object" || kept === null || Array.isArray(kept)) return null;
-  const { status, order } = kept;
+function storedEnding(stored) {
+  if (typeof stored !== "object" || stored === null || Array.isArray(stored)) return null;
+  const { status, order } = stored;
   if (!(status in PRECEDENCE) || !isOrder(order)) return null;
   return {
     status,
     order,
-    ...deathOf(kept),
-    ownWord: kept["own_word"] === true,
-    error: textOf(kept, "error"),
-    correction: kept["correction"] === true,
-    attempt: textOf(kept, "attempt"),
-    warnings: Math.trunc(numberOf(kept, "warnings") ?? 0),
+    ...deathOf(stored),
+    isOwn: stored["own_word"] === true,
+    error: textOf(stored, "error"),
+    correction: stored["correction"] === true,
+    attempt: textOf(stored, "attempt"),
+    warnings: Math.trunc(numberOf(stored, "warnings") ?? 0),
   };
 }
 
@@ -210,23 +192,23 @@ function isOrder(order) {
 }
 
 /**
- * @param {Record<string, any>} said
- * @param {number | null} [placedAfter] Lower bound of an event that states none: it is placed just after the last activity.
+ * @param {Record<string, any>} payload
+ * @param {number | null} [earliest] Lower bound of an event that states none: such events sort just after the last activity.
  */
-function deathOf(said, placedAfter = null) {
-  const named = said["processes"];
+function deathOf(payload, earliest = null) {
+  const named = payload["processes"];
   const [notBefore = null, notAfter = null] = ["not_before", "not_after"].map((name) => {
-    const at = numberOf(said, name);
+    const at = numberOf(payload, name);
     return at === null ? null : Math.trunc(at);
   });
   const processes = Array.isArray(named)
     ? new Set(named.filter((each) => typeof each === "string"))
     : null;
-  return { processes, notBefore: notBefore ?? placedAfter, notAfter };
+  return { processes, notBefore: notBefore ?? earliest, notAfter };
 }
 
 /**
- * When the run ended, in epoch milliseconds; null if only an interval is known.
+ * The time of an ending in epoch milliseconds; null if only an interval is known.
  * @param {Ending} ending
  */
 export function endedAt(ending) {
@@ -234,7 +216,7 @@ export function endedAt(ending) {
 }
 
 /**
- * Whether an event shows that the run's work is going on: what observers write does not.
+ * Whether an event shows that the run is making progress; events of observers do not.
  * @param {WireEvent} event
  */
 export function isActivity(event) {
@@ -243,8 +225,8 @@ export function isActivity(event) {
 }
 
 /**
- * Whether this ending counts rather than the other: the latest correction, else a producer's own word, then the
- * better one, then the earlier.
+ * Whether this ending takes precedence: the latest correction, else a producer's own report, then the better status,
+ * then the earlier event.
  * @param {Ending} ending
  * @param {Ending | null} other
  */
@@ -252,13 +234,13 @@ export function endingBeats(ending, other) {
   if (other === null) return true;
   if (ending.correction !== other.correction) return ending.correction;
   if (ending.correction) return compareOrders(ending.order, other.order) > 0;
-  if (ending.ownWord !== other.ownWord) return ending.ownWord;
+  if (ending.isOwn !== other.isOwn) return ending.isOwn;
   const ahead = (PRECEDENCE[ending.status] ?? 0) - (PRECEDENCE[other.status] ?? 0);
   return ahead !== 0 ? ahead > 0 : compareOrders(ending.order, other.order) < 0;
 }
 
 /**
- * What this event tells about where the run comes from.
+ * Kind, name and parent of the run, as far as this event states them.
  * @param {WireEvent} event
  * @returns {Origin}
  */
@@ -266,26 +248,21 @@ export function originOf(event) {
   const kind = STARTS.get(event.type);
   const order = orderOf(event);
   if (kind === undefined) {
-    return { inferred: true, order, kind: guessedKind(event.type), name: null, parentRunId: null };
+    const guess = isSession(event.type) ? "session" : (KINDS.get(event.type) ?? "workflow");
+    return { inferred: true, order, kind: guess, name: null, parentRunId: null };
   }
-  const said = payloadOf(event);
+  const payload = payloadOf(event);
   return {
     inferred: false,
     order,
-    kind: textOf(said, "kind") ?? kind,
-    name: textOf(said, "name", "workflow_name"),
-    parentRunId: textOf(said, "parent_run_id"),
+    kind: textOf(payload, "kind") ?? kind,
+    name: textOf(payload, "name", "workflow_name"),
+    parentRunId: textOf(payload, "parent_run_id"),
   };
 }
 
-/** @param {string} type */
-function guessedKind(type) {
-  if (SESSION_PREFIXES.some((prefix) => type.startsWith(prefix))) return "session";
-  return KINDS.get(type) ?? "workflow";
-}
-
 /**
- * Whether this origin counts rather than the other: a start rather than a guess, then the earlier.
+ * Whether this origin takes precedence: a start over a guess, then the earlier one.
  * @param {Origin} origin
  * @param {Origin | null} other
  */
@@ -293,4 +270,14 @@ export function originBeats(origin, other) {
   if (other === null) return true;
   if (origin.inferred !== other.inferred) return !origin.inferred;
   return compareOrders(origin.order, other.order) < 0;
+}
+
+/**
+ * @param {Record<string, string[]>} groups
+ * @returns {Map<string, string>} each item of a group → the name of the group
+ */
+function invert(groups) {
+  return new Map(
+    Object.entries(groups).flatMap(([name, items]) => items.map((item) => [item, name])),
+  );
 }

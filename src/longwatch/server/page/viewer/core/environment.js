@@ -1,11 +1,11 @@
 /**
- * What the modules take from their surroundings. Handed in, so that a test brings a clock of its own.
+ * Clock, timers and fetch of the modules. Injected, so that a test can use a fake clock.
  *
  * @typedef {object} Environment
- * @property {() => number} now Milliseconds of a clock that only grows.
+ * @property {() => number} now Milliseconds of a monotonic clock.
  * @property {(run: () => void, ms: number) => unknown} setTimeout
  * @property {(timer: any) => void} clearTimeout
- * @property {(address: string, options?: RequestInit) => Promise<Response>} fetch
+ * @property {(url: string, options?: RequestInit) => Promise<Response>} fetch
  */
 
 /** @type {Environment} */
@@ -13,14 +13,10 @@ export const browserEnvironment = {
   now: () => performance.now(),
   setTimeout: (run, ms) => globalThis.setTimeout(run, ms),
   clearTimeout: (timer) => globalThis.clearTimeout(timer),
-  fetch: (address, options) => globalThis.fetch(address, options),
+  fetch: (url, options) => globalThis.fetch(url, options),
 };
 
-/**
- * The browser's own surroundings, with what is given instead.
- * @param {Partial<Environment>} [given]
- * @returns {Environment}
- */
-export function environmentWith(given) {
-  return given ? { ...browserEnvironment, ...given } : browserEnvironment;
+/** @param {Partial<Environment>} [overrides] @returns {Environment} */
+export function environmentWith(overrides) {
+  return { ...browserEnvironment, ...overrides };
 }

@@ -1,4 +1,4 @@
-/** What can go wrong between a page and its server, in the words of the server's one error shape. */
+/** Errors between a page and its server, in the shape of the server's error responses. */
 
 /**
  * @typedef {object} ErrorDetail
@@ -6,16 +6,16 @@
  * @property {string} message
  */
 
-/** An answer that is an error, or no answer at all (`status` 0, code `unreachable`). */
+/** An error response, or no response at all (`status` 0, code `unreachable`). */
 export class ApiError extends Error {
   /**
-   * @param {object} told
-   * @param {number} told.status
-   * @param {string} told.code
-   * @param {string} told.message
-   * @param {ErrorDetail[]} [told.details]
-   * @param {number | null} [told.retryAfterMs]
-   * @param {unknown} [told.cause]
+   * @param {object} error
+   * @param {number} error.status
+   * @param {string} error.code
+   * @param {string} error.message
+   * @param {ErrorDetail[]} [error.details]
+   * @param {number | null} [error.retryAfterMs]
+   * @param {unknown} [error.cause]
    */
   constructor({ status, code, message, details = [], retryAfterMs = null, cause }) {
     super(message, cause === undefined ? undefined : { cause });
@@ -26,14 +26,14 @@ export class ApiError extends Error {
     this.retryAfterMs = retryAfterMs;
   }
 
-  /** Whether the same request may be answered later: the server was away, busy or restarting. */
+  /** Whether a retry may succeed: the server was unreachable, busy or restarting. */
   get isWorthAnotherTry() {
     return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }
 }
 
 /**
- * The error that an answer tells. One that is not in our shape comes from something in between, a proxy mostly.
+ * The error of a response. A body in another shape comes from a proxy or a gateway.
  * @param {Response} response
  * @returns {Promise<ApiError>}
  */
@@ -41,9 +41,9 @@ export async function errorOf(response) {
   const { status } = response;
   const seconds = Number(response.headers.get("Retry-After") ?? NaN);
   const retryAfterMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
-  const told = errorIn(await response.text().catch(() => ""));
-  if (told !== null) return new ApiError({ status, retryAfterMs, ...told });
-  const message = `The server answered ${status} without saying why. Something between it and this page may have.`;
+  const error = errorIn(await response.text().catch(() => ""));
+  if (error !== null) return new ApiError({ status, retryAfterMs, ...error });
+  const message = `The server responded with status ${status} and no explanation. A proxy may have sent this response.`;
   return new ApiError({ status, code: `http_${status}`, message, retryAfterMs });
 }
 
@@ -60,16 +60,13 @@ function errorIn(text) {
   }
 }
 
-/** @param {string} address @param {unknown} cause */
-export function unreachable(address, cause) {
-  const message = `No answer from ${address}. Check that the server runs and that this machine is online.`;
+/** @param {string} url @param {unknown} cause */
+export function unreachable(url, cause) {
+  const message = `No response from ${url}. Check that the server is running and that this machine is online.`;
   return new ApiError({ status: 0, code: "unreachable", message, cause });
 }
 
-/**
- * Whether the server responded that there is no such thing.
- * @param {unknown} error
- */
+/** @param {unknown} error */
 export function isNotFound(error) {
   return error instanceof ApiError && error.status === 404;
 }

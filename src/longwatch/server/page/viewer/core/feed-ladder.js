@@ -1,9 +1,10 @@
 /**
- * Which way to get news, and how long to wait before the next try. A value: each outcome gives the next one.
+ * Which transport a feed uses, and how long it waits before the next attempt. A value: each outcome returns the next
+ * state.
  *
- * The ways are rungs: a stream, then long polls, then plain polls. A server that is away is no reason to step
- * down, because no other way would reach it either. A way that connects and then brings nothing, or is cut off
- * again and again, is: something in between does not let it through. Lower rungs try the stream now and then.
+ * The rungs are a stream, long polls and plain polls. An unreachable server is no reason to step down, because no other
+ * transport would reach it either. A transport that connects and then delivers nothing, or is cut off repeatedly, is
+ * blocked by a proxy: the feed steps down. The lower rungs retry the stream from time to time.
  */
 
 import { FEED_BACKOFF } from "./backoff.js";
@@ -12,26 +13,26 @@ import { FEED_BACKOFF } from "./backoff.js";
 
 export const RUNGS = /** @type {const} */ (["stream", "long poll", "poll"]);
 export const DOUBTS_TO_STEP_DOWN = 2; // in a row
-export const FIRST_CLIMB_MS = 30_000; // then twice as long with each climb in vain
+export const FIRST_CLIMB_MS = 30_000; // doubled with each failed climb
 export const LAST_CLIMB_MS = 600_000;
 
 /**
- * How a try ended.
+ * How an attempt ended.
  *
- * - `answered`: a poll had its answer.
- * - `closing`: the server said that it goes down.
- * - `silent`: it connected, or did not, and the first word never came.
- * - `stalled`: it spoke, and then not even a heartbeat came.
- * - `cut`: it spoke and ended, or was held open and broke off.
- * - `away`: no connection, or the server says that it cannot now.
- * - `refused`: the server does not want to.
+ * - `responded`: a poll received its response.
+ * - `closing`: the server announced that it shuts down.
+ * - `silent`: no message arrived, whether or not the stream connected.
+ * - `stalled`: messages arrived, then not even a heartbeat.
+ * - `cut`: messages arrived and the stream ended, or a held request broke off.
+ * - `away`: no connection, or a temporary error of the server.
+ * - `refused`: a permanent error of the server.
  *
- * @typedef {"answered" | "closing" | "silent" | "stalled" | "cut" | "away" | "refused"} Outcome
+ * @typedef {"responded" | "closing" | "silent" | "stalled" | "cut" | "away" | "refused"} Outcome
  */
 
 /** @type {Record<Outcome, number>} */
 const DOUBTS = {
-  answered: 0,
+  responded: 0,
   closing: 0,
   silent: DOUBTS_TO_STEP_DOWN,
   stalled: 1,
@@ -59,14 +60,14 @@ export class Ladder {
     return /** @type {(typeof RUNGS)[number]} */ (RUNGS[this.rung]);
   }
 
-  /** Milliseconds until the next try. */
+  /** Milliseconds until the next attempt. */
   get delay() {
     return this.backoff.delay ?? 0;
   }
 
   /** @param {Outcome} outcome @param {() => number} [draw] @returns {Ladder} */
   after(outcome, draw) {
-    if (outcome === "answered")
+    if (outcome === "responded")
       return new Ladder(this.rung, this.backoff.succeeded(), 0, this.climbMs);
     if (outcome === "away" || outcome === "refused" || outcome === "closing") {
       return new Ladder(this.rung, this.backoff.failed(draw), this.doubts, this.climbMs);
@@ -78,23 +79,23 @@ export class Ladder {
     return new Ladder(this.rung, this.backoff.failed(draw), doubts, this.climbMs);
   }
 
-  /** The first word came: the server is there. */
-  spoken() {
+  /** The state after the first message: the server is reachable. */
+  connected() {
     return new Ladder(this.rung, this.backoff.succeeded(), this.doubts, this.climbMs);
   }
 
-  /** A heartbeat came through in its time: this way works. */
+  /** The state after a heartbeat on time: this transport works. */
   proven() {
     return new Ladder(this.rung, this.backoff.succeeded());
   }
 
-  /** A trial of the stream went well. The next climb comes later all the same, until a heartbeat proves it. */
-  climbed() {
+  /** The state after a successful trial of the stream. Climbs stay rare until a heartbeat proves the stream. */
+  climbSucceeded() {
     return new Ladder(0, this.backoff.succeeded(), 0, this.#laterClimb());
   }
 
-  /** A trial of the stream brought nothing. Plain polls try long ones then. */
-  climbedInVain() {
+  /** The state after a failed trial of the stream. Plain polls become long polls. */
+  climbFailed() {
     return new Ladder(Math.min(this.rung, 1), this.backoff, 0, this.#laterClimb());
   }
 

@@ -1,4 +1,4 @@
-/** One try at a stream: from the request to its end, watched for silence. */
+/** One attempt at a stream, from the request to its end, with a timeout for silence. */
 
 import { ApiError, isAbort, unreachable } from "./errors.js";
 import { SseParser } from "./sse.js";
@@ -8,7 +8,7 @@ import { childOf } from "./sleep.js";
 /** @import { Environment } from "./environment.js" */
 /** @import { Outcome } from "./feed-ladder.js" */
 
-export const FIRST_WORD_MS = 8_000; // a stream says that it has caught up, or tells history, well before that
+export const FIRST_MESSAGE_MS = 8_000; // history or `caught_up` arrives well before that
 export const STALL_MS = 40_000; // heartbeats come every 15 s
 
 /**
@@ -17,13 +17,13 @@ export const STALL_MS = 40_000; // heartbeats come every 15 s
  * @property {any} data
  * @property {string} id The cursors after this message, joined by `;`.
  *
- * @typedef {object} Tried
+ * @typedef {object} Attempt
  * @property {Outcome} outcome
  * @property {ApiError | null} error
  */
 
 /**
- * Read the stream until it ends. `onMessage` may return an outcome to end it.
+ * Read the stream until it ends. An outcome returned by `onMessage` ends it.
  * @param {object} options
  * @param {Environment} options.environment
  * @param {Api} options.api
@@ -31,32 +31,32 @@ export const STALL_MS = 40_000; // heartbeats come every 15 s
  * @param {string} options.after
  * @param {AbortSignal} options.signal
  * @param {(message: StreamMessage) => Outcome | void} options.onMessage
- * @returns {Promise<Tried>}
+ * @returns {Promise<Attempt>}
  */
 export async function tryStream({ environment, api, topics, after, signal, onMessage }) {
   const { controller, release } = childOf(signal);
-  const address = api.address("/api/stream", { topic: topics, after: after || null });
-  let hasSpoken = false;
-  let isQuiet = false;
+  const url = api.url("/api/stream", { topic: topics, after: after || null });
+  let hasMessage = false;
+  let isSilent = false;
   const watch = () =>
     environment.setTimeout(
       () => {
-        isQuiet = true;
+        isSilent = true;
         controller.abort();
       },
-      hasSpoken ? STALL_MS : FIRST_WORD_MS,
+      hasMessage ? STALL_MS : FIRST_MESSAGE_MS,
     );
   let watchdog = watch();
   /** @returns {Outcome} */
-  const ended = () => (hasSpoken ? "cut" : "silent");
+  const ended = () => (hasMessage ? "cut" : "silent");
   try {
-    const response = await api.request(address, {
+    const response = await api.request(url, {
       headers: { Accept: "text/event-stream" },
       signal: controller.signal,
     });
-    for await (const message of messagesOf(response, address)) {
+    for await (const message of messagesOf(response, url)) {
       if (signal.aborted) break;
-      hasSpoken = true;
+      hasMessage = true;
       environment.clearTimeout(watchdog);
       watchdog = watch();
       if (message.event === "closing") return { outcome: "closing", error: null };
@@ -65,9 +65,9 @@ export async function tryStream({ environment, api, topics, after, signal, onMes
     }
     return { outcome: ended(), error: null };
   } catch (error) {
-    if (isQuiet) return { outcome: hasSpoken ? "stalled" : "silent", error: null };
-    if (error instanceof ApiError) return { outcome: hasSpoken ? "cut" : outcomeOf(error), error };
-    // A message that is no JSON was damaged on the way.
+    if (isSilent) return { outcome: hasMessage ? "stalled" : "silent", error: null };
+    if (error instanceof ApiError) return { outcome: hasMessage ? "cut" : outcomeOf(error), error };
+    // A message that is not JSON was damaged in transit.
     if (isAbort(error) || error instanceof SyntaxError || signal.aborted)
       return { outcome: ended(), error: null };
     throw error;
@@ -78,40 +78,36 @@ export async function tryStream({ environment, api, topics, after, signal, onMes
   }
 }
 
-/**
- * How a request that failed counts.
- * @param {ApiError} error
- * @returns {Outcome}
- */
+/** @param {ApiError} error @returns {Outcome} */
 export function outcomeOf(error) {
-  if (error.status === 504 || error.status === 408) return "cut"; // a gateway that did not want to wait so long
+  if (error.status === 504 || error.status === 408) return "cut"; // a gateway with a shorter timeout
   return error.isWorthAnotherTry ? "away" : "refused";
 }
 
-/** @param {Response} response @param {string} address @returns {AsyncGenerator<StreamMessage>} */
-async function* messagesOf(response, address) {
+/** @param {Response} response @param {string} url @returns {AsyncGenerator<StreamMessage>} */
+async function* messagesOf(response, url) {
   const reader = response.body?.getReader();
   if (!reader) return;
   const parser = new SseParser();
   const decoder = new TextDecoder();
   try {
     for (;;) {
-      const { done, value } = await read(reader, address);
+      const { done, value } = await read(reader, url);
       if (done) return;
       for (const { event, data, id } of parser.push(decoder.decode(value, { stream: true }))) {
         yield { event, data: JSON.parse(data), id };
       }
     }
   } finally {
-    reader.cancel().catch(() => {}); // it is over either way
+    reader.cancel().catch(() => {}); // the stream has ended either way
   }
 }
 
-/** @param {ReadableStreamDefaultReader<Uint8Array>} reader @param {string} address */
-async function read(reader, address) {
+/** @param {ReadableStreamDefaultReader<Uint8Array>} reader @param {string} url */
+async function read(reader, url) {
   try {
     return await reader.read();
   } catch (error) {
-    throw isAbort(error) ? error : unreachable(address, error);
+    throw isAbort(error) ? error : unreachable(url, error);
   }
 }

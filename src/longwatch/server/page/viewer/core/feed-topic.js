@@ -1,7 +1,7 @@
-/** One topic of a feed: where it stands, and who listens. */
+/** One topic of a feed: its cursor and its subscribers. */
 
 /**
- * A message of the feed, as the server words it.
+ * A message of the feed, as the server sends it.
  *
  * @typedef {object} FeedMessage
  * @property {string} event `event`, `caught_up`, `missed`, `ended`, `run`, `execution`, `turn`, `block`, `files`, `project`,
@@ -13,41 +13,41 @@
  * @typedef {object} FeedDetail
  * @property {"stream" | "long poll" | "poll"} way
  * @property {Error | null} error Why it is offline.
- * @property {number | null} retryInMs How long until the next try, told when it begins to wait.
+ * @property {number | null} retryInMs Time until the next attempt, at the start of the wait.
  *
- * @typedef {object} Listening
- * @property {string} [after] The cursor to go on from; without it, from the start.
+ * @typedef {object} SubscribeOptions
+ * @property {string} [after] The cursor to resume from; without it, the start.
  * @property {(message: FeedMessage) => void} onMessage
  * @property {(state: FeedState, detail: FeedDetail) => void} [onState]
  */
 
-export class Listener {
+export class Subscriber {
   /** @type {Set<string>} */
   #seen = new Set();
 
-  /** @param {Listening} listening */
-  constructor(listening) {
-    this.listening = listening;
+  /** @param {SubscribeOptions} options */
+  constructor(options) {
+    this.options = options;
     this.active = true;
   }
 
   /**
-   * Deliver the message, unless this listener has had it: a stream that is opened again may repeat some.
+   * Deliver the message unless this subscriber has received it: a reopened stream may repeat some.
    * @param {FeedMessage} message
    */
-  give(message) {
+  deliver(message) {
     if (!this.active) return;
     const id = idOf(message);
     if (id !== null) {
       if (this.#seen.has(id)) return;
       this.#seen.add(id);
     }
-    guarded(() => this.listening.onMessage(message));
+    guarded(() => this.options.onMessage(message));
   }
 
   /** @param {FeedState} state @param {FeedDetail} detail */
-  tell(state, detail) {
-    if (this.active) guarded(() => this.listening.onState?.(state, detail));
+  notifyState(state, detail) {
+    if (this.active) guarded(() => this.options.onState?.(state, detail));
   }
 }
 
@@ -56,50 +56,50 @@ export class Topic {
   constructor(name, after) {
     this.name = name;
     this.cursor = after;
-    this.hasEnded = false; // the server is quiet about it until it is asked again
-    this.isRefused = false; // the server cannot give it
-    this.isCaughtUp = false; // every listener has been told so
-    /** @type {Set<Listener>} */
-    this.listeners = new Set();
+    this.hasEnded = false; // the server sends nothing more until the next request
+    this.isRefused = false; // the server rejected the topic
+    this.isCaughtUp = false; // every subscriber has been notified of it
+    /** @type {Set<Subscriber>} */
+    this.subscribers = new Set();
   }
 
   /**
-   * One more who listens. It needs what the others have had, so the topic begins again; they skip what they know.
-   * @param {Listener} listener
+   * Add a subscriber. It needs what the others have received, so the topic starts again; the others skip repeated messages.
+   * @param {Subscriber} subscriber
    */
-  join(listener) {
-    const after = listener.listening.after ?? "";
-    if (this.listeners.size && after !== this.cursor) this.cursor = "";
-    this.listeners.add(listener);
+  subscribe(subscriber) {
+    const after = subscriber.options.after ?? "";
+    if (this.subscribers.size && after !== this.cursor) this.cursor = "";
+    this.subscribers.add(subscriber);
     this.isRefused = false;
     this.hasEnded = false;
     this.isCaughtUp = false;
   }
 
   /** @param {FeedMessage} message */
-  give(message) {
+  deliver(message) {
     if (message.event === "caught_up") this.isCaughtUp = true;
     if (message.event === "ended") this.hasEnded = this.isCaughtUp = true;
     if (message.event === "event") this.hasEnded = false;
     if (message.event === "error") this.isRefused = true;
-    for (const listener of [...this.listeners]) listener.give(message);
+    for (const subscriber of [...this.subscribers]) subscriber.deliver(message);
   }
 }
 
 /**
- * What makes a message the same one when it comes again. Others are states: to have one twice changes nothing.
+ * The identity of a message that must be delivered once. Other messages are states: receiving one twice is harmless.
  * @param {FeedMessage} message
  * @returns {string | null}
  */
 function idOf({ event, data }) {
   if (event === "event") return data.event.event_id;
-  // A block moves when an earlier one comes late, and is told again then.
+  // A block moves when an earlier one arrives late, and is sent again.
   if (event === "block") return `${data.turn_id}/${data.block.id}/${data.block.sequence}`;
   return null;
 }
 
 /**
- * A listener's mistake must not end the feed for the others; it is reported as an uncaught error.
+ * An error in one subscriber must not end the feed for the others; it is reported as an uncaught error.
  * @param {() => void} call
  */
 function guarded(call) {

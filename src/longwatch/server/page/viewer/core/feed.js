@@ -1,16 +1,16 @@
 /**
- * One feed for all topics of a page: a stream, long polls where something in between spoils streams, plain polls
- * where it spoils those too.
+ * One feed for all topics of a page: a stream, long polls where a proxy blocks streams, plain polls where it blocks those
+ * too.
  *
- * Whatever happens on the way, each listener gets every event once, and ends up with what the journal holds:
- * cursors are kept for each topic, every new request goes on from them, and what comes twice is dropped.
+ * Each subscriber receives every event once and ends up with what the journal holds: the feed keeps a cursor for each
+ * topic, every request resumes from it, and repeated events are dropped.
  */
 
 import { FEED_BACKOFF } from "./backoff.js";
 import { ApiError, isAbort } from "./errors.js";
 import { Ladder } from "./feed-ladder.js";
 import { outcomeOf, tryStream } from "./feed-stream.js";
-import { Listener, Topic } from "./feed-topic.js";
+import { Subscriber, Topic } from "./feed-topic.js";
 import { PauseReasons } from "./pause-reasons.js";
 import { Ramp } from "./schedule.js";
 import { childOf, sleep } from "./sleep.js";
@@ -20,13 +20,13 @@ import { environmentWith } from "./environment.js";
 /** @import { Backoff } from "./backoff.js" */
 /** @import { Environment } from "./environment.js" */
 /** @import { Outcome } from "./feed-ladder.js" */
-/** @import { Tried } from "./feed-stream.js" */
-/** @import { FeedDetail, FeedMessage, FeedState, Listening } from "./feed-topic.js" */
+/** @import { Attempt } from "./feed-stream.js" */
+/** @import { FeedDetail, FeedMessage, FeedState, SubscribeOptions } from "./feed-topic.js" */
 /** @import { PauseReason } from "./pause-reasons.js" */
 
 export const WAIT_SECONDS = 25; // of a long poll
-const WAIT_GRACE_MS = 10_000; // that it may take longer before it counts as cut off
-const REFOLLOW_MS = 300_000; // a run that has ended can still get late events: ask again now and then
+const WAIT_GRACE_MS = 10_000; // beyond that a long poll counts as cut off
+const REFOLLOW_MS = 300_000; // a run that has ended can still get late events: request it again from time to time
 
 /**
  * @typedef {object} FeedOptions
@@ -35,8 +35,8 @@ const REFOLLOW_MS = 300_000; // a run that has ended can still get late events: 
  * @property {Backoff} [backoff]
  * @property {() => number} [draw] For the jitter.
  * @property {(state: FeedState, detail: FeedDetail) => void} [onState]
- * @property {(isAway: boolean) => void} [onJournal] With each heartbeat: whether the journal behind the server does not
- *   answer, so that nothing new can come though the stream is alive.
+ * @property {(isAway: boolean) => void} [onJournal] With each heartbeat: whether the server cannot reach its journal, so
+ *   that nothing new arrives although the stream is alive.
  */
 
 export class FeedClient {
@@ -58,7 +58,7 @@ export class FeedClient {
   #refollowing = null;
   #pauses = new PauseReasons();
   #nextClimb = 0;
-  #polls = new Ramp({ quietMs: Infinity }); // how often, on the last rung
+  #polls = new Ramp({ quietMs: Infinity }); // the schedule of the last rung
 
   /** @param {FeedOptions} options */
   constructor({
@@ -91,23 +91,23 @@ export class FeedClient {
   }
 
   /**
-   * Follow a topic: what happened since `after`, that it has caught up, then what happens.
+   * Follow a topic: the messages since `after`, then `caught_up`, then new messages.
    * @param {string} name `run:{id}`, `runs`, `turn:{p}/{s}/{t}`, `session:{p}/{s}`, `sessions:{p}`, `projects` or
    *   `files:{p}`
-   * @param {Listening} listening
-   * @returns {() => void} stops it
+   * @param {SubscribeOptions} options
+   * @returns {() => void} unsubscribes
    */
-  subscribe(name, listening) {
-    const listener = new Listener(listening);
-    const topic = this.#topics.get(name) ?? new Topic(name, listening.after ?? "");
+  subscribe(name, options) {
+    const subscriber = new Subscriber(options);
+    const topic = this.#topics.get(name) ?? new Topic(name, options.after ?? "");
     this.#topics.set(name, topic);
-    topic.join(listener);
+    topic.subscribe(subscriber);
     this.#restart();
     return () => {
-      if (!listener.active) return;
-      listener.active = false;
-      topic.listeners.delete(listener);
-      if (topic.listeners.size) return;
+      if (!subscriber.active) return;
+      subscriber.active = false;
+      topic.subscribers.delete(subscriber);
+      if (topic.subscribers.size) return;
       this.#topics.delete(name);
       this.#restart();
     };
@@ -124,18 +124,17 @@ export class FeedClient {
   }
 
   /**
-   * Do as much as people's activity asks for. A stream costs next to nothing while nothing happens, so it
-   * stays for one who only looks; polls do not.
+   * Adapt to the user's activity. An idle stream costs next to nothing, so it stays open for an idle user; polls pause.
    * @param {"active" | "idle" | "hidden"} mode
    */
-  attend(mode) {
+  setActivity(mode) {
     if (mode === "hidden" || (mode === "idle" && this.#ladder.rung > 0))
       return this.#pauseFor("activity");
     this.#resumeFrom("activity");
     if (mode === "active") this.touch();
   }
 
-  /** Somebody is interested: try now what would be tried later, and ask again for what has ended. */
+  /** Retry at once what is waiting for its next attempt, and request topics that have ended again. */
   touch() {
     if (this.isPaused) return;
     const hasEnded = [...this.#topics.values()].some((topic) => topic.hasEnded);
@@ -143,11 +142,11 @@ export class FeedClient {
     if (this.#ladder.rung === 2) this.#polls = this.#polls.touched(this.#environment.now());
   }
 
-  /** End everything; whoever listens hears nothing more. */
+  /** End everything; no subscriber is notified again. */
   close() {
     this.#stop();
     for (const topic of this.#topics.values())
-      for (const listener of topic.listeners) listener.active = false;
+      for (const subscriber of topic.subscribers) subscriber.active = false;
     this.#topics.clear();
   }
 
@@ -171,7 +170,7 @@ export class FeedClient {
     this.#run = null;
   }
 
-  /** Open anew from the cursors. At the end of this turn: a page that subscribes ten times opens one stream. */
+  /** Reconnect from the cursors. Deferred, so that a page that subscribes ten times opens one stream. */
   #restart() {
     this.#stop();
     if (this.isPaused || this.#topics.size === 0) return;
@@ -187,7 +186,7 @@ export class FeedClient {
   /** @param {AbortSignal} signal */
   async #follow(signal) {
     this.#nextClimb = this.#environment.now() + this.#ladder.climbMs;
-    let isFreshStart = false; // the cursors have been given up once in this run
+    let isFreshStart = false; // the cursors were reset once in this run
     while (!signal.aborted) {
       const topics = [...this.#topics.values()].filter((topic) => !topic.isRefused);
       if (topics.length === 0) return;
@@ -208,7 +207,7 @@ export class FeedClient {
       }
       if (isStream && outcome === "cut" && topics.every((topic) => topic.hasEnded)) return;
       this.#ladder = this.#ladder.after(outcome, this.#draw);
-      if (outcome === "answered") continue;
+      if (outcome === "responded") continue;
       const waitMs = Math.max(this.#ladder.delay, error?.retryAfterMs ?? 0);
       const isOffline = outcome === "away" || outcome === "refused";
       this.#enter(isOffline ? "offline" : "connecting", error, waitMs);
@@ -216,9 +215,9 @@ export class FeedClient {
     }
   }
 
-  /** @param {Topic[]} topics @param {AbortSignal} signal @returns {Promise<Tried>} */
+  /** @param {Topic[]} topics @param {AbortSignal} signal @returns {Promise<Attempt>} */
   #stream(topics, signal) {
-    let hasSpoken = false;
+    let hasMessage = false;
     return tryStream({
       environment: this.#environment,
       api: this.#api,
@@ -226,25 +225,25 @@ export class FeedClient {
       after: cursorsOf(topics),
       signal,
       onMessage: ({ event, data, id }) => {
-        if (!hasSpoken) {
-          hasSpoken = true;
-          this.#ladder = this.#ladder.spoken();
+        if (!hasMessage) {
+          hasMessage = true;
+          this.#ladder = this.#ladder.connected();
           this.#enter("live");
         }
         if (event === "beat") {
           this.#ladder = this.#ladder.proven();
           this.#onJournal?.(data["journal"] === "away");
         }
-        takeCursors(topics, id);
-        this.#give(topics, { event, data });
+        updateCursors(topics, id);
+        this.#deliver(topics, { event, data });
       },
     });
   }
 
-  /** @param {Topic[]} topics @param {AbortSignal} signal @returns {Promise<Tried>} */
+  /** @param {Topic[]} topics @param {AbortSignal} signal @returns {Promise<Attempt>} */
   async #poll(topics, signal) {
     const isLong = this.#ladder.rung === 1;
-    // The server holds a poll until there is news, and that a topic has caught up is none.
+    // The server holds a poll until there is news; `caught_up` does not count as news.
     const waitSeconds = isLong && topics.every((topic) => topic.isCaughtUp) ? WAIT_SECONDS : 0;
     const now = this.#environment.now();
     if (now >= this.#nextClimb) this.#climb(topics, signal);
@@ -259,26 +258,26 @@ export class FeedClient {
     );
     try {
       const before = cursorsOf(topics);
-      const address = this.#api.address("/api/feed", {
+      const url = this.#api.url("/api/feed", {
         topic: topics.map((topic) => topic.name),
         after: before || null,
         wait: waitSeconds,
       });
-      const response = await this.#api.request(address, { signal: controller.signal });
-      const answer = await response.json();
+      const response = await this.#api.request(url, { signal: controller.signal });
+      const page = await response.json();
       this.#environment.clearTimeout(timer);
-      if (signal.aborted) return { outcome: "answered", error: null };
-      takeCursors(topics, answer.cursor);
-      for (const message of answer.messages) this.#give(topics, message);
+      if (signal.aborted) return { outcome: "responded", error: null };
+      updateCursors(topics, page.cursor);
+      for (const message of page.messages) this.#deliver(topics, message);
       this.#enter("polling");
-      await this.#rest(answer.messages, before !== answer.cursor, now, signal);
-      return { outcome: "answered", error: null };
+      await this.#rest(page.messages, before !== page.cursor, now, signal);
+      return { outcome: "responded", error: null };
     } catch (error) {
-      if (signal.aborted) return { outcome: "answered", error: null };
+      if (signal.aborted) return { outcome: "responded", error: null };
       if (isTooLate) return { outcome: isLong ? "cut" : "away", error: null };
       if (error instanceof ApiError) return { outcome: this.#pollOutcome(error, now), error };
       if (isAbort(error) || error instanceof SyntaxError || error instanceof TypeError) {
-        return { outcome: "cut", error: null }; // the answer broke off in the middle
+        return { outcome: "cut", error: null }; // a truncated response
       }
       throw error;
     } finally {
@@ -288,7 +287,7 @@ export class FeedClient {
   }
 
   /**
-   * A long poll that was held for a while and then broke off was cut by something in between.
+   * A long poll that was held for a while and then broke off was cut by a proxy.
    * @param {ApiError} error
    * @param {number} startedAt
    * @returns {Outcome}
@@ -301,7 +300,7 @@ export class FeedClient {
   }
 
   /**
-   * Wait before the next poll: not at all while there is more or the server did the waiting.
+   * Wait before the next poll, unless there is more to read or the server already waited.
    * @param {FeedMessage[]} messages
    * @param {boolean} hasMoved
    * @param {number} startedAt
@@ -316,12 +315,12 @@ export class FeedClient {
       return;
     }
     if (hasNews) this.#polls = this.#polls.touched(now);
-    this.#polls = this.#polls.looked(now, hasNews);
+    this.#polls = this.#polls.afterPoll(now, hasNews);
     await sleep(this.#environment, this.#polls.delay ?? 0, signal);
   }
 
   /**
-   * Try the stream beside the polls, without taking anything from it: they go on if it brings nothing.
+   * Try the stream beside the polls, without using its messages: the polls continue if the trial fails.
    * @param {Topic[]} topics
    * @param {AbortSignal} signal
    */
@@ -333,14 +332,14 @@ export class FeedClient {
       topics: topics.map((topic) => topic.name),
       after: cursorsOf(topics),
       signal,
-      onMessage: () => "answered",
+      onMessage: () => "responded",
     }).then(({ outcome }) => {
       if (signal.aborted) return;
-      if (outcome === "answered") {
-        this.#ladder = this.#ladder.climbed();
+      if (outcome === "responded") {
+        this.#ladder = this.#ladder.climbSucceeded();
         this.#restart();
       } else {
-        this.#ladder = this.#ladder.climbedInVain();
+        this.#ladder = this.#ladder.climbFailed();
         this.#nextClimb = this.#environment.now() + this.#ladder.climbMs;
       }
     });
@@ -351,14 +350,14 @@ export class FeedClient {
   }
 
   /** @param {Topic[]} topics @param {FeedMessage} message */
-  #give(topics, message) {
+  #deliver(topics, message) {
     const topic = topics.find(({ name }) => name === message.data.topic);
-    if (topic === undefined) return; // a beat has none
+    if (topic === undefined) return; // a heartbeat has no topic
     if (message.event === "error" && message.data.code === "invalid_cursor" && topic.cursor) {
       topic.cursor = ""; // of another journal, or one that was emptied
       return this.#restart();
     }
-    topic.give(message);
+    topic.deliver(message);
     if (message.event === "ended") this.#refollowLater();
   }
 
@@ -369,18 +368,18 @@ export class FeedClient {
     const detail = { way: this.#ladder.way, error, retryInMs };
     this.#onState?.(state, detail);
     for (const topic of [...this.#topics.values()]) {
-      for (const listener of [...topic.listeners]) listener.tell(state, detail);
+      for (const subscriber of [...topic.subscribers]) subscriber.notifyState(state, detail);
     }
   }
 }
 
-/** @param {Topic[]} topics @returns {string} empty if all of them begin at the start */
+/** @param {Topic[]} topics @returns {string} empty if all of them start at the beginning */
 function cursorsOf(topics) {
   return topics.some((topic) => topic.cursor) ? topics.map((topic) => topic.cursor).join(";") : "";
 }
 
 /** @param {Topic[]} topics @param {string} joined */
-function takeCursors(topics, joined) {
+function updateCursors(topics, joined) {
   if (joined === "") return; // a message before the first cursor
   const cursors = topics.length === 1 ? [joined] : joined.split(";");
   if (cursors.length !== topics.length) return;

@@ -1,4 +1,4 @@
-/** Which numbers of events or lines were seen: sorted ranges that neither touch nor overlap. */
+/** The numbers of the events or lines seen: sorted ranges that neither touch nor overlap. */
 
 /** @typedef {[low: number, high: number]} Range */
 
@@ -11,7 +11,7 @@ export class NumberSet {
     const ranges = this.#ranges;
     const last = ranges.at(-1);
     if (last && low === last[1] + 1)
-      last[1] = high; // the next in a row: the cheap and common case
+      last[1] = high; // the next number: the common case
     else if (!last || low > last[1]) ranges.push([low, high]);
     else if (low < last[0] || high > last[1]) this.#insert([low, high]);
   }
@@ -21,7 +21,7 @@ export class NumberSet {
   }
 
   /**
-   * The ranges that are missing between 1 and the highest number seen, or `upTo` if that is higher.
+   * The ranges missing between 1 and the highest number seen, or `upTo` if that is higher.
    * @param {number | null} upTo
    * @returns {Range[]}
    */

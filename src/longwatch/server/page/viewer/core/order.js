@@ -1,4 +1,4 @@
-/** Where events stand among those of their run: by time, then producer, then its number, then their id. */
+/** The order of a run's events: by time, then producer, then number, then event id. */
 
 /**
  * An event as the server writes it.
@@ -26,11 +26,7 @@ export function orderOf(event) {
   return [event.occurred_at, event.producer || "", event.number || 0, event.event_id];
 }
 
-/**
- * Below 0: `one` comes first.
- * @param {Order} one
- * @param {Order} other
- */
+/** @param {Order} one @param {Order} other @returns {number} below 0 if `one` comes first */
 export function compareOrders(one, other) {
   return (
     one[0] - other[0] ||
@@ -46,7 +42,7 @@ export function compareEvents(one, other) {
 }
 
 /**
- * By code points, as Python and the journals compare. `<` compares UTF-16 units, which puts an emoji before U+FF5E.
+ * Compare by code points, as Python and the journals do. `<` compares UTF-16 units and puts an emoji before U+FF5E.
  * @param {string} one
  * @param {string} other
  */

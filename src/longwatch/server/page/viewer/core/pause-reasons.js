@@ -1,9 +1,8 @@
 /**
  * Why polls or a feed are paused: the application called `pause()`, or the page is hidden or idle.
  *
- * The rule: each side lifts only its own pause. An application's `pause()` lasts until the application's
- * `resume()`, whatever the visibility of the tab, interaction, the network or retries do in between; and
- * `resume()` does not wake a page that is hidden or idle.
+ * Each side lifts only its own pause. An application's `pause()` lasts until its `resume()`, whatever the visibility of
+ * the tab, interaction, the network or retries do in between; and `resume()` does not wake a hidden or idle page.
  *
  * @typedef {"application" | "activity"} PauseReason
  */

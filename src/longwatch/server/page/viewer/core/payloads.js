@@ -1,9 +1,9 @@
-/** What payloads say, read with the spellings that other producers use. The same rules as in Python. */
+/** Fields of payloads, with the spellings of third-party producers. The same rules as in Python. */
 
 /** @import { WireEvent } from "./order.js" */
 /** @typedef {Record<string, any>} Payload */
 
-/** Words of other producers → ours. */
+/** Call statuses of third-party producers → ours. */
 export const CALL_WORDS = new Map([
   ["start", "started"],
   ["running", "started"],
@@ -18,7 +18,7 @@ export const CALL_WORDS = new Map([
 ]);
 
 /**
- * The payload of an event; one whose only key looks like a tag of the wire format is wrapped in `$map` there.
+ * The payload of an event. The wire format wraps a payload in `$map` if its only key looks like a tag.
  * @param {WireEvent} event
  * @returns {Payload}
  */
@@ -28,7 +28,7 @@ export function payloadOf(event) {
 }
 
 /**
- * The first of these fields that holds text.
+ * The first of these fields that holds a non-empty string.
  * @param {Payload} payload
  * @param {string[]} names
  * @returns {string | null}
@@ -42,7 +42,7 @@ export function textOf(payload, ...names) {
 }
 
 /**
- * The first of these fields that holds a number one can count with.
+ * The first of these fields that holds a finite number.
  * @param {Payload} payload
  * @param {string[]} names
  * @returns {number | null}
@@ -56,16 +56,13 @@ export function numberOf(payload, ...names) {
   return null;
 }
 
-/**
- * What went wrong, if something did.
- * @param {Payload} payload
- */
+/** @param {Payload} payload */
 export function errorTextOf(payload) {
   return textOf(payload, "error_message", "error");
 }
 
 /**
- * How long it took by the producer's own measure, in milliseconds.
+ * The duration that the producer measured, in milliseconds.
  * @param {Payload} payload
  */
 export function durationOf(payload) {
@@ -73,41 +70,41 @@ export function durationOf(payload) {
 }
 
 /**
- * One spelling for how a call stands. A word nobody knows stays as it is, in lower case, and counts as an end.
- * @param {string} word
+ * One spelling for the status of a call. An unknown status stays as it is, in lower case, and counts as an end.
+ * @param {string} status
  */
-export function callStatus(word) {
-  const lowered = word.toLowerCase();
+export function callStatus(status) {
+  const lowered = status.toLowerCase();
   return CALL_WORDS.get(lowered) ?? lowered;
 }
 
 /**
- * How a tool call stands. Without a status, an error or an output says that it is over.
+ * The status of a tool call. Without a status field, an error or an output means that the call has ended.
  * @param {Payload} payload
  */
 export function toolStatus(payload) {
-  const word = textOf(payload, "status");
-  if (word !== null) return callStatus(word);
+  const status = textOf(payload, "status");
+  if (status !== null) return callStatus(status);
   if (errorTextOf(payload) !== null) return "failed";
   return payload["output"] == null ? "started" : "completed";
 }
 
 /**
- * How the end of an agent span or a node went. Without a status, an error says that it failed.
+ * The status of an agent span or a node that has ended. Without a status field, an error means that it failed.
  * @param {Payload} payload
  */
 export function endStatus(payload) {
-  const word = textOf(payload, "status");
-  if (word !== null) return callStatus(word);
+  const status = textOf(payload, "status");
+  if (status !== null) return callStatus(status);
   return errorTextOf(payload) === null ? "completed" : "failed";
 }
 
 /**
- * Whether a value says anything, as Python sees it: empty lists, maps, sets and zero do not.
+ * Whether a value is true in Python: empty lists, maps, sets and zero are false.
  * @param {any} value
  * @returns {boolean}
  */
-export function saysSomething(value) {
+export function isTruthy(value) {
   if (typeof value !== "object" || value === null) return Boolean(value);
   if (Array.isArray(value)) return value.length > 0;
   const keys = Object.keys(value);
@@ -118,9 +115,9 @@ export function saysSomething(value) {
   return true;
 }
 
-/** @param {any} held */
-function sizeOf(held) {
-  return typeof held === "string" ? held.length : Object.keys(held).length;
+/** @param {any} value */
+function sizeOf(value) {
+  return typeof value === "string" ? value.length : Object.keys(value).length;
 }
 
 /** @param {any} value */

@@ -1,22 +1,22 @@
 /**
- * Answers by address, with their tags and with the changes that users made and the server has not confirmed.
+ * Responses by URL, with their ETags and with the user's changes that the server has not confirmed.
  *
- * A change is a layer over the server's word, not a replacement: an answer that comes in meanwhile goes below
- * it, and taking the change back never brings back an older answer.
+ * A change is a layer over the response, not a replacement: a response that arrives meanwhile goes below it, and rolling
+ * the change back never restores an older response.
  */
 
-const MOST_ENTRIES = 500; // unwatched ones are forgotten, oldest first
+const MOST_ENTRIES = 500; // unwatched entries are evicted, oldest first
 
 /**
- * @typedef {(body: any, answer?: any) => any} Change Gives the changed body; must not alter the one it gets. The
- *   answer of the action is there once the server has confirmed it.
+ * @typedef {(body: any, response?: any) => any} Change Returns the changed body without altering its argument. The
+ *   response of the action is passed once the server has confirmed it.
  *
  * @typedef {object} Entry
  * @property {string | null} etag
- * @property {any} body The server's word; undefined while it is not known.
+ * @property {any} body Of the last response; undefined before the first.
  * @property {Set<{change: Change}>} layers
  * @property {Set<(body: any) => void>} watchers
- * @property {number} epoch Grows when what is on its way has become too old to be kept.
+ * @property {number} epoch Incremented when a response in flight has become outdated.
  */
 
 export class ResponseCache {
@@ -24,7 +24,7 @@ export class ResponseCache {
   #entries = new Map();
 
   /**
-   * What people should see under this address; undefined if nothing is known.
+   * The body with the unconfirmed changes; undefined before the first response.
    * @param {string} key
    */
   view(key) {
@@ -33,7 +33,7 @@ export class ResponseCache {
   }
 
   /**
-   * What the server last said, without any unconfirmed change.
+   * The body of the last response, without any unconfirmed change.
    * @param {string} key
    */
   confirmed(key) {
@@ -41,25 +41,26 @@ export class ResponseCache {
   }
 
   /**
-   * The tag to ask with, and the epoch to hand back with the answer.
+   * The ETag to send with a request, and the epoch to pass on with its response.
    * @param {string} key
    */
-  asked(key) {
+  validatorsOf(key) {
     const entry = this.#entries.get(key);
     return { etag: entry?.body === undefined ? null : entry.etag, epoch: entry?.epoch ?? 0 };
   }
 
   /**
-   * Keep an answer; what equals the previous one stays the same object. False: it was asked for before something changed here, so ask again.
+   * Store a response; parts that equal the previous one stay the same objects. Returns false if the entry has changed
+   * since the request, so that the caller requests it again.
    * @param {string} key
-   * @param {{etag: string | null, body: any, epoch: number}} answer
+   * @param {{etag: string | null, body: any, epoch: number}} response
    */
   store(key, { etag, body, epoch }) {
     const entry = this.#entry(key);
     if (entry.epoch !== epoch) return false;
     entry.etag = etag;
-    entry.body = sharing(entry.body, body);
-    this.#tell(entry);
+    entry.body = shareUnchanged(entry.body, body);
+    this.#notify(entry);
     this.#trim();
     return true;
   }
@@ -68,28 +69,29 @@ export class ResponseCache {
    * Show a change before the server has confirmed it.
    * @param {string} key
    * @param {Change} change
-   * @returns {{confirm: (answer?: any) => void, takeBack: () => void}}
+   * @returns {{confirm: (response?: any) => void, rollBack: () => void}}
    */
   change(key, change) {
     const entry = this.#entry(key);
     const layer = { change };
     entry.layers.add(layer);
-    this.#tell(entry);
+    this.#notify(entry);
     return {
-      confirm: (answer) => {
+      confirm: (response) => {
         if (!entry.layers.delete(layer)) return;
-        if (entry.body !== undefined) entry.body = sharing(entry.body, change(entry.body, answer));
+        if (entry.body !== undefined)
+          entry.body = shareUnchanged(entry.body, change(entry.body, response));
         this.#outdate(entry);
-        this.#tell(entry);
+        this.#notify(entry);
       },
-      takeBack: () => {
-        if (entry.layers.delete(layer)) this.#tell(entry);
+      rollBack: () => {
+        if (entry.layers.delete(layer)) this.#notify(entry);
       },
     };
   }
 
   /**
-   * Ask anew for everything whose address begins so: it stays visible, but its tag is no good any more.
+   * Drop the ETags of every URL with this prefix. The bodies stay visible until the next response.
    * @param {string} [prefix]
    */
   invalidate(prefix = "") {
@@ -97,10 +99,10 @@ export class ResponseCache {
   }
 
   /**
-   * Be told of every change under this address.
+   * Notify a watcher of every change of this entry.
    * @param {string} key
    * @param {(body: any) => void} watcher
-   * @returns {() => void} stops it
+   * @returns {() => void} removes the watcher
    */
   watch(key, watcher) {
     const entry = this.#entry(key);
@@ -125,7 +127,7 @@ export class ResponseCache {
   }
 
   /** @param {Entry} entry */
-  #tell(entry) {
+  #notify(entry) {
     if (entry.watchers.size === 0) return;
     const view = viewOf(entry);
     for (const watcher of [...entry.watchers]) watcher(view);
@@ -150,22 +152,25 @@ function viewOf(entry) {
 }
 
 /**
- * The new JSON value with every part that equals the old one's replaced by that part, so that `===` finds what changed.
+ * The new JSON value with every unchanged part replaced by the old object, so that `===` finds what changed.
  * @template T
  * @param {unknown} before
  * @param {T} after
  * @returns {T}
  */
-export function sharing(before, after) {
+export function shareUnchanged(before, after) {
   if (Object.is(before, after)) return after;
   if (Array.isArray(before) && Array.isArray(after)) {
-    const shared = after.map((value, at) => sharing(before[at], value));
+    const shared = after.map((value, at) => shareUnchanged(before[at], value));
     const isEqual =
       before.length === after.length && shared.every((value, at) => value === before[at]);
     return /** @type {T} */ (isEqual ? before : shared);
   }
   if (!isPlain(before) || !isPlain(after)) return after;
-  const entries = Object.entries(after).map(([key, value]) => [key, sharing(before[key], value)]);
+  const entries = Object.entries(after).map(([key, value]) => [
+    key,
+    shareUnchanged(before[key], value),
+  ]);
   const isEqual =
     entries.length === Object.keys(before).length &&
     entries.every(([key, value]) => Object.hasOwn(before, key) && value === before[key]);

@@ -1,9 +1,9 @@
-/** The addresses of the server's routes. */
+/** Paths of the server's routes. */
 
-const each = encodeURIComponent;
+const encode = encodeURIComponent;
 
 /** @param {string} runId */
-export const runPath = (runId) => `/api/runs/${each(runId)}`;
+export const runPath = (runId) => `/api/runs/${encode(runId)}`;
 
 /**
  * Without a plan the id is `plan/execution`, or an id that only one plan has.
@@ -11,10 +11,10 @@ export const runPath = (runId) => `/api/runs/${each(runId)}`;
  * @param {string | null} [planId]
  */
 export const executionPath = (executionId, planId = null) =>
-  `/api/executions/${planId === null ? "" : `${each(planId)}/`}${each(executionId)}`;
+  `/api/executions/${planId === null ? "" : `${encode(planId)}/`}${encode(executionId)}`;
 
 /**
- * The first slash separates the two: a slash and a percent sign of the plan are encoded.
+ * The first slash separates the two ids, so slashes and percent signs of the plan are encoded.
  * @param {string} planId
  * @param {string} executionId
  */
@@ -22,18 +22,18 @@ export const executionTopic = (planId, executionId) =>
   `execution:${planId.replaceAll("%", "%25").replaceAll("/", "%2F")}/${executionId}`;
 
 /** @param {string} projectId */
-export const projectPath = (projectId) => `/api/projects/${each(projectId)}`;
+export const projectPath = (projectId) => `/api/projects/${encode(projectId)}`;
 
 /** @param {string} projectId @param {string} sessionId */
 export const sessionPath = (projectId, sessionId) =>
-  `${projectPath(projectId)}/sessions/${each(sessionId)}`;
+  `${projectPath(projectId)}/sessions/${encode(sessionId)}`;
 
 /** @param {string} projectId @param {string} sessionId */
 export const turnsPath = (projectId, sessionId) => `${sessionPath(projectId, sessionId)}/turns`;
 
 /** @param {string} projectId @param {string} sessionId @param {string} turnId */
 export const turnPath = (projectId, sessionId, turnId) =>
-  `${turnsPath(projectId, sessionId)}/${each(turnId)}`;
+  `${turnsPath(projectId, sessionId)}/${encode(turnId)}`;
 
 /** @param {string} projectId */
 export const filesPath = (projectId) => `${projectPath(projectId)}/files`;
@@ -48,5 +48,5 @@ export const contentPath = (projectId, path) =>
 
 /** @param {string} path */
 function filePath(path) {
-  return path.split("/").map(each).join("/");
+  return path.split("/").map(encode).join("/");
 }

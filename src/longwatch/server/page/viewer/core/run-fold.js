@@ -1,7 +1,7 @@
 /**
- * A run is the fold of its events. Any order of arrival gives the same run, and the same as in Python.
+ * A run is the fold of its events: the same for any order of arrival, and the same as in Python.
  *
- * Give each event once; the feed sees to that.
+ * Each event must be added once; the feed ensures that.
  */
 
 import { Lifecycle } from "./attempts.js";
@@ -18,10 +18,10 @@ import { numberOf, payloadOf, toolStatus } from "./payloads.js";
 /** @import { Order, WireEvent } from "./order.js" */
 
 export const SILENT_AFTER_MS = 60_000;
-const LINE_TYPES = new Set(["block", "turn_line", "turn_result", "output"]); // of the output of an agent
+const LINE_TYPES = new Set(["block", "turn_line", "turn_result", "output"]); // lines of an agent's output
 
 /**
- * @typedef {object} Condition Something worth saying about a run that is no part of its history.
+ * @typedef {object} Condition A property of a run at this moment that is not part of its history.
  * @property {string} name `silent`, `unreadable` or `missing`; of the server also `unattended`, `undelivered` or `no heartbeat`
  * @property {string} message
  *
@@ -71,7 +71,7 @@ const LINE_TYPES = new Set(["block", "turn_line", "turn_result", "output"]); // 
  * @typedef {SummaryView & RunDetails} RunView
  */
 
-/** Everything that the events of a run say together, growing as they come. */
+/** The state of a run, updated with every event. */
 export class RunFold {
   #calls = new Calls();
   /** @type {Set<string>} */
@@ -80,7 +80,7 @@ export class RunFold {
   #counts = new Map();
   /** @type {Map<string, {seen: NumberSet, stated: number | null}>} */
   #producers = new Map();
-  #lines = new NumberSet(); // of the agent's output that were fed to a turn
+  #lines = new NumberSet(); // of the agent's output, fed to a turn
   /** @type {Attempt[] | null} */
   #attempts;
   /** @type {Origin | null} */
@@ -91,13 +91,13 @@ export class RunFold {
   /** @type {Order | null} of the last sign of activity */
   #lastOrder = null;
   #lastType = "";
-  #isActive = false; // false: only observers wrote, so the last is one of their events
+  #isActive = false; // while false, only observers have written, and the last order is theirs
   #events = 0;
   #failedCalls = 0;
 
   /**
    * @param {string} runId
-   * @param {Attempt | null} [attempt] for the fold of one attempt's events alone: the attempt, by the whole run
+   * @param {Attempt | null} [attempt] the attempt, if only its events are folded
    */
   constructor(runId, attempt = null) {
     this.runId = runId;
@@ -129,14 +129,14 @@ export class RunFold {
     return this.#events;
   }
 
-  /** How many events there are of each type. */
+  /** Number of events of each type. */
   get counts() {
     return /** @type {ReadonlyMap<string, number>} */ (this.#counts);
   }
 
   /** @param {Iterable<WireEvent>} events */
   add(events) {
-    for (const event of events) this.#take(event);
+    for (const event of events) this.#add(event);
     return this;
   }
 
@@ -145,17 +145,17 @@ export class RunFold {
     const last = this.#shown.length - 1;
     return last === 0
       ? this.#calls.ordered()
-      : this.#calls.only((order) => this.#lifecycle.attemptAt(order) === last);
+      : this.#calls.select((order) => this.#lifecycle.attemptAt(order) === last);
   }
 
-  /** The same, as `GET /api/runs/{run_id}` gives them. */
+  /** The same, as `GET /api/runs/{run_id}` returns them. */
   callViews() {
     const { hasEnded } = this;
     return this.calls().map((call) => call.view(hasEnded));
   }
 
   /**
-   * What is true of the run at this moment and would not be at another: computed, never stored.
+   * The conditions of the run at this moment: computed, never stored.
    * @param {number} now Epoch milliseconds.
    * @param {number} [silentAfterMs]
    * @param {RunFold} [whole] of every attempt: a producer may work on several, so only all of its numbers show a gap
@@ -177,7 +177,7 @@ export class RunFold {
       const message = `${unreadable} ${events} cannot be read; \`longwatch doctor\` says what to do`;
       found.push({ name: "unreadable", message });
     }
-    for (const [producer, { seen, stated }] of sorted(whole.#producers)) {
+    for (const [producer, { seen, stated }] of sortedEntries(whole.#producers)) {
       if (!this.#producers.has(producer)) continue;
       for (const [low, high] of seen.gaps(stated)) {
         const span = low === high ? `${low}` : `${low}–${high}`;
@@ -221,7 +221,7 @@ export class RunFold {
       warning_count: ending?.warnings ?? 0,
       last_event_type: this.#lastType,
       last_event_at: this.#lastOrder[0],
-      expired_before: null, // only the journal knows
+      expired_before: null, // known to the journal only
       attempts: attempts.map((each, at) =>
         this.#attemptView(each, at, each === this.#current ? ending : each.ending),
       ),
@@ -229,15 +229,15 @@ export class RunFold {
   }
 
   /**
-   * How the last attempt ended. It can not have died before its last activity, and of one without an ending that a
-   * later one has replaced only that is known.
+   * How the last attempt ended. It cannot have died before its last activity. An attempt without an ending that was
+   * superseded ended some time after its last activity.
    * @returns {Ending | null}
    */
   get #ending() {
     const { ending, isSuperseded } = this.#current;
     const activeAt = this.#isActive ? (this.#lastOrder?.[0] ?? 0) : 0;
     if (ending === null && isSuperseded)
-      return replacedAt(/** @type {Order} */ (this.#lastOrder), activeAt);
+      return supersededAt(/** @type {Order} */ (this.#lastOrder), activeAt);
     if (ending?.status !== "died") return ending;
     const notBefore = Math.max(activeAt, ending.notBefore ?? 0);
     return {
@@ -266,14 +266,14 @@ export class RunFold {
   }
 
   /**
-   * The whole run, as `GET /api/runs/{run_id}` gives it.
+   * The whole run, as `GET /api/runs/{run_id}` returns it.
    * @param {number} now Epoch milliseconds.
    * @returns {RunView | null} null before the first event
    */
   view(now) {
     const summary = this.summary(now);
     if (summary === null) return null;
-    const producers = sorted(this.#producers).map(([name, { seen, stated }]) => {
+    const producers = sortedEntries(this.#producers).map(([name, { seen, stated }]) => {
       return /** @type {const} */ ([
         name,
         { events: seen.size, stated, missing: seen.gaps(stated) },
@@ -282,14 +282,14 @@ export class RunFold {
     return {
       ...summary,
       conditions: this.conditions(now),
-      counts: Object.fromEntries(sorted(this.#counts)),
+      counts: Object.fromEntries(sortedEntries(this.#counts)),
       producers: Object.fromEntries(producers),
       calls: this.callViews(),
     };
   }
 
   /** @param {WireEvent} event */
-  #take(event) {
+  #add(event) {
     const order = orderOf(event);
     const { type } = event;
     this.#events += 1;
@@ -305,20 +305,19 @@ export class RunFold {
     if (type === "tool_call" && toolStatus(payloadOf(event)) === "failed") this.#failedCalls += 1;
     this.#lifecycle.add(event);
     this.#calls.add(event);
-    this.#tally(event);
+    this.#noteProducer(event);
     if (LINE_TYPES.has(type)) this.#noteLine(payloadOf(event));
   }
 
   /**
-   * Blank lines have no event. Events of earlier versions do not say where the line before them was, so they count for
-   * all before them.
-   * @param {Record<string, any>} said
+   * Blank lines have no event. An event without `after_line`, from an earlier version, covers all lines before it.
+   * @param {Record<string, any>} payload
    */
-  #noteLine(said) {
-    const number = numberOf(said, "line_number");
+  #noteLine(payload) {
+    const number = numberOf(payload, "line_number");
     if (number === null || number < 0) return;
     const last = Math.trunc(number);
-    this.#lines.add(Math.min(Math.trunc(numberOf(said, "after_line") ?? 0) + 1, last), last);
+    this.#lines.add(Math.min(Math.trunc(numberOf(payload, "after_line") ?? 0) + 1, last), last);
   }
 
   /** @param {WireEvent} event @param {Order} order */
@@ -333,21 +332,21 @@ export class RunFold {
   }
 
   /** @param {WireEvent} event */
-  #tally(event) {
+  #noteProducer(event) {
     if (event.producer == null || event.number == null) return;
-    let tally = this.#producers.get(event.producer);
-    if (tally === undefined) {
-      tally = { seen: new NumberSet(), stated: null };
-      this.#producers.set(event.producer, tally);
+    let counts = this.#producers.get(event.producer);
+    if (counts === undefined) {
+      counts = { seen: new NumberSet(), stated: null };
+      this.#producers.set(event.producer, counts);
     }
-    tally.seen.add(event.number);
+    counts.seen.add(event.number);
     const count = event.type === "producer_closed" ? numberOf(payloadOf(event), "count") : null;
-    if (count !== null) tally.stated = Math.max(tally.stated ?? 0, Math.trunc(count));
+    if (count !== null) counts.stated = Math.max(counts.stated ?? 0, Math.trunc(count));
   }
 }
 
 /**
- * The run that these events tell; null for none at all.
+ * The run of these events; null without events.
  * @param {Iterable<WireEvent>} events
  * @returns {RunFold | null}
  */
@@ -357,11 +356,11 @@ export function fold(events) {
 }
 
 /** @param {Order} order @param {number} notBefore @returns {Ending} */
-function replacedAt(order, notBefore) {
+function supersededAt(order, notBefore) {
   return {
     status: "unknown",
     order,
-    ownWord: false,
+    isOwn: false,
     error: null,
     correction: false,
     attempt: null,
@@ -386,6 +385,6 @@ function lengths([notBefore, notAfter], start) {
  * @param {ReadonlyMap<string, T>} map
  * @returns {[string, T][]}
  */
-function sorted(map) {
+function sortedEntries(map) {
   return [...map].sort(([one], [other]) => compareText(one, other));
 }

@@ -1,12 +1,12 @@
 /**
- * When to look again while all is well. Values: each look gives the next state, and none of them waits.
- * All times are milliseconds, `now` of any clock that only grows.
+ * When to poll next while nothing fails. Values: each poll returns the next state, and none of them waits.
+ * Times are milliseconds of any monotonic clock.
  *
  * @typedef {object} Schedule
- * @property {number | null} delay From the last look to the next; null: it has stopped.
- * @property {string | null} reason Why it has stopped, for people.
- * @property {(now: number, news: boolean) => Schedule} looked The state after a look at this moment.
- * @property {(now: number) => Schedule} touched The state after somebody showed interest.
+ * @property {number | null} delay From the last poll to the next; null once it has stopped.
+ * @property {string | null} reason Why it has stopped, as text.
+ * @property {(now: number, news: boolean) => Schedule} afterPoll The state after a poll at this moment.
+ * @property {(now: number) => Schedule} touched The state after a sign of interest.
  */
 
 /**
@@ -18,10 +18,10 @@
  * @property {number} [quietMs]
  *
  * @typedef {object} RampState
- * @property {number | null} step The delay now, before it is known whether the ramp has stopped.
- * @property {number | null} startedAt First look, or the last touch.
+ * @property {number | null} step The current delay, whether or not the ramp has stopped.
+ * @property {number | null} startedAt Time of the first poll or the last touch.
  * @property {number | null} newsAt
- * @property {number | null} lookedAt
+ * @property {number | null} polledAt
  */
 
 export const RAMP = Object.freeze({
@@ -33,26 +33,26 @@ export const RAMP = Object.freeze({
 });
 
 /** @type {RampState} */
-const NEVER_LOOKED = { step: null, startedAt: null, newsAt: null, lookedAt: null };
+const NEVER_POLLED = { step: null, startedAt: null, newsAt: null, polledAt: null };
 
 /**
- * Intelligent polling: quick while it is young, then slower, then not at all.
+ * A schedule that starts fast, slows down and stops.
  *
- * `first` for the first `activeMs`, then × `factor` with each look up to `most`. News does not quicken it, but
- * keeps it alive: it stops at the first look that comes `quietMs` after the last news.
+ * The delay is `first` for the first `activeMs`, then grows by `factor` with each poll up to `most`. News does not
+ * shorten the delay, but keeps the ramp running: it stops at the first poll `quietMs` after the last news.
  * @implements {Schedule}
  */
 export class Ramp {
   /** @param {RampOptions} [options] @param {RampState} [state] */
-  constructor(options = {}, state = NEVER_LOOKED) {
+  constructor(options = {}, state = NEVER_POLLED) {
     this.options = { ...RAMP, ...options };
     const { first, factor, most } = this.options;
-    checkDelay("the first delay of a ramp", first);
-    checkDelay("the last delay of a ramp", most);
+    validateDelay("first delay of the ramp", first);
+    validateDelay("last delay of the ramp", most);
     if (first > most || !(factor >= 1 && factor < Infinity)) {
       throw new RangeError(
-        `a ramp from ${first} ms times ${factor} does not lead up to ${most} ms; ` +
-          "give first <= most and a factor of at least 1",
+        `Invalid ramp: ${first} ms times ${factor} up to ${most} ms. ` +
+          "Use first <= most and a factor of at least 1.",
       );
     }
     this.state = state;
@@ -68,7 +68,7 @@ export class Ramp {
   }
 
   /** @param {number} now @param {boolean} news */
-  looked(now, news) {
+  afterPoll(now, news) {
     const { first, factor, most, activeMs } = this.options;
     const startedAt = this.state.startedAt ?? now;
     const step = this.state.step ?? first;
@@ -76,24 +76,24 @@ export class Ramp {
       step: now - startedAt >= activeMs ? Math.min(most, step * factor) : step,
       startedAt,
       newsAt: news ? now : (this.state.newsAt ?? now),
-      lookedAt: now,
+      polledAt: now,
     });
   }
 
   /** @param {number} now */
   touched(now) {
-    return new Ramp(this.options, { step: null, startedAt: now, newsAt: now, lookedAt: now });
+    return new Ramp(this.options, { step: null, startedAt: now, newsAt: now, polledAt: now });
   }
 
   #isQuiet() {
-    const { lookedAt, newsAt } = this.state;
-    return lookedAt !== null && newsAt !== null && lookedAt - newsAt >= this.options.quietMs;
+    const { polledAt, newsAt } = this.state;
+    return polledAt !== null && newsAt !== null && polledAt - newsAt >= this.options.quietMs;
   }
 }
 
 /** @param {string} what @param {unknown} ms */
-export function checkDelay(what, ms) {
+export function validateDelay(what, ms) {
   if (typeof ms !== "number" || !(ms > 0 && ms < Infinity)) {
-    throw new RangeError(`${what} is a number of milliseconds above 0, not ${String(ms)}`);
+    throw new RangeError(`Invalid ${what}: ${String(ms)}. Use a number of milliseconds above 0.`);
   }
 }

@@ -1,4 +1,4 @@
-/** Waiting that can be called off. */
+/** Sleeping that an abort signal ends. */
 
 /** @import { Environment } from "./environment.js" */
 
@@ -23,7 +23,7 @@ export function sleep(environment, ms, signal) {
 }
 
 /**
- * A controller that is aborted with the signal. Call `release` when it is done with, or the signal keeps it.
+ * A controller that is aborted with the signal. Call `release` at the end, or the signal keeps a reference to it.
  * @param {AbortSignal} signal
  */
 export function childOf(signal) {

@@ -1,43 +1,39 @@
-/** Server-sent events as the standard has them, from text in pieces of any size. */
+/** A parser for server-sent events, fed with text in chunks of any size. */
 
 /**
  * @typedef {object} SseMessage
  * @property {string} event
  * @property {string} data
- * @property {string} id The last id that was sent, with this message or before it.
+ * @property {string} id The last id received, with this message or before it.
  */
 
 export class SseParser {
-  #rest = "";
-  #afterReturn = false; // the last piece ended in \r: a \n that comes next belongs to it
-  #begun = false;
+  #partialLine = "";
+  #afterReturn = false; // the last chunk ended in \r: a \n that follows belongs to it
+  #hasStarted = false;
   #event = "";
   /** @type {string[]} */
   #data = [];
   #id = "";
 
-  /**
-   * The messages that this piece completes.
-   * @param {string} piece
-   * @returns {SseMessage[]}
-   */
-  push(piece) {
-    if (piece === "") return [];
-    let text = piece;
-    if (!this.#begun && text.charCodeAt(0) === 0xfeff) text = text.slice(1);
-    this.#begun = true;
+  /** @param {string} chunk @returns {SseMessage[]} the messages that this chunk completes */
+  push(chunk) {
+    if (chunk === "") return [];
+    let text = chunk;
+    if (!this.#hasStarted && text.charCodeAt(0) === 0xfeff) text = text.slice(1);
+    this.#hasStarted = true;
     if (this.#afterReturn && text.startsWith("\n")) text = text.slice(1);
-    this.#afterReturn = piece.endsWith("\r");
-    const lines = (this.#rest + text).split(/\r\n|\r|\n/);
-    this.#rest = lines.pop() ?? "";
+    this.#afterReturn = chunk.endsWith("\r");
+    const lines = (this.#partialLine + text).split(/\r\n|\r|\n/);
+    this.#partialLine = lines.pop() ?? "";
     /** @type {SseMessage[]} */
     const messages = [];
-    for (const line of lines) this.#take(line, messages);
+    for (const line of lines) this.#parseLine(line, messages);
     return messages;
   }
 
   /** @param {string} line @param {SseMessage[]} messages */
-  #take(line, messages) {
+  #parseLine(line, messages) {
     if (line === "") {
       if (this.#data.length) {
         messages.push({

@@ -1,4 +1,4 @@
-/** Turns of a conversation and their blocks, from answers and from messages of the feed. */
+/** Turns of a session and their blocks, from responses and from messages of the feed. */
 
 /** @import { FeedMessage } from "./feed-topic.js" */
 
@@ -29,15 +29,12 @@
  * @property {[number, number][]} [missing_lines] First and last line of each gap in the agent's output.
  */
 
-/**
- * Whether nothing more will happen to the turn.
- * @param {{status: string}} turn
- */
+/** @param {{status: string}} turn */
 export function isOver({ status }) {
   return status === "completed" || status === "failed";
 }
 
-/** The turns of a `turn:` or `session:` topic, as far as they have been told. */
+/** The turns of a `turn:` or `session:` topic, as far as they have been received. */
 export class TurnState {
   /** @type {Map<string, WireTurn>} */
   #turns = new Map();
@@ -45,17 +42,17 @@ export class TurnState {
   #blocks = new Map(); // turn id → block id → block
 
   /**
-   * Take in a message; false if it changed nothing.
+   * Apply a message; returns false if it changed nothing.
    * @param {FeedMessage} message
    */
-  take({ event, data }) {
-    if (event === "turn") return this.#takeTurn(data.turn);
-    if (event === "block") return this.#takeBlock(data.turn_id, data.block);
+  apply({ event, data }) {
+    if (event === "turn") return this.#applyTurn(data.turn);
+    if (event === "block") return this.#applyBlock(data.turn_id, data.block);
     return false;
   }
 
   /**
-   * All turns in their order, each with the blocks it has so far.
+   * All turns in order, each with the blocks received so far.
    * @returns {(WireTurn & {blocks: WireBlock[]})[]}
    */
   turns() {
@@ -76,22 +73,22 @@ export class TurnState {
   }
 
   /** @param {WireTurn} turn */
-  #takeTurn({ blocks = [], ...turn }) {
-    for (const block of blocks) this.#takeBlock(turn.id, block);
-    const known = this.#turns.get(turn.id);
-    if (known && known.last_updated > turn.last_updated) return false; // told again after a newer one
+  #applyTurn({ blocks = [], ...turn }) {
+    for (const block of blocks) this.#applyBlock(turn.id, block);
+    const current = this.#turns.get(turn.id);
+    if (current && current.last_updated > turn.last_updated) return false; // a repeated, older message
     this.#turns.set(turn.id, turn);
     return true;
   }
 
   /** @param {string} turnId @param {WireBlock} block */
-  #takeBlock(turnId, block) {
+  #applyBlock(turnId, block) {
     let blocks = this.#blocks.get(turnId);
     if (blocks === undefined) {
       blocks = new Map();
       this.#blocks.set(turnId, blocks);
     }
-    if (blocks.get(block.id)?.sequence === block.sequence) return false; // another one: it has moved
+    if (blocks.get(block.id)?.sequence === block.sequence) return false; // another number: it moved
     blocks.set(block.id, block);
     return true;
   }
