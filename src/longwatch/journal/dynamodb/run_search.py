@@ -84,6 +84,8 @@ class RunSearch:
                 summary = part if summary is None else summary.merged(part)
         if summary is None:
             return None
+        if summary.kind == SESSION and not summary.origin.inferred:
+            return summary  # claimed before its first event, whose time the list shows
         start = self._claimed_start(run_id)
         return summary if start is None or start >= summary.started_at else replace(summary, started_at=start)
 

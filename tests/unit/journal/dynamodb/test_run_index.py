@@ -228,9 +228,12 @@ class TestASession:
             table.put(item, FREE)
 
         (listed,) = opened(table, clock).find_runs().runs
+        found = opened(table, clock).find_run("s-1")
 
         assert (listed.run_id, listed.kind, listed.status) == ("s-1", "session", Status.FAILED)
         assert (listed.events, listed.started_at) == (2, NOW + 2)
+        assert found is not None
+        assert found.started_at == listed.started_at
 
     def test_is_listed_once_when_others_write_it_too(self, table: SimulatedTable, clock: FakeClock) -> None:
         for item in (*machine_entry("s-1", NOW), machine_event("s-1", "SESSION_INITIATED", NOW + 2)):
