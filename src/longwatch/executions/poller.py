@@ -23,8 +23,15 @@ from longwatch.executions.cadence.cadence import LearnedCadence
 from longwatch.executions.due import ExecutionPhase, deadline_at, is_due, is_leased, phase_of
 from longwatch.executions.model import Execution, ExecutionKey
 from longwatch.executions.outcomes import decide_verdict
-from longwatch.executions.rechecks import apply_recheck, is_recheck_due, next_recheck_at
-from longwatch.executions.responses import SourceResponse, apply_response, record_failure, redact_response
+from longwatch.executions.responses import (
+    SourceResponse,
+    apply_recheck,
+    apply_response,
+    is_recheck_due,
+    next_recheck_at,
+    record_failure,
+    redact_response,
+)
 from longwatch.executions.sources.base import Source, SourceProblem, SourceResult
 from longwatch.executions.sources.dates import observed_at
 from longwatch.executions.stores.base import ExecutionStore, ServerClock

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 MOST_BYTES = 300_000  # of an event's payload as JSON: DynamoDB takes 400 KB with keys and names
+LONGEST_STATUS = 200  # characters of a status or a name
 # Characters of a text, and entries of a list or map, until it fits.
 STEPS = ((4_000, 2_000), (1_000, 1_000), (300, 300), (100, 100), (60, 30))
 
@@ -43,3 +44,8 @@ def truncate_texts(value: Any, characters: int, entries: int | None = None) -> A
 
 def _size(payload: Mapping[str, Any]) -> int:
     return len(json.dumps(payload, default=str, ensure_ascii=False).encode())
+
+
+def storable_text(said: object, most: int) -> str:
+    """As text that every store takes: half a character, which JSON can name, is none, and all has an end."""
+    return str(said)[:most].encode(errors="replace").decode()

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from longwatch.executions.due import deadline_at, next_poll_at, phase_of
-from longwatch.executions.explain import conditions_by, explain_execution, silent_at
+from longwatch.executions.explain import conditions_by, explain_execution, silent_at, waiting_for
 from longwatch.executions.model import Execution, Job, Stage, Verdict, WorkItem
 from longwatch.executions.outcomes import stage_outcome
 from longwatch.executions.progress import failure_reason, items_of, progress_of
-from longwatch.executions.waiting import waiting_for
 from longwatch.journal.views import ConditionView, StatusWord
 from longwatch.model.json_schema import OPEN, STRICT, JsonSchema
 

@@ -1,10 +1,10 @@
-"""A stand-in for an AWS service: it speaks the wire protocol of botocore's model, and says what a test wants.
+"""A simulated AWS service: the wire protocol of botocore's model, with the responses that a test defines.
 
     with AwsService("codebuild") as service:
         service.answer("BatchGetBuilds", {"builds": [{"id": "demo:1", "buildStatus": "IN_PROGRESS"}]})
         client = boto3.client("codebuild", endpoint_url=service.url, region_name="eu-west-1")
 
-Answers are checked against the model, so that a test can not make the service say what it never would.
+Responses are checked against the model, so that a test cannot return what the service never would.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl
 from xml.etree import ElementTree
 
-from longwatch.clock import iso_from_ms
+from longwatch.clock import SYSTEM_CLOCK, Clock, iso_from_ms
 from longwatch.errors import MissingExtra
 
 DENIED = "AccessDeniedException"
@@ -30,7 +30,7 @@ DENIED = "AccessDeniedException"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP answer."""
+    """An HTTP response."""
 
     status: int
     body: bytes
@@ -68,38 +68,38 @@ def routes(service: str = "drs") -> Mapping[tuple[str, str], str]:
 
 
 def parse_request(operation: str, body: bytes) -> dict[str, Any]:
-    """The request's parameters. Raises `ServiceError` for what the service would not take."""
+    """The request's parameters. Raises `ServiceError` for a request that the service would reject."""
     from botocore.validate import ParamValidator
 
     try:
-        said = json.loads(body or b"{}")
+        parameters = json.loads(body or b"{}")
     except ValueError as error:
-        raise ServiceError("ValidationException", f"the body is no JSON: {error}", code="400") from error
+        raise ServiceError("ValidationException", f"the body is not JSON: {error}", code="400") from error
     shape = service_model().operation_model(operation).input_shape
-    report = ParamValidator().validate(said, shape) if shape is not None else None
+    report = ParamValidator().validate(parameters, shape) if shape is not None else None
     if report is not None and report.has_errors():
         raise ServiceError("ValidationException", report.generate_report(), code="400")
-    mistakes = mistakes_in(said, shape) if shape is not None else []
+    mistakes = mistakes_in(parameters, shape) if shape is not None else []
     if mistakes:
         raise ServiceError("ValidationException", "; ".join(mistakes), code="400")
-    return dict(said)
+    return dict(parameters)
 
 
-def render_response(operation: str, said: Mapping[str, Any]) -> Reply:
-    """The answer on the wire. Raises AssertionError for what the service could never say."""
+def render_response(operation: str, response: Mapping[str, Any]) -> Reply:
+    """The response on the wire. Raises AssertionError for one that the service could never return."""
     model = service_model().operation_model(operation)
-    mistakes = mistakes_in(said, model.output_shape)
+    mistakes = mistakes_in(response, model.output_shape)
     if mistakes:
-        raise AssertionError(f"{operation} could not answer so: {'; '.join(mistakes)}")
-    return Reply(int(model.http.get("responseCode", 200)), _json(said), {})
+        raise AssertionError(f"{operation} cannot return this: {'; '.join(mistakes)}")
+    return Reply(int(model.http.get("responseCode", 200)), _json(response), {})
 
 
 def render_error(operation: str, error: ServiceError) -> Reply:
-    """The error on the wire, as the model of the operation has it."""
+    """The error on the wire, as the model of the operation defines it."""
     shapes = {shape.name: shape for shape in service_model().operation_model(operation).error_shapes}
     shapes[DENIED] = service_model().shape_for(DENIED)  # a common error, which no operation lists
     if error.shape not in shapes:
-        raise AssertionError(f"{operation} never answers {error.shape}")
+        raise AssertionError(f"{operation} never returns {error.shape}")
     shape = shapes[error.shape]
     headers, body = {"x-amzn-ErrorType": error.shape}, {}
     for name, value in error.members.items():
@@ -135,7 +135,7 @@ def mistakes_in(value: Any, shape: Any, path: str = "") -> list[str]:
 
 def _structure_mistakes(value: Any, shape: Any, path: str) -> list[str]:
     if not isinstance(value, Mapping):
-        return [f"{path or 'the answer'} is no structure"]
+        return [f"{path or 'the response'} is not a structure"]
     found = [f"{path}.{name} is missing" for name in shape.required_members if name not in value]
     for name, each in value.items():
         if name not in shape.members:
@@ -147,7 +147,7 @@ def _structure_mistakes(value: Any, shape: Any, path: str) -> list[str]:
 
 def _text_mistakes(value: Any, shape: Any, path: str) -> list[str]:
     if not isinstance(value, str):
-        return [f"{path} is no text"]
+        return [f"{path} is not a string"]
     if shape.enum and value not in shape.enum:
         return [f"{path} is {value!r}, not one of {', '.join(shape.enum)}"]
     pattern = shape.metadata.get("pattern")
@@ -159,7 +159,7 @@ def _text_mistakes(value: Any, shape: Any, path: str) -> list[str]:
 def _matches(pattern: str, value: str) -> bool:
     try:
         return re.search(pattern, value) is not None
-    except re.error:  # some models have patterns of another dialect, which nobody here can read
+    except re.error:  # some models have patterns of another dialect, which Python cannot compile
         return True
 
 
@@ -171,25 +171,25 @@ ServiceReply = Mapping[str, Any]
 Answering = Callable[[ServiceReply], ServiceReply]
 
 
-class AwsService:
-    """One service of the protocols json, rest-json or query. What it was asked is in `calls`."""
+class SimulatedService:
+    """An HTTP server on this machine that answers as a service would. Subclasses define `reply`."""
 
-    def __init__(self, service: str) -> None:
-        self.calls: list[tuple[str, ServiceReply]] = []
-        self._service = service
-        self._protocol = service_model(service).metadata["protocol"]
-        if self._protocol not in ("json", "rest-json", "query"):
-            raise ValueError(f"{service} speaks {self._protocol}, and this stands in for json and query only")
-        self._answers: dict[str, list[ServiceReply | Answering]] = {}
-        self._faults: list[Reply | None] = []
+    content_type: str | None = None
+
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def url(self) -> str:
-        """Where it listens: what to give as `endpoint_url`, or in AWS_ENDPOINT_URL_…."""
+        """The URL to pass as `endpoint_url`, or to set in AWS_ENDPOINT_URL_…."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def now_ms(self) -> int:
+        """The time of the service, which dates its responses."""
+        return self._clock.now_ms()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -202,15 +202,33 @@ class AwsService:
         self._thread.join()
         self._server.server_close()
 
-    def answer(self, operation: str, *said: ServiceReply | Answering) -> None:
-        """What it says from now on, one after the other; the last is said again and again."""
+    def reply(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply | None:
+        """The response to a request; None closes the connection without one."""
+        raise NotImplementedError
+
+
+class AwsService(SimulatedService):
+    """One service of the protocols json, rest-json or query. `calls` has the requests it received."""
+
+    def __init__(self, service: str) -> None:
+        self._protocol = service_model(service).metadata["protocol"]
+        if self._protocol not in ("json", "rest-json", "query"):
+            raise ValueError(f"{service} uses {self._protocol}; only json and query are simulated")
+        super().__init__()
+        self.calls: list[tuple[str, ServiceReply]] = []
+        self._service = service
+        self._answers: dict[str, list[ServiceReply | Answering]] = {}
+        self._faults: list[Reply | None] = []
+
+    def answer(self, operation: str, *responses: ServiceReply | Answering) -> None:
+        """Return these from now on, one after the other; the last one is repeated."""
         shape = service_model(self._service).operation_model(operation).output_shape
-        for each in said:
+        for each in responses:
             mistakes = [] if callable(each) else mistakes_in(each, shape)
             if mistakes:
-                raise AssertionError(f"{operation} could not answer so: {'; '.join(mistakes)}")
+                raise AssertionError(f"{operation} cannot return this: {'; '.join(mistakes)}")
         with self._lock:
-            self._answers[operation] = list(said)
+            self._answers[operation] = list(responses)
 
     def fail(
         self,
@@ -221,35 +239,36 @@ class AwsService:
         status: int = 400,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Answer the next calls with this error."""
+        """Return this error for the next calls."""
         self.send(self._error(code, message), status=status, headers=headers, times=times)
 
     def send(
         self, body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None, times: int = 1
     ) -> None:
-        """Answer the next calls with these bytes, as a proxy or a broken connection would."""
+        """Return these bytes for the next calls, as a proxy or a broken connection would."""
         with self._lock:
             self._faults += [Reply(status, body, headers or {})] * times
 
     def lose_answers(self, times: int = 1) -> None:
-        """Close the connection of the next calls without a word."""
+        """Close the connection of the next calls without a response."""
         with self._lock:
             self._faults += [None] * times
 
     def reply(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply | None:
-        """The answer to a request; None: no answer at all."""
-        operation, asked = self._asked(method, path, headers, body)
+        operation, parameters = self._parse(method, path, headers, body)
         with self._lock:
-            self.calls.append((operation, asked))
+            self.calls.append((operation, parameters))
             if self._faults:
                 return self._faults.pop(0)
             answers = self._answers.get(operation)
             if not answers:
-                return Reply(400, self._error("UnknownOperationException", f"{operation} is not played"), {})
-            said = answers.pop(0) if len(answers) > 1 else answers[0]
-        return Reply(200, self._body(operation, said(asked) if callable(said) else said), {})
+                return Reply(
+                    400, self._error("UnknownOperationException", f"{operation} is not simulated"), {}
+                )
+            response = answers.pop(0) if len(answers) > 1 else answers[0]
+        return Reply(200, self._body(operation, response(parameters) if callable(response) else response), {})
 
-    def _asked(
+    def _parse(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[str, ServiceReply]:
         if self._protocol == "query":
@@ -260,12 +279,12 @@ class AwsService:
             return headers["X-Amz-Target"].rpartition(".")[2], json.loads(body or b"{}")
         return routes(self._service)[method, path], json.loads(body or b"{}")
 
-    def _body(self, operation: str, said: ServiceReply) -> bytes:
+    def _body(self, operation: str, response: ServiceReply) -> bytes:
         shape = service_model(self._service).operation_model(operation).output_shape
         if self._protocol != "query":
-            return json.dumps(said, default=lambda value: value.timestamp()).encode()
+            return json.dumps(response, default=lambda value: value.timestamp()).encode()
         root = ElementTree.Element(f"{operation}Response")
-        _fill(ElementTree.SubElement(root, f"{operation}Result"), said, shape)
+        _fill(ElementTree.SubElement(root, f"{operation}Result"), response, shape)
         return ElementTree.tostring(root)
 
     def _error(self, code: str, message: str) -> bytes:
@@ -302,14 +321,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, service: AwsService) -> None:
+    def __init__(self, service: SimulatedService) -> None:
         self.service = service
         super().__init__(("127.0.0.1", 0), _Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # one packet for head and body: else each answer waits 40 ms for an acknowledgement
+    wbufsize = -1  # one packet for head and body: else each response waits 40 ms for an acknowledgement
     server: _Server
 
     def do_POST(self) -> None:
@@ -319,11 +338,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.send_response(reply.status)
+        if self.server.service.content_type is not None:
+            self.send_header("Content-Type", self.server.service.content_type)
         self.send_header("Content-Length", str(len(reply.body)))
         for name, value in reply.headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(reply.body)
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The `Date` of a response, by the clock of the service."""
+        return super().date_time_string(self.server.service.now_ms() / 1000)
+
     def log_message(self, format: str, *args: object) -> None:
-        """Tests have enough to say."""
+        """Print nothing."""

@@ -307,7 +307,7 @@ def test_time_can_be_sped_up(connect: Any, clock: FakeClock) -> None:
         job_id = fast.play(drill("s-1"))
         clock.advance(2)
 
-        reply = fast.reply("POST", "/DescribeJobs", b"{}")
+        reply = fast.reply("POST", "/DescribeJobs", {}, b"{}")
 
     assert reply is not None
     assert b'"COMPLETED"' in reply.body

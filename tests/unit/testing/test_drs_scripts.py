@@ -88,8 +88,8 @@ def test_an_action_that_failed_says_why() -> None:
         ({"jobID": JOB, "status": "FAILED"}, "not one of PENDING, STARTED, COMPLETED"),
         ({"jobID": "job-1"}, "does not allow"),
         ({"jobID": JOB, "outcome": "fine"}, "outcome is unknown"),
-        ({"jobID": JOB, "participatingServers": [{"sourceServerID": 7}]}, "is no text"),
-        ({"jobID": JOB, "participatingServers": ["s-1"]}, "is no structure"),
+        ({"jobID": JOB, "participatingServers": [{"sourceServerID": 7}]}, "is not a string"),
+        ({"jobID": JOB, "participatingServers": ["s-1"]}, "is not a structure"),
     ],
 )
 def test_what_the_service_could_never_say_is_refused(job: dict[str, Any], mistake: str) -> None:
@@ -109,7 +109,7 @@ def test_what_the_service_would_not_take_is_refused(body: bytes) -> None:
 
 
 def test_an_error_that_the_operation_does_not_have_is_a_mistake_of_the_test() -> None:
-    with pytest.raises(AssertionError, match="never answers ConflictException"):
+    with pytest.raises(AssertionError, match="never returns ConflictException"):
         render_error("DescribeJobs", ServiceError("ConflictException", "no"))
 
 

@@ -49,10 +49,10 @@ def test_what_was_asked_is_kept(batch: AwsService, client: Any) -> None:
 
 
 def test_what_nobody_plays_is_an_error(batch: AwsService, client: Any) -> None:
-    with pytest.raises(ClientError, match="DescribeJobs is not played"):
+    with pytest.raises(ClientError, match="DescribeJobs is not simulated"):
         client.describe_jobs(jobs=["j-1"])
 
 
 def test_a_protocol_that_it_does_not_speak_is_refused() -> None:
-    with pytest.raises(ValueError, match="s3 speaks rest-xml"):
+    with pytest.raises(ValueError, match="s3 uses rest-xml"):
         AwsService("s3")

@@ -10,11 +10,10 @@ from longwatch.cli.render.table import Column
 from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import ago_text, clock_text, duration_text, start_text
 from longwatch.executions.due import phase_of
-from longwatch.executions.explain import Fact, next_poll_text
+from longwatch.executions.explain import Fact, next_poll_text, waiting_for
 from longwatch.executions.model import Execution
 from longwatch.executions.progress import progress_of, verdict_text, warnings_text
 from longwatch.executions.views import ExecutionLine, ExecutionView, JobView, ServerView, WaveView
-from longwatch.executions.waiting import waiting_for
 from longwatch.model.run import Status
 
 if TYPE_CHECKING:

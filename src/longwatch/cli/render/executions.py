@@ -16,11 +16,10 @@ from longwatch.cli.render.terminal import Terminal, remark, write_data, write_js
 from longwatch.cli.render.text import clean, fit
 from longwatch.cli.render.times import clock_text, duration_text
 from longwatch.clock import Clock
-from longwatch.executions.explain import next_poll_text
+from longwatch.executions.explain import next_poll_text, waiting_for
 from longwatch.executions.model import Execution
 from longwatch.executions.progress import progress_of
 from longwatch.executions.views import ExecutionLine
-from longwatch.executions.waiting import waiting_for
 
 if TYPE_CHECKING:
     from longwatch.executions.poller import PollReport

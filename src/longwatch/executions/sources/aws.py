@@ -9,15 +9,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from longwatch.errors import MissingExtra
-from longwatch.executions.sources.aws_errors import (
-    is_invalid_id,
-    is_unknown,
-    parse_retry_after,
-    sdk_problem,
-    service_problem,
-)
 from longwatch.executions.sources.base import SourceProblem
-from longwatch.executions.sources.dates import sdk_date_ms
+from longwatch.executions.sources.dates import bounded_seconds, parse_retry_after, sdk_date_ms
 from longwatch.executions.sources.declarations import AwsCall, Declaration
 from longwatch.executions.sources.declared import AwsTarget, PolledJob, run_parallel
 from longwatch.executions.sources.expressions import fill_template, parse_path, value_at
@@ -28,6 +21,50 @@ MOST_PAGES = 50  # of one call: a service that never stops is a problem, not an 
 _SHOWN_BYTES = 60  # of a response that can not be read
 ATTEMPTS = 2  # boto3's own, for requests without a response; the poller backs off outside
 OPTIONS = ClientOptions(connect_seconds=2, read_seconds=10, attempts=ATTEMPTS)  # over long before a lease is
+
+THROTTLING = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "KmsThrottlingException",
+        "LimitExceededException",
+        "PriorRequestNotComplete",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+NO_RIGHT = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthorizationError",
+        "KmsAccessDeniedException",
+        "NotAuthorized",
+        "OptInRequired",
+        "UnauthorizedOperation",
+    }
+)
+NO_LOGIN = frozenset(
+    {
+        "AuthFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+NO_SUCH_ID = frozenset({"ValidationException", "ValidationError", "InvalidParameterValue"})
+LONGEST_MESSAGE = 500  # characters
 
 ConnectClient = Callable[[str, str | None, str | None], Any]
 """A boto3 client for this service in this region, with the rights in this account."""
@@ -259,3 +296,95 @@ def _is_response_of(operation: str, body: bytes) -> bool:
         return ElementTree.fromstring(body).tag.rpartition("}")[2] == f"{operation}Response"
     except ElementTree.ParseError:
         return False
+
+
+def is_unknown(response: Mapping[str, Any], call: AwsCall) -> bool:
+    """Whether the service says that it has no such thing."""
+    code, message = _said(response)
+    return any(code == wanted and part in message for wanted, part in call.unknown)
+
+
+def is_invalid_id(response: Mapping[str, Any], call: AwsCall) -> bool:
+    """Whether the service takes one of the ids for none."""
+    code, _ = _said(response)
+    return code in NO_SUCH_ID or code in call.refused
+
+
+def service_problem(response: Mapping[str, Any], call: AwsCall, where: str) -> SourceProblem:
+    """The problem that an error of the service is."""
+    code, message = _said(response)
+    metadata = response.get("ResponseMetadata", {})
+    told = f"{call.service} in {where} answered {code}" + (f": {message}" if message else "")
+    if code in NO_RIGHT:
+        return SourceProblem(f"{told}. The credentials need the right to {call.name}", lasting=True)
+    if code in NO_LOGIN:
+        return SourceProblem(f"{told}. Renew the AWS credentials", lasting=True)
+    throttled = code in THROTTLING or metadata.get("HTTPStatusCode") == 429
+    wish = response_retry_after(response)
+    return SourceProblem(told, wish, throttled, lasting=not throttled and is_invalid_id(response, call))
+
+
+def sdk_problem(error: Exception, call: AwsCall, where: str) -> SourceProblem:
+    """The problem that the SDK had before there was any answer."""
+    from botocore.exceptions import (
+        BotoCoreError,
+        CredentialRetrievalError,
+        InvalidRegionError,
+        NoCredentialsError,
+        NoRegionError,
+        ParamValidationError,
+        PartialCredentialsError,
+        ProfileNotFound,
+        UnauthorizedSSOTokenError,
+        UnknownServiceError,
+    )
+    from botocore.parsers import ResponseParserError
+
+    if isinstance(error, NoRegionError):
+        return SourceProblem(
+            f"There is no region to ask {call.service} in. Pass --region, or set AWS_DEFAULT_REGION",
+            lasting=True,
+        )
+    if isinstance(error, InvalidRegionError):
+        return SourceProblem(f"{where!r} is no region. Pass another with --region", lasting=True)
+    no_login = (
+        NoCredentialsError,
+        PartialCredentialsError,
+        CredentialRetrievalError,
+        ProfileNotFound,
+        UnauthorizedSSOTokenError,
+    )
+    if isinstance(error, no_login):
+        return SourceProblem(
+            f"There are no AWS credentials to ask {call.service} with ({error}). Set AWS_PROFILE, or log in",
+            lasting=True,
+        )
+    if isinstance(error, ParamValidationError | UnknownServiceError | MissingExtra):
+        return SourceProblem(str(error), lasting=True)
+    if not isinstance(error, BotoCoreError | ResponseParserError):
+        return SourceProblem(
+            f"{call.service} can not be asked ({error}). Mend the settings of the AWS SDK, such as "
+            "AWS_ENDPOINT_URL",
+            lasting=True,
+        )
+    if isinstance(error, ResponseParserError):
+        return SourceProblem(f"{call.service} in {where} sent a response that can not be read ({error})")
+    return SourceProblem(f"{call.service} in {where} can not be reached ({error})")
+
+
+def response_retry_after(response: Mapping[str, Any]) -> float | None:
+    """How long an AWS service asks to wait: as its errors model it, or in a header. The longest counts."""
+    headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    milliseconds = bounded_seconds(headers.get("x-amz-retry-after"))
+    found = (
+        bounded_seconds(response.get("retryAfterSeconds")),
+        parse_retry_after(headers.get("retry-after"), date=headers.get("date")),
+        None if milliseconds is None else milliseconds / 1000,
+    )
+    return max((each for each in found if each is not None), default=None)
+
+
+def _said(response: Mapping[str, Any]) -> tuple[str, str]:
+    error = response.get("Error", {})
+    message = " ".join(str(error.get("Message", "")).split())  # a proxy may answer with a whole page
+    return str(error.get("Code", "unknown")), message[:LONGEST_MESSAGE]

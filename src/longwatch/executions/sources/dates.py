@@ -6,14 +6,21 @@ differences between its dates are true, whichever poller saw them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from longwatch.clock import iso_from_ms, ms_from_iso
+
+LONGEST_WAIT_SECONDS = 86_400.0
+
 _AGE_DIGITS = 9  # of a cached response; it is in seconds
 _REST_OF_A_SECOND_MS = 999  # a `Date` header names the second
+_SECONDS_BELOW = 100_000_000_000  # a larger number is one of milliseconds
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999; a later time is invalid
 
 
 def observed_at(local_ms: int, dates: Iterable[int | None]) -> int:
@@ -51,3 +58,51 @@ def sdk_date_ms(response: Mapping[str, Any]) -> int | None:
     """The date of a response as boto3 returns it."""
     headers = (response.get("ResponseMetadata") or {}).get("HTTPHeaders") or {}
     return date_ms(headers.get("date"))
+
+
+def time_ms(value: object) -> int | None:
+    """Epoch milliseconds from a date, from ISO 8601, or from a number of seconds or milliseconds."""
+    match value:
+        case datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return round(moment.timestamp() * 1000)
+        case bool() | None:
+            return None
+        case int() | float() if 0 <= value <= _LAST_MS:
+            return round(value * 1000 if value < _SECONDS_BELOW else value)
+        case str():
+            try:
+                return ms_from_iso(value)
+            except ValueError:
+                return None
+    return None
+
+
+def iso_seconds(ms: int) -> str:
+    """`2026-11-15T10:00:00Z`."""
+    return f"{iso_from_ms(ms)[:-5]}Z"
+
+
+def parse_retry_after(said: str | None, *, date: str | None = None) -> float | None:
+    """The seconds that a `Retry-After` means. A time in it is compared with the server's own `date`."""
+    until = date_seconds(said)
+    return (
+        bounded_seconds(said)
+        if until is None
+        else bounded_seconds(until - (date_seconds(date) or time.time()))
+    )
+
+
+def date_seconds(said: str | None) -> float | None:
+    """The epoch seconds of an HTTP date."""
+    ms = date_ms(said)
+    return None if ms is None else ms / 1000
+
+
+def bounded_seconds(said: object) -> float | None:
+    """A number of seconds to wait, if it is one that can be meant; at most a day."""
+    try:
+        seconds = float(said)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return min(seconds, LONGEST_WAIT_SECONDS) if seconds > 0 else None

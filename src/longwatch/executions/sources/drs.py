@@ -27,13 +27,20 @@ from longwatch.executions.model import (
     WorkItem,
 )
 from longwatch.executions.responses import SourceResponse
-from longwatch.executions.sources.aws import aws_client, credentials_problem, prepare_client
-from longwatch.executions.sources.aws_errors import response_retry_after, sdk_problem, service_problem
+from longwatch.executions.sources.aws import (
+    aws_client,
+    credentials_problem,
+    prepare_client,
+    response_retry_after,
+    sdk_problem,
+    service_problem,
+)
 from longwatch.executions.sources.base import SourceProblem, SourceResult
-from longwatch.executions.sources.dates import observed_at, sdk_date_ms
+from longwatch.executions.sources.dates import observed_at, sdk_date_ms, time_ms
 from longwatch.executions.sources.declarations import AwsCall
+from longwatch.executions.sources.declared import AwsTarget
 from longwatch.executions.sources.drs_log import LOG_CALL, apply_log, keep_earlier_log, needs_log, parse_log
-from longwatch.executions.sources.mapping import LONGEST_STATUS, storable_text, time_ms
+from longwatch.executions.truncation import LONGEST_STATUS, storable_text
 
 CALL = "drs:DescribeJobs"
 JOBS_AT_ONCE = 200  # ids in one call; the service takes 1,000, and its answers are paged in any case
@@ -65,8 +72,6 @@ ACTION_STATES: Mapping[str, StepState] = {
 }
 DESCRIBE_JOBS = AwsCall(service="DRS", signed_as="drs", operation="DescribeJobs")  # as problems name it
 
-AwsTarget = tuple[str | None, str | None]
-"""A region and an account."""
 Jobs = dict[AwsTarget, dict[str, Job | SourceProblem]]
 """What each place said of each job."""
 Warnings = Mapping[tuple[AwsTarget, str], SourceProblem]

@@ -22,9 +22,13 @@ from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
 from longwatch.errors import InvalidInput
-from longwatch.executions.sources.aws_errors import bounded_seconds, date_seconds, parse_retry_after
 from longwatch.executions.sources.base import SourceProblem
-from longwatch.executions.sources.dates import response_date_ms
+from longwatch.executions.sources.dates import (
+    bounded_seconds,
+    date_seconds,
+    parse_retry_after,
+    response_date_ms,
+)
 from longwatch.executions.sources.declarations import Declaration, HttpCall, normalize
 from longwatch.executions.sources.declared import AwsTarget, PolledJob, run_parallel
 from longwatch.executions.sources.expressions import fill_template
@@ -36,8 +40,9 @@ from longwatch.executions.sources.http_url import (
     variable_names,
     with_options,
 )
-from longwatch.executions.sources.mapping import RawJob, storable_text
+from longwatch.executions.sources.mapping import RawJob
 from longwatch.executions.sources.outcome_fields import status_values
+from longwatch.executions.truncation import storable_text
 from longwatch.storage.http import HttpResponse, fetch
 
 MOST_KEPT, MOST_KEPT_BYTES = 500, 16 * 1024  # answers with an ETag

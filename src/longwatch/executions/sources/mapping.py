@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from longwatch.clock import iso_from_ms, ms_from_iso
 from longwatch.executions.model import (
     Execution,
     ItemState,
@@ -21,6 +19,7 @@ from longwatch.executions.model import (
     WorkItem,
 )
 from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.sources.dates import iso_seconds, time_ms
 from longwatch.executions.sources.declarations import (
     Declaration,
     HttpCall,
@@ -31,13 +30,11 @@ from longwatch.executions.sources.declarations import (
 )
 from longwatch.executions.sources.expressions import value_at
 from longwatch.executions.sources.outcome_fields import qualifiers_of, qualify_status
+from longwatch.executions.truncation import LONGEST_STATUS, storable_text
 
 LONGEST_REASON = 500  # characters; a service may put a whole stack trace there
 LONGEST_PLAN = 1000  # characters; it may be an address
-LONGEST_STATUS = 200  # characters, of a status or a name
 MOST_ITEMS = 200  # steps of one job: a record has to hold them
-_SECONDS_BELOW = 100_000_000_000  # a larger number is one of milliseconds
-_LAST_MS = 253_402_300_799_999  # the end of the year 9999; what is beyond is no time
 
 _STATES: Mapping[Meaning | None, tuple[JobState, ItemState]] = {
     Meaning.PENDING: (JobState.PENDING, ItemState.PENDING),
@@ -98,11 +95,6 @@ def map_status(declaration: Declaration, thing: RawJob) -> MappedStatus | None:
     return MappedStatus(
         storable_text(word, LONGEST_STATUS), meaning, _reason(declaration, thing, items), items
     )
-
-
-def storable_text(said: object, most: int) -> str:
-    """As text that every store takes: half a character, which JSON can name, is none, and all has an end."""
-    return str(said)[:most].encode(errors="replace").decode()
 
 
 def map_job(job: Job, said: MappedStatus, *, called: str | None = None) -> Job:
@@ -276,26 +268,3 @@ def _reason(declaration: Declaration, thing: RawJob, items: tuple[Step, ...]) ->
 
 def _is_true(thing: RawJob, path: str) -> bool:
     return value_at(thing.fields, path) is True
-
-
-def time_ms(value: object) -> int | None:
-    """Epoch milliseconds from a date, from ISO 8601, or from a number of seconds or milliseconds."""
-    match value:
-        case datetime():
-            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-            return round(moment.timestamp() * 1000)
-        case bool() | None:
-            return None
-        case int() | float() if 0 <= value <= _LAST_MS:
-            return round(value * 1000 if value < _SECONDS_BELOW else value)
-        case str():
-            try:
-                return ms_from_iso(value)
-            except ValueError:
-                return None
-    return None
-
-
-def iso_seconds(ms: int) -> str:
-    """`2026-11-15T10:00:00Z`."""
-    return f"{iso_from_ms(ms)[:-5]}Z"

@@ -25,8 +25,9 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.executions.model import Execution, ExecutionKey, Job, Mode, Stage
 from longwatch.executions.responses import SourceResponse
 from longwatch.executions.sources.base import SourceProblem, SourceResult
+from longwatch.executions.sources.dates import iso_seconds
 from longwatch.executions.sources.declarations import Meaning
-from longwatch.executions.sources.mapping import MappedStatus, iso_seconds, map_job
+from longwatch.executions.sources.mapping import MappedStatus, map_job
 from longwatch.model.process import (
     Presence,
     ProcessIdentity,

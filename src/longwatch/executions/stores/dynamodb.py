@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.errors import AlreadyThere, LongwatchError, TableProblem, VersionConflict
 from longwatch.executions.model import Execution
-from longwatch.executions.rechecks import is_recheck_due
+from longwatch.executions.responses import is_recheck_due
 from longwatch.executions.sources.dates import sdk_date_ms
 from longwatch.executions.stores.base import (
     DEFAULT_LIST_LIMIT,
@@ -32,7 +32,6 @@ from longwatch.executions.stores.base import (
     pick_plan,
     require_unique,
 )
-from longwatch.executions.stores.memory import changed_attributes
 from longwatch.executions.stores.packing import pack, unpack
 from longwatch.executions.stores.records import (
     ENDED,
@@ -45,6 +44,7 @@ from longwatch.executions.stores.records import (
     STATUS_WORDS,
     WORD_BY_STATUS,
     Record,
+    changed_attributes,
     is_unreported,
     parse_record,
     to_record,

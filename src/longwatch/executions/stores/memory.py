@@ -10,7 +10,7 @@ from typing import Any
 
 from longwatch.errors import AlreadyThere, VersionConflict
 from longwatch.executions.model import Execution, ExecutionKey
-from longwatch.executions.rechecks import is_recheck_due
+from longwatch.executions.responses import is_recheck_due
 from longwatch.executions.stores.base import (
     DEFAULT_LIST_LIMIT,
     ListPosition,
@@ -19,7 +19,14 @@ from longwatch.executions.stores.base import (
     pick_plan,
     require_unique,
 )
-from longwatch.executions.stores.records import GUARDED, Record, is_unreported, parse_record, to_record
+from longwatch.executions.stores.records import (
+    GUARDED,
+    Record,
+    changed_attributes,
+    is_unreported,
+    parse_record,
+    to_record,
+)
 from longwatch.model.summary import Status
 from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 
@@ -122,8 +129,3 @@ class MemoryExecutionStore:
     def _all(self) -> list[Execution]:
         with self._lock:
             return list(self._executions.values())
-
-
-def changed_attributes(read: Mapping[str, Any], record: Record) -> Record:
-    """The attributes of the record that are not as they were read."""
-    return {name: value for name, value in record.items() if name not in read or read[name] != value}

@@ -130,6 +130,11 @@ def to_record(execution: Execution) -> Record:
     return record
 
 
+def changed_attributes(read: Mapping[str, Any], record: Record) -> Record:
+    """The attributes of the record that are not as they were read."""
+    return {name: value for name, value in record.items() if name not in read or read[name] != value}
+
+
 def _always(execution: Execution) -> Record:
     read: Any = (execution.stored or {}).get("Waves") or ()
     return {

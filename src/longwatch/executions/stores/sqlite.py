@@ -19,7 +19,6 @@ from longwatch.executions.stores.base import (
     pick_plan,
     require_unique,
 )
-from longwatch.executions.stores.memory import changed_attributes
 from longwatch.executions.stores.records import (
     GUARDED,
     OPEN,
@@ -28,6 +27,7 @@ from longwatch.executions.stores.records import (
     STATUS_WORDS,
     WORD_BY_STATUS,
     Record,
+    changed_attributes,
     parse_record,
     to_record,
 )

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from longwatch.executions.model import Execution, Job, Mode, Stage
-from longwatch.executions.sources.aws import AwsCaller
-from longwatch.executions.sources.aws_errors import parse_retry_after, response_retry_after
+from longwatch.executions.sources.aws import AwsCaller, response_retry_after
 from longwatch.executions.sources.base import SourceProblem
+from longwatch.executions.sources.dates import parse_retry_after
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.drs import DrsSource
 from longwatch.executions.sources.shipped import CODEBUILD

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from longwatch.executions.sources.aws_errors import NO_RIGHT, NO_SUCH_ID, THROTTLING
+from longwatch.executions.sources.aws import NO_RIGHT, NO_SUCH_ID, THROTTLING
 from longwatch.executions.sources.declarations import AwsCall, Declaration, Items, normalize
 from longwatch.executions.sources.expressions import parse_path
 from longwatch.executions.sources.shipped import AWS

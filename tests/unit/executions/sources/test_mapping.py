@@ -11,6 +11,7 @@ import pytest
 from longwatch.executions.model import Execution, ItemState, Job, JobState, StepState
 from longwatch.executions.outcomes import execution_outcome
 from longwatch.executions.responses import SourceResponse, apply_response
+from longwatch.executions.sources.dates import time_ms
 from longwatch.executions.sources.declarations import Declaration as D
 from longwatch.executions.sources.declarations import HttpCall, Items, Meaning, normalize, statuses
 from longwatch.executions.sources.mapping import (
@@ -21,7 +22,6 @@ from longwatch.executions.sources.mapping import (
     mark_superseded,
     new_execution,
     short_id,
-    time_ms,
 )
 from longwatch.executions.sources.shipped import BATCH, CLOUDFORMATION, CODEBUILD, STEP_FUNCTIONS
 from longwatch.model.summary import Status

@@ -9,8 +9,7 @@ import pytest
 
 from longwatch.errors import MissingExtra
 from longwatch.executions.model import Job, Stage
-from longwatch.executions.sources.aws import AwsCaller
-from longwatch.executions.sources.aws_errors import LONGEST_MESSAGE, service_problem
+from longwatch.executions.sources.aws import LONGEST_MESSAGE, AwsCaller, service_problem
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.sources.declared import DeclaredSource
 from longwatch.executions.sources.drs import DrsSource

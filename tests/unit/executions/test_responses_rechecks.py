@@ -13,7 +13,7 @@ from longwatch.executions.model import Execution, JobState, Stage, Verdict
 from longwatch.executions.operators import Operator, Statement
 from longwatch.executions.outcomes import GRACE_MS
 from longwatch.executions.poller import Result
-from longwatch.executions.rechecks import apply_recheck, is_recheck_due, next_recheck_at
+from longwatch.executions.responses import apply_recheck, is_recheck_due, next_recheck_at
 from longwatch.executions.sources.base import SourceProblem
 from longwatch.executions.watcher import Watcher
 from longwatch.model.run import Status

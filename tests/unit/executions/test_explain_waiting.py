@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from longwatch.executions.explain import waiting_for
 from longwatch.executions.model import (
     Execution,
     ItemState,
@@ -17,7 +18,6 @@ from longwatch.executions.model import (
     Verdict,
     WorkItem,
 )
-from longwatch.executions.waiting import waiting_for
 from longwatch.model.summary import Status
 from tests.unit.executions.making import (
     EVIDENCE,
