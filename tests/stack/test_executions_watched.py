@@ -239,7 +239,7 @@ def test_a_verdict_that_assumes_a_fact_is_found_and_corrected(stack: Deployed) -
 
     assert (found.closed, found.recheck_at) == (True, None)
     assert stack.events(execution_id)[-1].type == "execution_corrected"
-    # On a loaded machine a second poll is dispatched before the first one ends; it finds the execution closed.
+    # On a loaded machine a second poll is dispatched before the first ends; it finds the execution closed.
     assert [poll["Result"] for poll in stack.polls(execution_id)].count("corrected") == 1
 
 
