@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from pycrdt import Doc, Map, Text
 
-from longwatch.documents.files import Applied, Kind
+from longwatch.documents.files import Applied, FileKind
 from longwatch.documents.store import DocumentStore
 from longwatch.testing.clock import FakeClock
 
@@ -107,4 +107,4 @@ def binary_update(data: bytes) -> bytes:
     return doc.get_update()
 
 
-TEXT, BINARY = Kind.TEXT, Kind.BINARY
+TEXT, BINARY = FileKind.TEXT, FileKind.BINARY

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from longwatch.documents.files import FileEntry, Kind, ProjectFiles
+from longwatch.documents.files import FileEntry, FileKind, ProjectFiles
 from longwatch.documents.stores.base import Head
 from longwatch.documents.stores.dynamodb import head_item, log_item, log_of, part_items, project_item
 from longwatch.executions import transitions
@@ -117,7 +117,7 @@ FILE = FileEntry(
     created_at=AT,
     size=4,
     sha256="0" * 64,
-    kind=Kind.TEXT,
+    kind=FileKind.TEXT,
 )
 HEAD = Head(entry=FILE, base=1, base_bytes=2, log_bytes=3, waits=False)
 STORED_PROJECT = ProjectFiles(project=PROJECT, name="a name", created_at=AT, version=3)

@@ -12,15 +12,15 @@ from longwatch.errors import InvalidPath
 MAX_CONTENT_BYTES = 64 * 1024 * 1024  # of one file, and of one update
 
 
-class Kind(StrEnum):
-    """What is in a document, and under which name a Yjs client finds it."""
+class FileKind(StrEnum):
+    """The content of a document, and the name under which a Yjs client finds it."""
 
     TEXT = "text"  # doc.getText("content")
     BINARY = "binary"  # doc.getMap("file").get("bytes"), a Uint8Array
 
 
 class FileChange(StrEnum):
-    """What became of a file since a version of its project."""
+    """How a file changed since a version of its project."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -29,7 +29,7 @@ class FileChange(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
-    """One file as a list shows it. A deleted one stays as a tombstone, so that its versions go on."""
+    """One file in a list. A deleted file remains as a tombstone, so that its versions continue."""
 
     path: str
     version: int  # grows by one with each accepted update
@@ -39,11 +39,11 @@ class FileEntry:
     created_at: int  # epoch ms
     size: int  # bytes of the content
     sha256: str  # of the content, in hex
-    kind: Kind
+    kind: FileKind
     deleted: bool = False
 
     def change_since(self, project_version: int) -> FileChange:
-        """What happened to the file after that version of the project, given that something did."""
+        """How the file changed after that version of the project, given that it did."""
         if self.deleted:
             return FileChange.DELETED
         return FileChange.CREATED if self.created_version > project_version else FileChange.MODIFIED
@@ -68,7 +68,7 @@ class DocumentState:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a write: the version now, and whether there was anything new in it."""
+    """The result of a write: the version, and whether it changed anything."""
 
     version: int
     changed: bool
@@ -76,7 +76,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectFiles:
-    """A set of files with a version of its own, which grows by one with each change of any of them."""
+    """A set of files; its version grows by one with each change of any of them."""
 
     project: str
     name: str
@@ -84,27 +84,27 @@ class ProjectFiles:
     version: int
 
 
-MAX_PATH_BYTES = 1024  # of UTF-8: what a sort key of DynamoDB holds
+MAX_PATH_BYTES = 1024  # in UTF-8: the limit of a DynamoDB sort key
 MAX_PROJECT_CHARACTERS = 128
 
 _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@~-]*")
 _DRIVE = re.compile(r"[A-Za-z]:")
 # Control characters, halves of a surrogate pair, and separators of lines and paragraphs.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# They turn the reading direction, so that a name looks like another one.
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# They change the reading direction, so that one name looks like another.
+_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-def checked_path(path: str) -> str:
-    """The path in the one form in which it is stored: relative, divided by "/", Unicode form NFC.
+def validate_path(path: str) -> str:
+    """The path as it is stored: relative, separated by "/", Unicode form NFC.
 
-    Raises `InvalidPath` for one that could leave the project or that some store can not hold.
+    Raises `InvalidPath` for a path that could leave the project or that some store cannot hold.
     """
     normal = unicodedata.normalize("NFC", path)
     problem = _problem_of(normal)
     if problem is not None:
         raise InvalidPath(
-            f"{_shown(path)} is no path of a document: it {problem}. Write it relative to the project, "
+            f"Invalid document path {_quote(path)}: it {problem}. Use a path relative to the project, "
             "such as docs/notes.md."
         )
     return normal
@@ -113,41 +113,41 @@ def checked_path(path: str) -> str:
 def _problem_of(path: str) -> str | None:
     if not path:
         return "is empty"
-    if any(unicodedata.category(each) in _REFUSED_CATEGORIES or each in _TURNING for each in path):
-        return "has a control character"
+    if any(unicodedata.category(each) in _REFUSED_CATEGORIES or each in _BIDI_CONTROLS for each in path):
+        return "contains a control character"
     if "\\" in path:
-        return 'has a backslash where "/" divides folders'
+        return 'contains a backslash; separate folders with "/"'
     if path.startswith("/") or _DRIVE.match(path):
         return "is absolute"
     if path.endswith("/"):
-        return "ends with a slash, as a folder does"
+        return "ends with a slash"
     segments = path.split("/")
     if "" in segments:
-        return "has two slashes side by side"
+        return "contains an empty segment"
     if "." in segments or ".." in segments:
-        return 'has a segment "." or ".."'
+        return 'contains a segment "." or ".."'
     if len(path.encode()) > MAX_PATH_BYTES:
         return f"is longer than {MAX_PATH_BYTES} bytes"
     return None
 
 
-def checked_prefix(prefix: str) -> str:
-    """The beginning of paths to list, in the form in which paths are stored. Any text: it names no file."""
+def validate_prefix(prefix: str) -> str:
+    """The prefix of paths to list, in the form in which paths are stored. It need not be a valid path."""
     normal = unicodedata.normalize("NFC", prefix)
     if any(unicodedata.category(each) == "Cs" for each in normal):
-        raise InvalidPath(f"{_shown(prefix)} is no beginning of a path: it has half a character.")
+        raise InvalidPath(f"Invalid path prefix {_quote(prefix)}: it is not valid Unicode.")
     return normal
 
 
-def checked_project(project: str) -> str:
-    """The project id, if it can be a key and a part of an address. Raises `InvalidPath` if not."""
+def validate_project(project: str) -> str:
+    """The project ID. Raises `InvalidPath` unless it is valid as a key and as a part of a URL."""
     if len(project) <= MAX_PROJECT_CHARACTERS and _PROJECT.fullmatch(project):
         return project
     raise InvalidPath(
-        f"{_shown(project)} is no project id. Write 1 to {MAX_PROJECT_CHARACTERS} letters without accents, "
-        "digits and . _ : @ ~ - with a letter or digit first."
+        f"Invalid project ID {_quote(project)}. Use 1 to {MAX_PROJECT_CHARACTERS} ASCII letters, digits and "
+        ". _ : @ ~ - with a letter or digit first."
     )
 
 
-def _shown(name: str) -> str:
+def _quote(name: str) -> str:
     return repr(name if len(name) <= 80 else f"{name[:80]}…")

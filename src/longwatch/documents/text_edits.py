@@ -1,4 +1,4 @@
-"""The small edits that turn one text into another, so that writing a whole file leaves others' edits alone.
+"""The small edits between two texts, so that writing a whole file preserves the edits of others.
 
 Lines are compared first, then words within the lines that differ. Texts that differ too much for that are
 replaced from the first difference to the last.
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-MOST_COMPARISONS = 4_000_000  # pieces of one text times pieces of the other: a second or so at worst
+MAX_COMPARISONS = 4_000_000  # pieces of one text times pieces of the other: about a second at worst
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
@@ -26,29 +26,31 @@ class TextEdit:
     new: str
 
 
-def edits(old: str, new: str) -> list[TextEdit]:
-    """What to change in the old text to have the new one, in order and without overlap."""
+def find_edits(old: str, new: str) -> list[TextEdit]:
+    """The edits that turn the old text into the new one, in order and without overlap."""
     lines = [
         each
-        for middle in _trimmed(0, old, new)
-        for each in _compared(middle, old, _LINES, most=MOST_COMPARISONS)
+        for middle in _trim(0, old, new)
+        for each in _compare(middle, old, _LINES, max_comparisons=MAX_COMPARISONS)
     ]
     return [
-        each for line in lines for each in _compared(line, old, _WORDS, most=MOST_COMPARISONS // len(lines))
+        each
+        for line in lines
+        for each in _compare(line, old, _WORDS, max_comparisons=MAX_COMPARISONS // len(lines))
     ]
 
 
-def rebased(changes: Sequence[TextEdit], others: Sequence[TextEdit]) -> list[TextEdit]:
-    """The same changes for a text that others have changed meanwhile.
+def rebase_edits(changes: Sequence[TextEdit], others: Sequence[TextEdit]) -> list[TextEdit]:
+    """The same changes for a text that others have changed since.
 
-    Both start from one text. What others deleted needs no deleting, what they inserted stays, and a text that
-    was inserted where others deleted lands in their place.
+    Both start from the same text. What others deleted is not deleted again, what they inserted stays, and a
+    text that was inserted inside a deletion of others moves to the position of that deletion.
     """
     found: list[TextEdit] = []
     for change in changes:
         pieces = list(_surviving(change.start, change.end, others))
         if not pieces:
-            at = _moved(change.start, others)
+            at = _shift_position(change.start, others)
             pieces = [(at, at)]
         found += [
             TextEdit(start, end, change.new if number == 0 else "")
@@ -58,7 +60,7 @@ def rebased(changes: Sequence[TextEdit], others: Sequence[TextEdit]) -> list[Tex
     return found
 
 
-def applied(text: str, changes: Sequence[TextEdit]) -> str:
+def apply_edits(text: str, changes: Sequence[TextEdit]) -> str:
     """The text with these edits made."""
     parts, at = [], 0
     for change in changes:
@@ -68,10 +70,10 @@ def applied(text: str, changes: Sequence[TextEdit]) -> str:
 
 
 def byte_offsets(text: str, changes: Sequence[TextEdit]) -> Iterator[tuple[int, int, str]]:
-    """The edits with positions in bytes of UTF-8, which is how pycrdt counts, from the last to the first.
+    """The edits with positions in UTF-8 bytes, as pycrdt counts, from the last to the first.
 
-    From the end, because then no edit moves the place of another. Positions lie between whole characters:
-    pycrdt takes one inside a character for the end of the text.
+    In this order no edit shifts the position of another. Positions are between whole characters: pycrdt
+    treats one inside a character as the end of the text.
     """
     found, at, offset = [], 0, 0
     for change in changes:
@@ -82,8 +84,8 @@ def byte_offsets(text: str, changes: Sequence[TextEdit]) -> Iterator[tuple[int, 
     return reversed(found)
 
 
-def _trimmed(start: int, old: str, new: str) -> Iterator[TextEdit]:
-    """One edit, from the first difference to the last; none if there is no difference."""
+def _trim(start: int, old: str, new: str) -> Iterator[TextEdit]:
+    """One edit from the first difference to the last; none for equal texts."""
     if old == new:
         return
     most = min(len(old), len(new))
@@ -93,9 +95,9 @@ def _trimmed(start: int, old: str, new: str) -> Iterator[TextEdit]:
 
 
 def _common(one: str, other: str, most: int) -> int:
-    """How many characters both begin with, at most so many."""
+    """The length of the common prefix, up to `most`."""
     low, high = 0, most
-    while low < high:  # comparing slices is far faster than comparing characters
+    while low < high:  # slices compare far faster than single characters
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
             low = middle
@@ -104,22 +106,26 @@ def _common(one: str, other: str, most: int) -> int:
     return low
 
 
-def _compared(edit: TextEdit, old: str, pieces: re.Pattern[str], *, most: int) -> Iterator[TextEdit]:
-    """The edit as smaller ones, by comparing pieces of what it takes away and what it brings."""
-    gone, come = pieces.findall(old[edit.start : edit.end]), pieces.findall(edit.new)
-    if not gone or not come or len(gone) * len(come) > most:
+def _compare(
+    edit: TextEdit, old: str, pieces: re.Pattern[str], *, max_comparisons: int
+) -> Iterator[TextEdit]:
+    """The edit as smaller ones, by comparing pieces of its old and its new text."""
+    old_pieces, new_pieces = pieces.findall(old[edit.start : edit.end]), pieces.findall(edit.new)
+    if not old_pieces or not new_pieces or len(old_pieces) * len(new_pieces) > max_comparisons:
         yield edit
         return
     at = [edit.start]
-    for piece in gone:
+    for piece in old_pieces:
         at.append(at[-1] + len(piece))
-    for kind, first, last, begin, end in SequenceMatcher(None, gone, come, autojunk=False).get_opcodes():
+    for kind, first, last, begin, end in SequenceMatcher(
+        None, old_pieces, new_pieces, autojunk=False
+    ).get_opcodes():
         if kind != "equal":
-            yield from _trimmed(at[first], old[at[first] : at[last]], "".join(come[begin:end]))
+            yield from _trim(at[first], old[at[first] : at[last]], "".join(new_pieces[begin:end]))
 
 
 def _surviving(start: int, end: int, others: Sequence[TextEdit]) -> Iterator[tuple[int, int]]:
-    """Where those characters from start to end are now that others have left there."""
+    """The current ranges of the characters from start to end that others have not deleted."""
     shift = 0
     for other in others:
         if other.start >= end:
@@ -132,13 +138,13 @@ def _surviving(start: int, end: int, others: Sequence[TextEdit]) -> Iterator[tup
         yield start + shift, end + shift
 
 
-def _moved(position: int, others: Sequence[TextEdit]) -> int:
-    """Where a place between two characters is now."""
+def _shift_position(position: int, others: Sequence[TextEdit]) -> int:
+    """The current position of a boundary between two characters."""
     shift = 0
     for other in others:
         if other.start >= position:
             break
-        if other.end > position:  # inside what others replaced: after what they put there
+        if other.end > position:  # inside a replacement of others: after their text
             return other.start + shift + len(other.new)
         shift += len(other.new) - (other.end - other.start)
     return position + shift

@@ -1,6 +1,6 @@
-"""Reads the two small tables in which Yjs says what a document holds: its state vector and its delete set.
+"""Parses the state vector and the delete set of a Yjs document.
 
-pycrdt hands both over as bytes. Comparing the bytes is not enough: the order of the clients may differ.
+pycrdt returns both as bytes. Comparing the bytes is not enough: the order of the clients may differ.
 """
 
 from __future__ import annotations
@@ -9,45 +9,45 @@ from dataclasses import dataclass
 
 EMPTY_UPDATE = b"\x00\x00"  # no blocks, nothing deleted
 
-MAX_BITS = 63  # of a number; JavaScript's whole ones have 53
+MAX_BITS = 63  # of a number; JavaScript's integers have 53
 
 StateVector = dict[int, int]
-"""Client -> how many of its units are there."""
+"""Client -> how many of its units exist."""
 
 DeleteSet = dict[int, list[tuple[int, int]]]
-"""Client -> ranges of deleted units, each as the first one and the one after the last."""
+"""Client -> half-open ranges of deleted units."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentFingerprint:
-    """All that decides whether two documents hold the same: a deletion shows in `deleted` alone."""
+    """Equal for two documents with the same content: a deletion shows only in `deleted`."""
 
     deleted: DeleteSet
-    there: StateVector
+    units: StateVector
 
     @classmethod
     def of_snapshot(cls, data: bytes) -> DocumentFingerprint:
-        """What an encoded Yjs snapshot says."""
+        """Parse an encoded Yjs snapshot."""
         reader = VarintReader(data)
         return cls(_delete_set(reader), _state_vector(reader))
 
 
 def state_vector(data: bytes) -> StateVector:
-    """What an encoded state vector says."""
+    """Parse an encoded state vector."""
     return _state_vector(VarintReader(data))
 
 
-def waits_for_more(rest: bytes, there: StateVector) -> bool:
-    """Whether a part of an update can not take effect before another update arrives.
+def waits_for_more(rest: bytes, units: StateVector) -> bool:
+    """Whether a part of an update cannot take effect before another update arrives.
 
-    `rest` is the update without the blocks that the document has. Blocks that are left wait for earlier ones,
-    and deletions wait for what they delete.
+    `rest` is the update without the blocks that the document has. Remaining blocks depend on earlier ones,
+    and deletions on the units that they delete.
     """
     reader = VarintReader(rest)
     if reader.next():
         return True
     return any(
-        end > there.get(client, 0) for client, ranges in _delete_set(reader).items() for _, end in ranges
+        end > units.get(client, 0) for client, ranges in _delete_set(reader).items() for _, end in ranges
     )
 
 
@@ -70,7 +70,7 @@ def _delete_set(reader: VarintReader) -> DeleteSet:
 
 
 class VarintReader:
-    """Whole numbers, seven bits a byte, the lowest first. IndexError at the end, ValueError past 63 bits."""
+    """Reads unsigned varints. Raises IndexError at the end and ValueError past 63 bits."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -78,13 +78,13 @@ class VarintReader:
 
     @property
     def left(self) -> int:
-        """How many bytes follow."""
+        """The number of remaining bytes."""
         return len(self._data) - self.at
 
     def next(self) -> int:
         byte = self._data[self.at]
         self.at += 1
-        if byte < 0x80:  # most are that small, and a long update has very many
+        if byte < 0x80:  # most are that small, and a long update has many
             return byte
         number, shift = byte & 0x7F, 7
         while True:
@@ -98,13 +98,13 @@ class VarintReader:
                 raise ValueError(f"a number has more than {MAX_BITS} bits")
 
     def byte(self) -> int:
-        """The next byte by itself."""
+        """The next byte."""
         self.at += 1
         return self._data[self.at - 1]
 
     def take(self, length: int) -> bytes:
         """The next bytes."""
         if length > self.left:
-            raise IndexError(f"{length} bytes are promised and {self.left} are left")
+            raise IndexError(f"{length} bytes are announced and {self.left} remain")
         self.at += length
         return self._data[self.at - length : self.at]

@@ -1,13 +1,13 @@
 """Yjs updates: validation before they are stored, and repair of characters that an edit cut in half.
 
-That library is fast and trusts what it reads: a few hundred kilobytes of lists in lists end the process, a
-large count takes memory for as many, and numbers beyond 32 bits make it panic. What passes here may still
-be no update, but does no harm. Every update and state vector from outside goes through here.
+pycrdt trusts its input: a few hundred kilobytes of nested lists crash the process, a large count allocates
+memory for as many items, and numbers beyond 32 bits cause a panic. Bytes that pass this validation may still
+not be an update, but do no harm. Every update and state vector from outside is validated here.
 
-Yjs counts in UTF-16, where an emoji has two units. A client may delete one of them, or write between them;
-Yjs then shows a replacement character for each half. The library takes a whole neighbour instead, and what
-it hands on is wrong from then on. So the halves are replaced, as Yjs would, before it sees them: that has
-as many units.
+Yjs counts in UTF-16, where an emoji has two units. A client may delete one of them, or insert between them;
+Yjs then shows a replacement character for each half. pycrdt removes a whole neighbour instead, and its later
+updates are wrong. So the halves are replaced before pycrdt parses them, as Yjs does: the number of units
+stays the same.
 """
 
 from __future__ import annotations
@@ -21,44 +21,43 @@ from longwatch.documents.files import MAX_CONTENT_BYTES
 from longwatch.documents.yjs_encoding import VarintReader
 from longwatch.errors import InvalidUpdate
 
-MAX_CLIENT = 2**53  # what a JavaScript number holds
-MAX_CLOCK = 2**31  # the library counts in 32 bits
-MAX_LEVELS = 100  # of lists and maps in each other
+MAX_CLIENT = 2**53  # the largest exact JavaScript integer
+MAX_CLOCK = 2**31  # pycrdt counts in 32 bits
+MAX_LEVELS = 100  # of nested lists and maps
 
 GC, TEXT, SKIP = 0, 4, 10
 HAS_ORIGIN, HAS_RIGHT_ORIGIN, HAS_PARENT_SUB, CONTENT = 0x80, 0x40, 0x20, 0x1F
-NAMED_TYPES = frozenset({3, 5})  # XML elements and hooks bring a name
+NAMED_TYPES = frozenset({3, 5})  # XML elements and hooks have a name
 
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A piece of text in an update: whose units it is, and where its bytes lie."""
+    """A piece of text in an update: its client, its units and the position of its bytes."""
 
     client: int
     clock: int  # of its first unit
-    start: int  # of the length that its bytes follow
+    start: int  # of the length before its bytes
     end: int
     text: str
-    units: int  # how long Yjs says that it is
+    units: int  # its length in Yjs
 
 
 @dataclass(slots=True)
-class Notes:
-    """What an update holds of text, and where it takes text apart."""
+class TextCuts:
+    """The texts of an update, and the positions where it splits text."""
 
     texts: list[TextBlock] = field(default_factory=list)
     cuts: set[tuple[int, int]] = field(default_factory=set)  # client and clock of the unit after the cut
 
 
-def check_update(data: bytes, notes: Notes | None = None) -> None:
-    """Raise `InvalidUpdate` for what is no Yjs update of version 1, or would do harm.
+def check_update(data: bytes, notes: TextCuts | None = None) -> None:
+    """Raise `InvalidUpdate` for bytes that are not a Yjs update of version 1, or would do harm.
 
-    With `notes`, write down its texts and cuts there.
+    Collects the texts and cuts of the update in `notes`.
     """
     if len(data) > MAX_CONTENT_BYTES:
         raise InvalidUpdate(
-            f"The update has {len(data):,} bytes, and at most {MAX_CONTENT_BYTES:,} are taken. "
-            "Send it in parts."
+            f"The update has {len(data):,} bytes; the limit is {MAX_CONTENT_BYTES:,}. Send it in parts."
         )
     reader = VarintReader(data)
     try:
@@ -68,13 +67,13 @@ def check_update(data: bytes, notes: Notes | None = None) -> None:
             _skip_deletions(reader, notes)
     except (IndexError, ValueError) as error:
         raise InvalidUpdate(
-            f"These {len(data):,} bytes are no Yjs update ({error}). "
-            "Send an update of version 1, as Y.encodeStateAsUpdate makes it."
+            f"Invalid Yjs update of {len(data):,} bytes ({error}). "
+            "Send an update of version 1, as Y.encodeStateAsUpdate returns it."
         ) from error
 
 
 def check_state_vector(data: bytes) -> None:
-    """Raise `InvalidUpdate` for what is no Yjs state vector."""
+    """Raise `InvalidUpdate` for bytes that are not a Yjs state vector."""
     reader = VarintReader(data)
     try:
         for _ in range(_count(reader)):
@@ -82,12 +81,12 @@ def check_state_vector(data: bytes) -> None:
             _clock(reader)
     except (IndexError, ValueError) as error:
         raise InvalidUpdate(
-            f"These {len(data):,} bytes are no Yjs state vector ({error}). "
-            "Send what Y.encodeStateVector makes."
+            f"Invalid Yjs state vector of {len(data):,} bytes ({error}). "
+            "Send what Y.encodeStateVector returns."
         ) from error
 
 
-def _skip_blocks(reader: VarintReader, notes: Notes | None) -> None:
+def _skip_blocks(reader: VarintReader, notes: TextCuts | None) -> None:
     """All blocks of one client."""
     blocks = _count(reader)
     client = _client(reader)
@@ -100,7 +99,7 @@ def _skip_blocks(reader: VarintReader, notes: Notes | None) -> None:
         if content in (GC, SKIP):
             clock += _clock(reader)
         else:
-            _skip_place(reader, info, notes)
+            _skip_position(reader, info, notes)
             if content == TEXT and notes is not None:
                 clock += _note_text(reader, client, clock, notes)
             else:
@@ -111,8 +110,8 @@ def _skip_blocks(reader: VarintReader, notes: Notes | None) -> None:
             raise ValueError(f"a client has more than {MAX_CLOCK:,} units")
 
 
-def _note_text(reader: VarintReader, client: int, clock: int, notes: Notes) -> int:
-    """Write a text down; returns how many units it has."""
+def _note_text(reader: VarintReader, client: int, clock: int, notes: TextCuts) -> int:
+    """Collect a text and return its number of units."""
     start = reader.at
     text = reader.take(reader.next()).decode()
     units = len(text.encode("utf-16-le")) // 2
@@ -120,8 +119,8 @@ def _note_text(reader: VarintReader, client: int, clock: int, notes: Notes) -> i
     return units
 
 
-def _skip_place(reader: VarintReader, info: int, notes: Notes | None) -> None:
-    """Where a block belongs: beside others, or into a parent."""
+def _skip_position(reader: VarintReader, info: int, notes: TextCuts | None) -> None:
+    """The position of a block: beside others or in a parent."""
     for bit, after in ((HAS_ORIGIN, 1), (HAS_RIGHT_ORIGIN, 0)):
         if info & bit:
             client, clock = _client(reader), _clock(reader)
@@ -138,7 +137,7 @@ def _skip_place(reader: VarintReader, info: int, notes: Notes | None) -> None:
 
 
 def _skip_content(reader: VarintReader, content: int) -> int:
-    """What a block holds; returns how many units that is."""
+    """Skip the content of a block and return its number of units."""
     match content:
         case 1:  # deleted
             return _clock(reader)
@@ -163,18 +162,18 @@ def _skip_content(reader: VarintReader, content: int) -> int:
             _skip_text(reader)
             _skip_value(reader, MAX_LEVELS)
         case _:
-            raise ValueError(f"there is no content of kind {content}")
+            raise ValueError(f"unknown kind of content {content}")
     return 1
 
 
 def _skip_value(reader: VarintReader, levels: int) -> None:
-    """A value as JavaScript has them."""
+    """A JavaScript value."""
     if levels == 0:
-        raise ValueError(f"more than {MAX_LEVELS} lists or maps are in each other")
+        raise ValueError(f"more than {MAX_LEVELS} nested lists or maps")
     match reader.byte():
         case 127 | 126 | 121 | 120:  # undefined, null, false, true
             pass
-        case 125:  # a whole number
+        case 125:  # an integer
             reader.next()
         case 124:
             reader.take(4)
@@ -190,7 +189,7 @@ def _skip_value(reader: VarintReader, levels: int) -> None:
             for _ in range(_count(reader)):
                 _skip_value(reader, levels - 1)
         case other:
-            raise ValueError(f"there is no value of kind {other}")
+            raise ValueError(f"unknown kind of value {other}")
 
 
 def _skip_all(reader: VarintReader, skip: Callable[[VarintReader], object]) -> int:
@@ -200,8 +199,8 @@ def _skip_all(reader: VarintReader, skip: Callable[[VarintReader], object]) -> i
     return count
 
 
-def _skip_deletions(reader: VarintReader, notes: Notes | None) -> None:
-    """The ranges that one client's units are deleted in."""
+def _skip_deletions(reader: VarintReader, notes: TextCuts | None) -> None:
+    """The deleted ranges of one client."""
     client = _client(reader)
     for _ in range(_count(reader)):
         first = _clock(reader)
@@ -218,24 +217,24 @@ def _skip_id(reader: VarintReader) -> None:
 
 
 def _skip_text(reader: VarintReader) -> int:
-    """Text, or bytes, after their length; returns that."""
+    """Skip text or bytes with their length, and return the length."""
     length = reader.next()
     reader.take(length)
     return length
 
 
 def _count(reader: VarintReader) -> int:
-    """How many things follow: each takes a byte at least."""
+    """The number of following items, each of at least one byte."""
     count = reader.next()
     if count > reader.left:
-        raise ValueError(f"{count:,} things are promised and {reader.left:,} bytes are left")
+        raise ValueError(f"{count:,} items are announced and {reader.left:,} bytes remain")
     return count
 
 
 def _client(reader: VarintReader) -> int:
     client = reader.next()
     if client > MAX_CLIENT:
-        raise ValueError(f"{client} is no client")
+        raise ValueError(f"invalid client {client}")
     return client
 
 
@@ -250,22 +249,22 @@ UTF_16 = "utf-16-le"
 TWO_REPLACEMENTS = "\ufffd\ufffd".encode(UTF_16)
 SECOND_HALVES = range(0xDC, 0xE0)  # the upper byte of such a unit
 
-# A character of two units has four bytes in UTF-8. Other bytes may look so too: then a look is wasted.
+# A character of two units has four bytes in UTF-8. Other bytes may match too, which only costs time.
 _LONG = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 
 
-def mended(updates: Sequence[bytes]) -> Sequence[bytes]:
-    """The updates of one document with each character replaced that one of them cuts in half."""
+def repair_updates(updates: Sequence[bytes]) -> Sequence[bytes]:
+    """The updates of one document, with every character replaced that one of them splits."""
     if not any(_LONG.search(update) for update in updates):
         return updates
-    notes = [_notes_of(update) for update in updates]
+    notes = [_collect_cuts(update) for update in updates]
     cuts = _by_client({cut for each in notes for cut in each.cuts})
-    found = [_without_halves(update, each.texts, cuts) for update, each in zip(updates, notes, strict=True)]
+    found = [_replace_halves(update, each.texts, cuts) for update, each in zip(updates, notes, strict=True)]
     return found if any(new is not old for new, old in zip(found, updates, strict=True)) else updates
 
 
-def _notes_of(update: bytes) -> Notes:
-    notes = Notes()
+def _collect_cuts(update: bytes) -> TextCuts:
+    notes = TextCuts()
     check_update(update, notes)
     return notes
 
@@ -277,20 +276,20 @@ def _by_client(cuts: Iterable[tuple[int, int]]) -> Mapping[int, Sequence[int]]:
     return found
 
 
-def _without_halves(update: bytes, texts: Sequence[TextBlock], cuts: Mapping[int, Sequence[int]]) -> bytes:
-    for block in reversed(texts):  # from the end, because then no text moves the place of another
+def _replace_halves(update: bytes, texts: Sequence[TextBlock], cuts: Mapping[int, Sequence[int]]) -> bytes:
+    for block in reversed(texts):  # from the end, so that no text shifts the position of another
         here = cuts[block.client]
         inside = here[bisect_right(here, block.clock) : bisect_left(here, block.clock + block.units)]
         if inside:
-            text = _replaced(block.text, [cut - block.clock for cut in inside])
+            text = _replace_at(block.text, [cut - block.clock for cut in inside])
             if text != block.text:
                 data = text.encode()
                 update = update[: block.start] + _number(len(data)) + data + update[block.end :]
     return update
 
 
-def _replaced(text: str, cuts: Sequence[int]) -> str:
-    """The text with both halves replaced wherever a cut lies before a second one."""
+def _replace_at(text: str, cuts: Sequence[int]) -> str:
+    """The text with both halves replaced at every cut before a second half."""
     units = bytearray(text.encode(UTF_16))
     for cut in cuts:
         if units[2 * cut + 1] in SECOND_HALVES:

@@ -181,21 +181,21 @@ def test_a_list_that_is_longer_than_a_page_is_whole(store: DynamoDocumentStore, 
 
 
 def _head_like(path: str, version: int) -> AttributeMap:
-    from longwatch.documents.files import Kind
-    from longwatch.documents.stores.base import next_head, placed
+    from longwatch.documents.files import FileKind
+    from longwatch.documents.stores.base import next_head, set_project_version
     from longwatch.documents.stores.dynamodb import head_item
 
     head = next_head(
         None,
         path=path,
-        kind=Kind.TEXT,
+        kind=FileKind.TEXT,
         content=b"",
         deleted=False,
         waits=False,
         update_bytes=2,
         now_ms=1,
     )
-    return head_item("p", placed(head, version))
+    return head_item("p", set_project_version(head, version))
 
 
 def test_a_table_that_is_not_there_names_the_template(at: TableAddress) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pycrdt import Array, Doc, Map, Text
 
 from longwatch.documents import yjs_updates
-from longwatch.documents.files import Kind
+from longwatch.documents.files import FileKind
 from longwatch.documents.replica import Replica
 from longwatch.errors import InvalidUpdate, JournalUnusable
 
@@ -108,7 +108,7 @@ def test_a_damaged_update_is_taken_or_refused_and_can_be_read(damage: list[tuple
 
     again = Replica([stored] if stored else [], waits=replica.waits)
     assert again.text() == replica.text()
-    assert again.content(Kind.BINARY) == replica.content(Kind.BINARY)
+    assert again.content(FileKind.BINARY) == replica.content(FileKind.BINARY)
     assert again.merge(bytes(update)) is None
 
 
@@ -120,7 +120,7 @@ def test_an_update_that_asks_for_all_memory_is_refused() -> None:
 def test_an_update_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yjs_updates, "MAX_CONTENT_BYTES", 10)
 
-    with pytest.raises(InvalidUpdate, match="at most 10"):
+    with pytest.raises(InvalidUpdate, match="limit is 10"):
         Replica().merge(bytes(11))
 
 

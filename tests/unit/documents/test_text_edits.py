@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.documents import text_edits as module
-from longwatch.documents.text_edits import TextEdit, applied, byte_offsets, edits, rebased
+from longwatch.documents.text_edits import TextEdit, apply_edits, byte_offsets, find_edits, rebase_edits
 
 TEXTS = st.lists(
     st.sampled_from(["a", "b", "word ", "\n", "line\n", "é", "e\u0301", "😀", "👩‍👧", ", "]), max_size=30
@@ -16,9 +16,9 @@ TEXTS = st.lists(
 
 @given(TEXTS, TEXTS)
 def test_the_edits_of_two_texts_turn_one_into_the_other(old: str, new: str) -> None:
-    changes = edits(old, new)
+    changes = find_edits(old, new)
 
-    assert applied(old, changes) == new
+    assert apply_edits(old, changes) == new
     ends = [place for change in changes for place in (change.start, change.end)]
     assert ends == sorted(ends)
 
@@ -27,7 +27,7 @@ def test_the_edits_of_two_texts_turn_one_into_the_other(old: str, new: str) -> N
 def test_byte_offsets_name_the_same_places(old: str, new: str) -> None:
     data = bytearray(old.encode())
 
-    for start, end, text in byte_offsets(old, edits(old, new)):
+    for start, end, text in byte_offsets(old, find_edits(old, new)):
         data[start:end] = text.encode()
 
     assert data.decode() == new
@@ -35,19 +35,19 @@ def test_byte_offsets_name_the_same_places(old: str, new: str) -> None:
 
 @given(TEXTS, TEXTS)
 def test_edits_that_nobody_crosses_stay_the_same(old: str, new: str) -> None:
-    changes = edits(old, new)
+    changes = find_edits(old, new)
 
-    assert applied(old, rebased(changes, [])) == new
+    assert apply_edits(old, rebase_edits(changes, [])) == new
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_what_two_writers_insert_is_there_and_what_they_delete_is_gone(
     base: str, mine: str, theirs: str
 ) -> None:
-    others, changes = edits(base, theirs), edits(base, mine)
+    others, changes = find_edits(base, theirs), find_edits(base, mine)
 
-    moved = rebased(changes, others)
-    merged = applied(applied(base, others), moved)
+    moved = rebase_edits(changes, others)
+    merged = apply_edits(apply_edits(base, others), moved)
 
     kept = surviving(base, [*changes, *others])
     inserted = sorted("".join(change.new for change in [*changes, *others]))
@@ -70,22 +70,25 @@ def surviving(base: str, changes: list[TextEdit]) -> str:
     ],
 )
 def test_texts_of_two_writers_are_put_together(base: str, theirs: str, mine: str, merged: str) -> None:
-    moved = rebased(edits(base, mine), edits(base, theirs))
+    moved = rebase_edits(find_edits(base, mine), find_edits(base, theirs))
 
-    assert applied(theirs, moved) == merged
+    assert apply_edits(theirs, moved) == merged
 
 
 def test_an_edit_touches_no_more_than_it_must() -> None:
     old = "def f(x):\n    return x + 1\n\nprint(f(1))\n"
     new = "def f(x):\n    return x + 2\n\nprint(f(1), 'ö')\n"
 
-    assert [(old[each.start : each.end], each.new) for each in edits(old, new)] == [("1", "2"), ("", ", 'ö'")]
+    assert [(old[each.start : each.end], each.new) for each in find_edits(old, new)] == [
+        ("1", "2"),
+        ("", ", 'ö'"),
+    ]
 
 
 def test_texts_that_have_nothing_in_common_are_not_compared_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MOST_COMPARISONS", 10)
+    monkeypatch.setattr(module, "MAX_COMPARISONS", 10)
     old, new = "a\nb\nc\nd\n", "e\nb\nf\nd\ng\n"
 
-    assert edits(old, new) == [TextEdit(0, len(old) - 1, new[:-1])]
+    assert find_edits(old, new) == [TextEdit(0, len(old) - 1, new[:-1])]

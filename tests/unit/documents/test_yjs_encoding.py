@@ -26,7 +26,7 @@ def test_clients_that_wrote_nothing_are_left_out() -> None:
 def test_a_picture_shows_what_is_deleted() -> None:
     picture = DocumentFingerprint.of_snapshot(Snapshot.from_doc(document()).encode())
 
-    assert picture.there == {300: 11}
+    assert picture.units == {300: 11}
     assert picture.deleted == {300: [(2, 4), (7, 8)]}
 
 

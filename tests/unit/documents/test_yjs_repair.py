@@ -6,7 +6,7 @@ import pytest
 from pycrdt import Doc, Text
 
 from longwatch.documents.replica import Replica
-from longwatch.documents.yjs_updates import mended
+from longwatch.documents.yjs_updates import repair_updates
 
 CLIENT = 5
 
@@ -47,8 +47,8 @@ def test_half_a_character_that_was_deleted_leaves_a_replacement(first: int, leng
 def test_updates_without_cut_characters_are_the_same_objects() -> None:
     updates = [text_update("a😀b"), deletion(1, 2)]
 
-    assert mended(updates) is updates
-    assert mended([b"\x00\x00"]) == [b"\x00\x00"]
+    assert repair_updates(updates) is updates
+    assert repair_updates([b"\x00\x00"]) == [b"\x00\x00"]
 
 
 def test_a_long_text_keeps_its_length_right() -> None:

@@ -1,4 +1,4 @@
-"""Documents in a DynamoDB table. Only this module knows the attributes of its items.
+"""Documents in a DynamoDB table. Only this module reads and writes the attributes of its items.
 
 | partition                | sort key                | holds                                            |
 |--------------------------|-------------------------|--------------------------------------------------|
@@ -7,9 +7,9 @@
 | log#PROJECT#PATH         | VERSION                 | an update, or the token and number of its parts  |
 | log#PROJECT#PATH         | VERSION#TOKEN#NUMBER    | a part of an update that is too long for an item |
 
-A change is one transaction over three items: the head, the update, and the project's version. The head and
-the version have to be as they were read, so of two writers one is told to look again. A long update is stored
-in parts before that; they count only once the transaction names them.
+A change is one transaction over three items: the head, the update, and the project's version. It requires the
+head and the version to be unchanged since they were read, so one of two writers has to read again. A long
+update is stored in parts first; they count only once the transaction names them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.documents.files import FileEntry, Kind, ProjectFiles
-from longwatch.documents.store import KeptDocuments
-from longwatch.documents.stores.base import Head, StoredDocument, placed
+from longwatch.documents.files import FileEntry, FileKind, ProjectFiles
+from longwatch.documents.store import DocumentStore
+from longwatch.documents.stores.base import Head, StoredDocument, set_project_version
 from longwatch.documents.stores.dynamodb_table import LOST, DocumentTable, Put, key_of
 from longwatch.errors import JournalBusy, JournalUnavailable, JournalUnusable
 from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 from longwatch.storage.dynamodb.values import AttributeMap, AttributeValue
 from longwatch.storage.urls import TableAddress
 
-PART_BYTES = 350 * 1024  # of the 400 KB that an item may have, names and keys included
+PART_BYTES = 350 * 1024  # of an item's 400 KB, which include names and keys
 PROJECTS = "projects"
 
 _NUMBERS = ("version", "project_version", "created_version", "last_modified", "created_at", "size")
-# "base" alone is a word that DynamoDB keeps for itself.
+# "base" is a reserved word of DynamoDB.
 _LOG_NUMBERS = {"base": "log_base", "base_bytes": "base_bytes", "log_bytes": "log_bytes"}
 
 
@@ -90,7 +90,7 @@ def entry_from(item: AttributeMap) -> FileEntry:
     return FileEntry(
         path=item["sk"]["S"],
         sha256=item["sha256"]["S"],
-        kind=Kind(item["kind"]["S"]),
+        kind=FileKind(item["kind"]["S"]),
         deleted=item["deleted"]["BOOL"],
         **{name: int(item[name]["N"]) for name in _NUMBERS},
     )
@@ -101,14 +101,14 @@ def head_from(item: AttributeMap) -> Head:
     return Head(entry=entry_from(item), waits=item["waits"]["BOOL"], **numbers)
 
 
-def is_still(before: Head) -> tuple[str, AttributeMap]:
-    """The condition that nobody has changed the head, with its values."""
+def is_unchanged(before: Head) -> tuple[str, AttributeMap]:
+    """The condition that the head has not changed, with its values."""
     values = {":version": _number(before.entry.version), ":base": _number(before.base)}
     return "version = :version AND log_base = :base", values
 
 
-def parts_of(data: bytes) -> list[bytes]:
-    """The update in pieces that fit into an item each; none if it fits into one as it is."""
+def split_update(data: bytes) -> list[bytes]:
+    """The parts of an update that is too long for one item; none for a shorter one."""
     if len(data) <= PART_BYTES:
         return []
     return [data[begin : begin + PART_BYTES] for begin in range(0, len(data), PART_BYTES)]
@@ -129,9 +129,9 @@ def log_item(partition: str, version: int, data: bytes, token: str, parts: int) 
 
 
 def updates_from(items: Sequence[AttributeMap], head: Head) -> list[bytes] | None:
-    """The updates from the base to the head's version; None if one of them is not whole.
+    """The updates from the base to the head's version; None if one of them is incomplete.
 
-    Items of somebody who began to write and lost the race, or ended, may lie between them.
+    Items of a writer that lost its race or exited may be between them.
     """
     by_sort = {item["sk"]["S"]: item for item in items}
     found = []
@@ -158,25 +158,26 @@ def _number(value: int) -> AttributeValue:
 
 
 CHECK_SECONDS = 1.0  # between checks for writes of other machines
-MOST_TRIES = 60  # for the project's version, which every change of the project needs
+MAX_ATTEMPTS = 60  # for the project's version, which every change of the project needs
 LONGEST_WAIT_SECONDS = 0.1
-LOAD_TRIES = 10  # a compaction came in between each time
+LOAD_ATTEMPTS = 10  # each one is interrupted by a compaction
 
-NOTHING_THERE = "attribute_not_exists(pk)"
+DOES_NOT_EXIST = "attribute_not_exists(pk)"
 
 
-class DynamoDocumentStore(KeptDocuments):
-    """Documents in one table. Readers need the rights to GetItem, BatchGetItem and Query, writers also those
-    to PutItem and BatchWriteItem.
+class DynamoDocumentStore(DocumentStore):
+    """Documents in one table.
+
+    Readers need the permissions GetItem, BatchGetItem and Query, writers also PutItem and BatchWriteItem.
     """
 
     def __init__(self, table: DocumentTable, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.address = table.address
-        super().__init__(DynamoShelf(table, clock=clock), clock=clock)
+        super().__init__(DynamoDocuments(table, clock=clock), clock=clock)
 
 
-class DynamoShelf:
-    """A `Shelf` in a table."""
+class DynamoDocuments:
+    """A `DocumentBackend` in a table."""
 
     def __init__(self, table: DocumentTable, *, clock: Clock) -> None:
         self.url = url_of(table.address)
@@ -186,13 +187,13 @@ class DynamoShelf:
 
     def create_project(self, project: str, name: str, now_ms: int) -> ProjectFiles:
         fresh = ProjectFiles(project=project, name=name, created_at=now_ms, version=0)
-        for _ in range(MOST_TRIES):
-            known = self.project(project)
-            if known is not None:
-                return known
-            if not self._table.transact(Put(project_item(fresh), NOTHING_THERE)):
+        for _ in range(MAX_ATTEMPTS):
+            found = self.project(project)
+            if found is not None:
+                return found
+            if not self._table.transact(Put(project_item(fresh), DOES_NOT_EXIST)):
                 return fresh
-            self._nap()
+            self._wait()
         raise self._busy(project)
 
     def project(self, project: str) -> ProjectFiles | None:
@@ -219,7 +220,7 @@ class DynamoShelf:
         return [entry_from(item) for item in self._table.get_many(files_of(project), paths)]
 
     def load(self, project: str, path: str) -> StoredDocument | None:
-        for _ in range(LOAD_TRIES):
+        for _ in range(LOAD_ATTEMPTS):
             item = self._table.get(files_of(project), path)
             if item is None:
                 return None
@@ -235,12 +236,12 @@ class DynamoShelf:
 
     def append(self, project: str, before: Head | None, after: Head, update: bytes) -> Head | None:
         partition = log_of(project, after.entry.path)
-        condition, values = is_still(before) if before else (NOTHING_THERE, None)
+        condition, values = is_unchanged(before) if before else (DOES_NOT_EXIST, None)
         token, written = self._write_parts(partition, after.entry.version, update)
         log = log_item(partition, after.entry.version, update, token, len(written))
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_ATTEMPTS):
             counted = self.create_project(project, project, after.entry.last_modified)
-            head = placed(after, counted.version + 1)
+            head = set_project_version(after, counted.version + 1)
             failed = self._table.transact(
                 Put(head_item(project, head), condition, values),
                 Put(log),
@@ -254,51 +255,52 @@ class DynamoShelf:
                 self._signal.notify()
                 return head
             if failed[0] == LOST:
-                self._delete_quietly(written)
+                self._try_to_delete(written)
                 return None
-            self._nap()
-        self._delete_quietly(written)
+            self._wait()
+        self._try_to_delete(written)
         raise self._busy(project)
 
     def replace_log(self, project: str, before: Head, after: Head, state: bytes) -> bool:
         partition = log_of(project, before.entry.path)
         token, written = self._write_parts(partition, after.base, state)
-        condition, values = is_still(before)
+        condition, values = is_unchanged(before)
         failed = self._table.transact(
             Put(head_item(project, after), condition, values),
             Put(log_item(partition, after.base, state, token, len(written))),
         )
         if failed:
-            self._delete_quietly(written)
+            self._try_to_delete(written)
             return False
-        self._forget_log(partition, after.base, kept=written)
+        self._delete_log(partition, after.base, keep=written)
         return True
 
-    def _forget_log(self, partition: str, base: int, *, kept: Sequence[AttributeMap]) -> None:
-        """Remove what came before the base, also what a writer left that lost its race or ended.
+    def _delete_log(self, partition: str, base: int, *, keep: Sequence[AttributeMap]) -> None:
+        """Delete the items before the base, including those of a writer that lost its race or exited.
 
-        One that is still writing parts for a version up to the base has lost already: that version is taken.
+        A writer that is still storing parts for a version up to the base has lost already: that version
+        exists.
         """
-        keeping = {log_sort(base), *(item["sk"]["S"] for item in kept)}
+        sorts = {log_sort(base), *(item["sk"]["S"] for item in keep)}
         old = [
             item
             for item in self._table.between(partition, log_sort(0), log_end(base), keys_only=True)
-            if item["sk"]["S"] not in keeping
+            if item["sk"]["S"] not in sorts
         ]
-        self._delete_quietly(old)
+        self._try_to_delete(old)
 
     def _write_parts(self, partition: str, version: int, data: bytes) -> tuple[str, list[AttributeMap]]:
         token = secrets.token_hex(8)
-        items = part_items(partition, version, token, parts_of(data))
+        items = part_items(partition, version, token, split_update(data))
         for item in items:
             self._table.put(item)
         return token, [{"pk": item["pk"], "sk": item["sk"]} for item in items]
 
-    def _delete_quietly(self, keys: Sequence[AttributeMap]) -> None:
+    def _try_to_delete(self, keys: Sequence[AttributeMap]) -> None:
         try:
             self._table.delete(keys)
         except JournalUnavailable:
-            pass  # nothing refers to them, and the next compaction removes them
+            pass  # nothing refers to them, and the next compaction deletes them
 
     def subscribe(self, on_change: OnChange) -> ChangeSignal:
         """Reports writes of this process at once; for those of others, the store is polled."""
@@ -307,11 +309,13 @@ class DynamoShelf:
     def close(self) -> None:
         self._table.close()
 
-    def _nap(self) -> None:
+    def _wait(self) -> None:
         self._clock.sleep(random.uniform(0, LONGEST_WAIT_SECONDS))
 
     def _busy(self, project: str) -> JournalBusy:
-        return JournalBusy(f"Others changed project {project!r} each time in {MOST_TRIES} tries; try again.")
+        return JournalBusy(
+            f"Other writers changed project {project!r} in all of {MAX_ATTEMPTS} attempts. Retry."
+        )
 
 
 def url_of(at: TableAddress) -> str:

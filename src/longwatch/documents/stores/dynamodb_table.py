@@ -1,4 +1,4 @@
-"""The one door to the documents' table: consistent reads, transactions, its errors in our words."""
+"""The table of documents: consistent reads, transactions and batches. Raises longwatch errors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SHAPE = TableShape(
     add_index=f"Use a table that {TEMPLATE} creates.",
 )
 
-READ_AT_ONCE = 100  # items of one BatchGetItem
-DELETED_AT_ONCE = 25  # items of one BatchWriteItem
-BATCH_TRIES = 8
+BATCH_GET_ITEMS = 100  # items of one BatchGetItem
+BATCH_WRITE_ITEMS = 25  # items of one BatchWriteItem
+BATCH_ATTEMPTS = 8
 
 LOST = "ConditionalCheckFailed"
 CONFLICT = "TransactionConflict"
@@ -34,7 +34,7 @@ _THROTTLING = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded", "Re
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A part of a transaction: store the item if the condition holds of what is in its place."""
+    """A part of a transaction: store the item if the condition holds for the item under its key."""
 
     item: AttributeMap
     condition: str | None = None
@@ -49,24 +49,24 @@ class DocumentTable(DynamoClient):
     def get(self, partition: str, sort: str) -> AttributeMap | None:
         """The item as it is now."""
         with self._translation() as client:
-            answer = client.get_item(
+            response = client.get_item(
                 TableName=self.address.table, Key=key_of(partition, sort), ConsistentRead=True
             )
-        found: Any = answer.get("Item")
+        found: Any = response.get("Item")
         return found or None
 
     def get_many(self, partition: str, sorts: Sequence[str]) -> list[AttributeMap]:
-        """Those of these items that are there, in any order."""
+        """The items that exist of these keys, in any order."""
         found: list[AttributeMap] = []
-        for begin in range(0, len(sorts), READ_AT_ONCE):
-            wanted: Any = [key_of(partition, sort) for sort in sorts[begin : begin + READ_AT_ONCE]]
-            for _ in range(BATCH_TRIES):
+        for begin in range(0, len(sorts), BATCH_GET_ITEMS):
+            wanted: Any = [key_of(partition, sort) for sort in sorts[begin : begin + BATCH_GET_ITEMS]]
+            for _ in range(BATCH_ATTEMPTS):
                 with self._translation() as client:
-                    answer: Any = client.batch_get_item(
+                    response: Any = client.batch_get_item(
                         RequestItems={self.address.table: {"Keys": wanted, "ConsistentRead": True}}
                     )
-                found += answer["Responses"].get(self.address.table, [])
-                wanted = answer.get("UnprocessedKeys", {}).get(self.address.table, {}).get("Keys", [])
+                found += response["Responses"].get(self.address.table, [])
+                wanted = response.get("UnprocessedKeys", {}).get(self.address.table, {}).get("Keys", [])
                 if not wanted:
                     break
             else:
@@ -74,7 +74,7 @@ class DocumentTable(DynamoClient):
         return found
 
     def beginning_with(self, partition: str, prefix: str) -> Iterator[AttributeMap]:
-        """The items of a partition whose sort key begins so, in order."""
+        """The items of a partition whose sort key has this prefix, in order."""
         if not prefix:
             return self._query("pk = :pk", {":pk": {"S": partition}})
         return self._query(
@@ -97,49 +97,49 @@ class DocumentTable(DynamoClient):
     def _query(self, condition: str, values: AttributeMap, **options: Any) -> Iterator[AttributeMap]:
         while True:
             with self._translation() as client:
-                answer: Any = client.query(
+                response: Any = client.query(
                     TableName=self.address.table,
                     KeyConditionExpression=condition,
                     ExpressionAttributeValues=values,
                     ConsistentRead=True,
                     **options,
                 )
-            yield from answer["Items"]
-            if not answer.get("LastEvaluatedKey"):
+            yield from response["Items"]
+            if not response.get("LastEvaluatedKey"):
                 return
-            options["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            options["ExclusiveStartKey"] = response["LastEvaluatedKey"]
 
     def put(self, item: AttributeMap) -> None:
-        """Store the item, whatever is in its place."""
+        """Store the item, replacing any other under its key."""
         with self._translation() as client:
             client.put_item(TableName=self.address.table, Item=item)
 
     def transact(self, *parts: Put) -> list[str]:
-        """Store all of it: an empty list. Or nothing: why, for each part, `LOST`, `CONFLICT` or "None"."""
+        """Store all parts and return an empty list, or none: then `LOST`, `CONFLICT` or "None" for each."""
         from botocore.exceptions import ClientError
 
         with self._translation() as client:
             try:
                 client.transact_write_items(TransactItems=[{"Put": self._put_of(part)} for part in parts])
             except ClientError as error:
-                answer: Any = error.response
-                code = answer.get("Error", {}).get("Code")
+                response: Any = error.response
+                code = response.get("Error", {}).get("Code")
                 if code == "TransactionInProgressException":
                     return [CONFLICT for _ in parts]
                 if code != "TransactionCanceledException":
                     raise
-                reasons = [str(each.get("Code", "None")) for each in answer.get("CancellationReasons", [])]
+                reasons = [str(each.get("Code", "None")) for each in response.get("CancellationReasons", [])]
                 self._refuse_others(reasons, error)
                 return reasons
         return []
 
     def _put_of(self, part: Put) -> Any:
-        asked: dict[str, Any] = {"TableName": self.address.table, "Item": part.item}
+        request: dict[str, Any] = {"TableName": self.address.table, "Item": part.item}
         if part.condition is not None:
-            asked["ConditionExpression"] = part.condition
+            request["ConditionExpression"] = part.condition
         if part.values:
-            asked["ExpressionAttributeValues"] = part.values
-        return asked
+            request["ExpressionAttributeValues"] = part.values
+        return request
 
     def _refuse_others(self, reasons: Sequence[str], error: Exception) -> None:
         others = set(reasons) - {LOST, CONFLICT, "None"}
@@ -149,13 +149,13 @@ class DocumentTable(DynamoClient):
             raise error
 
     def delete(self, keys: Sequence[AttributeMap]) -> None:
-        """Remove these items."""
-        for begin in range(0, len(keys), DELETED_AT_ONCE):
-            left: Any = [{"DeleteRequest": {"Key": key}} for key in keys[begin : begin + DELETED_AT_ONCE]]
-            for _ in range(BATCH_TRIES):
+        """Delete these items."""
+        for begin in range(0, len(keys), BATCH_WRITE_ITEMS):
+            left: Any = [{"DeleteRequest": {"Key": key}} for key in keys[begin : begin + BATCH_WRITE_ITEMS]]
+            for _ in range(BATCH_ATTEMPTS):
                 with self._translation() as client:
-                    answer: Any = client.batch_write_item(RequestItems={self.address.table: left})
-                left = answer.get("UnprocessedItems", {}).get(self.address.table, [])
+                    response: Any = client.batch_write_item(RequestItems={self.address.table: left})
+                left = response.get("UnprocessedItems", {}).get(self.address.table, [])
                 if not left:
                     break
             else:

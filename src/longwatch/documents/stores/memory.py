@@ -1,4 +1,4 @@
-"""A document store that lives as long as its process: for tests, and for trying things out."""
+"""Documents in memory, for tests and experiments."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from dataclasses import replace
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.documents.files import FileEntry, ProjectFiles
-from longwatch.documents.store import KeptDocuments
-from longwatch.documents.stores.base import Head, StoredDocument, placed
+from longwatch.documents.store import DocumentStore
+from longwatch.documents.stores.base import Head, StoredDocument, set_project_version
 from longwatch.storage.change_signal import ChangeSignal, LocalSignal, OnChange
 
 
-class MemoryDocumentStore(KeptDocuments):
+class MemoryDocumentStore(DocumentStore):
     """A `DocumentStore` in memory."""
 
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK) -> None:
-        super().__init__(MemoryShelf(f"memory://{name}"), clock=clock)
+        super().__init__(MemoryDocuments(f"memory://{name}"), clock=clock)
 
     def close(self) -> None:
-        """Nothing to let go of: under its name, the store stays open for others in this process."""
+        """A named store stays open for its other users in this process."""
 
 
-class MemoryShelf:
-    """A `Shelf` of dictionaries."""
+class MemoryDocuments:
+    """A `DocumentBackend` of dictionaries."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -35,9 +35,9 @@ class MemoryShelf:
 
     def create_project(self, project: str, name: str, now_ms: int) -> ProjectFiles:
         with self._lock:
-            return self._made(project, name, now_ms)
+            return self._create(project, name, now_ms)
 
-    def _made(self, project: str, name: str, now_ms: int) -> ProjectFiles:
+    def _create(self, project: str, name: str, now_ms: int) -> ProjectFiles:
         fresh = ProjectFiles(project=project, name=name, created_at=now_ms, version=0)
         return self._projects.setdefault(project, fresh)
 
@@ -55,8 +55,8 @@ class MemoryShelf:
 
     def entries(self, project: str, *, prefix: str, since: int) -> Sequence[FileEntry]:
         with self._lock:
-            known = [stored.head.entry for stored in self._documents.get(project, {}).values()]
-        found = [each for each in known if each.project_version > since and each.path.startswith(prefix)]
+            entries = [stored.head.entry for stored in self._documents.get(project, {}).values()]
+        found = [each for each in entries if each.project_version > since and each.path.startswith(prefix)]
         return sorted(found, key=lambda each: each.path)
 
     def entries_at(self, project: str, paths: Sequence[str]) -> Sequence[FileEntry]:
@@ -71,13 +71,15 @@ class MemoryShelf:
     def append(self, project: str, before: Head | None, after: Head, update: bytes) -> Head | None:
         with self._lock:
             documents = self._documents.setdefault(project, {})
-            known = documents.get(after.entry.path)
-            if (known.head if known else None) != before:
+            current = documents.get(after.entry.path)
+            if (current.head if current else None) != before:
                 return None
-            last = self._made(project, project, after.entry.last_modified)
-            head = placed(after, last.version + 1)
+            last = self._create(project, project, after.entry.last_modified)
+            head = set_project_version(after, last.version + 1)
             self._projects[project] = replace(last, version=last.version + 1)
-            documents[after.entry.path] = StoredDocument(head, (*(known.updates if known else ()), update))
+            documents[after.entry.path] = StoredDocument(
+                head, (*(current.updates if current else ()), update)
+            )
         self._signal.notify()
         return head
 
@@ -92,5 +94,4 @@ class MemoryShelf:
     def subscribe(self, on_change: OnChange) -> ChangeSignal:
         return self._signal.subscribe(on_change)
 
-    def close(self) -> None:
-        """Nothing to let go of."""
+    def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A `DocumentStore` in one SQLite file."""
+"""Documents in a SQLite file, that of a journal or one of their own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from longwatch.clock import SYSTEM_CLOCK, Clock
-from longwatch.documents.files import FileEntry, Kind, ProjectFiles
-from longwatch.documents.store import KeptDocuments
-from longwatch.documents.stores.base import Head, StoredDocument, placed
+from longwatch.documents.files import FileEntry, FileKind, ProjectFiles
+from longwatch.documents.store import DocumentStore
+from longwatch.documents.stores.base import Head, StoredDocument, set_project_version
 from longwatch.journal.sqlite.journal import SCHEMA
 from longwatch.settings import sqlite_url
 from longwatch.storage.change_signal import ChangeSignal, OnChange, local_signal
@@ -33,7 +33,7 @@ LIST_ENTRIES = f"""
     WHERE project = ? AND project_version > ? AND path >= ? AND substr(path, 1, ?) = ?
     ORDER BY path"""
 READ_ENTRY = f"SELECT {ENTRY_COLUMNS} FROM documents WHERE project = ? AND path = ?"
-# One statement sees one moment: a compaction can not come in between.
+# One statement reads one snapshot: no compaction can come in between.
 LOAD = """
     SELECT {columns}, document_updates.data FROM documents
     JOIN document_updates ON document_updates.document = documents.id
@@ -44,21 +44,23 @@ FIND = "SELECT id, version, base FROM documents WHERE project = ? AND path = ?"
 INSERT = f"INSERT INTO documents ({HEAD_COLUMNS}, project) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 UPDATE = f"UPDATE documents SET ({HEAD_COLUMNS}) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE id = ?"
 APPEND = "INSERT INTO document_updates (document, version, data) VALUES (?,?,?)"
-FORGET_LOG = "DELETE FROM document_updates WHERE document = ?"
+DELETE_LOG = "DELETE FROM document_updates WHERE document = ?"
 
 
-class SqliteDocumentStore(KeptDocuments):
-    """Documents that many threads and processes may use at once, each write durable when its call returns."""
+class SqliteDocumentStore(DocumentStore):
+    """A store for many threads and processes; a write is durable when its call returns."""
 
     def __init__(
         self, path: Path, *, clock: Clock = SYSTEM_CLOCK, busy_timeout_ms: int = BUSY_TIMEOUT_MS
     ) -> None:
         self.path = path.expanduser().absolute()
-        super().__init__(SqliteShelf(self.path, clock=clock, busy_timeout_ms=busy_timeout_ms), clock=clock)
+        super().__init__(
+            SqliteDocuments(self.path, clock=clock, busy_timeout_ms=busy_timeout_ms), clock=clock
+        )
 
 
-class SqliteShelf:
-    """A `Shelf` of tables in the file of a journal."""
+class SqliteDocuments:
+    """A `DocumentBackend` of tables with a schema version of their own."""
 
     def __init__(self, path: Path, *, clock: Clock, busy_timeout_ms: int) -> None:
         self.url = sqlite_url(path)
@@ -104,15 +106,15 @@ class SqliteShelf:
     def append(self, project: str, before: Head | None, after: Head, update: bytes) -> Head | None:
         self._tables.prepare()
         with self._database.writing() as connection:
-            known = connection.execute(FIND, (project, after.entry.path)).fetchone()
-            if not _is_still(before, known):
+            found = connection.execute(FIND, (project, after.entry.path)).fetchone()
+            if not _is_unchanged(before, found):
                 return None
             connection.execute(CREATE_PROJECT, (project, project, after.entry.last_modified))
-            head = placed(after, connection.execute(COUNT_CHANGE, (project,)).fetchone()[0])
-            if known is None:
+            head = set_project_version(after, connection.execute(COUNT_CHANGE, (project,)).fetchone()[0])
+            if found is None:
                 document = connection.execute(INSERT, (*_row_of(head), project)).lastrowid
             else:
-                document = known[0]
+                document = found[0]
                 connection.execute(UPDATE, (*_row_of(head), document))
             connection.execute(APPEND, (document, head.entry.version, update))
         self._signal.notify()
@@ -121,12 +123,12 @@ class SqliteShelf:
     def replace_log(self, project: str, before: Head, after: Head, state: bytes) -> bool:
         self._tables.prepare()
         with self._database.writing() as connection:
-            known = connection.execute(FIND, (project, before.entry.path)).fetchone()
-            if not _is_still(before, known):
+            found = connection.execute(FIND, (project, before.entry.path)).fetchone()
+            if not _is_unchanged(before, found):
                 return False
-            connection.execute(UPDATE, (*_row_of(after), known[0]))
-            connection.execute(FORGET_LOG, (known[0],))
-            connection.execute(APPEND, (known[0], after.base, state))
+            connection.execute(UPDATE, (*_row_of(after), found[0]))
+            connection.execute(DELETE_LOG, (found[0],))
+            connection.execute(APPEND, (found[0], after.base, state))
         return True
 
     def subscribe(self, on_change: OnChange, *, inotify: bool = True) -> ChangeSignal:
@@ -145,11 +147,11 @@ class SqliteShelf:
         return self._database.fetch(query, parameters)
 
 
-def _is_still(before: Head | None, known: tuple[Any, ...] | None) -> bool:
-    """Whether the row, as id, version and base, is the one that was read."""
-    if before is None or known is None:
-        return before is None and known is None
-    return (before.entry.version, before.base) == known[1:]
+def _is_unchanged(before: Head | None, found: tuple[Any, ...] | None) -> bool:
+    """Whether the row of id, version and base is the one that was read."""
+    if before is None or found is None:
+        return before is None and found is None
+    return (before.entry.version, before.base) == found[1:]
 
 
 def _project_from(row: sqlite3.Row | tuple[Any, ...]) -> ProjectFiles:
@@ -179,7 +181,7 @@ def _entry_from(row: tuple[Any, ...]) -> FileEntry:
         created_at=created_at,
         size=size,
         sha256=sha256,
-        kind=Kind(kind),
+        kind=FileKind(kind),
         deleted=bool(deleted),
     )
 

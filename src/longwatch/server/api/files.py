@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Query, Request
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from longwatch.documents.files import FileEntry, Kind
+from longwatch.documents.files import FileEntry, FileKind
 from longwatch.documents.views import FileChanges, FileChangeView, FileList, FileView, WriteResult
 from longwatch.errors import DocumentNotFound, InvalidUpdate
 from longwatch.server.api.long_polling import deadline
@@ -159,7 +159,7 @@ async def read_content(
         return not_modified(tag)
     body = await context.call(context.documents.content, project_id, path)
     headers = {"Longwatch-Version": str(entry.version), "Content-Security-Policy": NO_SCRIPTS}
-    if entry.kind is Kind.TEXT:
+    if entry.kind is FileKind.TEXT:
         return bytes_answer(body, TEXT_TYPE, tag=tag, headers=headers)
     headers["Content-Disposition"] = attachment(entry.path.rpartition("/")[2], "")
     return bytes_answer(body, BINARY_TYPE, tag=tag, headers=headers)
@@ -276,7 +276,9 @@ async def update_document(
     request: Request,
     project_id: ProjectId,
     path: FilePath,
-    kind: Annotated[Kind, Query(description="Kind of a document that does not exist yet.")] = Kind.TEXT,
+    kind: Annotated[
+        FileKind, Query(description="Kind of a document that does not exist yet.")
+    ] = FileKind.TEXT,
 ) -> Response:
     """Merge a Yjs update into a document, which is created if it does not exist."""
     await must_exist(context, project_id)

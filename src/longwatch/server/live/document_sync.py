@@ -17,7 +17,7 @@ from pycrdt import Doc, Map, Text, merge_updates
 from pycrdt.websocket.yroom import YRoom
 from starlette.types import Receive, Scope, Send
 
-from longwatch.documents.files import DocumentState, FileEntry, checked_path, checked_project
+from longwatch.documents.files import DocumentState, FileEntry, validate_path, validate_project
 from longwatch.documents.store import DocumentStore
 from longwatch.errors import DocumentNotFound, LongwatchError, WorthAnotherTry
 from longwatch.polling.backoff import JOURNAL_BACKOFF
@@ -289,8 +289,8 @@ class SyncSocket:
         if (await receive())["type"] != "websocket.connect":
             return
         try:
-            project = checked_project(scope["path_params"]["project"])
-            path = checked_path(scope["path_params"]["path"])
+            project = validate_project(scope["path_params"]["project"])
+            path = validate_path(scope["path_params"]["path"])
         except LongwatchError as error:
             await refuse(scope, send, api_error(error))
             return

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from longwatch.documents.files import Kind
+from longwatch.documents.files import FileKind
 from longwatch.documents.stores.base import (
     BYTES_PER_FURTHER_UPDATE,
-    MOST_LOG_BYTES,
-    MOST_UPDATES,
+    MAX_LOG_BYTES,
+    MAX_UPDATES,
     Head,
     next_head,
-    placed,
+    set_project_version,
 )
 
 
@@ -21,14 +21,14 @@ def after(before: Head | None, *, deleted: bool = False, now_ms: int = 1000, upd
     head = next_head(
         before,
         path="a",
-        kind=Kind.TEXT,
+        kind=FileKind.TEXT,
         content=b"",
         deleted=deleted,
         waits=False,
         update_bytes=update_bytes,
         now_ms=now_ms,
     )
-    return placed(head, before.entry.project_version + 1 if before else 1)
+    return set_project_version(head, before.entry.project_version + 1 if before else 1)
 
 
 def test_a_clock_that_goes_back_makes_no_file_older() -> None:
@@ -51,14 +51,14 @@ def test_a_file_that_comes_back_has_a_new_beginning() -> None:
 @pytest.mark.parametrize(
     ("updates", "log_bytes", "base_bytes", "due"),
     [
-        (MOST_UPDATES - 1, 0, 0, False),
-        (MOST_UPDATES, 0, 0, True),
-        (MOST_UPDATES, 0, BYTES_PER_FURTHER_UPDATE, False),
-        (MOST_UPDATES + 1, 0, BYTES_PER_FURTHER_UPDATE, True),
-        (1, MOST_LOG_BYTES - 1, 0, False),
-        (1, MOST_LOG_BYTES, 0, True),
-        (1, MOST_LOG_BYTES, MOST_LOG_BYTES * 2, False),
-        (1, MOST_LOG_BYTES * 2, MOST_LOG_BYTES * 2, True),
+        (MAX_UPDATES - 1, 0, 0, False),
+        (MAX_UPDATES, 0, 0, True),
+        (MAX_UPDATES, 0, BYTES_PER_FURTHER_UPDATE, False),
+        (MAX_UPDATES + 1, 0, BYTES_PER_FURTHER_UPDATE, True),
+        (1, MAX_LOG_BYTES - 1, 0, False),
+        (1, MAX_LOG_BYTES, 0, True),
+        (1, MAX_LOG_BYTES, MAX_LOG_BYTES * 2, False),
+        (1, MAX_LOG_BYTES * 2, MAX_LOG_BYTES * 2, True),
     ],
 )
 def test_a_large_document_is_compacted_less_often(
