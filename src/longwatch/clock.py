@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_WITHOUT_ZONE = datetime(1970, 1, 1)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -45,10 +46,10 @@ def iso_from_ms(ms: int) -> str:
     Raises ValueError outside the years 1 to 9999. Events are limited to 1970 and later.
     """
     try:
-        moment = _EPOCH + timedelta(milliseconds=ms)
+        moment = _EPOCH_WITHOUT_ZONE + timedelta(milliseconds=ms)
     except OverflowError as error:
         raise ValueError(f"{ms} ms since 1970 is not in the years 1 to 9999") from error
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
 
 
 def ms_from_iso(text: str) -> int:
