@@ -15,7 +15,7 @@ from longwatch.server.api.parameters import After, WaitQuery
 from longwatch.server.errors import ApiError, api_error
 from longwatch.server.live.feed import Feed
 from longwatch.server.live.long_poll import gathered
-from longwatch.server.live.schemas import FeedShape, stream_responses
+from longwatch.server.live.schemas import FeedPage, stream_responses
 from longwatch.server.live.sse import FeedStream
 from longwatch.server.live.topics import MAX_TOPICS, Topic, split_cursors, topics_of
 from longwatch.server.responses import JSON_TYPE
@@ -54,7 +54,7 @@ async def stream(
     return stream_of(_feed(request), topic, last_event_id_header or last_event_id, after)
 
 
-@router.get("/feed", response_class=Response, responses=plain(FeedShape, description="What is new."))
+@router.get("/feed", response_class=Response, responses=plain(FeedPage, description="What is new."))
 async def feed(request: Request, topic: Topics, after: After = "", wait: WaitQuery = 0) -> Response:
     """Ask what is new in topics since a cursor, and wait for it if there is nothing."""
     topics = _topics(topic)

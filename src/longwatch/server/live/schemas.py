@@ -1,14 +1,14 @@
-"""The shapes of the feed, for the schema. Messages are written by hand; tests hold them to this."""
+"""Messages of the feed as the OpenAPI schema describes them. `messages.Frame` writes them."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from longwatch.model.json_schema import STRICT, JsonSchema
 from longwatch.server.api.openapi import CACHE_HEADER, Responses, errors
 
-EVENT_NAMES = (
+MessageName = Literal[
     "event",
     "caught_up",
     "missed",
@@ -23,7 +23,8 @@ EVENT_NAMES = (
     "beat",
     "closing",
     "error",
-)
+]
+EVENT_NAMES: tuple[str, ...] = get_args(MessageName)
 MESSAGE_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["event", "data"],
@@ -43,37 +44,24 @@ MESSAGE_SCHEMA: dict[str, Any] = {
 }
 
 
-class MessageShape(BaseModel):
-    """One message. What its data holds, its name says."""
+@dataclass(frozen=True, kw_only=True)
+class FeedMessage:
+    """One message. The fields of its data depend on its name."""
 
-    model_config = ConfigDict(extra="forbid")
+    __pydantic_config__ = STRICT
 
-    event: Literal[
-        "event",
-        "caught_up",
-        "missed",
-        "ended",
-        "run",
-        "turn",
-        "block",
-        "files",
-        "project",
-        "session",
-        "execution",
-        "beat",
-        "closing",
-        "error",
-    ]
+    event: MessageName
     data: dict[str, Any]
 
 
-class FeedShape(BaseModel):
-    """Some messages, and where to go on from."""
+@dataclass(frozen=True, kw_only=True)
+class FeedPage:
+    """Messages, and the cursor to resume from."""
 
-    model_config = ConfigDict(extra="forbid")
+    __pydantic_config__ = STRICT
 
-    messages: list[MessageShape]
-    cursor: str = Field(description="The cursors of the topics, joined by `;`. For `after`.")
+    messages: list[FeedMessage]
+    cursor: Annotated[str, JsonSchema("The cursors of the topics, joined by `;`. For `after`.")]
 
 
 def stream_responses() -> Responses:
