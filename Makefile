@@ -30,7 +30,7 @@ help:
 	@echo "make simulate      play SEEDS=$(SEEDS) simulations of following, and EXECUTIONS=$(EXECUTIONS); names what failed"
 	@echo "make coverage      how much of finder, poller and verdicts their tests reach; at least 85 %"
 	@echo "make load          all of tests/load, and its timings beside the required limits; a quarter of an hour"
-	@echo "make snapshots     update tests/snapshots: schemas, help texts, routes, public names, files of the wheel"
+	@echo "make snapshots     update tests/snapshots (schemas, help texts, routes, public names, files of the wheel) and the JS types"
 	@echo "make check         style, types, import contract, templates"
 	@echo "make format        bring the code into the house style"
 	@echo "make stack-demo    the session journal's stack on a local AWS engine (ARGS=--keep: until Ctrl-C)"
@@ -62,6 +62,7 @@ coverage: .venv/.dev
 
 snapshots: .venv/.dev
 	@.venv/bin/python -m tests.snapshots.surface
+	@.venv/bin/python scripts/js-types
 
 check: .venv/.dev web
 	.venv/bin/ruff check --quiet .

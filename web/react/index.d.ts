@@ -1,6 +1,16 @@
 import type { QueryClient } from "@tanstack/react-query";
 import type { ReactElement, ReactNode } from "react";
 import type { Doc } from "yjs";
+import type {
+  BlockView,
+  ErrorDetail,
+  FileChangeView,
+  FileView,
+  FeedMessage as WireMessage,
+  TurnDetails,
+} from "./types.js";
+
+export type { ErrorDetail };
 
 export interface LongwatchProviderProps {
   /** URL of `longwatch serve`; without it, the origin of the page. */
@@ -21,25 +31,17 @@ export interface LongwatchProviderProps {
 /** Provides the server and the project of the hooks below. */
 export function LongwatchProvider(props: LongwatchProviderProps): ReactElement;
 
-export type TurnStatus = "pending" | "running" | "completed" | "failed";
+export type TurnStatus = TurnDetails["status"];
 
-export interface Block {
-  id: string;
-  sequence: number;
-  type: "thinking" | "content" | "tool_use" | "tool_result";
+export interface Block extends Omit<BlockView, "created_at"> {
   created_at: Date;
-  content: Record<string, any>;
 }
 
-export interface Turn {
-  id: string;
-  project_id: string;
-  session_id: string;
-  number: number;
+type TurnTime = "created_at" | "started_at" | "completed_at" | "last_updated";
+
+export interface Turn extends Omit<TurnDetails, "prompt" | "blocks" | "error" | TurnTime> {
   prompt?: string;
-  status: TurnStatus;
   blocks: Block[];
-  block_count: number;
   error?: string;
   created_at: Date;
   started_at?: Date;
@@ -88,20 +90,11 @@ export function useSessionActions(session: { sessionId: string }): SessionAction
 export interface DocumentChange {
   filePath: string;
   lastModified: Date;
-  changeType: "created" | "modified" | "deleted";
+  changeType: FileChangeView["change_type"];
   version: number;
 }
 
-export interface ProjectFile {
-  path: string;
-  version: number;
-  last_modified: string;
-  created_at: string;
-  size: number;
-  sha256: string;
-  kind: "text" | "binary";
-  deleted: boolean;
-}
+export type ProjectFile = FileView;
 
 export interface UseDocumentPollingOptions {
   /** Without it, the project of the provider. */
@@ -206,19 +199,7 @@ export const pollingManager: PollingManager;
 export function usePollingManager(): PollingManager;
 
 export interface FeedMessage {
-  event:
-    | "event"
-    | "caught_up"
-    | "missed"
-    | "ended"
-    | "run"
-    | "execution"
-    | "turn"
-    | "block"
-    | "files"
-    | "project"
-    | "session"
-    | "error";
+  event: Exclude<WireMessage["event"], "beat" | "closing">;
   data: any;
 }
 
@@ -231,11 +212,6 @@ export interface UseFeedOptions {
 
 /** Follow a topic live. All topics below one provider share one stream. */
 export function useFeed(topic: string, options: UseFeedOptions): FeedState;
-
-export interface ErrorDetail {
-  field: string;
-  message: string;
-}
 
 /** An error response, or no response at all (`status` 0). */
 export class ApiError extends Error {

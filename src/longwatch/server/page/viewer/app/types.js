@@ -6,25 +6,35 @@
  * @typedef {import("../core/order.js").WireEvent} RunEvent
  * @typedef {import("../core/calls.js").CallView} Call an agent span, a tool call or a graph node
  *
- * @typedef {{name: string, message: string}} Condition
- *
  * @typedef {import("../core/run-fold.js").SummaryView & {conditions?: Condition[]}} Summary one line of the list of runs
  *
- * @typedef {object} Block
+ * @typedef {{nodes: GraphNode[], edges: GraphEdge[]}} Graph
+ * @typedef {{id: string, name: string, role: string}} GraphNode
+ * @typedef {{from: string, to: string, condition: string}} GraphEdge
+ */
+
+// Generated from the OpenAPI schema by `scripts/js-types`.
+/**
+ * @typedef {object} Condition A condition of the run or execution at this moment.
+ * @property {string} name
+ * @property {string} message
+ *
+ * @typedef {object} Block One block of a turn.
  * @property {string} id
  * @property {number} sequence
  * @property {"thinking" | "content" | "tool_use" | "tool_result"} type
  * @property {string} created_at
  * @property {Payload} content
  *
- * @typedef {object} Turn
+ * @typedef {object} Turn A turn with its blocks.
  * @property {string} id
  * @property {string} project_id
  * @property {string} session_id
  * @property {number} number
  * @property {string | null} prompt
- * @property {string} status
+ * @property {"pending" | "running" | "completed" | "failed"} status
  * @property {Block[]} [blocks]
+ * @property {number[][]} [missing_lines]
  * @property {number} block_count
  * @property {string | null} error
  * @property {string} created_at
@@ -32,7 +42,7 @@
  * @property {string | null} completed_at
  * @property {string} last_updated
  *
- * @typedef {object} FileEntry
+ * @typedef {object} FileEntry One file. Deleted files appear only among changes.
  * @property {string} path
  * @property {number} version
  * @property {string} last_modified
@@ -42,12 +52,29 @@
  * @property {"text" | "binary"} kind
  * @property {boolean} deleted
  *
- * @typedef {{id: string, name: string | null, created_at: string}} Project
- * @typedef {{id: string, title: string | null, created_at: string, turn_count: number, last_turn: {id: string, status: string} | null}} Session
+ * @typedef {object} Project A project: its sessions and its files.
+ * @property {string} id
+ * @property {string | null} name
+ * @property {string} created_at
  *
- * @typedef {{name: string, status: string, servers: number, states: Record<string, number>}} Progress how far a wave is
+ * @typedef {object} LastTurn The newest turn of a session and its status.
+ * @property {string} id
+ * @property {"pending" | "running" | "completed" | "failed"} status
  *
- * @typedef {object} Eta
+ * @typedef {object} Session A session: turns that follow each other.
+ * @property {string} id
+ * @property {string | null} title
+ * @property {string} created_at
+ * @property {number} turn_count
+ * @property {LastTurn | null} last_turn
+ *
+ * @typedef {object} Progress Progress of one wave.
+ * @property {string} name
+ * @property {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown"} status
+ * @property {number} servers
+ * @property {Record<string, number>} states
+ *
+ * @typedef {object} Eta The expected end of an open execution, from past executions of its kind.
  * @property {string} text
  * @property {number | null} expected_at
  * @property {number | null} earliest_at
@@ -56,39 +83,42 @@
  * @property {number} usual_middle_ms
  * @property {number} usual_high_ms
  * @property {number} longest_ms
+ * @property {number} elapsed_ms
  * @property {boolean} beyond_usual
  * @property {number} samples
  *
- * @typedef {object} ExecutionLine one line of the list of executions
+ * @typedef {object} ExecutionLine An execution in the list, with the progress of each wave.
  * @property {string} execution_id
  * @property {string} plan_id
  * @property {string} run_id
  * @property {string | null} name
  * @property {string} source
- * @property {string} mode
- * @property {string} status
- * @property {string | null} phase
+ * @property {"DRILL" | "RECOVERY" | "JOB"} mode
+ * @property {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown"} status
+ * @property {string | null} other_status
+ * @property {"pending" | "started" | "in_progress" | null} phase
  * @property {number} started_at
  * @property {number | null} ended_at
  * @property {boolean} late
+ * @property {number} warning_count
  * @property {number | null} total_waves
  * @property {number} stored_waves
  * @property {number} servers
  * @property {number} servers_ended
  * @property {number} servers_done
  * @property {number} servers_failed
- * @property {string} progress_text such as `3 of 5 done, 1 failed`
- * @property {number} warning_count
+ * @property {string} progress_text
  * @property {Condition[]} conditions
  * @property {string | null} waiting_for
  * @property {Eta | null} eta
- * @property {number | null} silent_at
  * @property {number | null} deadline_at
  * @property {number | null} last_polled_at
  * @property {number | null} last_answer_at
  * @property {number | null} last_change_at
  * @property {string | null} last_error
  * @property {number} failures
+ * @property {number | null} silent_at
+ * @property {number | null} recheck_at
  * @property {number | null} next_poll_at
  * @property {string | null} lease_holder
  * @property {number | null} lease_until
@@ -97,18 +127,58 @@
  * @property {string | null} message
  * @property {Progress[]} progress
  *
- * @typedef {{name: string, state: string, reason: string | null, since: number | null}} LaunchAction
- * @typedef {{server_id: string, state: string, word: string | null, instance_id: string | null, reason: string | null, failure_reason: string | null, since: number | null, actions: LaunchAction[]}} Server
- * @typedef {{job_id: string, state: string, word: string | null, region: string | null, account: string | null, since: number | null}} Job
- * @typedef {{name: string, status: string, jobs: Job[], servers: Server[]}} Wave
- * @typedef {{call: string, at: number, fields: Payload}} Evidence
- * @typedef {{status: string, at: number, message: string | null, late: boolean, warnings: string[], corrects: string | null, evidence: Evidence[]}} Verdict
- * @typedef {{about: string, text: string, at: number | null}} Fact
- * @typedef {ExecutionLine & {waves: Wave[], verdict: Verdict | null, explained: Fact[]}} Execution
+ * @typedef {object} LaunchAction One launch action of a server.
+ * @property {string} name
+ * @property {"in_progress" | "succeeded" | "failed" | "unknown"} state
+ * @property {string | null} word
+ * @property {string | null} reason
+ * @property {number | null} since
  *
- * @typedef {{nodes: GraphNode[], edges: GraphEdge[]}} Graph
- * @typedef {{id: string, name: string, role: string}} GraphNode
- * @typedef {{from: string, to: string, condition: string}} GraphEdge
+ * @typedef {object} Server One server as of the last response.
+ * @property {string} server_id
+ * @property {"pending" | "in_progress" | "launched" | "failed" | "terminated" | "cancelled" | "ended" | "unknown"} state
+ * @property {string | null} word
+ * @property {string | null} instance_id
+ * @property {string | null} reason
+ * @property {string | null} failure_reason
+ * @property {number | null} since
+ * @property {LaunchAction[]} actions
+ *
+ * @typedef {object} Job One job of a wave.
+ * @property {string} job_id
+ * @property {"pending" | "started" | "finished" | "missing" | "unknown"} state
+ * @property {string | null} word
+ * @property {string | null} region
+ * @property {string | null} account
+ * @property {number | null} since
+ *
+ * @typedef {object} Wave One wave. Its jobs may not exist yet.
+ * @property {string} name
+ * @property {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown"} status
+ * @property {Job[]} jobs
+ * @property {Server[]} servers
+ *
+ * @typedef {object} Evidence A response that a verdict is based on.
+ * @property {string} call
+ * @property {number} at
+ * @property {Payload} fields
+ *
+ * @typedef {object} Verdict How an execution ended.
+ * @property {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown"} status
+ * @property {number} at
+ * @property {string | null} message
+ * @property {boolean} late
+ * @property {string[]} warnings
+ * @property {string[]} assumed
+ * @property {"pending" | "running" | "succeeded" | "failed" | "partial" | "cancelled" | "died" | "unknown" | null} corrects
+ * @property {Evidence[]} evidence
+ *
+ * @typedef {object} Fact One fact about an execution.
+ * @property {string} about
+ * @property {string} text
+ * @property {number | null} at
+ *
+ * @typedef {ExecutionLine & {waves: Wave[], verdict: Verdict | null, explained: Fact[]}} Execution
  */
 
 export {};

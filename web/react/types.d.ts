@@ -1,0 +1,74 @@
+// Generated from the OpenAPI schema by `scripts/js-types`.
+
+/** One block of a turn. */
+export interface BlockView {
+  id: string;
+  sequence: number;
+  type: "thinking" | "content" | "tool_use" | "tool_result";
+  created_at: string;
+  content: Record<string, any>;
+}
+
+/** A turn with its blocks. */
+export interface TurnDetails {
+  id: string;
+  project_id: string;
+  session_id: string;
+  number: number;
+  prompt: string | null;
+  status: "pending" | "running" | "completed" | "failed";
+  blocks: BlockView[];
+  missing_lines?: number[][];
+  block_count: number;
+  error: string | null;
+  created_at: string;
+  started_at: string | null;
+  completed_at: string | null;
+  last_updated: string;
+}
+
+/** One file. Deleted files appear only among changes. */
+export interface FileView {
+  path: string;
+  version: number;
+  last_modified: string;
+  created_at: string;
+  size: number;
+  sha256: string;
+  kind: "text" | "binary";
+  deleted: boolean;
+}
+
+/** A file that differs from what the client has. */
+export interface FileChangeView {
+  path: string;
+  last_modified: string;
+  version: number;
+  change_type: "created" | "modified" | "deleted";
+}
+
+/** One field and what is wrong with it. */
+export interface ErrorDetail {
+  field: string;
+  message: string;
+}
+
+/** One message. The fields of its data depend on its name. */
+export interface FeedMessage {
+  event:
+    | "event"
+    | "caught_up"
+    | "missed"
+    | "ended"
+    | "run"
+    | "turn"
+    | "block"
+    | "files"
+    | "project"
+    | "session"
+    | "execution"
+    | "beat"
+    | "closing"
+    | "error";
+  data: Record<string, any>;
+}
