@@ -21,7 +21,7 @@ from longwatch.errors import LongwatchError, VersionConflict, WorthAnotherTry
 from longwatch.executions.due import next_poll_at
 from longwatch.executions.model import Execution, ItemState, JobState
 from longwatch.executions.poller import Poller, PollReport, Result
-from longwatch.executions.progress import warnings_text
+from longwatch.executions.progress import first_warnings, warnings_text
 from longwatch.executions.stores.base import ExecutionStore
 from longwatch.following import Reason
 from longwatch.journal.base import Journal
@@ -228,7 +228,7 @@ def closed_result(execution: Execution) -> WatchResult:
         return WatchResult(execution.status, Reason.ENDED)
     told = [verdict.message] if verdict.message else []
     if verdict.warnings:
-        told.append(f"{warnings_text(len(verdict.warnings))}: {'; '.join(verdict.warnings)}")
+        told.append(f"{warnings_text(len(verdict.warnings))}: {'; '.join(first_warnings(verdict))}")
     return WatchResult(execution.status, Reason.ENDED, "; ".join(told) or None)
 
 

@@ -25,6 +25,8 @@ from longwatch.executions.model import (
 from longwatch.executions.outcomes import with_instance
 from longwatch.model.summary import Status
 
+MOST_WARNINGS = 3  # in one line; a recovery of 300 servers can have thousands
+
 _BY_VERDICT = {Status.FAILED: "failed", Status.PARTIAL: "failed", Status.CANCELLED: "cancelled"}
 
 
@@ -116,6 +118,12 @@ def verdict_text(verdict: Verdict) -> str:
 
 def warnings_text(count: int) -> str:
     return f"{count} {'warning' if count == 1 else 'warnings'}"
+
+
+def first_warnings(verdict: Verdict) -> list[str]:
+    """The warnings that fit into a line, and how many more there are."""
+    more = len(verdict.warnings) - MOST_WARNINGS
+    return [*verdict.warnings[:MOST_WARNINGS], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def _has_open_actions(server: WorkItem, execution: Execution) -> bool:

@@ -9,9 +9,11 @@ ending a run twice gives one end time. Of two corrections the later counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from longwatch.model.event import UNREADABLE, Event, Order, error_of, number_of, text_of
 
@@ -28,6 +30,8 @@ class Status(StrEnum):
     DIED = "died"  # every process that worked on it is gone, and none reported an outcome
     UNKNOWN = "unknown"
 
+
+_MORE = re.compile("… and ([0-9,]{1,12}) more")
 
 STARTS: Mapping[str, str] = {  # event type -> kind of run that it starts
     "workflow_start": "workflow",
@@ -101,6 +105,15 @@ _PRECEDENCE = {
 }
 
 
+def warning_count(payload: Mapping[str, Any]) -> int:
+    """How many warnings an ending has. A list that was cut ends with `… and 1,500 more`."""
+    warnings = payload.get("warnings")
+    if not isinstance(warnings, list | tuple) or not warnings:
+        return 0
+    cut = _MORE.fullmatch(str(warnings[-1]))
+    return len(warnings) if cut is None else len(warnings) - 1 + int(cut[1].replace(",", ""))
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a run ended, and which event says so."""
@@ -146,7 +159,7 @@ class Ending:
             error=error_of(payload),
             correction=event.type in CORRECTIONS,
             attempt=attempt_named(event),
-            warnings=len(warnings) if isinstance(warnings := payload.get("warnings"), list | tuple) else 0,
+            warnings=warning_count(payload),
         )
 
     def beats(self, other: Ending | None) -> bool:

@@ -17,7 +17,7 @@ from longwatch.executions.model import (
     Verdict,
     WorkItem,
 )
-from longwatch.executions.progress import failure_reason, items_of, progress_of, verdict_text
+from longwatch.executions.progress import failure_reason, first_warnings, items_of, progress_of, verdict_text
 from longwatch.model.summary import Status
 from tests.unit.executions.making import (
     CANCELLED,
@@ -148,3 +148,15 @@ def test_a_verdict_names_the_number_of_its_warnings(
     warnings: tuple[str, ...], late: bool, words: str
 ) -> None:
     assert verdict_text(Verdict(Status.SUCCEEDED, START, EVIDENCE, None, late, warnings)) == words
+
+
+def test_a_line_names_three_warnings_and_the_number_of_the_others() -> None:
+    warnings = tuple(f"s-{number}: launch action failed" for number in range(1_800))
+
+    assert first_warnings(Verdict(Status.SUCCEEDED, START, EVIDENCE, None, False, warnings)) == [
+        *warnings[:3],
+        "and 1,797 more",
+    ]
+    assert first_warnings(Verdict(Status.SUCCEEDED, START, EVIDENCE, None, False, warnings[:3])) == [
+        *warnings[:3]
+    ]

@@ -10,6 +10,7 @@ from longwatch.cli.render.styles import Segment, StyledLine, call_look
 from longwatch.cli.render.text import clean, columns_of, count_text, fit, pad
 from longwatch.cli.render.times import clock_text, duration_text, local
 from longwatch.model.calls import mark_of
+from longwatch.model.endings import warning_count
 from longwatch.model.event import UNREADABLE, Event, call_status, duration_of, error_of, text_of
 from longwatch.model.process import ProcessIdentity
 from longwatch.model.run import ENDS, Ending, Status
@@ -164,7 +165,7 @@ def _verdict_text(payload: Mapping[str, object]) -> str:
     warnings = payload.get("warnings")
     if not isinstance(warnings, Sequence) or isinstance(warnings, str) or not warnings:
         return verdict
-    return f"{verdict}; {count_text(len(warnings), 'warning')}: {'; '.join(map(str, warnings))}"
+    return f"{verdict}; {count_text(warning_count(payload), 'warning')}: {'; '.join(map(str, warnings))}"
 
 
 def _unreadable_text(payload: Mapping[str, object]) -> str:

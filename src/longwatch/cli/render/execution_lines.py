@@ -12,13 +12,15 @@ from longwatch.cli.render.times import ago_text, clock_text, duration_text, star
 from longwatch.executions.due import phase_of
 from longwatch.executions.explain import Fact, next_poll_text, waiting_for
 from longwatch.executions.model import Execution
-from longwatch.executions.progress import progress_of, verdict_text, warnings_text
+from longwatch.executions.progress import first_warnings, progress_of, verdict_text, warnings_text
 from longwatch.executions.views import ExecutionLine, ExecutionView, JobView, ServerView, WaveView
 from longwatch.model.run import Status
 
 if TYPE_CHECKING:
     from longwatch.executions.cadence.cadence import LearnedCadence
     from longwatch.executions.poller import PollReport
+
+MAX_REASONS = 1_000  # characters of one line of `watch`
 
 COLUMNS = (
     Column("", 10, 1),
@@ -132,7 +134,9 @@ def polled_line(polled: PollReport, *, now_ms: int) -> str | None:
         return None
     if execution.closed and execution.verdict is not None:
         verdict = execution.verdict
-        reasons = "; ".join([*([verdict.message] if verdict.message else []), *verdict.warnings])
+        reasons = "; ".join([*([verdict.message] if verdict.message else []), *first_warnings(verdict)])
+        if len(reasons) > MAX_REASONS:  # `explain` lists all of them
+            reasons = f"{reasons[: MAX_REASONS - 1]}…"
         told = verdict_text(verdict) + (f": {reasons}" if reasons else "")
     elif polled.told:
         told = _standing(execution, now_ms)

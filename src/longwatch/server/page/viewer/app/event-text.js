@@ -3,7 +3,7 @@
  */
 
 import { markOf } from "../core/calls.js";
-import { ENDS, endingOf } from "../core/endings.js";
+import { ENDS, endingOf, warningCount } from "../core/endings.js";
 import { callStatus, durationOf, errorTextOf, payloadOf, textOf } from "../core/payloads.js";
 import { countText, durationText } from "./format.js";
 import { betweenText } from "./run-times.js";
@@ -106,7 +106,7 @@ function verdict(said) {
   const words = errorTextOf(said) ?? textOf(said, "message", "status") ?? "";
   const warnings = Array.isArray(said["warnings"]) ? said["warnings"] : [];
   return warnings.length
-    ? `${words}; ${countText(warnings.length, "warning")}: ${warnings.map(String).join("; ")}`
+    ? `${words}; ${countText(warningCount(said), "warning")}: ${warnings.map(String).join("; ")}`
     : words;
 }
 

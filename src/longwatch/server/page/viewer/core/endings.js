@@ -142,8 +142,19 @@ export function endingOf(event) {
     processes: null,
     notBefore: null,
     notAfter: null,
-    warnings: Array.isArray(payload["warnings"]) ? payload["warnings"].length : 0,
+    warnings: warningCount(payload),
   };
+}
+
+/**
+ * How many warnings an ending has. A list that was cut ends with `… and 1,500 more`.
+ * @param {Record<string, unknown>} payload
+ */
+export function warningCount(payload) {
+  const warnings = payload["warnings"];
+  if (!Array.isArray(warnings)) return 0;
+  const cut = /^… and ([0-9,]{1,12}) more$/.exec(String(warnings.at(-1)));
+  return cut ? warnings.length - 1 + Number(cut[1]?.replaceAll(",", "")) : warnings.length;
 }
 
 /**
