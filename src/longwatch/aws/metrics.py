@@ -97,7 +97,7 @@ def poll_document(polled: PollReport, at: int, environment: str) -> Document:
     metrics = [
         Metric("Polls", "Count", 1, ((ENVIRONMENT,), (ENVIRONMENT, RESULT))),
         Metric("PollErrors", "Count", int(polled.result is Result.NO_RESPONSE)),
-        Metric("DetectedTransitions", "Count", polled.told),
+        Metric("DetectedTransitions", "Count", polled.appended),
     ]
     if polled.result in WORKED:
         duration = round(polled.seconds * 1000, 1)

@@ -83,7 +83,7 @@ def poll_summary(polled: PollReport) -> dict[str, Any]:
         "result": polled.result.value,
         "status": polled.execution.status.value,
         "phase": polled.phase.value,
-        "transitions": polled.told,
+        "transitions": polled.appended,
         "problem": polled.problem.message if polled.problem else None,
     }
 

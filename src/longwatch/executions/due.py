@@ -15,7 +15,7 @@ from longwatch.polling.schedules import EXECUTION_PHASES, Phased
 
 
 class ExecutionPhase(StrEnum):
-    """How far the servers are."""
+    """How far the items are."""
 
     PENDING = "pending"  # none has begun
     STARTED = "started"  # the transition: some are in progress, and none has finished
@@ -23,8 +23,8 @@ class ExecutionPhase(StrEnum):
 
 
 def phase_of(execution: Execution) -> ExecutionPhase:
-    """The phase, from the states of all servers. An execution without any is pending: empty is never done."""
-    states = {server.state for _, server in execution.items()}
+    """The phase, from the states of all items. An execution without any is pending: empty is never done."""
+    states = {item.state for _, item in execution.items()}
     if any(state.is_final for state in states):
         return ExecutionPhase.IN_PROGRESS
     if states & {ItemState.IN_PROGRESS, ItemState.UNKNOWN}:
@@ -33,59 +33,59 @@ def phase_of(execution: Execution) -> ExecutionPhase:
 
 
 def delay_of(execution: Execution, phases: Phased = EXECUTION_PHASES) -> float:
-    """Seconds from one look to the next in the phase that it is in."""
+    """Seconds from one poll to the next in its phase."""
     return phases.seconds.get(phase_of(execution).value, phases.otherwise)
 
 
-# For a source that does not answer: soon again, but not so often that it never recovers.
+# For a source that does not respond: retry soon, but not so often that it never recovers.
 SOURCE_BACKOFF = Backoff(5.0, 2.0, 300.0)
-CLOCK_TOLERANCE_MS = 60 * 1000  # what is stamped further ahead than this comes from a clock that was wrong
+CLOCK_TOLERANCE_MS = 60 * 1000  # a timestamp further ahead comes from a wrong clock
 
 
 LONGEST_LEASE_MS = 10 * 60 * 1000
 
 
 def next_poll_at(execution: Execution, phases: Phased = EXECUTION_PHASES) -> int:
-    """When to look again, in epoch ms. An execution that was never asked about is due since its start.
+    """When to poll next, in epoch ms. An execution that was never polled is due since its start.
 
-    The deadline is a reason to ask at once; being told to wait by the source beats it. A verdict that is
-    known and not told yet is due since it was found.
+    The deadline is a reason to poll at once, unless the source requested a wait. A verdict that is stored and
+    not yet in the journal is due since it was found.
     """
     if execution.verdict is not None:
         return execution.verdict.at
-    asked = execution.last_polled_at
-    if asked is None:
+    polled_at = execution.last_polled_at
+    if polled_at is None:
         return execution.started_at
-    if execution.next_poll_at is not None and execution.next_poll_at > asked:
+    if execution.next_poll_at is not None and execution.next_poll_at > polled_at:
         return execution.next_poll_at
     if execution.failures:
         waits = SOURCE_BACKOFF
         for _ in range(min(execution.failures, 64)):
             waits = waits.failed()
-        return asked + round((waits.delay or 0.0) * 1000)
-    due = asked + round(delay_of(execution, phases) * 1000)
+        return polled_at + round((waits.delay or 0.0) * 1000)
+    due = polled_at + round(delay_of(execution, phases) * 1000)
     deadline = deadline_at(execution)
-    return deadline if deadline is not None and asked < deadline < due else due
+    return deadline if deadline is not None and polled_at < deadline < due else due
 
 
 def is_due(execution: Execution, now_ms: int, phases: Phased = EXECUTION_PHASES) -> bool:
-    """Whether it is time, to the millisecond."""
+    """Whether a poll is due, to the millisecond."""
     if execution.closed:
         return False
-    if execution.verdict is not None:  # it only has to be reported, whatever the clock of its source says
+    if execution.verdict is not None:  # it only has to be appended, whatever the clock of its source says
         return True
-    asked = execution.last_polled_at
-    if asked is not None and asked > now_ms + CLOCK_TOLERANCE_MS:
+    polled_at = execution.last_polled_at
+    if polled_at is not None and polled_at > now_ms + CLOCK_TOLERANCE_MS:
         return True
     return now_ms >= next_poll_at(execution, phases)
 
 
 def is_leased(execution: Execution, now_ms: int, *, to_other_than: str = "") -> bool:
-    """Whether somebody else is polling it now. A lease saves calls; it is the version that keeps order."""
+    """Whether another poller holds its lease. A lease saves calls; the version of the record keeps order."""
     until = execution.lease_until
     if until is None or execution.lease_holder in (None, to_other_than):
         return False
-    return now_ms < until <= now_ms + LONGEST_LEASE_MS  # one from a clock that was wrong would hold for ever
+    return now_ms < until <= now_ms + LONGEST_LEASE_MS  # a lease from a wrong clock would never expire
 
 
 def deadline_at(execution: Execution) -> int | None:
@@ -96,6 +96,6 @@ def deadline_at(execution: Execution) -> int | None:
 
 
 def is_overdue(execution: Execution, now_ms: int) -> bool:
-    """Whether an open execution is past its deadline. That is a question to its source, and no answer."""
+    """Whether an open execution is past its deadline. Its source decides, not the deadline."""
     deadline = deadline_at(execution)
     return execution.is_open and deadline is not None and now_ms >= deadline

@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 UNREACHABLE_AFTER = 3  # polls in a row without a response
 UNWATCHED_AFTER_MS = 3 * 60 * 1000  # past the time of the next poll
-MOST_NAMED = 3  # jobs, servers or launch actions that report one unknown status
+MOST_NAMED = 3  # parts with one unknown status, or items and stages that an execution waits for
 
-# Without anything new. A recovery stays pending for a quarter of an hour while its snapshots are taken.
+# Without a change. A recovery stays pending for a quarter of an hour while its snapshots are taken.
 SILENT_AFTER_MS = 10 * 60 * 1000
 SILENT_PENDING_AFTER_MS = 30 * 60 * 1000
-# Where past executions of the same shape say how long the phase takes, half as long again is silent, but
-# never sooner than this: a few polls have to have brought nothing.
+# Where past executions of the same size show how long the phase takes, half as long again is silent, but
+# never sooner than this: a few polls must have returned nothing new.
 FAR = 1.5
 SILENT_AT_LEAST_MS = 5 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionCondition:
-    """Something worth saying that is no part of the execution's history."""
+    """Something true of an open execution at this moment that is not part of its history."""
 
     name: str  # unwatched, unreachable, missing, unknown status, overdue, slow or silent
     message: str
@@ -50,13 +50,13 @@ class ExecutionCondition:
 def conditions(
     execution: Execution, now_ms: int, cadence: LearnedCadence | None = None
 ) -> list[ExecutionCondition]:
-    """Every condition that holds, the gravest first. Only with lessons can one be slow."""
+    """Every condition that holds, the most severe first. Only with a cadence can one be slow."""
     eta = cadence.eta_of(execution, now_ms) if cadence and execution.is_open else None
     return conditions_by(execution, now_ms, eta)
 
 
 def conditions_by(execution: Execution, now_ms: int, eta: Eta | None) -> list[ExecutionCondition]:
-    """The same, from an ETA that is known already."""
+    """The conditions, from an ETA that is computed already."""
     return list(_conditions(execution, now_ms, eta)) if execution.is_open else []
 
 
@@ -74,9 +74,9 @@ def _conditions(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[
             f"no response from {execution.source} to {execution.failures} polls in a row: {error}",
         )
     yield from _missing(execution)
-    for word, names in execution.unknown_statuses().items():
+    for status, names in execution.unknown_statuses().items():
         yield ExecutionCondition(
-            "unknown status", f"Unknown status {word!r} of {_listed(names)}, treated as running."
+            "unknown status", f"Unknown status {status!r} of {_listed(names)}, treated as running."
         )
     if is_overdue(execution, now_ms):
         over = now_ms - (deadline_at(execution) or now_ms)
@@ -89,7 +89,7 @@ def _conditions(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[
 
 
 def _missing(execution: Execution) -> Iterator[ExecutionCondition]:
-    lost = [job for wave in execution.stages for job in wave.jobs if job.state is JobState.MISSING]
+    lost = [job for stage in execution.stages for job in stage.jobs if job.state is JobState.MISSING]
     never = [job.job_id for job in lost if is_unknown_to_source(job)]
     gone = [job.job_id for job in lost if not is_unknown_to_source(job)]
     texts = []
@@ -97,7 +97,7 @@ def _missing(execution: Execution) -> Iterator[ExecutionCondition]:
         ids = ", ".join(never)
         texts.append(f"job id unknown to {execution.source}: {ids}; check the id, the region and the account")
     if gone:
-        texts.append(f"{execution.source} no longer knows {', '.join(gone)}")
+        texts.append(f"{execution.source} no longer has {', '.join(gone)}")
     if texts:
         yield ExecutionCondition("missing", "; ".join(texts))
 
@@ -108,25 +108,25 @@ def _listed(names: list[str]) -> str:
 
 
 def silent_at(execution: Execution, eta: Eta | None = None) -> int:
-    """When the execution becomes silent, in epoch ms, unless a poll brings something new before that."""
+    """When the execution becomes silent, in epoch ms, unless a poll returns a change before that."""
     usually = eta.phase_usually if eta else None
     return changed_at(execution) + silence_ms(phase_of(execution), usually.high if usually else None)
 
 
 def silence_ms(phase: ExecutionPhase, usual_seconds: float | None) -> int:
-    """How long nothing new is normal in a phase that nine of ten leave within `usual_seconds`."""
+    """How long silence is normal in a phase that nine of ten leave within `usual_seconds`."""
     if usual_seconds is not None:
         return max(SILENT_AT_LEAST_MS, round(FAR * usual_seconds * 1000))
     return SILENT_PENDING_AFTER_MS if phase is ExecutionPhase.PENDING else SILENT_AFTER_MS
 
 
 def changed_at(execution: Execution) -> int:
-    """When a poll last brought something new; before the first change, the start."""
+    """When a poll last returned a change; before the first change, the start."""
     return max(execution.last_change_at or 0, execution.started_at)
 
 
 def length_text(ms: int) -> str:
-    """A length of time for people: `90 s`, `12 min`, `3.5 h`."""
+    """A duration for people: `90 s`, `12 min`, `3.5 h`."""
     seconds = max(ms, 0) // 1000
     if seconds < 120:
         return f"{seconds} s"
@@ -138,7 +138,7 @@ NOW_MS = 2000  # a poll that is overdue by less is about to happen
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing to know: what it is about, and what is so."""
+    """One fact about an execution."""
 
     about: str
     text: str
@@ -148,7 +148,7 @@ class Fact:
 def explain_execution(
     execution: Execution, now_ms: int, cadence: LearnedCadence | None = None
 ) -> Iterator[Fact]:
-    """Everything that says why it is still running, or how it ended; with lessons, how long others took."""
+    """Why it is still running, or how it ended; with a cadence, how long others took."""
     if execution.other_status is not None:
         yield Fact("status", f"{execution.other_status}, set by {status_writer(execution)}")
     note = (execution.stored or {}).get("PackedNote")
@@ -157,7 +157,7 @@ def explain_execution(
     if execution.verdict is not None:
         yield from _ending(execution)
     elif execution.closed:
-        yield Fact("closed", "another program keeps it; longwatch does not poll it")
+        yield Fact("closed", "managed by another program; longwatch does not poll it")
     else:
         eta = cadence.eta_of(execution, now_ms) if cadence else None
         yield from _why_open(execution, now_ms, eta)
@@ -186,16 +186,16 @@ def _ending(execution: Execution) -> Iterator[Fact]:
 
 
 def _why_open(execution: Execution, now_ms: int, eta: Eta | None) -> Iterator[Fact]:
-    """The ETA first: what is usual tells whether the rest is worth a worry."""
+    """The ETA comes first: it shows whether the rest is unusual."""
     if eta is not None:
         expected = None if eta.left is None else now_ms + round(eta.left.middle * 1000)
-        yield Fact("expected", f"{eta.words()} ({eta.executions} before it)", expected)
+        yield Fact("expected", f"{eta.text()} ({eta.executions} before it)", expected)
     yield Fact("waiting for", waiting_for(execution, now_ms) or "")
     for condition in conditions_by(execution, now_ms, eta):
         yield Fact(condition.name, condition.message)
     received = "" if execution.last_answer_at is not None else " (no response yet)"
     yield Fact("phase", f"{phase_of(execution)}{received}, {_cadence_text(execution)}")
-    yield Fact("waves", _waves_text(execution))
+    yield Fact(f"{execution.mode.terms.stage}s", _stages_text(execution))
 
 
 def _cadence_text(execution: Execution) -> str:
@@ -222,7 +222,7 @@ def _last_facts(execution: Execution) -> Iterator[Fact]:
 
 
 def _lease(execution: Execution, now_ms: int) -> Fact:
-    """Who may poll it now, and until when. Pollers release leases: the holder of an expired one died."""
+    """Which poller may poll it now, and until when. The holder of an expired lease has died."""
     holder, until = execution.lease_holder, execution.lease_until
     if holder is None or until is None:
         return Fact("lease", "none")
@@ -242,7 +242,7 @@ def _next_poll(execution: Execution, now_ms: int) -> Fact:
 
 
 def next_poll_text(execution: Execution, now_ms: int) -> str:
-    """When it is polled next, in a few words: `in 12 s`, `in progress`, `overdue by 5 min`."""
+    """When it is polled next: `in 12 s`, `in progress`, `overdue by 5 min`."""
     due = next_poll_at(execution)
     if is_leased(execution, now_ms):
         return "in progress"
@@ -261,15 +261,15 @@ def _deadline(execution: Execution, now_ms: int) -> Iterator[Fact]:
         yield Fact("deadline", text, deadline)
 
 
-def _waves_text(execution: Execution) -> str:
+def _stages_text(execution: Execution) -> str:
     stored, total = len(execution.stages), execution.total_stages
     return f"{stored}, and more may follow" if total is None else f"{stored} of {total}"
 
 
 def _counts(execution: Execution) -> str:
-    """The states that responses gave; what no response has mentioned has none."""
-    servers = [server for _, server in execution.items()]
-    counts = Counter(state_text(each) for each in servers)
+    """The states that responses reported."""
+    items = [item for _, item in execution.items()]
+    counts = Counter(state_text(each) for each in items)
     return ", ".join(f"{count} {state}" for state, count in counts.items()) or "no item is listed"
 
 
@@ -277,23 +277,24 @@ def waiting_for(execution: Execution, now_ms: int) -> str | None:
     """What has to happen before the execution can end; None once it has a verdict or is closed."""
     if not execution.is_open:
         return None
-    waves, total = execution.stages, execution.total_stages
-    if not waves:
-        return "the first wave: none is stored yet"
-    unfinished = [wave for wave in waves if stage_outcome(wave, execution.mode, now_ms) is None]
+    terms = execution.mode.terms
+    stages, total = execution.stages, execution.total_stages
+    if not stages:
+        return f"the first {terms.stage}: none is stored yet"
+    unfinished = [stage for stage in stages if stage_outcome(stage, execution.mode, now_ms) is None]
     if unfinished:
-        named = len(waves) > 1
-        texts = [f"{wave.name}: {_in_wave(wave, execution)}" for wave in unfinished]
-        return _few(texts, "; ", "waves") if named else _in_wave(unfinished[0], execution)
+        named = len(stages) > 1
+        texts = [f"{stage.name}: {_in_stage(stage, execution)}" for stage in unfinished]
+        return _few(texts, "; ", f"{terms.stage}s") if named else _in_stage(unfinished[0], execution)
     if total is None:
-        return "the number of waves: all stored waves have ended, and more may follow"
-    if len(waves) < total:
-        return f"wave {len(waves) + 1} of {total}: not stored yet"
+        return f"the number of {terms.stage}s: all stored {terms.stage}s have ended, and more may follow"
+    if len(stages) < total:
+        return f"{terms.stage} {len(stages) + 1} of {total}: not stored yet"
     return f"the next response from {execution.source}, which decides"
 
 
 def is_unknown_to_source(job: Job) -> bool:
-    """Whether the source answered that it has no such job, and never listed it before."""
+    """Whether the source reported that it has no such job, and never listed it before."""
     return (
         job.state is JobState.MISSING
         and job.source_status is None
@@ -303,70 +304,70 @@ def is_unknown_to_source(job: Job) -> bool:
 
 
 def is_unseen(thing: Job | WorkItem) -> bool:
-    """Whether no response has mentioned it yet: its state is only the one it was stored with."""
+    """Whether no response has reported it yet: its state is the one it was stored with."""
     pending = thing.state in (JobState.PENDING, ItemState.PENDING)
     return pending and thing.since is None and thing.source_status is None
 
 
-def state_text(server: WorkItem) -> str:
-    """The state of an item for people; one that no response has mentioned has none."""
-    return "not listed yet" if is_unseen(server) else server.state.value.replace("_", " ")
+def state_text(item: WorkItem) -> str:
+    """The state of an item for people; one that no response has reported has none."""
+    return "not listed yet" if is_unseen(item) else item.state.value.replace("_", " ")
 
 
-def _in_wave(wave: Stage, execution: Execution) -> str:
-    if not wave.jobs:
+def _in_stage(stage: Stage, execution: Execution) -> str:
+    if not stage.jobs:
         return "its job: none is stored yet"
-    parts = [*_jobs_without_response(wave, execution.source), *_open_items(wave, execution.mode)]
-    running = [job for job in wave.jobs if job.state not in (JobState.FINISHED, JobState.MISSING)]
+    parts = [*_jobs_without_response(stage, execution.source), *_open_items(stage, execution.mode)]
+    running = [job for job in stage.jobs if job.state not in (JobState.FINISHED, JobState.MISSING)]
     if parts:
-        return _few(parts, ", ", "items") + _lateness(wave)
-    servers = list(wave.items())
-    jobs = ", ".join(job.job_id for job in running or wave.jobs)
-    if not servers:
+        return _few(parts, ", ", "items") + _lateness(stage)
+    items = list(stage.items())
+    jobs = ", ".join(job.job_id for job in running or stage.jobs)
+    if not items:
         return f"job {jobs} to list its items" + ("" if running else ": it has finished without any")
     if running:
-        return f"{_all_ended(servers)}, job {jobs} not finished"
-    if execution.mode is Mode.RECOVERY and not any(server.steps for server in servers):
-        return "the launch actions: none is listed yet"
+        return f"{_all_ended(items, execution.mode)}, job {jobs} not finished"
+    if execution.mode is Mode.RECOVERY and not any(item.steps for item in items):
+        return f"the {execution.mode.terms.step}s: none is listed yet"
     return f"job {jobs} to be confirmed as finished"
 
 
-def _jobs_without_response(wave: Stage, source: str) -> Iterator[str]:
-    for job in wave.jobs:
+def _jobs_without_response(stage: Stage, source: str) -> Iterator[str]:
+    for job in stage.jobs:
         if is_unknown_to_source(job):
             yield f"job {job.job_id}: unknown to {source}"
         elif job.state is JobState.MISSING and job.finished_at is None:
-            yield f"job {job.job_id}: no longer known to {source}"
+            yield f"job {job.job_id}: {source} no longer has it"
         elif is_unseen(job) and not job.items:
             yield f"the first response from {source} about job {job.job_id}"
 
 
-def _open_items(wave: Stage, mode: Mode) -> Iterator[str]:
-    unanswered = any(is_unseen(job) and not job.items for job in wave.jobs)
-    for server in wave.items():
-        if server.state is ItemState.UNKNOWN:
-            yield f"{server.item_id} (unknown status {server.source_status!r})"
-        elif not server.state.is_final:
-            if not (unanswered and is_unseen(server)):
-                yield f"{server.item_id} ({state_text(server)})"
-        elif mode is Mode.RECOVERY and server.state is ItemState.DONE:
-            for action in server.steps:
-                if not action.state.is_final:
-                    yield f"launch action {action.name} of {server.item_id}"
+def _open_items(stage: Stage, mode: Mode) -> Iterator[str]:
+    is_unreported = any(is_unseen(job) and not job.items for job in stage.jobs)
+    for item in stage.items():
+        if item.state is ItemState.UNKNOWN:
+            yield f"{item.item_id} (unknown status {item.source_status!r})"
+        elif not item.state.is_final:
+            if not (is_unreported and is_unseen(item)):
+                yield f"{item.item_id} ({state_text(item)})"
+        elif mode is Mode.RECOVERY and item.state is ItemState.DONE:
+            for step in item.steps:
+                if not step.state.is_final:
+                    yield f"{mode.terms.step} {step.name} of {item.item_id}"
 
 
-def _all_ended(servers: Sequence[WorkItem]) -> str:
-    count = len(servers)
+def _all_ended(items: Sequence[WorkItem], mode: Mode) -> str:
+    count = len(items)
     all_of = "the only item" if count == 1 else f"all {count} items"
-    failed = sum(server.state is not ItemState.DONE for server in servers)
+    failed = sum(item.state is not ItemState.DONE for item in items)
     if not failed:
-        return f"{all_of} launched"
-    return f"{all_of} ended, {failed} of them not launched" if count > 1 else f"{all_of} ended"
+        return f"{all_of} {mode.terms.done}"
+    return f"{all_of} ended, {failed} of them not {mode.terms.done}" if count > 1 else f"{all_of} ended"
 
 
-def _lateness(wave: Stage) -> str:
-    finished = all(job.state is JobState.FINISHED for job in wave.jobs)
-    is_late = finished and any(not server.state.is_final for server in wave.items())
+def _lateness(stage: Stage) -> str:
+    finished = all(job.state is JobState.FINISHED for job in stage.jobs)
+    is_late = finished and any(not item.state.is_final for item in stage.items())
     return ", not final although its job has finished" if is_late else ""
 
 

@@ -61,12 +61,31 @@ class ExecutionKey:
         return f"{digest}~{start}"
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What messages call the parts of an execution."""
+
+    stage: str
+    item: str
+    step: str
+    done: str  # of an item
+
+
 class Mode(StrEnum):
     """The type of an execution, which decides when an item is done."""
 
     DRILL = "DRILL"  # once it is launched
     RECOVERY = "RECOVERY"  # once its steps have ended as well
     JOB = "JOB"  # any other system: when its source reports success
+
+    @property
+    def terms(self) -> Terms:
+        """The words of DRS for its drills and recoveries, neutral ones for every other system."""
+        return _JOB_TERMS if self is Mode.JOB else _DRS_TERMS
+
+
+_DRS_TERMS = Terms("wave", "server", "launch action", "launched")
+_JOB_TERMS = Terms("stage", "item", "step", "done")
 
 
 class ItemState(StrEnum):
@@ -107,7 +126,7 @@ class JobState(StrEnum):
     PENDING = "pending"
     STARTED = "started"
     FINISHED = "finished"
-    MISSING = "missing"  # the source does not have it any more
+    MISSING = "missing"  # the source no longer has it
     UNKNOWN = "unknown"  # a status that the source's table does not have: it may still be running
 
     @classmethod
@@ -327,14 +346,14 @@ class Execution:
         """Each status that no table has, with the jobs, items and steps that report it."""
         found: dict[str, list[str]] = {}
         for job in self.jobs():
-            for part, name in _parts(job):
+            for part, name in _parts(job, self.mode.terms.step):
                 if part.state.value == "unknown":
                     found.setdefault(part.source_status or "unknown", []).append(name)
         return found
 
 
-def _parts(job: Job) -> Iterator[tuple[Job | WorkItem | Step, str]]:
+def _parts(job: Job, step_term: str) -> Iterator[tuple[Job | WorkItem | Step, str]]:
     yield job, f"job {job.job_id}"
     for item in job.items:
         yield item, item.item_id
-        yield from ((each, f"action {each.name} of {item.item_id}") for each in item.steps)
+        yield from ((each, f"{step_term} {each.name} of {item.item_id}") for each in item.steps)

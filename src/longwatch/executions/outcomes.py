@@ -1,9 +1,8 @@
-"""How servers, waves and executions ended, as far as that is certain. None means that it is not.
+"""Outcomes of items, stages and executions, as far as they are certain. None means that they are not.
 
-A job that has finished says nothing about success; only its servers do. A status that no table has is never
-an end, however long ago its job has finished. An empty list is never "all done",
-and later waves may not exist yet: an execution ends only when its number of waves is known and each has its
-end.
+A finished job does not imply success; only its items do. A status that no table has is never an end, however
+long ago its job finished. An empty list never means "all done", and later stages may not exist yet: an
+execution ends only when its number of stages is known and each of them has ended.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from longwatch.executions.model import (
 )
 from longwatch.model.summary import Status
 
-GRACE_MS = 2 * 60 * 1000  # in which a finished job may still list a server as pending
-GRACE_POLLS = 3  # that a finished job needs as well: a date that was wrong once ends no grace
+GRACE_MS = 2 * 60 * 1000  # in which a finished job may still list an item as pending
+GRACE_POLLS = 3  # of a finished job, needed as well: a single wrong date must not end the grace period
 
 
 _FAILURES = {
@@ -39,75 +38,77 @@ _FAILURES = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How something ended."""
+    """How an item, a stage or an execution ended."""
 
     status: Status
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    assumed: tuple[str, ...] = ()  # facts that it rests on and that the source has not reported
+    assumed: tuple[str, ...] = ()  # facts that it relies on and that the source has not reported
 
 
-def item_outcome(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
-    """How one server ended. `job` is the one that decides about it, or the last one that could have."""
+def item_outcome(item: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
+    """The outcome of one item. `job` is the job that decides about it, or the last one that could have."""
     kind = job.kind if job else JobKind.LAUNCH
-    match kind, server.state:
+    match kind, item.state:
         case _, ItemState.UNKNOWN:
             return None
         case _, ItemState.ENDED:
-            why = server.reason or "ended, outcome unknown"
-            return Outcome(Status.UNKNOWN, (f"{server.item_id}: {why}",))
+            why = item.reason or "ended, outcome unknown"
+            return Outcome(Status.UNKNOWN, (f"{item.item_id}: {why}",))
         case _, ItemState.FAILED:
-            return Outcome(Status.FAILED, (f"{server.item_id}: {server.reason or _FAILURES[kind]}",))
+            return Outcome(
+                Status.FAILED,
+                (f"{item.item_id}: {item.reason or ('failed' if mode is Mode.JOB else _FAILURES[kind])}",),
+            )
         case _, ItemState.CANCELLED:
-            return Outcome(Status.CANCELLED, (f"{server.item_id} was cancelled",))
+            return Outcome(Status.CANCELLED, (f"{item.item_id} was cancelled",))
         case JobKind.LAUNCH, ItemState.DONE:
-            return _done_outcome(server, job, mode, now_ms)
+            return _done_outcome(item, job, mode, now_ms)
         case (JobKind.TERMINATE, ItemState.TERMINATED) | (JobKind.SNAPSHOT, ItemState.DONE):
             return Outcome(Status.SUCCEEDED)
-        case JobKind.LAUNCH, ItemState.TERMINATED if server.instance_id:  # it was there, as it should be
-            return Outcome(Status.SUCCEEDED, warnings=(f"{server.item_id} was terminated afterwards",))
+        case JobKind.LAUNCH, ItemState.TERMINATED if item.instance_id:  # it was launched, as it should be
+            return Outcome(Status.SUCCEEDED, warnings=(f"{item.item_id} was terminated afterwards",))
         case JobKind.LAUNCH, ItemState.TERMINATED:
-            return Outcome(Status.FAILED, (f"{server.item_id} was terminated and never seen launched",))
-    return _unfinished_outcome(server, job, now_ms)
+            return Outcome(Status.FAILED, (f"{item.item_id} was terminated and never seen launched",))
+    return _unfinished_outcome(item, job, now_ms)
 
 
-def _unfinished_outcome(server: WorkItem, job: Job | None, now_ms: int) -> Outcome | None:
-    """How a server ended that its job left as it is: the end of the job and the grace period decide."""
+def _unfinished_outcome(item: WorkItem, job: Job | None, now_ms: int) -> Outcome | None:
+    """The outcome of an item that has no final state: the end of its job and the grace period decide."""
     if job is None or job.state is not JobState.FINISHED or not _is_past_grace(job, job.finished_at, now_ms):
         return None
-    word = server.source_status or server.state.value
-    assumed = (f"{server.item_id} has ended, last reported as {word}",)
+    word = item.source_status or item.state.value
+    assumed = (f"{item.item_id} has ended, last reported as {word}",)
     if job.cancelled:
-        why = f"{server.item_id} was cancelled with its job"
+        why = f"{item.item_id} was cancelled with its job"
         return Outcome(Status.CANCELLED, (why,), assumed=assumed)
     if job.kind is JobKind.SNAPSHOT:
-        why = "the log of its job does not say whether its snapshot was converted"
-        return Outcome(Status.UNKNOWN, (f"{server.item_id}: {why}",), assumed=assumed)
-    why = f"{server.item_id} is still {word} after its job has finished"
+        why = "the log of its job does not report whether its snapshot was converted"
+        return Outcome(Status.UNKNOWN, (f"{item.item_id}: {why}",), assumed=assumed)
+    why = f"{item.item_id} is still {word} after its job has finished"
     return Outcome(Status.FAILED, (why,), assumed=assumed)
 
 
-def _done_outcome(server: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
+def _done_outcome(item: WorkItem, job: Job | None, mode: Mode, now_ms: int) -> Outcome | None:
     if mode is Mode.JOB:
         return Outcome(Status.SUCCEEDED)
     failed = tuple(
-        f"{server.item_id}: launch action {action.name} failed"
-        + (f": {action.reason}" if action.reason else "")
-        for action in server.steps
-        if action.state is StepState.FAILED
+        f"{item.item_id}: launch action {step.name} failed" + (f": {step.reason}" if step.reason else "")
+        for step in item.steps
+        if step.state is StepState.FAILED
     )
     if mode is Mode.DRILL:
         return Outcome(Status.SUCCEEDED, warnings=failed)
-    if job is None or not _is_over(job) or not all(each.state.is_final for each in server.steps):
+    if job is None or not _is_over(job) or not all(each.state.is_final for each in item.steps):
         return None
-    # None listed may mean none configured, or none begun: the source gets a moment to list them.
-    if not server.steps and not _is_past_grace(job, server.since, now_ms):
+    # An empty list may mean that none is configured or that none has begun: the grace period decides.
+    if not item.steps and not _is_past_grace(job, item.since, now_ms):
         return None
     return Outcome(Status.SUCCEEDED, warnings=failed)
 
 
 def _is_past_grace(job: Job, since: int | None, now_ms: int) -> bool:
-    """Whether it has been so for the grace period, and for enough polls of a job that has finished.
+    """Whether the grace period has passed, with enough polls that found the job finished.
 
     Both times are those of the source, so that pollers whose clocks differ agree.
     """
@@ -117,104 +118,106 @@ def _is_past_grace(job: Job, since: int | None, now_ms: int) -> bool:
 
 
 def _is_over(job: Job) -> bool:
-    """Whether a job can bring no more: it has finished, also if its source has forgotten it since.
+    """Whether a job cannot change any more: it has finished, even if its source has dropped it since.
 
-    One that was forgotten while it ran may have tried a server again, or listed another: nobody can know.
+    A job that was dropped while it ran may have retried an item or listed another one.
     """
     return job.state is JobState.FINISHED or (job.state is JobState.MISSING and job.finished_at is not None)
 
 
-def stage_outcome(wave: Stage, mode: Mode, now_ms: int) -> Outcome | None:
-    """How a wave ended: when every one of its servers has.
+def stage_outcome(stage: Stage, mode: Mode, now_ms: int) -> Outcome | None:
+    """The outcome of a stage, once each of its items has one.
 
-    A job may list its servers one by one and may try one again. So while a job runs, only the plan's servers
-    all launched is an end. Of several jobs that launch a server the latest decides.
+    A job may list its items one by one and may retry one. So while a job runs, a stage has ended only if all
+    items of its plan are done. Of several jobs that launch an item, the latest decides.
     """
-    if not wave.jobs:
+    if not stage.jobs:
         return None  # it has not begun
-    decided = wave.attempts()
-    last = _last_finished(wave)
+    decided = stage.attempts()
+    last = _last_finished(stage)
     outcomes = []
-    for server in wave.items():
-        job, _ = decided.get(server.item_id, (last, server))
-        outcome = item_outcome(with_instance(server, wave), job, mode, now_ms)
+    for item in stage.items():
+        job, _ = decided.get(item.item_id, (last, item))
+        outcome = item_outcome(with_instance(item, stage), job, mode, now_ms)
         if outcome is None:
             return None
         outcomes.append(outcome)
     if not outcomes:
         if last is None or not _is_past_grace(last, last.finished_at, now_ms):
             return None
-        why = f"wave {wave.name} finished and lists no server"
-        return Outcome(Status.FAILED, (why,), assumed=(f"wave {wave.name} has no server",))
-    if all(_is_over(job) for job in wave.jobs):
-        if any(job.state is JobState.MISSING and not job.items for job in wave.jobs):
-            return None  # it lists no server, and can not be asked whether it has any
-        return _combine_stage(wave, outcomes)
-    if _are_complete(wave) and all(each.status is Status.SUCCEEDED for each in outcomes):
-        return _combine_stage(wave, outcomes)
+        terms = mode.terms
+        why = f"{terms.stage} {stage.name} finished without any {terms.item}"
+        assumed = (f"{terms.stage} {stage.name} has no {terms.item}",)
+        return Outcome(Status.FAILED, (why,), assumed=assumed)
+    if all(_is_over(job) for job in stage.jobs):
+        if any(job.state is JobState.MISSING and not job.items for job in stage.jobs):
+            return None  # it lists no item, and its source no longer reports whether it has any
+        return _combine_stage(stage, outcomes, mode)
+    if _are_complete(stage) and all(each.status is Status.SUCCEEDED for each in outcomes):
+        return _combine_stage(stage, outcomes, mode)
     return None
 
 
-def _combine_stage(wave: Stage, outcomes: list[Outcome]) -> Outcome:
-    """The outcomes of a wave's servers as its own, with warnings about jobs that decide nothing.
+def _combine_stage(stage: Stage, outcomes: list[Outcome], mode: Mode) -> Outcome:
+    """The outcomes of a stage's items as one, with warnings about jobs that decide nothing.
 
-    Of a job that its source has forgotten, how its servers were last seen counts.
+    For a job that its source has dropped, the last reported states count.
     """
     together = _combine(outcomes)
-    decided = wave.attempts()
+    decided = stage.attempts()
     lasting = [
-        f"{server.item_id} was not terminated by job {job.job_id}"
-        for job in wave.jobs
-        for server in job.items
+        f"{item.item_id} was not terminated by job {job.job_id}"
+        for job in stage.jobs
+        for item in job.items
         if job.kind is JobKind.TERMINATE
-        and server.state is not ItemState.TERMINATED
-        and decided[server.item_id][0].job_id != job.job_id
+        and item.state is not ItemState.TERMINATED
+        and decided[item.item_id][0].job_id != job.job_id
     ]
     forgotten = [
-        f"job {job.job_id} is no longer known; its servers had ended"
-        for job in wave.jobs
+        f"job {job.job_id} no longer exists; its {mode.terms.item}s had ended"
+        for job in stage.jobs
         if job.state is JobState.MISSING
     ]
     return replace(together, warnings=(*together.warnings, *lasting, *forgotten))
 
 
-def with_instance(server: WorkItem, wave: Stage) -> WorkItem:
-    """The server with the instance that any job of the wave names: it was launched before it was gone."""
-    if server.instance_id or server.state is not ItemState.TERMINATED:
-        return server
-    named = (each.instance_id for job in wave.jobs for each in job.items if each.item_id == server.item_id)
-    return replace(server, instance_id=next((each for each in named if each), None))
+def with_instance(item: WorkItem, stage: Stage) -> WorkItem:
+    """The item with the instance that any job of the stage names: it was launched before."""
+    if item.instance_id or item.state is not ItemState.TERMINATED:
+        return item
+    named = (each.instance_id for job in stage.jobs for each in job.items if each.item_id == item.item_id)
+    return replace(item, instance_id=next((each for each in named if each), None))
 
 
-def _last_finished(wave: Stage) -> Job | None:
-    """The job of the wave that finished last, if all have."""
-    if any(job.state is not JobState.FINISHED for job in wave.jobs):
+def _last_finished(stage: Stage) -> Job | None:
+    """The job of the stage that finished last, if all have."""
+    if any(job.state is not JobState.FINISHED for job in stage.jobs):
         return None
-    return max(wave.jobs, key=lambda job: job.finished_at or 0)
+    return max(stage.jobs, key=lambda job: job.finished_at or 0)
 
 
-def _are_complete(wave: Stage) -> bool:
-    """Whether the plan names the servers, all of them are listed, and no job may list them again."""
-    listed = {server.item_id for job in wave.jobs for server in job.items}
-    is_listing = any(not job.items and not _is_over(job) for job in wave.jobs)
-    return bool(wave.expected_items) and set(wave.expected_items) <= listed and not is_listing
+def _are_complete(stage: Stage) -> bool:
+    """Whether the plan names the items, all of them are listed, and no job may still list them."""
+    listed = {item.item_id for job in stage.jobs for item in job.items}
+    is_listing = any(not job.items and not _is_over(job) for job in stage.jobs)
+    return bool(stage.expected_items) and set(stage.expected_items) <= listed and not is_listing
 
 
 def execution_outcome(execution: Execution, now_ms: int) -> Outcome | None:
-    """How the execution ended, if it is certain that it has."""
+    """The outcome of the execution; None while it is not certain."""
     if (
         execution.total_stages is None
         or len(execution.stages) < execution.total_stages
         or not execution.stages
     ):
         return None
-    outcomes = [stage_outcome(wave, execution.mode, now_ms) for wave in execution.stages]
+    outcomes = [stage_outcome(stage, execution.mode, now_ms) for stage in execution.stages]
     known = [outcome for outcome in outcomes if outcome is not None]
     return _combine(known) if len(known) == len(outcomes) else None
 
 
 def decide_verdict(execution: Execution, evidence: tuple[Evidence, ...], now_ms: int) -> Verdict | None:
-    """The verdict on an execution, with what it rests on. A deadline decides nothing; being late is told."""
+    """The verdict on an execution, with its evidence. A deadline decides nothing; lateness is noted."""
     if not evidence:
         return None
     outcome = execution_outcome(execution, now_ms)
@@ -234,7 +237,7 @@ def decide_verdict(execution: Execution, evidence: tuple[Evidence, ...], now_ms:
 
 
 def _combine(outcomes: list[Outcome]) -> Outcome:
-    """Several outcomes as one: partial where some succeeded and some did not."""
+    """Combine outcomes: partial where some succeeded and some did not."""
     reasons = tuple(reason for outcome in outcomes for reason in outcome.reasons)
     warnings = tuple(warning for outcome in outcomes for warning in outcome.warnings)
     assumed = tuple(fact for outcome in outcomes for fact in outcome.assumed)

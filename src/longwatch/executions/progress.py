@@ -1,7 +1,6 @@
 """How many items of an execution are done, and why an item failed.
 
-An item is done when what it is there for has happened. A failed, cancelled or unfinished item has ended at
-most, and is counted apart.
+An item is done when it has reached its goal. Failed, cancelled and unfinished items are counted separately.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _BY_VERDICT = {Status.FAILED: "failed", Status.PARTIAL: "failed", Status.CANCELL
 
 
 class ItemResult(StrEnum):
-    """What became of one item."""
+    """The result of one item."""
 
     OPEN = "open"
     DONE = "done"
@@ -41,14 +40,14 @@ class ItemResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ItemProgress:
-    """The items of an execution, counted by what became of them."""
+    """The items of an execution, counted by result."""
 
     total: int = 0
     done: int = 0
     failed: int = 0
     cancelled: int = 0
 
-    def words(self) -> str:
+    def text(self) -> str:
         """For people: `3 of 5 done, 1 failed`."""
         counts = ((self.failed, "failed"), (self.cancelled, "cancelled"))
         rest = "".join(f", {count} {word}" for count, word in counts if count)
@@ -56,9 +55,9 @@ class ItemProgress:
 
 
 def progress_of(execution: Execution) -> ItemProgress:
-    """Count the items of all waves."""
+    """Count the items of all stages."""
     counts = Counter(
-        item_result(server, execution, job) for wave in execution.stages for server, job in items_of(wave)
+        item_result(item, execution, job) for stage in execution.stages for item, job in items_of(stage)
     )
     return ItemProgress(
         total=counts.total(),
@@ -68,22 +67,22 @@ def progress_of(execution: Execution) -> ItemProgress:
     )
 
 
-def items_of(wave: Stage) -> Iterator[tuple[WorkItem, Job | None]]:
-    """Every item of a wave with the job that decides about it; None: no job lists it yet."""
-    decided = wave.attempts()
-    for server in wave.items():
-        job = decided[server.item_id][0] if server.item_id in decided else None
-        yield with_instance(server, wave), job
+def items_of(stage: Stage) -> Iterator[tuple[WorkItem, Job | None]]:
+    """Every item of a stage with the job that decides about it; None: no job lists it yet."""
+    decided = stage.attempts()
+    for item in stage.items():
+        job = decided[item.item_id][0] if item.item_id in decided else None
+        yield with_instance(item, stage), job
 
 
-def item_result(server: WorkItem, execution: Execution, job: Job | None) -> ItemResult:
-    """What became of one item. A verdict also decides on items that never reached a final state."""
-    match server.state:
+def item_result(item: WorkItem, execution: Execution, job: Job | None) -> ItemResult:
+    """The result of one item. A verdict also decides on items that never reached a final state."""
+    match item.state:
         case ItemState.DONE:
-            return ItemResult.OPEN if _has_open_actions(server, execution) else ItemResult.DONE
+            return ItemResult.OPEN if _has_open_steps(item, execution) else ItemResult.DONE
         case ItemState.TERMINATED:
             is_goal = job is not None and job.kind is JobKind.TERMINATE
-            return ItemResult.DONE if is_goal or server.instance_id else ItemResult.FAILED
+            return ItemResult.DONE if is_goal or item.instance_id else ItemResult.FAILED
         case ItemState.FAILED:
             return ItemResult.FAILED
         case ItemState.CANCELLED:
@@ -94,19 +93,19 @@ def item_result(server: WorkItem, execution: Execution, job: Job | None) -> Item
     return ItemResult.CANCELLED if is_cancelled else found
 
 
-def failure_reason(server: WorkItem, execution: Execution, job: Job | None) -> str | None:
-    """Why an item failed, in the source's words where it gave some; None for an item that did not fail."""
-    if item_result(server, execution, job) is not ItemResult.FAILED:
+def failure_reason(item: WorkItem, execution: Execution, job: Job | None) -> str | None:
+    """Why an item failed, as its source reports it where it does; None for an item that did not fail."""
+    if item_result(item, execution, job) is not ItemResult.FAILED:
         return None
-    if server.reason:
-        return server.reason
-    if server.state is ItemState.FAILED:
+    if item.reason:
+        return item.reason
+    if item.state is ItemState.FAILED:
         return f"{execution.source} gave no reason"
-    if server.state is ItemState.TERMINATED:
-        return "terminated, never seen launched"
+    if item.state is ItemState.TERMINATED:
+        return f"terminated, never seen {execution.mode.terms.done}"
     is_finished = job is not None and job.state is JobState.FINISHED
     when = "after its job finished" if is_finished else "when the execution was closed"
-    return f"still {server.source_status or server.state.value} {when}"
+    return f"still {item.source_status or item.state.value} {when}"
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -126,7 +125,7 @@ def first_warnings(verdict: Verdict) -> list[str]:
     return [*verdict.warnings[:MOST_WARNINGS], *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def _has_open_actions(server: WorkItem, execution: Execution) -> bool:
+def _has_open_steps(item: WorkItem, execution: Execution) -> bool:
     if execution.mode is not Mode.RECOVERY or execution.verdict is not None:
         return False
-    return not all(action.state.is_final for action in server.steps)
+    return not all(step.state.is_final for step in item.steps)

@@ -32,21 +32,21 @@ from longwatch.model.summary import Status
 
 
 def append_new(journal: Journal, events: Sequence[Event], *, ttl_seconds: int | None = None) -> int:
-    """Append those that are not there yet, to live so long or for good; return how many that were.
+    """Append the events that the journal does not have yet, and return their number.
 
-    An event's id says what changed, not who saw it or when. A table keeps events by their time, and would
-    take the same change again from somebody who saw it a second later: so it is read first.
+    An event's id states what changed, not which poller saw it or when. A table stores events by time and
+    would accept the same change again from a poller that saw it a second later, so the run is read first.
     """
     if not events:
         return 0
-    known = event_ids(journal, events[0].run_id)
-    fresh = [_with_ttl(event, ttl_seconds) for event in events if event.event_id not in known]
-    if fresh:
+    stored = event_ids(journal, events[0].run_id)
+    new = [_with_ttl(event, ttl_seconds) for event in events if event.event_id not in stored]
+    if new:
         try:
-            journal.append(fresh)
+            journal.append(new)
         except EventConflict:
-            pass  # another poller was quicker with the same change, and the rest is stored
-    return len(fresh)
+            pass  # another poller appended the same change first; the rest is stored
+    return len(new)
 
 
 def event_ids(journal: Journal, run_id: str) -> set[str]:
@@ -113,31 +113,31 @@ def start_event(execution: Execution) -> Event:
             "total_waves": execution.total_stages,
             "deadline_ms": execution.deadline_ms,
             "waves": [
-                {"name": wave.name, "jobs": [job.job_id for job in wave.jobs]} for wave in execution.stages
+                {"name": stage.name, "jobs": [job.job_id for job in stage.jobs]} for stage in execution.stages
             ],
         },
     )
 
 
 def transition_events(before: Execution, after: Execution, at: int) -> Iterator[Event]:
-    """An event for each job, server and launch action that is not what it was."""
-    known = {(wave.name, job.job_id): job for wave in before.stages for job in wave.jobs}
-    for wave in after.stages:
-        for job in wave.jobs:
-            yield from _job_changes(after, wave, known.get((wave.name, job.job_id)), job, at)
+    """An event for each job, item and step whose state has changed."""
+    earlier = {(stage.name, job.job_id): job for stage in before.stages for job in stage.jobs}
+    for stage in after.stages:
+        for job in stage.jobs:
+            yield from _job_events(after, stage, earlier.get((stage.name, job.job_id)), job, at)
 
 
 def deadline_event(execution: Execution, evidence: Evidence, at: int) -> Event:
-    """Past its deadline the source was asked; this is what it said. Once for each deadline."""
-    payload = {"deadline_ms": execution.deadline_ms, "evidence": _cited(evidence)}
+    """The first response after the deadline. Once for each deadline."""
+    payload = {"deadline_ms": execution.deadline_ms, "evidence": _evidence_payload(evidence)}
     return _event(execution, ASKED, f"deadline:{execution.deadline_ms}", at, payload)
 
 
 def end_event(execution: Execution, verdict: Verdict) -> Event:
-    """The end, or what later truth makes of it: the same whoever tells the verdict that is in the record."""
+    """The end, or its correction: the same event from every poller that appends the verdict of the record."""
     payload: dict[str, object] = {
         "status": verdict.status.value,
-        "evidence": [_cited(each) for each in verdict.evidence],
+        "evidence": [_evidence_payload(each) for each in verdict.evidence],
         "late": verdict.late,
         "warnings": list(verdict.warnings),
     }
@@ -148,7 +148,7 @@ def end_event(execution: Execution, verdict: Verdict) -> Event:
     if verdict.corrects is not None:
         payload["corrects"] = verdict.corrects.value
     if verdict.is_by_operator:
-        return _decided(execution, verdict, payload)
+        return _operator_event(execution, verdict, payload)
     if verdict.corrects is None:
         return _event(execution, ENDED, "end", verdict.at, payload)
     return _event(
@@ -157,7 +157,7 @@ def end_event(execution: Execution, verdict: Verdict) -> Event:
 
 
 def disowned_run_event(execution: Execution) -> Event:
-    """Of the run that the execution id alone names: it has events of several plans, so no end counts."""
+    """Disowns the run that the execution id alone names: it has events of several plans, so no end counts."""
     shared = replace(execution, own_run_id=execution.execution_id)
     message = (
         f"Several plans have an execution {execution.execution_id}, and this run has events of each. "
@@ -167,68 +167,68 @@ def disowned_run_event(execution: Execution) -> Event:
     return _event(shared, CORRECTED, "shared run", execution.observed_at, payload)
 
 
-def _decided(execution: Execution, verdict: Verdict, payload: Mapping[str, object]) -> Event:
-    """The end that an operator stated, or that nobody states because an operator stopped the watching."""
+def _operator_event(execution: Execution, verdict: Verdict, payload: Mapping[str, object]) -> Event:
+    """The end that an operator stated, or left open by stopping the watch."""
     cited = verdict.evidence[0]
     kind = CLOSED if cited.call == OPERATOR_CLOSED else WATCH_STOPPED
     subject = f"{cited.fields.get('operator')}:{verdict.status}@{verdict.at}"
     return _event(execution, kind, subject, verdict.at, {**payload, **cited.fields})
 
 
-def stage_added_event(execution: Execution, wave: Stage, by: Mapping[str, object], at: int) -> Event:
-    """An operator added this wave, which the execution has by now."""
+def stage_added_event(execution: Execution, stage: Stage, by: Mapping[str, object], at: int) -> Event:
+    """An operator added this stage, which the execution already has."""
     payload = {
-        "wave": wave.name,
-        "jobs": [job.job_id for job in wave.jobs],
-        "servers": list(wave.expected_items),
-        "region": next((job.region for job in wave.jobs), None),
-        "account": next((job.account for job in wave.jobs), None),
+        "wave": stage.name,
+        "jobs": [job.job_id for job in stage.jobs],
+        "servers": list(stage.expected_items),
+        "region": next((job.region for job in stage.jobs), None),
+        "account": next((job.account for job in stage.jobs), None),
         "total_waves": execution.total_stages,
         **by,
     }
-    return _event(execution, WAVE_ADDED, f"{wave.name}@{at}", at, payload)
+    return _event(execution, WAVE_ADDED, f"{stage.name}@{at}", at, payload)
 
 
 def stage_count_event(execution: Execution, before: int | None, by: Mapping[str, object], at: int) -> Event:
-    """An operator said how many waves the execution has."""
+    """An operator stated how many stages the execution has."""
     payload = {"from": before, "total_waves": execution.total_stages, **by}
     return _event(execution, WAVE_COUNT_SET, f"{execution.total_stages}@{at}", at, payload)
 
 
-def _job_changes(
-    execution: Execution, wave: Stage, before: Job | None, after: Job, at: int
+def _job_events(
+    execution: Execution, stage: Stage, before: Job | None, after: Job, at: int
 ) -> Iterator[Event]:
-    if before is not None and _was_never_seen(before):
+    if before is not None and _is_unseen(before):
         before = None
     if before is None or before.state is not after.state:
         came_from = before.state.value if before else None
         payload = {
-            "wave": wave.name,
+            "wave": stage.name,
             "job_id": after.job_id,
             "from": came_from,
             "to": after.state.value,
             "word": after.source_status,
             "cancelled": after.cancelled or None,
         }
-        # A state can come again (a job that is missing twice): since when the last one was tells them apart.
+        # A state can recur (a job that is missing twice): the start of the state before tells them apart.
         since = before.since if before else None
-        subject = f"{wave.name}:{after.job_id}:{came_from}@{since}:{after.state}"
+        subject = f"{stage.name}:{after.job_id}:{came_from}@{since}:{after.state}"
         yield _event(execution, JOB, subject, at, payload)
-    known = {server.item_id: server for server in before.items} if before else {}
-    for server in after.items:
-        yield from _server_changes(execution, wave, after, known.get(server.item_id), server, at)
+    before_by_id = {item.item_id: item for item in before.items} if before else {}
+    for item in after.items:
+        yield from _item_events(execution, stage, after, before_by_id.get(item.item_id), item, at)
 
 
-def _was_never_seen(job: Job) -> bool:
-    """Whether it is only stored: its source has not been asked about it."""
+def _is_unseen(job: Job) -> bool:
+    """Whether it is only stored: no response has reported it."""
     return job.since is None and job.state is JobState.PENDING and not job.items
 
 
-def _server_changes(
-    execution: Execution, wave: Stage, job: Job, before: WorkItem | None, after: WorkItem, at: int
+def _item_events(
+    execution: Execution, stage: Stage, job: Job, before: WorkItem | None, after: WorkItem, at: int
 ) -> Iterator[Event]:
-    where: dict[str, object] = {"wave": wave.name, "job_id": job.job_id, "server_id": after.item_id}
-    name = f"{wave.name}:{job.job_id}:{after.item_id}"
+    where: dict[str, object] = {"wave": stage.name, "job_id": job.job_id, "server_id": after.item_id}
+    name = f"{stage.name}:{job.job_id}:{after.item_id}"
     if before is None or before.state is not after.state:
         came_from = before.state.value if before else None
         payload = where | {
@@ -240,21 +240,21 @@ def _server_changes(
         }
         since = before.since if before else None
         yield _event(execution, SERVER, f"{name}:{came_from}@{since}:{after.state}", at, payload)
-    known = {action.run_id: action for action in before.steps} if before else {}
-    for action in after.steps:
-        earlier = known.get(action.run_id)
-        if earlier is None or earlier.state is not action.state:
+    before_by_id = {step.run_id: step for step in before.steps} if before else {}
+    for step in after.steps:
+        earlier = before_by_id.get(step.run_id)
+        if earlier is None or earlier.state is not step.state:
             came_from = earlier.state.value if earlier else None
             payload = where | {
-                "action": action.name,
-                "run_id": action.run_id,
+                "action": step.name,
+                "run_id": step.run_id,
                 "from": came_from,
-                "to": action.state.value,
-                "word": action.source_status,
-                "reason": action.reason,
+                "to": step.state.value,
+                "word": step.source_status,
+                "reason": step.reason,
             }
             since = earlier.since if earlier else None
-            subject = f"{name}:{action.run_id}:{came_from}@{since}:{action.state}"
+            subject = f"{name}:{step.run_id}:{came_from}@{since}:{step.state}"
             yield _event(execution, ACTION, subject, at, payload)
 
 
@@ -262,7 +262,7 @@ def _event(execution: Execution, kind: str, subject: str, at: int, payload: Mapp
     named = f"{execution.execution_id}\0{execution.plan_id}\0{kind}\0{subject}"
     return Event(
         run_id=execution.run_id,
-        # One poll sees many changes at one moment, and readers sort those by id: the end comes last.
+        # One poll may report many changes at one moment, and readers sort those by id: the end comes last.
         event_id=f"x{_RANKS[kind]:x}-{sha256(named.encode()).hexdigest()[:32]}",
         type=kind,
         occurred_at=at,
@@ -270,111 +270,111 @@ def _event(execution: Execution, kind: str, subject: str, at: int, payload: Mapp
     )
 
 
-def _cited(evidence: Evidence) -> dict[str, object]:
+def _evidence_payload(evidence: Evidence) -> dict[str, object]:
     return {"call": evidence.call, "at": evidence.at, "fields": dict(evidence.fields)}
 
 
-_FOLDED = (JOB, SERVER, ACTION, WAVE_ADDED, WAVE_COUNT_SET)
+_REPLAYED = (JOB, SERVER, ACTION, WAVE_ADDED, WAVE_COUNT_SET)
 
 
 def unapplied_events(execution: Execution, journal: Journal) -> list[Event]:
-    """The changes that were told of an execution later than its record knows, in their order."""
-    known = execution.last_answer_at or 0
-    told = [event for event in _changes(journal, execution.run_id) if event.occurred_at > known]
-    return sorted(told, key=lambda event: event.order)
+    """The changes in the journal that are later than the last response in the record, in order."""
+    last_at = execution.last_answer_at or 0
+    changes = [event for event in _read_changes(journal, execution.run_id) if event.occurred_at > last_at]
+    return sorted(changes, key=lambda event: event.order)
 
 
 def replay_events(execution: Execution, events: Iterable[Event]) -> Execution:
-    """The execution with these changes, in their order. One of a job that it does not have is left out."""
+    """Replay changes on the execution, in order. Changes of jobs that it does not have are skipped."""
     events = list(events)
     if not events:
         return execution
     for event in events:
-        execution = _with_decision(execution, event)
-    jobs = {(wave.name, job.job_id): job for wave in execution.stages for job in wave.jobs}
+        execution = _replay_decision(execution, event)
+    jobs = {(stage.name, job.job_id): job for stage in execution.stages for job in stage.jobs}
     last = execution.last_change_at
     for event in events:
         key = (event.payload.get("wave"), event.payload.get("job_id"))
         if key in jobs:
-            jobs[key] = _changed(jobs[key], event)
+            jobs[key] = _replay_on_job(jobs[key], event)
             last = max(last or 0, event.occurred_at)
-    waves = tuple(_with_jobs(wave, jobs) for wave in execution.stages)
-    return replace(execution, stages=waves, last_change_at=last)
+    stages = tuple(_replace_jobs(stage, jobs) for stage in execution.stages)
+    return replace(execution, stages=stages, last_change_at=last)
 
 
-def _changes(journal: Journal, run_id: str) -> Iterable[Event]:
+def _read_changes(journal: Journal, run_id: str) -> Iterable[Event]:
     cursor, more = START, True
     while more:
         page = journal.read(run_id, after=cursor)
-        yield from (event for event in page.events if event.type in _FOLDED)
+        yield from (event for event in page.events if event.type in _REPLAYED)
         cursor, more = page.cursor, page.more
 
 
-def _with_decision(execution: Execution, event: Event) -> Execution:
-    """The execution with the wave that an operator added, or the wave count that was set."""
+def _replay_decision(execution: Execution, event: Event) -> Execution:
+    """The execution with the stage that an operator added, or the stage count that was set."""
     if event.type not in (WAVE_ADDED, WAVE_COUNT_SET):
         return execution
-    said, total = event.payload, number_of(event.payload, "total_waves")
+    payload, total = event.payload, number_of(event.payload, "total_waves")
     execution = replace(execution, total_stages=None if total is None else int(total))
-    name = text_of(said, "wave")
-    if name is None or name in {wave.name for wave in execution.stages}:
+    name = text_of(payload, "wave")
+    if name is None or name in {stage.name for stage in execution.stages}:
         return execution
-    region, account = text_of(said, "region"), text_of(said, "account")
-    jobs = tuple(Job(job_id, region=region, account=account) for job_id in _texts(said, "jobs"))
-    return replace(execution, stages=(*execution.stages, Stage(name, jobs, _texts(said, "servers"))))
+    region, account = text_of(payload, "region"), text_of(payload, "account")
+    jobs = tuple(Job(job_id, region=region, account=account) for job_id in _texts(payload, "jobs"))
+    return replace(execution, stages=(*execution.stages, Stage(name, jobs, _texts(payload, "servers"))))
 
 
-def _texts(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(map(str, said.get(name) or ()))
+def _texts(payload: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(map(str, payload.get(name) or ()))
 
 
-def _with_jobs(wave: Stage, jobs: Mapping[tuple[Any, Any], Job]) -> Stage:
-    return replace(wave, jobs=tuple(jobs[wave.name, job.job_id] for job in wave.jobs))
+def _replace_jobs(stage: Stage, jobs: Mapping[tuple[Any, Any], Job]) -> Stage:
+    return replace(stage, jobs=tuple(jobs[stage.name, job.job_id] for job in stage.jobs))
 
 
-def _changed(job: Job, event: Event) -> Job:
-    said, at = event.payload, event.occurred_at
+def _replay_on_job(job: Job, event: Event) -> Job:
+    payload, at = event.payload, event.occurred_at
     if event.type == JOB:
-        state = JobState(str(said["to"]))
+        state = JobState(str(payload["to"]))
         finished = (job.finished_at or at) if state is JobState.FINISHED else job.finished_at
-        cancelled = job.cancelled or bool(said.get("cancelled"))
+        cancelled = job.cancelled or bool(payload.get("cancelled"))
         return replace(
             job,
             state=state,
             since=at,
-            source_status=_text(said, "word"),
+            source_status=_text(payload, "word"),
             finished_at=finished,
             cancelled=cancelled,
         )
-    known = {server.item_id: server for server in job.items}
-    server_id = str(said["server_id"])
-    server = known.get(server_id, WorkItem(server_id))
+    by_id = {item.item_id: item for item in job.items}
+    item_id = str(payload["server_id"])
+    item = by_id.get(item_id, WorkItem(item_id))
     if event.type == SERVER:
-        server = replace(
-            server,
-            state=ItemState(str(said["to"])),
+        item = replace(
+            item,
+            state=ItemState(str(payload["to"])),
             since=at,
-            source_status=_text(said, "word"),
-            instance_id=_text(said, "instance_id") or server.instance_id,
-            reason=_text(said, "reason"),
+            source_status=_text(payload, "word"),
+            instance_id=_text(payload, "instance_id") or item.instance_id,
+            reason=_text(payload, "reason"),
         )
     else:
-        server = replace(server, steps=_with_action(server.steps, said, at))
-    known[server_id] = server
-    return replace(job, items=tuple(known.values()))
+        item = replace(item, steps=_replay_on_step(item.steps, payload, at))
+    by_id[item_id] = item
+    return replace(job, items=tuple(by_id.values()))
 
 
-def _with_action(actions: tuple[Step, ...], said: Mapping[str, Any], at: int) -> tuple[Step, ...]:
-    name = str(said["action"])
-    run_id = _text(said, "run_id")
+def _replay_on_step(steps: tuple[Step, ...], payload: Mapping[str, Any], at: int) -> tuple[Step, ...]:
+    name = str(payload["action"])
+    run_id = _text(payload, "run_id")
     if run_id is None:
-        return actions  # told before events named the run: the next answer lists it
-    known = {action.run_id: action for action in actions}
-    state = StepState(str(said["to"]))
-    known[run_id] = Step(name, run_id, state, _text(said, "reason"), at, _text(said, "word"))
-    return tuple(known.values())
+        return steps  # an old event without a run id: the next response lists it
+    by_id = {step.run_id: step for step in steps}
+    state = StepState(str(payload["to"]))
+    by_id[run_id] = Step(name, run_id, state, _text(payload, "reason"), at, _text(payload, "word"))
+    return tuple(by_id.values())
 
 
-def _text(said: Mapping[str, Any], name: str) -> str | None:
-    value = said.get(name)
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    value = payload.get(name)
     return None if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Payloads and records that are too large for a DynamoDB item, with texts and lists cut and a note."""
+"""Truncates texts and payloads to what a DynamoDB item and every store can hold."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-MOST_BYTES = 300_000  # of an event's payload as JSON: DynamoDB takes 400 KB with keys and names
+MOST_BYTES = 300_000  # of an event's payload as JSON: the limit of DynamoDB is 400 KB with keys and names
 LONGEST_STATUS = 200  # characters of a status or a name
 # Characters of a text, and entries of a list or map, until it fits.
 STEPS = ((4_000, 2_000), (1_000, 1_000), (300, 300), (100, 100), (60, 30))
 
 
 def fit_payload(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The payload, or as much of it as an event can hold: `shortened` says what was cut."""
+    """The payload, truncated to the size of an event; `shortened` (wire) notes what was cut."""
     if _size(payload) <= MOST_BYTES:
         return payload
     small: dict[str, Any] = {}
@@ -28,7 +28,7 @@ def fit_payload(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def truncate_texts(value: Any, characters: int, entries: int | None = None) -> Any:
-    """The value with every text and, with `entries`, every list and map in it cut to this length."""
+    """Truncate every text of a value and, with `entries`, every list and map."""
     if isinstance(value, str):
         return value if len(value) <= characters else f"{value[: characters - 1]}…"
     if isinstance(value, Mapping):
@@ -36,9 +36,9 @@ def truncate_texts(value: Any, characters: int, entries: int | None = None) -> A
             key: truncate_texts(each, characters, entries) for key, each in islice(value.items(), entries)
         }
     if isinstance(value, list | tuple):
-        kept = [truncate_texts(each, characters, entries) for each in islice(value, entries)]
-        more = len(value) - len(kept)
-        return [*kept, f"… and {more:,} more"] if more and isinstance(value[0], str) else kept
+        cut = [truncate_texts(each, characters, entries) for each in islice(value, entries)]
+        more = len(value) - len(cut)
+        return [*cut, f"… and {more:,} more"] if more and isinstance(value[0], str) else cut
     return value
 
 
@@ -46,6 +46,6 @@ def _size(payload: Mapping[str, Any]) -> int:
     return len(json.dumps(payload, default=str, ensure_ascii=False).encode())
 
 
-def storable_text(said: object, most: int) -> str:
-    """As text that every store takes: half a character, which JSON can name, is none, and all has an end."""
-    return str(said)[:most].encode(errors="replace").decode()
+def storable_text(value: object, limit: int) -> str:
+    """The value as text that every store accepts: truncated, without the lone surrogates of JSON."""
+    return str(value)[:limit].encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""What an execution has to be before it is stored: ids of the right shape, and a way to its end."""
+"""Validates new executions and stages: well-formed ids, and a way to end."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DRS = "drs"
 
 @dataclass(frozen=True, slots=True)
 class IdFormat:
-    """What an id has to look like, as a pattern and in words."""
+    """The format of an id, as a pattern and for people."""
 
     pattern: str
-    words: str
+    hint: str
 
     def check(self, kind: str, value: str) -> None:
         if not re.fullmatch(self.pattern, value):
-            raise InvalidInput(f"Invalid {kind} {value[:100]!r}. Use {self.words}.")
+            raise InvalidInput(f"Invalid {kind} {value[:100]!r}. Use {self.hint}.")
 
 
 # As the service model of DRS has them.
@@ -47,18 +47,18 @@ def check_new(execution: Execution, *, is_count_stated: bool) -> None:
         raise InvalidInput(
             f"Plan id and execution id have {size} bytes together. Use at most {MAX_RUN_ID_BYTES}."
         )
-    _check_unique("wave", (wave.name for wave in execution.stages))
+    _check_unique("wave", (stage.name for stage in execution.stages))
     _check_unique("job", execution.job_ids())
-    for wave in execution.stages:
-        check_stage(wave, execution.source)
+    for stage in execution.stages:
+        check_stage(stage, execution.source)
     _check_end(execution, is_count_stated=is_count_stated)
 
 
-def check_stage(wave: Stage, source: str) -> None:
-    """Raise `InvalidInput` if an id in this wave has the wrong shape."""
-    NAME.check("wave name", wave.name)
-    _check_unique("job", (job.job_id for job in wave.jobs))
-    for job in wave.jobs:
+def check_stage(stage: Stage, source: str) -> None:
+    """Raise `InvalidInput` if an id in this stage is malformed."""
+    NAME.check("wave name", stage.name)
+    _check_unique("job", (job.job_id for job in stage.jobs))
+    for job in stage.jobs:
         if source == DRS:
             JOB_ID.check("DRS job id", job.job_id)
         if job.region is not None:
@@ -66,16 +66,16 @@ def check_stage(wave: Stage, source: str) -> None:
         if job.account is not None:
             ACCOUNT.check("account", job.account)
     if source == DRS:
-        for server_id in wave.expected_items:
+        for server_id in stage.expected_items:
             SERVER_ID.check("DRS source server id", server_id)
 
 
-def check_has_work(wave: Stage) -> None:
-    """Raise `InvalidInput` if nothing in this wave can be polled or waited for."""
-    if not wave.jobs and not wave.expected_items:
+def check_has_work(stage: Stage) -> None:
+    """Raise `InvalidInput` if nothing in this stage can be polled or waited for."""
+    if not stage.jobs and not stage.expected_items:
         raise InvalidInput(
-            f"Wave {wave.name!r} has no job and no server, so the execution could never end. Name its jobs "
-            f"({wave.name}=JOB,JOB) or its servers (--servers)."
+            f"Wave {stage.name!r} has no job and no server, so the execution could never end. Name its jobs "
+            f"({stage.name}=JOB,JOB) or its servers (--servers)."
         )
 
 
@@ -90,8 +90,8 @@ def _check_end(execution: Execution, *, is_count_stated: bool) -> None:
             "An execution without a wave and without a wave count could never end. Add --wave NAME=JOB, or "
             "--total-waves N if another program adds the waves."
         )
-    for wave in execution.stages:
-        check_has_work(wave)
+    for stage in execution.stages:
+        check_has_work(stage)
 
 
 def _check_unique(kind: str, values: Iterable[str]) -> None:

@@ -50,7 +50,7 @@ class EtaView:
     def of(cls, eta: Eta, now_ms: int) -> EtaView:
         left = eta.left
         return cls(
-            text=eta.words(),
+            text=eta.text(),
             expected_at=now_ms + round(left.middle * 1000) if left else None,
             earliest_at=now_ms + round(left.low * 1000) if left else None,
             latest_at=now_ms + round(left.high * 1000) if left else None,
@@ -141,7 +141,7 @@ class ExecutionLine:
             servers_ended=sum(state.is_final for state in states),
             servers_done=progress.done,
             servers_failed=progress.failed,
-            progress_text=progress.words(),
+            progress_text=progress.text(),
             conditions=[ConditionView(name=each.name, message=each.message) for each in found],
             waiting_for=waiting_for(execution, now_ms),
             eta=EtaView.of(eta, now_ms) if eta else None,
@@ -188,7 +188,7 @@ class ExecutionListItem(ExecutionLine):
     """An execution in the list, with the progress of each wave."""
 
     closed: Annotated[bool, JsonSchema("Nothing is left to poll.")]
-    message: Annotated[str | None, JsonSchema("Why it ended so, in the words of its verdict.")]
+    message: Annotated[str | None, JsonSchema("Why it ended so, as its verdict states it.")]
     progress: list[WaveProgress]
 
     @classmethod

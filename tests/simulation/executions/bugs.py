@@ -106,7 +106,7 @@ def _silence_decides(self: Poller, claim: Claim, told: SourceResult) -> PollRepo
         at = self._clock.now_ms()
         failed = Verdict(Status.FAILED, at, (Evidence("drs:DescribeJobs", at),), told.message)
         stored = self._store.update(replace(claim.execution, verdict=failed))
-        return self._close(stored, claim.began, told=0)
+        return self._close(stored, claim.began, appended=0)
     return _settle(self, claim, told)
 
 
@@ -126,10 +126,10 @@ def _record_before_journal(
         )
     except VersionConflict:
         return new
-    new += self._tell(poller._events(record, after, told))
+    new += self._append(poller._response_events(record, after, told))
     if found is not None:
-        return self._close(stored, claim.began, told=new)
-    return self._done(stored, Result.POLLED, claim.began, told=new)
+        return self._close(stored, claim.began, appended=new)
+    return self._done(stored, Result.POLLED, claim.began, appended=new)
 
 
 def _record_alone(execution: Execution, journal: Journal) -> list[Event]:
@@ -183,14 +183,14 @@ def _operator_forgets(self: Operator, execution: Execution, decide: operators.De
 
 
 _PATCHES: Mapping[ExecutionBug, tuple[tuple[Any, str, Any], ...]] = {
-    ExecutionBug.EMPTY_IS_DONE: ((outcomes, "wave_outcome", _empty_is_done),),
+    ExecutionBug.EMPTY_IS_DONE: ((outcomes, "stage_outcome", _empty_is_done),),
     ExecutionBug.STORED_WAVES_ARE_ALL: ((outcomes, "execution_outcome", _stored_waves_are_all),),
     ExecutionBug.NO_GRACE: ((outcomes, "GRACE_MS", 0), (outcomes, "GRACE_POLLS", 0)),
-    ExecutionBug.JOB_DECIDES: ((outcomes, "wave_outcome", _job_decides),),
-    ExecutionBug.DEADLINE_DECIDES: ((poller, "verdict", _deadline_decides),),
+    ExecutionBug.JOB_DECIDES: ((outcomes, "stage_outcome", _job_decides),),
+    ExecutionBug.DEADLINE_DECIDES: ((poller, "decide_verdict", _deadline_decides),),
     ExecutionBug.SILENCE_DECIDES: ((Poller, "settle", _silence_decides),),
-    ExecutionBug.RECORD_BEFORE_JOURNAL: ((Poller, "_settle", _record_before_journal),),
-    ExecutionBug.RECORD_ALONE: ((poller, "untaken", _record_alone),),
+    ExecutionBug.RECORD_BEFORE_JOURNAL: ((Poller, "_settle_response", _record_before_journal),),
+    ExecutionBug.RECORD_ALONE: ((poller, "unapplied_events", _record_alone),),
     ExecutionBug.IDS_BY_TIME: ((transitions, "_event", _id_by_time),),
     ExecutionBug.NO_CONDITION: ((memory, "GUARDED", ()),),
     ExecutionBug.NO_REREAD: ((Poller, "_read", _no_reread),),
@@ -198,6 +198,6 @@ _PATCHES: Mapping[ExecutionBug, tuple[tuple[Any, str, Any], ...]] = {
     ExecutionBug.LEASE_FOR_EVER: ((poller, "is_leased", _lease_for_ever),),
     ExecutionBug.LOCAL_TIME: ((world, "observed_at", _local_time), (outcomes, "GRACE_POLLS", 0)),
     ExecutionBug.STATUS_OVERWRITTEN: ((records, "_is_our_status", lambda record: True),),
-    ExecutionBug.UNKNOWN_FAILS: ((outcomes, "server_outcome", _unknown_fails),),
+    ExecutionBug.UNKNOWN_FAILS: ((outcomes, "item_outcome", _unknown_fails),),
     ExecutionBug.OPERATOR_FORGETS: ((Operator, "_apply", _operator_forgets),),
 }

@@ -138,7 +138,7 @@ class TestALookOfTheFinder:
 
 class TestAPoll:
     def test_that_asked_is_told_with_its_phase_and_result(self) -> None:
-        made = poll_document(polled(Result.POLLED, told=3), START, "test")
+        made = poll_document(polled(Result.POLLED, appended=3), START, "test")
 
         assert measured(made) == {
             ("Polls", ALL): (1, "Count"),

@@ -188,7 +188,7 @@ def test_a_poller_that_learns_polls_as_well(environment: pytest.MonkeyPatch) -> 
     said = handler(EVENT)
 
     assert said["result"] == "unanswered"
-    assert "nobody here can ask 'unheard-of'" in said["problem"]
+    assert "No source 'unheard-of' here" in said["problem"]
 
 
 def test_every_aws_service_that_is_declared_can_be_asked_and_nothing_outside_aws(

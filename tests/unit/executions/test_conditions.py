@@ -81,7 +81,7 @@ def test_a_job_that_the_source_no_longer_knows_is_named() -> None:
 
     (found,) = conditions(lost, NOW)
 
-    assert (found.name, found.message) == ("missing", "drs no longer knows j-1")
+    assert (found.name, found.message) == ("missing", "drs no longer has j-1")
 
 
 def test_a_job_that_the_source_never_knew_is_not_called_forgotten() -> None:

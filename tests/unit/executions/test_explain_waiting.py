@@ -57,7 +57,7 @@ STRANGE = replace(job(), items=(WorkItem("s-1", ItemState.UNKNOWN, source_status
         (one(UNSEEN), "the first response from drs about job j-1"),
         (one(UNSEEN, expected=("s-1", "s-2")), "the first response from drs about job j-1"),
         (one(UNKNOWN), "job j-1: unknown to drs"),
-        (one(FORGOTTEN), "job j-1: no longer known to drs, s-1 (pending)"),
+        (one(FORGOTTEN), "job j-1: drs no longer has it, s-1 (pending)"),
         (one(job()), "job j-1 to list its items"),
         (one(finished()), "job j-1 to list its items: it has finished without any"),
         (drill(LAUNCHED, IN_PROGRESS, PENDING), "s-2 (in progress), s-3 (pending)"),

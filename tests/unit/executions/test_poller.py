@@ -22,7 +22,7 @@ from tests.unit.executions.playing import events_of, types_of
 def test_the_first_poll_tells_the_start_and_what_is_there(desk: Desk) -> None:
     polled = desk.poller().poll("x-1")
 
-    assert (polled.result, polled.told) == (Result.POLLED, 3)
+    assert (polled.result, polled.appended) == (Result.POLLED, 3)
     assert types_of(desk.journal, "p-1/x-1") == ["execution_started", "job_transition", "server_transition"]
     assert (desk.record.lease_holder, desk.record.last_polled_at) == (None, desk.clock.now_ms())
 
@@ -33,7 +33,7 @@ def test_a_poll_that_brings_nothing_new_tells_nothing(desk: Desk) -> None:
 
     polled = desk.poller().poll("x-1")
 
-    assert (polled.result, polled.told) == (Result.POLLED, 0)
+    assert (polled.result, polled.appended) == (Result.POLLED, 0)
 
 
 def test_the_end_is_told_once_and_closes_the_execution(desk: Desk) -> None:
@@ -81,7 +81,7 @@ def test_a_source_that_nobody_has_is_a_problem_and_no_end() -> None:
     polled = desk.poller().poll("x-1")
 
     assert polled.problem is not None
-    assert polled.problem.message == "nobody here can ask 'batch'; known are: drs"
+    assert polled.problem.message == "No source 'batch' here. There are: drs"
 
 
 def test_past_its_deadline_the_source_is_asked_and_followed(desk: Desk) -> None:
@@ -128,7 +128,7 @@ def test_a_journal_whose_answer_is_lost_tells_nothing_twice(desk: Desk) -> None:
     desk.clock.advance(LEASE_MS / 1000)
     polled = desk.poller().poll("x-1")
 
-    assert (polled.result, polled.told) == (Result.POLLED, 0)
+    assert (polled.result, polled.appended) == (Result.POLLED, 0)
     assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 

@@ -54,7 +54,7 @@ def test_two_pollers_tell_one_change_once(desk: Desk) -> None:
 
     polled = slow.settle(claim, told)
 
-    assert (polled.result, polled.told) == (Result.BUSY, 0)
+    assert (polled.result, polled.appended) == (Result.BUSY, 0)
     assert len(types_of(desk.journal, "p-1/x-1")) == 3
 
 

@@ -63,7 +63,7 @@ def of(*servers: WorkItem, mode: Mode = Mode.DRILL, status: Status | None = None
     ],
 )
 def test_an_item_that_failed_was_cancelled_or_is_unfinished_is_not_done(found: Execution, words: str) -> None:
-    assert progress_of(found).words() == words
+    assert progress_of(found).text() == words
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def ended_as(status: Status, *jobs: Job) -> Execution:
 def test_the_job_that_decides_about_an_item_counts(
     found: Execution, words: str, reasons: list[str | None]
 ) -> None:
-    assert progress_of(found).words() == words
+    assert progress_of(found).text() == words
     assert [failure_reason(each, found, by) for each, by in items_of(found.stages[0])] == reasons
 
 

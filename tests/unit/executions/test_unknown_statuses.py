@@ -99,7 +99,7 @@ def test_a_condition_names_an_unknown_status_and_what_reports_it() -> None:
     assert messages == [
         "Unknown status 'ARCHIVED' of job j-1, treated as running.",
         "Unknown status 'MELTING' of s-1, treated as running.",
-        "Unknown status 'PAUSED' of action action 1 of s-1, treated as running.",
+        "Unknown status 'PAUSED' of launch action action 1 of s-1, treated as running.",
     ]
     assert messages == [
         each.text for each in explain_execution(known, START) if each.about == "unknown status"

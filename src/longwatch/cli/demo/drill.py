@@ -196,7 +196,7 @@ def drill_line(execution: Execution, *, now_ms: int, width: int) -> StyledLine:
     over = sum(outcome is not None for outcome in outcomes)
     symbol, style = STATUS_LOOKS[execution.status]
     at = execution.verdict.at if execution.verdict else now_ms
-    counts = f" {progress.words()}, {over}/{len(outcomes)} waves  "
+    counts = f" {progress.text()}, {over}/{len(outcomes)} waves  "
     counts += duration_text(max(0, at - execution.started_at))
     bar = max(0, min(BAR_COLUMNS, width - len(counts) - len(execution.name or "") - 6))
     filled = bar * progress.done // max(1, progress.total)

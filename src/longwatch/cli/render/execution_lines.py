@@ -138,7 +138,7 @@ def polled_line(polled: PollReport, *, now_ms: int) -> str | None:
         if len(reasons) > MAX_REASONS:  # `explain` lists all of them
             reasons = f"{reasons[: MAX_REASONS - 1]}…"
         told = verdict_text(verdict) + (f": {reasons}" if reasons else "")
-    elif polled.told:
+    elif polled.appended:
         told = _standing(execution, now_ms)
     else:
         return None
@@ -156,4 +156,4 @@ def _standing(execution: Execution, now_ms: int) -> str:
     waits = f"waiting for {waiting_for(execution, now_ms) or 'its verdict'}"
     if execution.last_answer_at is None:
         return waits
-    return f"{phase_of(execution)}, {progress_of(execution).words()}, {waits}"
+    return f"{phase_of(execution)}, {progress_of(execution).text()}, {waits}"

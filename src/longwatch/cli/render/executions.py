@@ -171,7 +171,7 @@ def _rows(execution: Execution, *, now_ms: int, width: int) -> Iterator[StyledLi
     symbol, style = STATUS_LOOKS[execution.status]
     name = clean(f"{execution.execution_id}  {execution.name or execution.plan_id}")
     length = duration_text(max(0, now_ms - execution.started_at))
-    head = fit(f"{name}  {progress_of(execution).words()}  {length}", width - 2)
+    head = fit(f"{name}  {progress_of(execution).text()}  {length}", width - 2)
     why = f"waiting for {waiting_for(execution, now_ms) or 'its verdict'}"
     poll = f" · next poll {next_poll_text(execution, now_ms)}"
     yield [Segment(f"{symbol} ", style), Segment(head, "strong")]

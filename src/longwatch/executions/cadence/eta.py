@@ -55,7 +55,7 @@ class Eta:
         """Whether it has been in its phase for far longer than usual."""
         return self.phase_usually is not None and self.in_phase > FAR * self.phase_usually.high
 
-    def words(self) -> str:
+    def text(self) -> str:
         """For people: `usually 19–22 min, now 24`."""
         low, high, now, unit = _in_one_unit(self.usually.low, self.usually.high, self.elapsed)
         said = f"usually {_span(low, high)} {unit}, now {now}"
@@ -69,7 +69,7 @@ class Eta:
     def slowness(self) -> str | None:
         """What is longer than usual, for people; None if nothing is."""
         if self.is_late:
-            return self.words()
+            return self.text()
         if self.is_stuck and self.phase_usually is not None:
             low, high, now, unit = _in_one_unit(
                 self.phase_usually.low, self.phase_usually.high, self.in_phase

@@ -131,13 +131,13 @@ def phase_began_at(execution: Execution) -> int:
     if phase is ExecutionPhase.PENDING:
         return execution.started_at
     wanted = [
-        server.since
-        for _, server in execution.items()
-        if server.since is not None
+        item.since
+        for _, item in execution.items()
+        if item.since is not None
         and (
-            server.state.is_final
+            item.state.is_final
             if phase is ExecutionPhase.IN_PROGRESS
-            else server.state in (ItemState.IN_PROGRESS, ItemState.UNKNOWN)
+            else item.state in (ItemState.IN_PROGRESS, ItemState.UNKNOWN)
         )
     ]
     return min(wanted, default=execution.started_at)

@@ -106,11 +106,11 @@ def map_job(job: Job, said: MappedStatus, *, called: str | None = None) -> Job:
     if reason is None and server_state in (ItemState.FAILED, ItemState.ENDED):
         reason = f"its status is {said.word}"
     name = called or short_id(job.job_id)
-    server = WorkItem(name, server_state, steps=said.items, source_status=said.word, reason=reason)
+    item = WorkItem(name, server_state, steps=said.items, source_status=said.word, reason=reason)
     return Job(
         job.job_id,
         job_state,
-        (server,),
+        (item,),
         cancelled=said.meaning is Meaning.CANCELLED,
         source_status=said.word,
     )
@@ -196,7 +196,7 @@ def _is_of_another(declaration: Declaration, execution: Execution, thing: RawJob
     if said.meaning is None:
         return False
     execution_id = execution.execution_id
-    names = {wave.name for wave in execution.stages}
+    names = {stage.name for stage in execution.stages}
     operation = next((each for each in declaration.operations if each.name in names), None)
     label = run_label(declaration, thing, operation)
     if operation is not None:

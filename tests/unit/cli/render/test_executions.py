@@ -73,7 +73,7 @@ def test_what_ends_or_is_closed_elsewhere_leaves_the_picture_and_news_stay() -> 
 
     view.begin([first, second])
     assert "x-first" in paper.text
-    view.take(PollReport(execution=news, result=Result.POLLED, phase=ExecutionPhase.IN_PROGRESS, told=1))
+    view.take(PollReport(execution=news, result=Result.POLLED, phase=ExecutionPhase.IN_PROGRESS, appended=1))
     view.tick([first, second])
     assert "all 2 items launched" in paper.text
     view.tick([second])  # another program has closed the first

@@ -67,4 +67,4 @@ def test_an_execution_under_way_has_an_eta() -> None:
     told = cadence().eta_of(execution(PENDING), START_MS + 420_000)
 
     assert told is not None
-    assert told.words() == "usually 15–25 min, now 7, 9–18 min to go"
+    assert told.text() == "usually 15–25 min, now 7, 9–18 min to go"

@@ -50,7 +50,7 @@ def at(minutes: float, phase: ExecutionPhase = ExecutionPhase.PENDING, in_phase:
 def test_people_are_told_what_is_usual_what_is_now_and_what_is_left(
     minutes: float, phase: ExecutionPhase, in_phase: float, words: str
 ) -> None:
-    assert at(minutes, phase, in_phase).words() == words
+    assert at(minutes, phase, in_phase).text() == words
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_people_are_told_what_is_usual_what_is_now_and_what_is_left(
     ],
 )
 def test_a_range_is_told_in_a_unit_that_suits_it(usually: DurationRange, elapsed: float, words: str) -> None:
-    assert Eta(elapsed, usually, longest=1e6, left=None, executions=30).words() == words
+    assert Eta(elapsed, usually, longest=1e6, left=None, executions=30).text() == words
 
 
 def test_one_that_takes_longer_than_nine_of_ten_is_late() -> None:
