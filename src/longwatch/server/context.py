@@ -27,7 +27,7 @@ from longwatch.server.access.limits import ServerLimits, Traffic
 from longwatch.server.access.origins import Hosts
 from longwatch.server.access.tokens import Access
 from longwatch.server.cache.execution_cache import ExecutionCache
-from longwatch.server.cache.file_versions import Versions
+from longwatch.server.cache.file_versions import FileVersions
 from longwatch.server.cache.run_cache import RunCache
 from longwatch.server.event_intake import EventIntake
 from longwatch.settings import Settings
@@ -54,7 +54,7 @@ class ServerContext:
     conversations: Conversations
     documents: DocumentStore
     executions: ExecutionCache
-    versions: Versions
+    versions: FileVersions
     clock: Clock
     limits: ServerLimits
     access: Access
@@ -65,9 +65,7 @@ class ServerContext:
 
     async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call something that blocks, in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self.threads, partial(function, *args, **kwargs)
-        )
+        return await call_in(self.threads, function, *args, **kwargs)
 
     async def observed(self, run: RunSummary) -> ObservedRun:
         """The run as it stands at this moment, by its events and its processes."""
@@ -75,6 +73,13 @@ class ServerContext:
             return ObservedRun(run)
         [found] = await self.call(self.observer.observed, [run])
         return found
+
+
+async def call_in(
+    threads: ThreadPoolExecutor, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+) -> R:
+    """Call something that blocks, in a thread of this pool."""
+    return await asyncio.get_running_loop().run_in_executor(threads, partial(function, *args, **kwargs))
 
 
 @asynccontextmanager
@@ -108,7 +113,8 @@ async def open_context(
             AsyncJournal(journal) as async_journal,
             Hub(journal, clock=clock) as hub,
         ):
-            board, versions = RunCache(hub, async_journal, closing), Versions()
+            board = RunCache(hub, async_journal, closing)
+            versions = FileVersions(documents, partial(call_in, threads), closing)
             unlisted = BackgroundScan(journal, clock=clock)
             runs = MergedRuns(journal, unlisted.runs, clock=clock)
             try:
@@ -134,7 +140,7 @@ async def open_context(
                 )
             finally:
                 closing.set()
-                await versions.aclose()
+                versions.close()
                 await board.aclose()
     finally:
         await asyncio.to_thread(threads.shutdown)

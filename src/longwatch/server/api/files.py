@@ -100,7 +100,7 @@ async def list_files(
     tag = _list_tag(version, prefix, since)
     if wait and (matches(if_none_match, tag) or since == version):
         until = deadline(context, wait)
-        version = await context.versions.later_than(context, project_id, version, until)
+        version = await context.versions.wait_past(project_id, version, until)
         tag = _list_tag(version, prefix, since)
     if matches(if_none_match, tag):
         return not_modified(tag)
@@ -262,7 +262,7 @@ async def _wait_for_version(
         current = (await find_file(context, project_id, path)).version
         if current != version or loop.time() >= until or context.closing.is_set():
             return current
-        seen = await context.versions.later_than(context, project_id, seen, until)
+        seen = await context.versions.wait_past(project_id, seen, until)
 
 
 @document_router.post(

@@ -1,108 +1,65 @@
-"""Wakes whoever waits for a change of a project's files: one look at the store for all of them."""
+"""The versions of projects, for long polls that wait until a project's files change."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import closing, suppress
 
+from longwatch.documents.store import DocumentStore
 from longwatch.errors import LongwatchError
+from longwatch.server.cache.projection import Batch, Projection, RunInThread
+from longwatch.storage.change_signal import ChangeSignal, OnChange
 
-if TYPE_CHECKING:
-    from longwatch.server.change_waiter import ChangeWaiter
-    from longwatch.server.context import ServerContext
-
-LOOK_SECONDS = 2.0  # between looks though nothing was heard
-LINGER_SECONDS = 30.0  # after the last one left, listening goes on for so long: the next poll comes soon
-
-log = logging.getLogger("longwatch.server")
+POLL_SECONDS = 2.0  # without a reported change
+LINGER_SECONDS = 30.0  # after the last long poll: the next one comes soon
 
 
-class Versions:
-    """The versions of the projects that somebody waits for. Belongs to one event loop."""
+class FileVersions:
+    """Reads the versions of all projects that long polls wait for, with one subscription to the store."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
-        self._known: dict[str, int] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._asked = 0.0
+    name = "project versions"
 
-    async def later_than(self, context: ServerContext, project: str, version: int, until: float) -> int:
-        """The project's version once it is another than this, or when the time of the loop is up."""
+    def __init__(self, documents: DocumentStore, call: RunInThread, server_closing: asyncio.Event) -> None:
+        self._documents = documents
+        self._call = call
+        self._closing = server_closing
+        self._seen: dict[str, int] = {}
+        self._projection: Projection[str, int] = Projection(
+            self, call, coalesce_seconds=0.0, linger_seconds=LINGER_SECONDS, keeps_trying=True
+        )
+
+    async def wait_past(self, project: str, version: int, until: float) -> int:
+        """The project's version once it differs from this one, or at this time of the loop."""
         loop = asyncio.get_running_loop()
-        while True:
-            waiter: asyncio.Future[None] = loop.create_future()
-            waiting = self._waiting.setdefault(project, set())
-            waiting.add(waiter)
-            try:
-                self._listen(context)
-                now = await context.call(context.documents.project_version, project)
-                left = until - loop.time()
-                if now != version or left <= 0 or context.closing.is_set():
+        with closing(self._projection.subscribe(project)) as reader:
+            while True:
+                now: int = await self._call(self._documents.project_version, project)
+                if now != version or loop.time() >= until or self._closing.is_set():
                     return now
-                self._known.setdefault(project, now)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await waiter
-            finally:
-                waiting.discard(waiter)
-                if not waiting and self._waiting.get(project) is waiting:
-                    del self._waiting[project]
-                    self._known.pop(project, None)
+                waits = [asyncio.ensure_future(reader.next()), asyncio.ensure_future(self._closing.wait())]
+                try:
+                    left = until - loop.time()
+                    await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for wait in waits:
+                        wait.cancel()
+                    await asyncio.gather(*waits, return_exceptions=True)
 
-    def _listen(self, context: ServerContext) -> None:
-        loop = asyncio.get_running_loop()
-        self._asked = loop.time()
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._run(context), name="longwatch-versions")
+    def close(self) -> None:
+        self._projection.close()
 
-    async def _run(self, context: ServerContext) -> None:
-        from longwatch.server.change_waiter import ChangeWaiter  # the feed needs the context, which has this
+    def subscribe(self, on_change: OnChange) -> ChangeSignal:
+        return self._documents.subscribe(on_change)
 
-        loop = asyncio.get_running_loop()
-        try:
-            async with ChangeWaiter.open(context.documents.subscribe, context.call) as changes:
-                while not context.closing.is_set() and (
-                    self._waiting or loop.time() < self._asked + LINGER_SECONDS
-                ):
-                    await self._look(context)
-                    await _until_changed(changes, context.closing)
-        except LongwatchError as error:  # the store cannot be listened to: polls end when their time is up
-            log.debug("documents cannot be listened to: %s", error)
-        for project in list(self._waiting):
-            self._wake(project)
+    def start(self) -> Batch[str, int]:
+        return Batch({}, "", POLL_SECONDS)
 
-    async def _look(self, context: ServerContext) -> None:
-        for project, known in list(self._known.items()):
-            try:
-                now = await context.call(context.documents.project_version, project)
-            except LongwatchError as error:
-                log.debug("version of project %s: %s", project, error)
-                continue
-            if now != known and project in self._known:
-                self._known[project] = now
-                self._wake(project)
-
-    def _wake(self, project: str) -> None:
-        for waiter in self._waiting.get(project, ()):
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def aclose(self) -> None:
-        """Listen no more."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await self._task
-
-
-async def _until_changed(changes: ChangeWaiter, closing: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    waits = [loop.create_task(changes.wait()), loop.create_task(closing.wait())]
-    try:
-        await asyncio.wait(waits, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
+    def read(self, after: str) -> Batch[str, int]:
+        """A version that is new here counts as changed: it may differ from what the long poll read."""
+        now = dict[str, int]()
+        for project in self._projection.keys:
+            with suppress(LongwatchError):  # of one project; the others go on
+                now[project] = self._documents.project_version(project)
+        changed = {project: version for project, version in now.items() if self._seen.get(project) != version}
+        self._seen = now
+        return Batch(changed, after, POLL_SECONDS)

@@ -22,9 +22,9 @@ from longwatch.documents.store import DocumentStore
 from longwatch.errors import DocumentNotFound, LongwatchError, WorthAnotherTry
 from longwatch.polling.backoff import JOURNAL_BACKOFF
 from longwatch.server.access.guard import refuse
+from longwatch.server.cache.projection import RunInThread
 from longwatch.server.change_waiter import ChangeWaiter
 from longwatch.server.errors import api_error
-from longwatch.server.live.run_list_topic import RunInThread
 from longwatch.server.live.viewers import Viewer, Viewers
 from longwatch.server.live.websocket import GOING_AWAY
 

@@ -15,11 +15,9 @@ from longwatch.server.live.conversation_topics import (
     TurnRenderer,
     state_at,
 )
-from longwatch.server.live.execution_changes import ExecutionNews
-from longwatch.server.live.execution_topics import ExecutionListSource, ExecutionSource
-from longwatch.server.live.file_topics import FilesSource
+from longwatch.server.live.execution_topics import ExecutionListTopic, ExecutionTopic, project_executions
+from longwatch.server.live.list_topics import FilesTopic, RunListTopic
 from longwatch.server.live.read_ahead import ReadAhead
-from longwatch.server.live.run_list_topic import RunListSource
 from longwatch.server.live.run_topic import Renderer, RunRenderer, RunTopicSource
 from longwatch.server.live.subscription import (
     FrameBroadcast,
@@ -40,21 +38,14 @@ class Feed:
     def __init__(self, context: ServerContext) -> None:
         self.context = context
         self.broadcasts = Broadcasts(FrameBroadcast)
-        self._runs = RunListSource(
-            context.journal,
-            context.runs,
-            context.observer,
-            lines=self.broadcasts,
-            clock=context.clock,
-            call=context.call,
-        )
+        self._runs = RunListTopic(context, self.broadcasts)
         self.viewers = Viewers(self.broadcasts, context.closing, context.clock, is_away=self._is_away)
-        self.executions_news = ExecutionNews(context.executions, clock=context.clock, call=context.call)
-        self._executions = ExecutionListSource(context, self.executions_news, self.broadcasts)
+        self.executions = project_executions(context)
+        self._executions = ExecutionListTopic(context, self.executions, self.broadcasts)
 
     def _is_away(self) -> bool:
         """Whether the journal does not answer: then what is told last may not be the newest."""
-        is_away = self._runs.is_away or self.executions_news.is_away
+        is_away = self._runs.projection.is_away or self.executions.is_away
         return is_away or self.context.hub.trouble() is not None
 
     def open(self, topic: Topic, after: str, wake: Wake, read_ahead: ReadAhead | None = None) -> TopicReader:
@@ -80,12 +71,13 @@ class Feed:
             case TopicKind.SESSIONS:
                 return TopicSubscription(self._sessions(topic), after, wake, ahead)
             case TopicKind.FILES:
-                return TopicSubscription(self._files(topic), after, wake, ahead)
+                files = FilesTopic(topic.name, topic.parts[0], self.context, self.broadcasts)
+                return TopicSubscription(files, after, wake, ahead)
             case TopicKind.EXECUTIONS:
                 return TopicSubscription(self._executions, after, wake, ahead)
             case TopicKind.EXECUTION:
-                one = ExecutionSource(
-                    topic.name, topic.parts[0], self.context, self.executions_news, self.broadcasts
+                one = ExecutionTopic(
+                    topic.name, topic.parts[0], self.context, self.executions, self.broadcasts
                 )
                 return TopicSubscription(one, after, wake, ahead)
 
@@ -120,12 +112,6 @@ class Feed:
             return SessionListRenderer(topic.name)
 
         return self._following(topic.name, project_run(project), renderer)
-
-    def _files(self, topic: Topic) -> FilesSource:
-        context = self.context
-        return FilesSource(
-            topic.name, topic.parts[0], store=context.documents, lines=self.broadcasts, call=context.call
-        )
 
     def _conversation(self, topic: Topic, after: str, wake: Wake, ahead: ReadAhead) -> TopicReader:
         project, conversation = topic.parts

@@ -18,8 +18,8 @@ from longwatch.executions.stores.sqlite import SqliteExecutionStore
 from longwatch.journal.sqlite import SqliteJournal
 from longwatch.server.cache.execution_cache import ExecutionQuery
 from longwatch.server.context import open_context
-from longwatch.server.live import execution_changes
-from longwatch.server.live.execution_changes import nap_seconds
+from longwatch.server.live import execution_topics
+from longwatch.server.live.execution_topics import poll_delay_seconds
 from longwatch.server.live.feed import Feed
 from tests.integration.server.execution_stories import FAILED, GOING, LAUNCHED, Watched, fresh, now_ms, said
 from tests.integration.server.live.viewing import Follower, eventually
@@ -44,7 +44,7 @@ class Unnumbered:
 
 @pytest.fixture(params=["sqlite", "memory", "table"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExecutionStore:
-    monkeypatch.setattr(execution_changes, "SOON_SECONDS", 0.02)
+    monkeypatch.setattr(execution_topics, "SOON_SECONDS", 0.02)
     if request.param == "sqlite":
         return SqliteExecutionStore(tmp_path / "journal.db")
     return MemoryExecutionStore() if request.param == "memory" else Unnumbered()
@@ -205,12 +205,12 @@ async def test_a_table_that_goes_away_is_noticed_and_followed_on_when_it_is_back
     follower = await Follower(feed, "executions").until_caught_up()
 
     store.trouble = JournalUnavailable("away")
-    await eventually(lambda: feed.executions_news.is_away)
+    await eventually(lambda: feed.executions.is_away)
     store.add(fresh("x-2", ago_ms=0))
     store.trouble = None
     await follower.until(lambda found: "x-2" in listed(found))
 
-    assert not feed.executions_news.is_away
+    assert not feed.executions.is_away
 
 
 @pytest.mark.parametrize("store", ["table"], indirect=True)
@@ -233,29 +233,31 @@ async def test_a_record_that_makes_no_sense_stops_the_list_only_until_it_is_mend
 async def test_nothing_is_looked_at_when_nobody_follows(feed: Feed, store: Unnumbered) -> None:
     follower = await Follower(feed, "executions").until_caught_up()
     follower.close()
-    assert feed.executions_news.is_looking
+    assert feed.executions.is_running
 
     feed.broadcasts.close()  # as happens by itself some seconds after the last one has left
 
-    await eventually(lambda: not feed.executions_news.is_looking)
+    await eventually(lambda: not feed.executions.is_running)
 
 
 def test_a_table_is_looked_at_often_only_while_something_is_due() -> None:
     now = now_ms()
     waiting = fresh("x-1", last_polled_at=now, next_poll_at=now + 5_000)
     cases: list[tuple[list[Execution], float]] = [
-        ([], execution_changes.LATER_SECONDS),
+        ([], execution_topics.LATER_SECONDS),
         ([waiting], 5.0),
-        ([waiting, fresh("x-2")], execution_changes.SOON_SECONDS),
+        ([waiting, fresh("x-2")], execution_topics.SOON_SECONDS),
         (
             [fresh("x-3", last_polled_at=now, lease_holder="p", lease_until=now + 9_000)],
-            execution_changes.SOON_SECONDS,
+            execution_topics.SOON_SECONDS,
         ),
-        ([fresh("x-4", last_polled_at=now, next_poll_at=now + 900_000)], execution_changes.LATER_SECONDS),
-        ([fresh("x-5", closed=True)], execution_changes.LATER_SECONDS),
+        ([fresh("x-4", last_polled_at=now, next_poll_at=now + 900_000)], execution_topics.LATER_SECONDS),
+        ([fresh("x-5", closed=True)], execution_topics.LATER_SECONDS),
     ]
 
-    assert [nap_seconds(executions, now) for executions, _ in cases] == [seconds for _, seconds in cases]
+    assert [poll_delay_seconds(executions, now) for executions, _ in cases] == [
+        seconds for _, seconds in cases
+    ]
 
 
 async def test_executions_of_a_file_that_replaces_the_store_are_told(tmp_path: Path) -> None:
