@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from longwatch.following import Hub, PollingService
@@ -42,7 +42,7 @@ def virtual_service(journal: Journal) -> PollingService:
     import looptime
 
     clock = FakeClock()
-    make_hub: Callable[[Journal], Hub] = lambda each: Hub(each, clock=clock, executor=AtOnce())  # noqa: E731
+    make_hub = partial(Hub, clock=clock, executor=AtOnce())
     return PollingService(
         journal, clock=clock, make_hub=make_hub, make_loop=lambda: looptime.new_event_loop(start=0.0)
     )

@@ -211,7 +211,8 @@ class ArrivalsReader:
         began, generation, after = self._loop.time(), self._generation, self._position
         asked = {channel: channel.asked for channel in self._asking}
         lent, patience, clock = self._lend(signal), self._patience, self._clock
-        read_now = partial(self._journal.arrivals, after, limit=TAIL_EVENTS)
+        arrivals = partial(self._journal.arrivals, after, limit=TAIL_EVENTS)
+        read_now = partial(self._threads.attempt, arrivals)
 
         def read() -> None:
             answer: Sequence[Arrival] | LongwatchError

@@ -49,7 +49,8 @@ BATCHES_PER_THREAD = 4  # so that one slow answer delays few others
 class Hub:
     """Follows any number of runs of one journal. Belongs to the event loop in which it is first used.
 
-    The journal stays open when the hub is closed, unless the hub `owns_journal`.
+    The journal stays open when the hub is closed, unless the hub `owns_journal`. `on_failure` is called for
+    each read that fails, in the thread that read, before the hub retries or gives up; it must not raise.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Hub:
         subscribe: Subscribe | None = None,
         executor: Executor | None = None,
         owns_journal: bool = False,
+        on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
         self.journal = journal
         self.buffer_events = buffer_events
@@ -73,6 +75,7 @@ class Hub:
         self._page_events = page_events
         self._subscribe = subscribe
         self._executor = executor
+        self._on_failure = on_failure
         self._arrivals = journal if isinstance(journal, Arrivals) else None
         self._owns_journal = owns_journal
         self.outage = Outage(journal)
@@ -138,7 +141,9 @@ class Hub:
         self._is_open = True
         self.timers = alarms(self._loop)
         self.processes = ProcessWatch(self.timers, self._clock)
-        self._threads = Threads(self._executor, looks=LOOK_THREADS, histories=HISTORY_THREADS)
+        self._threads = Threads(
+            self._executor, looks=LOOK_THREADS, histories=HISTORY_THREADS, on_failure=self._on_failure
+        )
         journal = self.journal
         if self._arrivals is not None:
             self._source: ArrivalsReader | RunPoller = ArrivalsReader(
@@ -261,7 +266,7 @@ class Hub:
         known = with_records(death.observations, death.processes, death.run_id, self.journal)
         found = judge(
             death.run_id,
-            facts_to_judge(self.journal, death.run_id, death.lifecycle),
+            self._threads.attempt(partial(facts_to_judge, self.journal, death.run_id, death.lifecycle)),
             last=death.last or (0, "", 0, ""),
             active_at=death.active_at,
             observations=known,

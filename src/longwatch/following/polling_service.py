@@ -22,7 +22,6 @@ from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.following.callbacks import Subscription
 from longwatch.following.hub import Hub
 from longwatch.following.items import Ended, Followed, Reason
-from longwatch.following.reporting_journal import reporting
 from longwatch.following.threads import LoopThread, in_a_thread
 from longwatch.journal.base import Journal
 from longwatch.journal.factory import open_journal
@@ -59,7 +58,7 @@ class PolledRun:
             self.task.cancel()
 
     async def follow(
-        self, journal: Journal, make_hub: Callable[[Journal], Hub], listener: ServiceCallbacks
+        self, journal: Journal, make_hub: Callable[..., Hub], listener: ServiceCallbacks
     ) -> None:
         """Bring everything to the listener."""
         last: list[Exception] = []
@@ -68,7 +67,7 @@ class PolledRun:
             last[:] = [error]
             listener.failed(error, self)
 
-        async with make_hub(reporting(journal, failed)) as hub:
+        async with make_hub(journal, on_failure=failed) as hub:
             try:
                 ended = await self._bring(hub, listener)
                 if ended is not None and ended.reason is Reason.UNUSABLE and not last:
@@ -113,7 +112,7 @@ class PollingService:
         *,
         settings: Settings | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        make_hub: Callable[[Journal], Hub] | None = None,
+        make_hub: Callable[..., Hub] | None = None,
         make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
     ) -> None:
         self._given = journal

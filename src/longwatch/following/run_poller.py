@@ -166,8 +166,10 @@ class RunPoller:
                 watched.run_id, after=watched.cursor, limit=self._page_events, thorough=watched.is_thorough
             )
         except LongwatchError as error:
+            self._threads.report(error)
             answers.append((watched, error))
         except Exception as error:  # noqa: BLE001 - a thread's last word must reach the followers
+            self._threads.report(error)
             answers.append((watched, LongwatchError(f"{type(error).__name__}: {error}")))
         else:
             if watched.is_plain and not page.events and not page.more:

@@ -169,7 +169,15 @@ PATIENCE_SECONDS = 0.5  # with calls that are under way when a hub is closed
 class Threads:
     """Two small pools: reading long histories must not delay the looks that everybody shares."""
 
-    def __init__(self, executor: Executor | None, *, looks: int, histories: int) -> None:
+    def __init__(
+        self,
+        executor: Executor | None,
+        *,
+        looks: int,
+        histories: int,
+        on_failure: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self.report: Callable[[Exception], None] = on_failure or (lambda error: None)
         self._own: list[Workers] = []
         self._looks = executor or self._begin(looks, "longwatch-look")
         self._histories = executor or self._begin(histories, "longwatch-history")
@@ -185,10 +193,18 @@ class Threads:
 
     def history(self, call: Callable[[], T]) -> asyncio.Future[T]:
         """Call this in a thread. Whoever no longer wants the answer may just leave it."""
-        future: Future[T] = self._histories.submit(call)
+        future: Future[T] = self._histories.submit(self.attempt, call)
         answer = asyncio.wrap_future(future)
         answer.add_done_callback(_retrieve)
         return answer
+
+    def attempt(self, call: Callable[[], T]) -> T:
+        """In a thread: make a call, and report its failure before it is handled."""
+        try:
+            return call()
+        except Exception as error:
+            self.report(error)
+            raise
 
     async def aclose(self) -> bool:
         """End the threads. False: the journal has not answered for a while, and some are left to it."""

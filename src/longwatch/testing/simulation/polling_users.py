@@ -165,7 +165,7 @@ class ServiceUser:
         self._random = world.random("service")
         kind = _Unrevocable if world.bug is FollowerBug.STALE_RESULT else _SameLoopService
         self._service: _SameLoopService = kind(
-            world.store.journal(world.weather), clock=world.clock, make_hub=world.plain_hub
+            world.store.journal(world.weather), clock=world.clock, make_hub=world.hub
         )
         self._listeners: list[ServiceListener] = []
         self._run_id: str | None = None  # of which events may come

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from longwatch.following.hub import Hub
 from longwatch.journal.base import Journal
 from longwatch.model.event import Event
 from longwatch.testing.simulation.bugs import FollowerBug, channel_with, reader_with
@@ -133,7 +132,13 @@ class World:
     def mark(self, who: str, what: str) -> None:
         self.trace.mark(who, what)
 
-    def hub(self, journal: Journal, *, sees_processes: bool = False) -> SimulatedHub:
+    def hub(
+        self,
+        journal: Journal,
+        *,
+        sees_processes: bool = False,
+        on_failure: Callable[[Exception], None] | None = None,
+    ) -> SimulatedHub:
         """A hub of a process of its own."""
         kind = type("_Hub", (SimulatedHub,), {"make_channel": channel_with(self.bug)})
         hub: SimulatedHub = kind(
@@ -142,13 +147,10 @@ class World:
             executor=self._threads,
             buffer_events=self.plan.buffer_events,
             page_events=self.plan.page_events,
+            on_failure=on_failure,
         )
         hub.gone = self.gone if sees_processes else None
         return hub
-
-    def plain_hub(self, journal: Journal) -> Hub:
-        """The same, as a polling service makes one for each run."""
-        return self.hub(journal)
 
     def consumer(self, run_id: str, who: str) -> CheckedConsumer:
         """Somebody who is about to follow this run."""
