@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from longwatch.server.access.guard import Guard
 from longwatch.server.api import (
-    events,
     executions,
     files,
     login,
@@ -64,7 +63,7 @@ def create_api(context: ServerContext, *, pages: Pages | None = None) -> FastAPI
     install_errors(app)
     for router in (
         runs.router,
-        events.router,
+        runs.event_router,
         projects.router,
         turns.router,
         files.router,

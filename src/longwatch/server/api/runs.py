@@ -1,4 +1,4 @@
-"""Runs: the list, one run, and whole runs as exports."""
+"""Runs: the list, one run, its events by cursor or long poll, appends, and downloads of whole runs."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ from dataclasses import replace
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from longwatch.errors import RunNotFound
 from longwatch.journal.base import Arrivals
 from longwatch.journal.codec import to_line
 from longwatch.journal.verify import Verifier
-from longwatch.journal.views import RunDetails, RunLine, RunList, VerificationView
-from longwatch.model.event import START, Event
+from longwatch.journal.views import AppendedEvents, EventPage, RunDetails, RunLine, RunList, VerificationView
+from longwatch.model.event import START, Event, Page
 from longwatch.model.run import RunSummary, Status
-from longwatch.model.run_query import RunQuery
-from longwatch.server.api.long_polling import staleness
-from longwatch.server.api.openapi import download, plain, tagged
+from longwatch.model.run_query import INDEX_KINDS, RunQuery
+from longwatch.server.api.long_polling import deadline, remaining, staleness
+from longwatch.server.api.openapi import download, plain, tagged, written
 from longwatch.server.api.parameters import (
     After,
     ContextDep,
+    EventPageSize,
     IfNoneMatch,
     Moment,
     PageLimit,
     RunId,
+    WaitQuery,
     cursor_of,
 )
 from longwatch.server.cache.rendered_responses import PAGE_EVENTS, all_events, known_already, run_body
-from longwatch.server.cache.run_cache import RUN
+from longwatch.server.cache.run_cache import PULSE, RUN
 from longwatch.server.context import ServerContext
+from longwatch.server.event_intake import EVENT_SCHEMA, parsed_events
 from longwatch.server.page.report import EventWriter, ReportParts, report_name
 from longwatch.server.responses import (
     JSON_TYPE,
@@ -43,83 +46,60 @@ from longwatch.server.responses import (
     matches,
     not_modified,
     run_tag,
+    to_json,
     weak_tag,
 )
 
 PIECE_BYTES = 64 * 1024  # of a download that are sent at once; an event may be larger
-
-
-async def streamed(
-    context: ServerContext, run_id: str, written: Callable[[Event], bytes]
-) -> AsyncIterator[bytes]:
-    """Every event as it is `written`, in pieces, as they arrived.
-
-    While the client reads nothing, what is held is the rest of one page as bytes, and no event beside it.
-    """
-    cursor, more = START, True
-    while more:
-        page = await context.async_journal.read(run_id, after=cursor, limit=PAGE_EVENTS)
-        cursor, more = page.cursor, page.more
-        pieces = await context.call(_pieces, page.events, written)
-        del page
-        while pieces:
-            yield pieces.popleft()
-
-
-def _pieces(events: Sequence[Event], written: Callable[[Event], bytes]) -> deque[bytes]:
-    """What is written of events, small ones joined: sending a piece costs more than its bytes."""
-    pieces: deque[bytes] = deque()
-    parts: list[bytes] = []
-    size = 0
-    for event in events:
-        parts.append(written(event))
-        size += len(parts[-1])
-        if size >= PIECE_BYTES:
-            pieces.append(b"".join(parts))
-            parts, size = [], 0
-    if parts:
-        pieces.append(b"".join(parts))
-    return pieces
-
-
-def exported_line(event: Event) -> bytes:
-    """An event as a line of JSON; `longwatch import` takes them in any order."""
-    return f"{to_line(event)}\n".encode()
-
-
-def attachment(name: str, suffix: str) -> str:
-    """The header that makes a browser save the answer under this name."""
-    plain = "".join(
-        each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in name[:100]
-    )
-    full = quote(name[:100] + suffix, safe="")
-    return f"attachment; filename=\"{plain or 'run'}{suffix}\"; filename*=UTF-8''{full}"
-
-
-UNLISTED_KINDS = frozenset(
-    {"project", "conversation"}
-)  # rooms for turns rather than work; listed when asked for
+APPEND_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON_TYPE: {
+                "schema": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["events"],
+                    "properties": {"events": {"type": "array", "items": EVENT_SCHEMA}},
+                }
+            },
+            LINES_TYPE: {"schema": {"type": "string", "description": "One event per line."}},
+        },
+    }
+}
 
 router = APIRouter(prefix="/api/runs", tags=["runs"])
+event_router = APIRouter(prefix="/api/runs", tags=["events"])
+
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        max_length=200,
+        description="Identifies this append. Events without an id get one derived from it: a repeated append "
+        "stores nothing twice.",
+    ),
+]
 
 
 @router.get("", response_class=Response, responses=tagged(RunList))
 async def list_runs(
     context: ContextDep,
-    status: Annotated[Status | None, Query(description="Only runs that stand like this.")] = None,
+    status: Annotated[Status | None, Query(description="Only runs with this status.")] = None,
     kind: Annotated[
-        str, Query(max_length=200, description="Only this kind; without it, no projects or conversations.")
+        str,
+        Query(max_length=200, description="Only this kind; by default no projects or conversations."),
     ] = "",
-    since: Annotated[Moment | None, Query(description="Began at or after, epoch ms.")] = None,
-    until: Annotated[Moment | None, Query(description="Began before, epoch ms.")] = None,
+    since: Annotated[Moment | None, Query(description="Started at or after, epoch ms.")] = None,
+    until: Annotated[Moment | None, Query(description="Started before, epoch ms.")] = None,
     text: Annotated[str, Query(max_length=200, description="Part of the id or the name.")] = "",
     limit: Annotated[PageLimit, Query()] = 50,
     after: After = "",
     if_none_match: IfNoneMatch = "",
 ) -> Response:
-    """List runs as they stand at this moment, newest first.
+    """List runs with their status at this moment, newest first.
 
-    A page may hold fewer runs than `limit`; only a null `cursor` is the end of the list.
+    A page may have fewer runs than `limit`; only a null `cursor` is the end of the list.
     """
     query = RunQuery(
         status=status,
@@ -127,7 +107,7 @@ async def list_runs(
         since=since,
         until=until,
         text=text or None,
-        except_kinds=frozenset() if kind else UNLISTED_KINDS,
+        except_kinds=frozenset() if kind else INDEX_KINDS,
     )
     page = await context.call(
         context.observer.find_runs, query, after=cursor_of(after) if after else None, limit=limit
@@ -144,28 +124,29 @@ async def list_runs(
 @router.get(
     "/{run_id}/export",
     response_class=Response,
-    responses=download(LINES_TYPE, "Every event, one a line.", 404),
+    responses=download(LINES_TYPE, "Every event, one per line.", 404),
 )
 async def export_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as JSON lines, which `longwatch import` reads."""
-    await _summary(context, run_id)
+    await _find_run(context, run_id)
     headers = {"Content-Disposition": attachment(run_id, ".jsonl"), "Cache-Control": "no-store"}
-    return StreamingResponse(streamed(context, run_id, exported_line), media_type=LINES_TYPE, headers=headers)
+    lines = _stream_events(context, run_id, lambda event: f"{to_line(event)}\n".encode())
+    return StreamingResponse(lines, media_type=LINES_TYPE, headers=headers)
 
 
 @router.get(
     "/{run_id}/report",
     response_class=Response,
-    responses=download("text/html", "One file, to be opened anywhere.", 404),
+    responses=download("text/html", "One file that opens anywhere.", 404),
 )
 async def report_run(context: ContextDep, run_id: RunId) -> Response:
     """Download a run as one HTML file that needs no server."""
-    summary = (await context.observed(await _summary(context, run_id))).run
+    summary = (await context.observed(await _find_run(context, run_id))).run
     parts = await context.call(ReportParts.of, summary, now_ms=context.clock.now_ms())
 
     async def page() -> AsyncIterator[bytes]:
         yield parts.head
-        async for piece in streamed(context, run_id, EventWriter()):
+        async for piece in _stream_events(context, run_id, EventWriter()):
             yield piece
         yield parts.tail
 
@@ -173,10 +154,52 @@ async def report_run(context: ContextDep, run_id: RunId) -> Response:
     return StreamingResponse(page(), media_type="text/html; charset=utf-8", headers=headers)
 
 
+async def _stream_events(
+    context: ServerContext, run_id: str, encode: Callable[[Event], bytes]
+) -> AsyncIterator[bytes]:
+    """Every event in order of arrival, encoded, in pieces.
+
+    While the client does not read, this holds the rest of one page as bytes, and no events.
+    """
+    cursor, more = START, True
+    while more:
+        page = await context.async_journal.read(run_id, after=cursor, limit=PAGE_EVENTS)
+        cursor, more = page.cursor, page.more
+        pieces = await context.call(_encode_pieces, page.events, encode)
+        del page
+        while pieces:
+            yield pieces.popleft()
+
+
+def _encode_pieces(events: Sequence[Event], encode: Callable[[Event], bytes]) -> deque[bytes]:
+    """The encoded events, small ones joined: sending a piece costs more than its bytes."""
+    pieces: deque[bytes] = deque()
+    parts: list[bytes] = []
+    size = 0
+    for event in events:
+        parts.append(encode(event))
+        size += len(parts[-1])
+        if size >= PIECE_BYTES:
+            pieces.append(b"".join(parts))
+            parts, size = [], 0
+    if parts:
+        pieces.append(b"".join(parts))
+    return pieces
+
+
+def attachment(name: str, suffix: str) -> str:
+    """The header that makes a browser save the response under this name."""
+    plain = "".join(
+        each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in name[:100]
+    )
+    full = quote(name[:100] + suffix, safe="")
+    return f"attachment; filename=\"{plain or 'run'}{suffix}\"; filename*=UTF-8''{full}"
+
+
 @router.get("/{run_id}/verify", response_class=Response, responses=plain(VerificationView, 404))
 async def verify_run(context: ContextDep, run_id: RunId) -> Response:
-    """Tell whether every event of a run is there and as it was written."""
-    found = await _summary(context, run_id)
+    """Verify that every event of a run is stored as it was written."""
+    found = await _find_run(context, run_id)
     verifier = Verifier()
     async for events in all_events(context, run_id):
         for event in events:
@@ -196,11 +219,11 @@ async def show_run(
     request: Request,
     run_id: RunId,
     attempt: Annotated[
-        int | None, Query(ge=1, description="Which attempt at the run, from 1; without it, the last one.")
+        int | None, Query(ge=1, description="Number of the attempt, from 1; by default the last.")
     ] = None,
     if_none_match: IfNoneMatch = "",
 ) -> Response:
-    """Show one run: how it stands, its calls, its producers."""
+    """Show one run: its status, its calls, its producers."""
     known = await known_already(context, run_id, if_none_match) if attempt is None else None
     if known is not None:
         return not_modified(known)
@@ -208,13 +231,11 @@ async def show_run(
     run = watched.state
     if run is None:
         context.board.drop_empty(RUN, run_id)
-        raise no_such_run(run_id)
+        raise _not_found(run_id)
     observed = await context.observed(run.summary)
     run = replace(run, summary=observed.run)
-    tag, stale = (
-        run_tag(observed.run, context.clock.now_ms(), observed.conditions),
-        staleness(context, run_id),
-    )
+    tag = run_tag(observed.run, context.clock.now_ms(), observed.conditions)
+    stale = staleness(context, run_id)
     if attempt is not None:
         run.at_attempt(attempt)  # raises if there is no such attempt
         tag = weak_tag(tag, attempt)
@@ -228,13 +249,89 @@ async def show_run(
     return bytes_answer(body, JSON_TYPE, tag=tag, headers=encoding | stale)
 
 
-async def _summary(context: ServerContext, run_id: str) -> RunSummary:
+@event_router.get("/{run_id}/events", response_class=Response, responses=tagged(EventPage, 404))
+async def read_events(
+    context: ContextDep,
+    run_id: RunId,
+    after: After = "",
+    limit: Annotated[EventPageSize, Query()] = 500,
+    wait: WaitQuery = 0,
+    if_none_match: IfNoneMatch = "",
+) -> Response:
+    """Read a page of a run's events. With `wait`, an empty page takes that many seconds."""
+    cursor = cursor_of(after)
+    page = await context.async_journal.read(run_id, after=cursor, limit=limit)
+    if not page.events:
+        page = await _wait_for_events(context, run_id, page, limit, wait)
+    tag = weak_tag(run_id, after, page.more, *(event.event_id for event in page.events))
+    if matches(if_none_match, tag):
+        return not_modified(tag)
+    return bytes_answer(await context.call(_encode_page, page), JSON_TYPE, tag=tag)
+
+
+async def _wait_for_events(context: ServerContext, run_id: str, page: Page, limit: int, wait: int) -> Page:
+    """The next page that has events, within so many seconds. One follower per run wakes all long polls."""
+    if not wait:
+        if page.cursor == START or context.board.glance(PULSE, run_id) is None:
+            await _find_run(context, run_id)
+        return page
+    until = deadline(context, wait)
+    while True:
+        watched = await context.board.look(PULSE, run_id, after=page.cursor)
+        if not watched.events and not watched.is_there:
+            context.board.drop_empty(PULSE, run_id)
+            await _find_run(context, run_id)
+            watched = await context.board.look(PULSE, run_id, after=page.cursor)
+            watched.is_there = True
+        revision = watched.revision
+        page = await context.async_journal.read(run_id, after=page.cursor, limit=limit)
+        left = remaining(context, until)
+        if page.events or left <= 0 or not await watched.news(revision, left):
+            return page
+
+
+def _encode_page(page: Page) -> bytes:
+    """An `EventPage`, from the lines of its events."""
+    events = ",".join(map(to_line, page.events))
+    more = "true" if page.more else "false"
+    return f'{{"events":[{events}],"cursor":{to_json(page.cursor).decode()},"more":{more}}}'.encode()
+
+
+@event_router.post(
+    "/{run_id}/events",
+    response_class=Response,
+    responses=written(AppendedEvents, 409, 415),
+    openapi_extra=APPEND_BODY,
+)
+async def append_events(
+    context: ContextDep, request: Request, run_id: RunId, idempotency_key: IdempotencyKey = ""
+) -> Response:
+    """Append events to a run, which begins with its first event. Appending an event again changes nothing."""
+    body = await request.body()
+    given = await context.call(
+        parsed_events,
+        body,
+        request.headers.get("content-type", ""),
+        run_id=run_id,
+        key=idempotency_key,
+        now_ms=context.clock.now_ms(),
+        ttl_seconds=context.journal.default_ttl_seconds,
+        most=context.limits.batch_events,
+    )
+    try:
+        await context.call(context.appender.append, given, now_ms=context.clock.now_ms())
+    finally:
+        await context.board.catch_up(run_id)  # after a conflict, the other events are stored
+    ids = [each.event.event_id for each in given]
+    return json_answer(AppendedEvents(stored=len(ids), event_ids=ids))
+
+
+async def _find_run(context: ServerContext, run_id: str) -> RunSummary:
     found = await context.async_journal.find_run(run_id)
     if found is None:
-        raise no_such_run(run_id)
+        raise _not_found(run_id)
     return found
 
 
-def no_such_run(run_id: str) -> RunNotFound:
-    """The error for a run that nobody recorded."""
-    return RunNotFound(f"No run {run_id[:100]!r}. GET /api/runs lists them.")
+def _not_found(run_id: str) -> RunNotFound:
+    return RunNotFound(f"No run {run_id[:100]!r}. GET /api/runs lists the runs.")
