@@ -8,7 +8,7 @@ from longwatch.errors import InvalidEvent, JournalUnavailable, TableProblem
 from longwatch.journal.dynamodb.journal import DynamoJournal, open_dynamodb
 from longwatch.model.event import START, Event, new_event_id
 from longwatch.model.run import Status
-from longwatch.recording.heartbeat import Heartbeat
+from longwatch.recording.writer import Heartbeat
 from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock
 from longwatch.testing.tables import FailingTable, failing_at, failing_by_chance

@@ -9,8 +9,8 @@ import pytest
 
 from longwatch.errors import JournalBusy, TableProblem
 from longwatch.journal.memory import MemoryJournal
-from longwatch.recording.heartbeat import Heartbeat
 from longwatch.recording.recorder import Recorder
+from longwatch.recording.writer import Heartbeat
 from longwatch.settings import Settings
 from longwatch.testing import FakeClock, FaultyJournal
 
