@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from longwatch.model.event import run_duration_ms
-from longwatch.recording import forked, lifecycle
+from longwatch.recording import lifecycle, membership
 from longwatch.recording.calls import checked_capture, tell_of_fault
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, captured_fields, combined_weight, error_text
 from longwatch.recording.draft import EventDraft
@@ -165,9 +164,11 @@ class ActiveRun:
         self._ended = True
         if self._pid != os.getpid():  # a fork that leaves the block as well: the run goes on in the parent
             self.recorder.close_run(self.run_id)
-            forked.leave(self.run_id)
+            membership.leave_run(self.run_id)
             return
-        forked.end(self.run_id)
+        membership.close_fork_pipe(self.run_id)
+        from longwatch.model.event import run_duration_ms  # the recorder has loaded it
+
         ended_at = self.recorder.clock.now_ms()
         said: dict[str, object] = {"execution_time_ms": run_duration_ms(self._started_at, ended_at)}
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
@@ -193,7 +194,7 @@ class ActiveRun:
         if self._ended or self._pid != os.getpid():
             return
         self._ended = True
-        if forked.end(self.run_id) and reason == lifecycle.PROCESS_EXITED:
+        if membership.close_fork_pipe(self.run_id) and reason == lifecycle.PROCESS_EXITED:
             return  # a child that was forked inside the run still works on it: it has not ended
         said: dict[str, object] = {"status": "interrupted", "error_message": f"ended by {reason}"}
         if reason == lifecycle.PROCESS_EXITED:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from longwatch.clock import SYSTEM_CLOCK
-from longwatch.recording import first_use, forked
+from longwatch.recording import first_use, membership
 from longwatch.recording.scope import SCOPE
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ def started(recorder: Recording) -> None:
     from multiprocessing import process, util
 
     if process.parent_process() is not None:
-        forked.leave_all()  # multiprocessing waits for its children, or ends them, before the parent exits
+        membership.leave_all_runs()  # the parent exits only after its multiprocessing children have ended
         util.Finalize(recorder, _end_in_child, (recorder,), exitpriority=100)
 
 
@@ -239,7 +239,7 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _before_fork() -> None:
-    forked.before_fork(_runs_around())
+    membership.open_fork_pipes(_runs_around())
     deadline = SYSTEM_CLOCK.monotonic() + FORK_WAIT_SECONDS
     for recorder in list(_recorders):
         _follow_multiprocessing(recorder)
@@ -258,7 +258,7 @@ def _runs_around() -> list[str]:
 
 
 def _after_fork() -> None:
-    forked.after_fork_in_child(_runs_around())
+    membership.inherit_fork_pipes(_runs_around())
     for recorder in list(_recorders):
         recorder.interrupts.clear()  # the parent's runs are the parent's to end
         _attempt(recorder.begin_again)  # and what it queued is its to store

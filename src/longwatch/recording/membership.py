@@ -1,14 +1,18 @@
-"""Which runs this process takes part in: the attempt of each, and whether this process started it.
+"""Which runs this process takes part in, and whether children that it forked still work on one of them.
 
 Every producer names its process in its first event: in the `workflow_start` that it writes, else in a
 `process_joined`. A forked child keeps the attempts of its parent's runs, and owns none of them.
+
+A parent that exits cannot learn from its children alone whether its run goes on: a child may fork again and
+exit, as daemons do. So every run in which a process forks has a pipe. The children and their children inherit
+its write end, and the kernel closes it when the last of them exits or executes another program.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +25,7 @@ JOINED = "process_joined"
 MAX_RUNS = 4_096  # that are remembered; a process that starts more forgets the attempts of the oldest
 
 
-class _Started(NamedTuple):
+class _StartedRun(NamedTuple):
     attempt: str
     pid: int  # of the process that started the run
     outer_run_id: str | None
@@ -32,7 +36,7 @@ class Membership:
 
     def __init__(self, outbox: Path) -> None:
         self._outbox = str(outbox.absolute())
-        self._runs: dict[str, _Started] = {}
+        self._runs: dict[str, _StartedRun] = {}
         self.renew()
 
     def renew(self) -> None:
@@ -56,10 +60,14 @@ class Membership:
         """This process starts an attempt: the fields that its `workflow_start` carries."""
         with self._lock:
             self._runs.pop(run_id, None)  # the newest is last
-            self._runs[run_id] = _Started(attempt, self._pid, outer_run_id)
+            self._runs[run_id] = _StartedRun(attempt, self._pid, outer_run_id)
             if len(self._runs) > MAX_RUNS:
                 del self._runs[next(iter(self._runs))]
-        process = self.process if role is None else replace(self.process, role=role)
+        process = self.process
+        if role is not None:
+            from dataclasses import replace  # only `longwatch run` sets a role
+
+            process = replace(process, role=role)
         return {"process": process.fields, "attempt": attempt}
 
     def joined(self, run_id: str) -> dict[str, object] | None:
@@ -80,3 +88,61 @@ class Membership:
             started = self._runs.get(outer)
             outer = started.outer_run_id if started is not None else None
         return found
+
+
+_pipes: dict[str, tuple[int, int]] = {}  # run id -> both ends, of the runs in which this process has forked
+_inherited: dict[str, int] = {}  # run id -> write end, of the runs in which this process was forked
+
+
+def open_fork_pipes(run_ids: Iterable[str]) -> None:
+    """Open a pipe for each of these runs before a child is forked that will work on them."""
+    for run_id in run_ids:
+        if run_id in _pipes or run_id in _inherited:
+            continue
+        try:
+            _pipes[run_id] = os.pipe()
+        except OSError:  # no descriptor is free: the child goes unnoticed here
+            return
+
+
+def inherit_fork_pipes(run_ids: Iterable[str]) -> None:
+    """In a forked child: keep the write ends of these runs and close all others."""
+    inherited_runs = set(run_ids)
+    for run_id, (read_end, write_end) in _pipes.items():
+        os.close(read_end)
+        _inherited[run_id] = write_end
+    _pipes.clear()
+    for run_id in _inherited.keys() - inherited_runs:
+        leave_run(run_id)
+
+
+def leave_run(run_id: str) -> None:
+    """Report that this process, which was forked inside the run, no longer works on it."""
+    write_end = _inherited.pop(run_id, None)
+    if write_end is not None:
+        os.close(write_end)
+
+
+def leave_all_runs() -> None:
+    """Leave every run: this process ends before its parent does."""
+    for run_id in list(_inherited):
+        leave_run(run_id)
+
+
+def close_fork_pipe(run_id: str) -> bool:
+    """Close the pipe of a run that ends in the process that started it.
+
+    Returns whether a forked child still works on the run.
+    """
+    pipe = _pipes.pop(run_id, None)
+    if pipe is None:
+        return False
+    import select  # loaded by the first fork inside a run
+
+    read_end, write_end = pipe
+    os.close(write_end)
+    poller = select.poll()
+    poller.register(read_end, 0)  # a hang-up is always reported
+    has_workers = not poller.poll(0)
+    os.close(read_end)
+    return has_workers
