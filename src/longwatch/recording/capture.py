@@ -15,13 +15,13 @@ from decimal import Context, Decimal
 from enum import Enum
 from itertools import islice
 from pathlib import PurePath
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from longwatch.recording.interrupts import is_from_signal
 from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
 
 if TYPE_CHECKING:
-    from longwatch.recording.omitted import Omitted
+    from longwatch.recording.truncation import OmittedBytes
 
 MAX_DEPTH = 28  # DynamoDB nests 32 levels; the payload itself and its item take some
 MAX_DIGITS = 38
@@ -146,7 +146,7 @@ class Capture:
         self._unredacted = unredacted  # top-level fields
         self._path: list[int] = []  # ids of the containers we are inside of, to notice cycles
         self.weight = 0
-        self._omitted: Omitted | None = None  # None: nothing is left out
+        self._omitted: OmittedBytes | None = None  # None: nothing is left out
 
     def total_weight(self) -> int:
         """The weight, with what is left out if anything is."""
@@ -349,11 +349,11 @@ class Capture:
             self.weight += ITEM_WEIGHT
             yield item
 
-    def _omissions(self) -> Omitted:
+    def _omissions(self) -> OmittedBytes:
         if self._omitted is None:
-            from longwatch.recording.omitted import Omitted  # loaded only where something is cut
+            from longwatch.recording.truncation import OmittedBytes  # loaded only where something is cut
 
-            self._omitted = Omitted(self._secrets)
+            self._omitted = OmittedBytes(self._secrets)
         return self._omitted
 
     def _omit_value(self, value: object, marker: str) -> str:
@@ -448,3 +448,37 @@ def decimal_number(value: Decimal) -> int | float | Decimal | str:
         return int(value) if value.copy_abs() < MAX_INTEGER else str(value)
     as_float = float(value)
     return as_float if Decimal(repr(as_float)) == value else value
+
+
+def is_from_signal(error: BaseException) -> bool:
+    """Whether a signal handler raised this (Ctrl-C, or a handler that exits), and not the captured object.
+
+    Both arrive as an exception out of the object's `__repr__`, `__str__`, `__iter__` or a property. The
+    object's must not reach the observed code, which called none of these; the signal's must. A handler
+    written in Python is a frame that holds the frame it interrupted, and Python's own handler of Ctrl-C
+    raises at an instruction other than `raise`. If neither applies, a KeyboardInterrupt (such as one raised
+    by an extension module) counts as a signal's and anything else as the object's.
+    """
+    if not isinstance(error, KeyboardInterrupt | SystemExit):
+        return False
+    last, step = error.__traceback__, error.__traceback__
+    while step is not None:
+        if _is_signal_handler(step.tb_frame):
+            return True
+        last, step = step, step.tb_next
+    return isinstance(error, KeyboardInterrupt) and not (last is not None and _is_at_raise(last))
+
+
+def _is_signal_handler(frame: FrameType) -> bool:
+    interrupted = frame.f_back
+    if interrupted is None:
+        return False
+    values = list(frame.f_locals.values())
+    values += [part for value in values if type(value) is tuple for part in value]  # `lambda *_: …`
+    return any(value is interrupted for value in values)
+
+
+def _is_at_raise(step: TracebackType) -> bool:
+    from opcode import opmap  # loaded only where an object misbehaves
+
+    return step.tb_frame.f_code.co_code[step.tb_lasti] == opmap["RAISE_VARARGS"]
