@@ -20,7 +20,8 @@ from benchmarks.harness import Goal, Result, interleaved, microseconds_each
 from longwatch.journal.codec import encode_payload
 from longwatch.recording.capture import FULL, captured_fields
 from longwatch.recording.producers import clean_payload
-from longwatch.recording.redaction import SecretNames, may_hold_secret
+from longwatch.recording.redaction import may_hold_secret
+from longwatch.recording.secret_names import SecretNames
 
 SEED = 20_261
 EACH, EACH_QUICK = 200, 20  # payloads of every shape

@@ -13,8 +13,8 @@ import click
 import longwatch
 from longwatch.cli.main import COMMANDS, PROGRAM, cli
 from longwatch.recording.recorder import Recorder
-from longwatch.recording.redaction import SecretNames
-from longwatch.recording.secret_shapes import PLAIN, PREFIXED
+from longwatch.recording.redaction import PLAIN, PREFIXED
+from longwatch.recording.secret_names import SecretNames
 from longwatch.testing.simulation import bugs as simulation_bugs
 from tests.docs.pages import ROOT, all_pages, page
 from tests.simulation.executions import bugs as execution_bugs

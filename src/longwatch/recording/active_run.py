@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Self
 from longwatch.recording import lifecycle, membership
 from longwatch.recording.calls import checked_capture, tell_of_fault
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, captured_fields, combined_weight, error_text
-from longwatch.recording.draft import EventDraft
 from longwatch.recording.scope import (
     RUN_ID_VARIABLE,
     SCOPE,
+    EventDraft,
     RecordingScope,
     attempt_from_environment,
     is_attempt,

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from longwatch.recording.capture import CAPTURES, SUMMARY, captured, captured_fields, error_text
-from longwatch.recording.draft import EventDraft
-from longwatch.recording.scope import RecordingScope, new_call_id
+from longwatch.recording.scope import EventDraft, RecordingScope, new_call_id
 
 log = logging.getLogger("longwatch")
 

@@ -18,7 +18,7 @@ from pathlib import PurePath
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
+from longwatch.recording.secret_names import REDACTED, SecretNames
 
 if TYPE_CHECKING:
     from longwatch.recording.truncation import OmittedBytes
@@ -376,6 +376,13 @@ class Capture:
         omitted.bytes(len(beginning) + max(0, len(value) - end), kept=len(beginning[:kept]))
         omitted.marker(marker, json=3, item=5)  # a list of two
         return [beginning[:kept], marker]
+
+
+def redact_text(text: str) -> str:
+    """The text without secrets. The patterns are compiled when the first text is cut."""
+    from longwatch.recording import redaction
+
+    return redaction.redact_text(text)
 
 
 def encodable(text: str) -> str:

@@ -16,9 +16,10 @@ from longwatch.model.attempts import ATTEMPT_STARTS, FACT_TYPES
 from longwatch.model.endings import STARTS
 from longwatch.model.event import MAX_OCCURRED_AT, MAX_SLOT_DRIFT_MS, Event, numbered_event_id, stored_event
 from longwatch.recording.capture import DECIDING_FIELDS, FULL, Capture, encodable, error_text
-from longwatch.recording.draft import EventDraft
 from longwatch.recording.membership import JOINED
-from longwatch.recording.redaction import SecretNames, may_hold_secret, redact, redact_text
+from longwatch.recording.redaction import may_hold_secret, redact, redact_text
+from longwatch.recording.scope import EventDraft
+from longwatch.recording.secret_names import SecretNames
 from longwatch.recording.truncation import fitted, stored_size
 
 log = logging.getLogger("longwatch")

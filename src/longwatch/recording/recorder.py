@@ -23,10 +23,10 @@ from longwatch.clock import SYSTEM_CLOCK, Clock
 from longwatch.model.event import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.capture import CAPTURES, FULL, CaptureLimits, captured_fields
-from longwatch.recording.draft import EventDraft
 from longwatch.recording.membership import JOINED, Membership
 from longwatch.recording.queue import LARGE_BYTES, Backpressure, CloseRun, Flush, weight_of
-from longwatch.recording.redaction import SecretNames
+from longwatch.recording.scope import EventDraft
+from longwatch.recording.secret_names import SecretNames
 from longwatch.settings import Settings, load_settings
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Which run, agent and call the current code belongs to, carried by a context variable."""
+"""The scope of recording: the run, agent and call that the current code belongs to, in a context variable.
+
+Everything that decorates functions loads this module, so it imports little.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import itertools
 import os
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from longwatch.recording.capture import CaptureLimits
@@ -109,3 +112,18 @@ def trace_id_of(traceparent: str | None) -> str | None:
     if set(parts[1]) - set("0123456789abcdef") or set(parts[1]) == {"0"}:
         return None
     return parts[1]
+
+
+class EventDraft(NamedTuple):
+    """An event as the observed code queues it, without number, digest and id."""
+
+    run_id: str
+    type: str
+    occurred_at: int  # epoch milliseconds
+    payload: dict[str, object]
+    agent_name: str | None = None
+    call_id: str | None = None
+    parent_call_id: str | None = None
+    trace_id: str | None = None
+    weight: int = 0  # bytes that count against the queue
+    fixed: Mapping[str, object] | None = None  # `process` and `attempt`: never redacted, never cut

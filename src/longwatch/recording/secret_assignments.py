@@ -9,9 +9,7 @@ import base64
 import binascii
 import re
 
-from longwatch.recording.secret_names import SecretNames
-
-REDACTED = "[redacted]"
+from longwatch.recording.secret_names import REDACTED, SecretNames
 
 _FIRST_WORDS = (
     "api|access|private|secret|connection|database|db|session|account|signing|encryption|webhook|auth"

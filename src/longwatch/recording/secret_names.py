@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+REDACTED = "[redacted]"
 MAX_KNOWN_NAMES = 10_000  # names can come from data; do not keep them without end
 NAME_CHARACTERS = 200  # of a name, from its end
 OPAQUE_CHARACTERS = 20  # of an unbroken run of letters and digits; the longest run in a UUID has 12

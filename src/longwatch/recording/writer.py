@@ -25,10 +25,10 @@ from longwatch.journal.base import Heartbeats, Journal
 from longwatch.model.event import Event
 from longwatch.recording import lifecycle
 from longwatch.recording.delivery import Delivery
-from longwatch.recording.draft import EventDraft
 from longwatch.recording.membership import Membership
 from longwatch.recording.producers import Producers, encoded
 from longwatch.recording.queue import LARGE_BYTES, Backpressure, CloseRun, Flush, empty, weight_of
+from longwatch.recording.scope import EventDraft
 from longwatch.settings import Settings, lifetime_seconds
 
 log = logging.getLogger("longwatch")

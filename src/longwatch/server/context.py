@@ -22,7 +22,7 @@ from longwatch.following.unlisted_runs import BackgroundScan
 from longwatch.journal.asynchronous import AsyncJournal
 from longwatch.journal.base import Journal
 from longwatch.model.run import RunSummary
-from longwatch.recording.redaction import SecretNames
+from longwatch.recording.secret_names import SecretNames
 from longwatch.server.access.limits import ServerLimits, Traffic
 from longwatch.server.access.origins import Hosts
 from longwatch.server.access.tokens import Access

@@ -21,7 +21,7 @@ from longwatch.model.event import MAX_OCCURRED_AT, MAX_WHOLE, Event, new_event_i
 from longwatch.recording.capture import FULL, CaptureLimits, captured_fields
 from longwatch.recording.outbox import announcements
 from longwatch.recording.producers import clean_payload, unredacted_fields
-from longwatch.recording.redaction import SecretNames
+from longwatch.recording.secret_names import SecretNames
 from longwatch.server.errors import MOST_DETAILS, ApiError
 from longwatch.server.responses import JSON_TYPE, LINES_TYPE
 from longwatch.settings import MAX_PAYLOAD_BYTES

@@ -9,7 +9,7 @@ from longwatch.journal.codec import encode_payload
 from longwatch.model.event import Event
 from longwatch.recording.capture import FULL, captured_fields
 from longwatch.recording.producers import clean_payload, unredacted_fields
-from longwatch.recording.redaction import SecretNames
+from longwatch.recording.secret_names import SecretNames
 from longwatch.settings import MAX_PAYLOAD_BYTES, Settings, lifetime_seconds
 
 FIXED_BYTES = 500  # left for what is said beside the part that may be cut

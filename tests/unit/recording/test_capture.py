@@ -29,7 +29,7 @@ from longwatch.recording.capture import (
     captured_fields,
     error_text,
 )
-from longwatch.recording.redaction import REDACTED, SecretNames
+from longwatch.recording.secret_names import REDACTED, SecretNames
 from longwatch.storage.dynamodb.values import to_map
 
 SECRETS = SecretNames()

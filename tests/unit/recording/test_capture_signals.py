@@ -14,7 +14,7 @@ import longwatch
 from longwatch.journal.memory import MemoryJournal
 from longwatch.recording.capture import FULL, captured, error_text
 from longwatch.recording.recorder import Recorder
-from longwatch.recording.redaction import SecretNames
+from longwatch.recording.secret_names import SecretNames
 from tests.unit.recording.recorded import calls_of
 
 RAISED = [KeyboardInterrupt(), SystemExit(3), GeneratorExit(), asyncio.CancelledError()]

@@ -9,10 +9,10 @@ import pytest
 import longwatch
 from longwatch.journal.memory import MemoryJournal
 from longwatch.model.event import Event
-from longwatch.recording.draft import EventDraft
 from longwatch.recording.membership import MAX_RUNS, Membership
 from longwatch.recording.producers import Producers
 from longwatch.recording.recorder import Recorder
+from longwatch.recording.scope import EventDraft
 from longwatch.settings import Settings
 from tests.unit.recording.recorded import events_of
 

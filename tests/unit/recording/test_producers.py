@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from longwatch.errors import InvalidEvent
 from longwatch.journal.verify import Completeness, Verifier
 from longwatch.model.event import Event
-from longwatch.recording.draft import EventDraft
 from longwatch.recording.producers import MAX_OPEN, Producer, Producers, encoded
+from longwatch.recording.scope import EventDraft
 
 RUN = "wf-1"
 

@@ -11,15 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longwatch.journal.codec import encode_payload
-from longwatch.recording.redaction import (
-    REDACTED,
-    SecretNames,
-    may_hold_secret,
-    redact,
-    redact_text,
-)
-from longwatch.recording.secret_names import _SECRET_ENDINGS, _SECRET_WORDS, NAME_HINTS
-from longwatch.recording.secret_shapes import PREFIXED
+from longwatch.recording.redaction import PREFIXED, may_hold_secret, redact, redact_text
+from longwatch.recording.secret_names import _SECRET_ENDINGS, _SECRET_WORDS, NAME_HINTS, REDACTED, SecretNames
 
 TOKENS = {
     "AWS access key": "AKIAIOSFODNN7EXAMPLE",

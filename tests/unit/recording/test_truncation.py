@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from longwatch.journal.codec import decode_payload, encode_payload
 from longwatch.recording.capture import FULL, SUMMARY, Capture, CaptureLimits, captured_fields
 from longwatch.recording.producers import clean_payload
-from longwatch.recording.redaction import SecretNames
+from longwatch.recording.secret_names import SecretNames
 from longwatch.recording.truncation import TRUNCATED, fitted, stored_size
 from longwatch.storage.dynamodb.values import size_of, to_map
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from longwatch.recording.redaction import REDACTED, SecretNames, redact_text
+from longwatch.recording.redaction import redact_text
 from longwatch.recording.scope import ATTEMPT_VARIABLE, RUN_ID_VARIABLE, trace_id_of
+from longwatch.recording.secret_names import REDACTED, SecretNames
 from longwatch.settings import Settings, sqlite_url
 
 _INTERPRETER = re.compile(r"(?:python|pypy|ruby|perl|php)[\d.]*|node|deno|bun|bash|sh|zsh|dash")

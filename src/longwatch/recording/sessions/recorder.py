@@ -22,7 +22,8 @@ from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event, new_event_id
 from longwatch.recording.capture import FULL, captured_fields, error_text
 from longwatch.recording.producers import clean_payload
-from longwatch.recording.redaction import SecretNames, redact_text
+from longwatch.recording.redaction import redact_text
+from longwatch.recording.secret_names import SecretNames
 from longwatch.settings import Settings, load_settings
 
 _TASK = re.compile(r"TASK_[A-Za-z0-9_-]{1,50}_(?:STARTED|COMPLETED|FAILED)")

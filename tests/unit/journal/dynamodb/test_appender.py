@@ -14,8 +14,8 @@ from longwatch.journal.dynamodb.journal import DynamoJournal
 from longwatch.journal.dynamodb.table import PutCondition
 from longwatch.model.event import Event, new_event_id
 from longwatch.model.run import Status
-from longwatch.recording.draft import EventDraft
 from longwatch.recording.producers import Producer
+from longwatch.recording.scope import EventDraft
 from longwatch.storage.dynamodb.values import AttributeMap
 from longwatch.storage.urls import TableAddress
 from longwatch.testing.clock import FakeClock

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from longwatch.journal.dynamodb.key_placement import MAX_PROBES, NEXT_DOOR, TakenPlaces, places, places_of
 from longwatch.model.event import Event
-from longwatch.recording.draft import EventDraft
 from longwatch.recording.producers import Producer
+from longwatch.recording.scope import EventDraft
 
 NOW = 1_794_736_800_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longwatch.recording.process.command import command_name, redacted_command
-from longwatch.recording.redaction import SecretNames
+from longwatch.recording.secret_names import SecretNames
 
 
 @pytest.mark.parametrize(
