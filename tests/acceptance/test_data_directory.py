@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from longwatch.cli.turn_server import LeftLines
+from longwatch.cli.commands.turn import LeftLines
 from longwatch.model.event import Event
 from longwatch.recording.outbox import Outbox
 from tests.acceptance.conftest import command, environment

@@ -15,7 +15,7 @@ from longwatch.journal.claims import END_CLAIMED, ending_id, store_death
 from longwatch.model.run import Status
 from longwatch.testing.clock import FakeClock
 from longwatch.turns import Conversations
-from longwatch.turns.ending import CORRECTED
+from longwatch.turns.verdict import CORRECTED
 from tests.contract.making import OpenAgain, event, read_all
 from tests.contract.turns_making import Session, assistant, line, result, text
 from tests.contract.turns_racing import Meanwhile, RacingContract, at_once

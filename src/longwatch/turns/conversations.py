@@ -26,17 +26,19 @@ from longwatch.model.event import Event, number_of, text_of
 from longwatch.model.process import Presence
 from longwatch.model.run import Status
 from longwatch.settings import Settings
-from longwatch.turns.ending import (
-    correction_of,
-    dead_event,
-    ending_event,
-    judged_event,
-)
 from longwatch.turns.ids import checked_turn_id, conversation_run, new_id, new_turn_id
 from longwatch.turns.line_reader import Fed, LineReader
 from longwatch.turns.projects import Conversation, Projects
 from longwatch.turns.turn import TurnState, position_of, reported, wire_word
-from longwatch.turns.verdict import TurnEvidence, evidence_of, worse
+from longwatch.turns.verdict import (
+    TurnEvidence,
+    correction_of,
+    dead_event,
+    ending_event,
+    evidence_of,
+    judged_event,
+    worse,
+)
 
 MOST_NOTICED = 1_000
 

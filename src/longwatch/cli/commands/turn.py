@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
@@ -17,13 +18,13 @@ from longwatch.cli.options import Invocation, common_options, output_option, pas
 from longwatch.cli.render.terminal import Terminal, remark
 from longwatch.cli.render.text import clean
 from longwatch.cli.render.times import duration_text
-from longwatch.errors import InvalidInput
+from longwatch.errors import InvalidInput, LongwatchError
 from longwatch.journal.factory import open_journal
 from longwatch.model.event import Event
 from longwatch.recording.process.child_runner import GRACE_SECONDS
 from longwatch.recording.process.command import absolute_journal_url
 from longwatch.recording.scope import new_trace_id, trace_id_of
-from longwatch.settings import Settings
+from longwatch.settings import Settings, data_directory, make_private_directory
 from longwatch.turns import Conversations, TurnState
 from longwatch.turns.executor import (
     EXIT_WAIT_SECONDS,
@@ -147,8 +148,6 @@ def command(
     if server is None:
         place = _in_journal(wanted, settings, invocation)
     else:
-        from longwatch.cli.turn_server import on_server
-
         place = on_server(wanted, server, token, settings, invocation, tell=_say)
     with place as task:
         if not quiet:
@@ -274,3 +273,80 @@ def _exit_code(executed: Executed) -> ExitCode:
     if executed.interrupted_by == signal.SIGINT:
         return ExitCode.INTERRUPTED
     return of_success(succeeded(executed))
+
+
+@contextmanager
+def on_server(
+    wanted: TurnRequest,
+    server: str,
+    token: str | None,
+    settings: Settings,
+    invocation: Invocation,
+    *,
+    tell: Callable[[str], None],
+) -> Iterator[TurnTarget]:
+    """A turn on a server."""
+    from longwatch.journal.memory import MemoryJournal
+    from longwatch.remote.blocking_client import ServerCalls
+    from longwatch.remote.turn_sink import RemoteTurns, ServerDesk
+    from longwatch.turns.events import EventMaker
+
+    calls = ServerCalls(server, token=token)
+    turns = RemoteTurns(calls, invocation.clock)
+    if wanted.turn_id is not None:
+        turn = turns.find(wanted.turn_id, wanted.project, wanted.session)
+    else:
+        turn = turns.create(wanted.project or DEFAULT_PROJECT, wanted.session, wanted.prompt)
+    maker = EventMaker(MemoryJournal(), settings)
+    desk = ServerDesk(calls, turn.name, maker=maker, tell=tell, clock=invocation.clock)
+    left = LeftLines(
+        data_directory() / "turns" / f"{turn.name.turn_id}.lines", f"{calls.base_url}{desk.path}"
+    )
+    is_over = False
+    try:
+        yield TurnTarget(
+            name=turn.name,
+            number=turn.number,
+            prompt=turn.prompt if wanted.prompt is None else wanted.prompt,
+            desk=desk,
+            journal_url=None,
+            look=f"{calls.base_url}/projects/{turn.name.project_id}/sessions/{turn.name.conversation_id}",
+            keep=left.keep,
+        )
+        is_over = True
+    except LongwatchError:
+        is_over = True  # the server is away for good, or refuses: it is of no use to tell it more
+        raise
+    finally:
+        desk.close(is_over=is_over)
+        if left.first is not None:
+            tell(left.told())
+
+
+class LeftLines:
+    """A file with the lines that the server did not take."""
+
+    def __init__(self, path: Path, url: str) -> None:
+        self.first: int | None = None  # the number of the first line in it
+        self._path = path
+        self._url = url
+
+    def keep(self, first_line: int, lines: Sequence[str]) -> None:
+        """Add lines, which follow those that are there."""
+        if self.first is None:
+            make_private_directory(self._path.parent)
+            self._path.unlink(missing_ok=True)
+            self._path.touch(mode=0o600)
+            self.first = first_line
+        with self._path.open("a", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def told(self) -> str:
+        """Where they are, and how they are sent when the server answers again."""
+        where = shlex.quote(str(self._path))
+        url = f"{self._url}/lines?first={self.first}&keep_output=true"
+        return (
+            f"the lines from {self.first} on are kept in {self._path}. Send them later: curl --data-binary "
+            f"@{where} -H 'Content-Type: application/x-ndjson' {shlex.quote(url)} (with -H 'Authorization: "
+            "Bearer …' if the server wants a token). A turn that has ended by then takes no more"
+        )
